@@ -10,12 +10,12 @@ mod blocks;
 mod cost;
 
 use cost::{Cost, cost, middle};
-use stackline_analyze::assemble::{Assembler, Options, fields};
+use stackline_analyze::assemble::{Assembler, LifelineOptions, fields};
 use stackline_analyze::lifelines::Lifelines;
 use stackline_analyze::segments::segments;
-use stackline_events::Table;
-use stackline_events::text::Events;
-use stackline_runs::events::{Wanted, Writer, events_path, read_batches};
+use stackline_events::EventTable;
+use stackline_events::text::EventTextReader;
+use stackline_runs::events::{EventColumnSelection, EventFileWriter, events_path, read_batches};
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File};
@@ -41,17 +41,19 @@ fn main() -> Fallible<()> {
     }
 }
 
-fn assembled(run: &Path, options: &Options) -> Fallible<Lifelines> {
+fn assembled(run: &Path, options: &LifelineOptions) -> Fallible<Lifelines> {
     let mut assembler = Assembler::new(None, options);
-    read_batches(run, &Wanted::fields(&fields(options)), |batch| {
-        assembler.add(batch, None)
-    })?;
+    read_batches(
+        run,
+        &EventColumnSelection::fields(&fields(options)),
+        |batch| assembler.add(batch, None),
+    )?;
     Ok(assembler.finish())
 }
 
 /// Each segment of a block's way: keywords, n, median, p99.
 fn percentiles(run: &Path) -> Fallible<()> {
-    let made = assembled(run, &Options::default())?;
+    let made = assembled(run, &LifelineOptions::default())?;
     // One segment a pair of keywords: every block has the same points, at one of several servers.
     let mut pooled = made;
     pool_hosts(&mut pooled);
@@ -81,9 +83,9 @@ fn pool_hosts(made: &mut Lifelines) {
 fn stalls(run: &Path) -> Fallible<()> {
     let made = assembled(
         run,
-        &Options {
+        &LifelineOptions {
             ranges: true,
-            ..Options::default()
+            ..LifelineOptions::default()
         },
     )?;
     let (mut all, mut explained) = (0, 0);
@@ -107,9 +109,9 @@ fn stalls(run: &Path) -> Fallible<()> {
 fn written(run: &Path, blocks: u64) -> Fallible<u64> {
     let log = run.with_extension("log");
     let lines = blocks::write(blocks, 1, &mut BufWriter::new(File::create(&log)?))?;
-    let mut hosts: BTreeMap<String, (Writer<File>, Table)> = BTreeMap::new();
+    let mut hosts: BTreeMap<String, (EventFileWriter<File>, EventTable)> = BTreeMap::new();
     fs::create_dir_all(run.join("events"))?;
-    for event in Events::new(
+    for event in EventTextReader::new(
         &mut BufReader::new(File::open(&log)?) as &mut dyn BufRead,
         "log",
     ) {
@@ -118,7 +120,10 @@ fn written(run: &Path, blocks: u64) -> Fallible<u64> {
             let path = events_path(run, &event.host)?;
             hosts.insert(
                 event.host.clone(),
-                (Writer::new(File::create(&path)?, &path)?, Table::default()),
+                (
+                    EventFileWriter::new(File::create(&path)?, &path)?,
+                    EventTable::default(),
+                ),
             );
         }
         let Some((writer, table)) = hosts.get_mut(&event.host) else {
@@ -137,10 +142,10 @@ fn written(run: &Path, blocks: u64) -> Fallible<u64> {
     Ok(lines)
 }
 
-fn push(writer: &mut Writer<File>, table: &mut Table) -> Fallible<()> {
+fn push(writer: &mut EventFileWriter<File>, table: &mut EventTable) -> Fallible<()> {
     let rows: Vec<u32> = (0..table.len() as u32).collect();
     writer.push(table, &rows)?;
-    *table = Table::default();
+    *table = EventTable::default();
     Ok(())
 }
 

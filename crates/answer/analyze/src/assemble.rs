@@ -12,33 +12,33 @@ mod ranges;
 pub(crate) mod roles;
 
 use crate::lifelines::Lifelines;
-use ids::Ids;
-use points::{NOWHERE, Points, Where};
-use ranges::Range;
-use roles::{Class, Role};
-use stackline_core::trace::{Clock, Index};
-use stackline_events::Table;
+use ids::UnitIdIndex;
+use points::{DirectionOrPort, NOWHERE, Points};
+use ranges::UnitByteRange;
+use roles::{EventClass, KeywordRole};
+use stackline_core::trace_index::{ClockCorrection, Index};
+use stackline_events::EventTable;
 use stackline_events::catalogue::Layer;
-use stackline_events::table::Column;
-use stackline_events::unit;
+use stackline_events::table::EventColumn;
+use stackline_events::unit_ids;
 
 /// What lifelines are made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct LifelineOptions {
     /// Which data field holds the unit's id in events that are not stackline's own, from 0.
     pub unit_field: usize,
     /// Whether events that are not stackline's own carry the stream, the offset and the bytes of their unit as these do, in the
     /// second to fourth field: then what the network did to these bytes is on the unit's line.
     pub ranges: bool,
     /// What lines are grouped by.
-    pub by: By,
+    pub by: LifelineGroupKey,
     /// Whether the units of warm-up runs have lines too.
     pub warmup: bool,
 }
 
 /// What lines are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum LifelineGroupKey {
     /// The host that answers: a flow's responder, or its initiator where several begin flows that all end at one; in logs of others
     /// the first host beside the one where the line begins, but one that is on every line only where there is no further.
     #[default]
@@ -53,7 +53,11 @@ pub enum By {
 
 /// Assembles the lifelines of all units in a table.
 #[must_use]
-pub fn lifelines(table: &Table, index: Option<&Index>, options: &Options) -> Lifelines {
+pub fn lifelines(
+    table: &EventTable,
+    index: Option<&Index>,
+    options: &LifelineOptions,
+) -> Lifelines {
     let mut assembler = Assembler::new(index, options);
     assembler.add(table, Some(0));
     assembler.finish()
@@ -61,7 +65,7 @@ pub fn lifelines(table: &Table, index: Option<&Index>, options: &Options) -> Lif
 
 /// Which data fields of events are read: all that [`Assembler::add`] looks at.
 #[must_use]
-pub fn fields(options: &Options) -> Vec<usize> {
+pub fn fields(options: &LifelineOptions) -> Vec<usize> {
     vec![UNIT, STREAM, OFFSET, BYTES, PLACE, options.unit_field]
 }
 
@@ -75,16 +79,16 @@ const PLACE: usize = 4;
 #[derive(Debug)]
 pub struct Assembler<'i> {
     index: Option<&'i Index>,
-    options: Options,
-    ids: Ids,
+    options: LifelineOptions,
+    ids: UnitIdIndex,
     points: Points,
     /// One of each event that names a unit.
-    met: Met,
+    met: UnitEvents,
     /// Events that carry bytes.
-    carriers: Vec<Carrier>,
+    carriers: Vec<CarrierEvent>,
     /// Bytes that are a unit's, from who sent them and from who got them.
-    sent: Vec<(Range, u32)>,
-    received: Vec<(Range, u32)>,
+    sent: Vec<(UnitByteRange, u32)>,
+    received: Vec<(UnitByteRange, u32)>,
     /// Which of them every unit has, by number of its id.
     owned: Vec<u8>,
     /// When each flow requested a connection.
@@ -97,7 +101,7 @@ pub struct Assembler<'i> {
 
 /// Events that name a unit, column by column.
 #[derive(Debug, Default)]
-struct Met {
+struct UnitEvents {
     id: Vec<u32>,
     point: Vec<u32>,
     at_ns: Vec<u64>,
@@ -107,8 +111,8 @@ struct Met {
 
 /// An event that carries bytes.
 #[derive(Clone, Copy, Debug)]
-struct Carrier {
-    range: Range,
+struct CarrierEvent {
+    range: UnitByteRange,
     point: u32,
     row: u32,
     /// The unit that it names beside, or none.
@@ -119,22 +123,22 @@ const NO_ID: u32 = u32::MAX;
 
 /// What is the same for all rows of a table with one keyword, or one host.
 #[derive(Debug)]
-struct Here<'i> {
-    roles: Vec<Option<Role>>,
-    clocks: Vec<Option<Option<&'i Clock>>>,
+struct AssemblerTableCache<'i> {
+    roles: Vec<Option<KeywordRole>>,
+    clocks: Vec<Option<Option<&'i ClockCorrection>>>,
     texts: Vec<u32>,
 }
 
 impl<'i> Assembler<'i> {
     /// With nothing in it.
     #[must_use]
-    pub fn new(index: Option<&'i Index>, options: &Options) -> Self {
+    pub fn new(index: Option<&'i Index>, options: &LifelineOptions) -> Self {
         Self {
             index,
             options: options.clone(),
-            ids: Ids::default(),
+            ids: UnitIdIndex::default(),
             points: Points::default(),
-            met: Met::default(),
+            met: UnitEvents::default(),
             carriers: Vec::new(),
             sent: Vec::new(),
             received: Vec::new(),
@@ -147,21 +151,21 @@ impl<'i> Assembler<'i> {
     }
 
     /// Adds events. Passages record the row of their event, counted from `first_row`; without it none.
-    pub fn add(&mut self, table: &Table, first_row: Option<u32>) {
+    pub fn add(&mut self, table: &EventTable, first_row: Option<u32>) {
         self.rows &= first_row.is_some();
         self.points.forget_table();
         let names = table.names.len();
-        let mut here = Here {
+        let mut here = AssemblerTableCache {
             roles: vec![None; names],
             clocks: vec![None; names],
             texts: vec![NO_ID; names],
         };
         for row in 0..table.len() {
             let role = *here.roles[table.keyword[row] as usize]
-                .get_or_insert_with(|| Role::of(table.keyword(row)));
+                .get_or_insert_with(|| KeywordRole::of(table.keyword(row)));
             let at_ns = self.reference_ns(table, row, &mut here);
             self.until_ns = self.until_ns.max(at_ns);
-            if role.class != Class::Elsewhere {
+            if role.class != EventClass::Elsewhere {
                 self.event(
                     table,
                     row,
@@ -175,7 +179,12 @@ impl<'i> Assembler<'i> {
     }
 
     #[inline]
-    fn reference_ns(&self, table: &Table, row: usize, here: &mut Here<'i>) -> u64 {
+    fn reference_ns(
+        &self,
+        table: &EventTable,
+        row: usize,
+        here: &mut AssemblerTableCache<'i>,
+    ) -> u64 {
         let known = || {
             let trace = self
                 .index
@@ -193,12 +202,12 @@ impl<'i> Assembler<'i> {
     #[inline]
     fn event(
         &mut self,
-        table: &Table,
+        table: &EventTable,
         row: usize,
-        role: Role,
+        role: KeywordRole,
         at_ns: u64,
         number: u32,
-        here: &mut Here<'i>,
+        here: &mut AssemblerTableCache<'i>,
     ) {
         let field = if role.is_own() {
             UNIT
@@ -224,7 +233,7 @@ impl<'i> Assembler<'i> {
             self.points.lean(point, stream);
         }
         match range {
-            Some(range) if role.carries_bytes() => self.carriers.push(Carrier {
+            Some(range) if role.carries_bytes() => self.carriers.push(CarrierEvent {
                 range,
                 point,
                 row: number,
@@ -246,7 +255,7 @@ impl<'i> Assembler<'i> {
         self.met.push(id, point, at_ns, self.rows.then_some(number));
     }
 
-    fn owns(&mut self, role: Role, range: Range, id: u32) {
+    fn owns(&mut self, role: KeywordRole, range: UnitByteRange, id: u32) {
         let sent = role.stage == 1;
         if role.returns() {
             return;
@@ -264,20 +273,26 @@ impl<'i> Assembler<'i> {
         }
     }
 
-    fn connected(&mut self, table: &Table, row: usize, at_ns: u64) {
+    fn connected(&mut self, table: &EventTable, row: usize, at_ns: u64) {
         if let Some(id) = table.number(row, UNIT) {
-            self.connects.push((unit::parts(id).0, at_ns));
+            self.connects.push((unit_ids::parts(id).0, at_ns));
         }
     }
 
     #[inline]
-    fn id(&mut self, table: &Table, row: usize, field: usize, here: &mut Here<'i>) -> u32 {
+    fn id(
+        &mut self,
+        table: &EventTable,
+        row: usize,
+        field: usize,
+        here: &mut AssemblerTableCache<'i>,
+    ) -> u32 {
         let Some(column) = table.data.get(field) else {
             return NO_ID;
         };
         match column.texts.get(row).copied() {
-            Some(Column::NUMBER) => self.ids.number(column.numbers[row]),
-            None | Some(Column::ABSENT) => NO_ID,
+            Some(EventColumn::NUMBER) => self.ids.number(column.numbers[row]),
+            None | Some(EventColumn::ABSENT) => NO_ID,
             Some(text) => {
                 let known = &mut here.texts[text as usize];
                 if *known == NO_ID {
@@ -289,7 +304,7 @@ impl<'i> Assembler<'i> {
     }
 }
 
-impl Met {
+impl UnitEvents {
     #[inline]
     fn push(&mut self, id: u32, point: u32, at_ns: u64, row: Option<u32>) {
         self.id.push(id);
@@ -301,10 +316,10 @@ impl Met {
 
 /// The bytes of its stream that an event carries.
 #[inline]
-fn range(table: &Table, row: usize, stream: i64, at_ns: u64) -> Option<Range> {
+fn range(table: &EventTable, row: usize, stream: i64, at_ns: u64) -> Option<UnitByteRange> {
     let (start, bytes) = (table.number(row, OFFSET)?, table.number(row, BYTES)?);
     let end = start.checked_add(bytes)?;
-    (start >= 0 && bytes > 0).then_some(Range {
+    (start >= 0 && bytes > 0).then_some(UnitByteRange {
         stream,
         start,
         end,
@@ -314,11 +329,16 @@ fn range(table: &Table, row: usize, stream: i64, at_ns: u64) -> Option<Range> {
 
 /// Which of several points of one keyword and host a row is at.
 #[inline]
-fn place(table: &Table, row: usize, role: Role, stream: Option<i64>) -> Where {
+fn place(
+    table: &EventTable,
+    row: usize,
+    role: KeywordRole,
+    stream: Option<i64>,
+) -> DirectionOrPort {
     let port = || table.data.get(PLACE).and_then(|column| column.text(row));
     match (role.layer, stream) {
         (Some(Layer::Network), _) => port().map_or(NOWHERE, points::at_port),
-        (_, Some(stream)) => points::towards(stream),
+        (_, Some(stream)) => points::direction_code(stream),
         (_, None) => NOWHERE,
     }
 }

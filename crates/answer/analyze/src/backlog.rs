@@ -2,11 +2,11 @@
 //!
 //! It judges paced calls alone: where a responder paces too, lateness is not the callers' alone.
 
-use crate::groups::Group;
-use crate::statistics::real;
-use crate::summary::{Summary, Work};
-use stackline_core::plan::Part;
-use stackline_core::program::{Call, DelayArgument, Side};
+use crate::groups::SummaryGroup;
+use crate::statistics::to_f64;
+use crate::summary::{RepeatedWork, Summary};
+use stackline_core::plan::MeasurementPart;
+use stackline_core::procedure::{DelayArgument, OperationCall, PairSide};
 
 /// Callers that are busy for less of the time are late by other reasons, such as a thread that wakes up late.
 const BUSY: f64 = 0.5;
@@ -14,13 +14,16 @@ const BUSY: f64 = 0.5;
 const WORTH: f64 = 0.1;
 
 /// The mean wait of a call for the ones before it, in seconds, where it is a tenth of the response time or more.
-pub(crate) fn backlog_s(group: &Group<'_>, summary: &Summary) -> Option<f64> {
+pub(crate) fn backlog_s(group: &SummaryGroup<'_>, summary: &Summary) -> Option<f64> {
     let paces = |side| group.parts.iter().any(|part| paces(part, side));
-    if !paces(Side::Initiator) || paces(Side::Responder) || summary.rate_of != Some(Work::Call) {
+    if !paces(PairSide::Initiator)
+        || paces(PairSide::Responder)
+        || summary.rate_of != Some(RepeatedWork::Call)
+    {
         return None;
     }
     let (response, lateness) = (summary.response_s?, summary.lateness_s?);
-    let [calls, late] = [response.n, lateness.n].map(real);
+    let [calls, late] = [response.n, lateness.n].map(to_f64);
     let callers_s = summary.elapsed_s?.mean * f64::from(summary.runs) * f64::from(summary.replicas);
     let waited_s = lateness.mean * late;
     let busy = (response.mean * calls - waited_s) / callers_s;
@@ -29,13 +32,15 @@ pub(crate) fn backlog_s(group: &Group<'_>, summary: &Summary) -> Option<f64> {
 }
 
 /// Whether a side has a `Pace` whose timing was written.
-fn paces(part: &Part, side: Side) -> bool {
+fn paces(part: &MeasurementPart, side: PairSide) -> bool {
     part.procedure
         .calls(side)
         .into_iter()
         .any(|call| match call {
-            Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index).is_some(),
-            Call::Pace(_) => true,
+            OperationCall::Pace(DelayArgument::Timing(index)) => {
+                part.data.timings.get(*index).is_some()
+            }
+            OperationCall::Pace(_) => true,
             _ => false,
         })
 }
@@ -44,7 +49,7 @@ fn paces(part: &Part, side: Side) -> bool {
 mod tests {
     use crate::statistics::tests::histogram;
     use crate::summarise::summarise;
-    use stackline_core::record::RunRecord;
+    use stackline_core::run_record::RunRecord;
 
     const SECOND: u64 = 1_000_000_000;
 

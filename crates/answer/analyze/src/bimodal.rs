@@ -6,8 +6,8 @@
 //! normal distribution in half gives D = 2.6, a uniform one 3.5; two clean modes (a fast path and a sleep) give far more.
 //! Samples of fewer than 200 values are never called bimodal.
 
-use crate::statistics::real;
-use stackline_core::record::Histogram;
+use crate::statistics::to_f64;
+use stackline_core::run_record::Histogram;
 
 /// Fewer values than this may fall apart by chance: about one uniform sample of 50 in a thousand does.
 const LEAST_VALUES: u64 = 200;
@@ -21,20 +21,20 @@ pub fn is_bimodal(histogram: &Histogram) -> bool {
     let weights: Vec<(f64, f64)> = histogram
         .counts
         .iter()
-        .map(|(value, n)| (real((*value).max(1)).ln(), real(*n)))
+        .map(|(value, n)| (to_f64((*value).max(1)).ln(), to_f64(*n)))
         .collect();
     histogram.n() >= LEAST_VALUES && split(&weights).is_some_and(|(low, high)| apart(&low, &high))
 }
 
 /// Sums of one group: number, sum and sum of squares of the logarithms.
 #[derive(Clone, Copy, Debug, Default)]
-struct Group {
+struct LogTimeSums {
     n: f64,
     sum: f64,
     squares: f64,
 }
 
-impl Group {
+impl LogTimeSums {
     fn plus(self, (value, n): (f64, f64)) -> Self {
         Self {
             n: self.n + n,
@@ -61,12 +61,12 @@ impl Group {
 }
 
 /// Otsu's split: the two groups with the largest variance between them.
-fn split(weights: &[(f64, f64)]) -> Option<(Group, Group)> {
+fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
     let all = weights
         .iter()
-        .fold(Group::default(), |group, weight| group.plus(*weight));
-    let mut low = Group::default();
-    let mut best: Option<(f64, Group)> = None;
+        .fold(LogTimeSums::default(), |group, weight| group.plus(*weight));
+    let mut low = LogTimeSums::default();
+    let mut best: Option<(f64, LogTimeSums)> = None;
     for weight in &weights[..weights.len().saturating_sub(1)] {
         low = low.plus(*weight);
         let high = all.without(low);
@@ -78,7 +78,7 @@ fn split(weights: &[(f64, f64)]) -> Option<(Group, Group)> {
     best.map(|(_, low)| (low, all.without(low)))
 }
 
-fn apart(low: &Group, high: &Group) -> bool {
+fn apart(low: &LogTimeSums, high: &LogTimeSums) -> bool {
     let shares = low.n.min(high.n) / (low.n + high.n);
     let distance = high.mean() - low.mean();
     let spread = (low.variance() + high.variance()).sqrt();

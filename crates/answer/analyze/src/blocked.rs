@@ -6,7 +6,7 @@
 
 use crate::lifelines::Lifelines;
 use crate::percentiles::continuous;
-use crate::rates::{Senders, received};
+use crate::rates::{Senders, find_arrival_passage};
 use serde::Serialize;
 
 /// What is longer than so many median gaps is a blocked interval.
@@ -60,7 +60,7 @@ impl Synchrony {
 
 /// How often several groups were blocked at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Together {
+pub struct ConcurrentBlocking {
     /// Groups that were blocked at all.
     pub groups: usize,
     /// Share of the time from the first blocked interval to the last in which at least two were blocked.
@@ -71,7 +71,7 @@ pub struct Together {
 
 /// How often several were blocked at once; `None` where fewer than two were blocked at all.
 #[must_use]
-pub fn together(blocked: &[Blocked]) -> Option<Together> {
+pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
     let some: Vec<&Blocked> = blocked
         .iter()
         .filter(|blocked| !blocked.intervals.is_empty())
@@ -106,7 +106,7 @@ pub fn together(blocked: &[Blocked]) -> Option<Together> {
         let share = (blocked.blocked_ns as f64 / span).min(1.0);
         (none * (1.0 - share), one * (1.0 - share) + none * share)
     });
-    Some(Together {
+    Some(ConcurrentBlocking {
         groups: some.len(),
         share: several as f64 / span,
         expected: (1.0 - none - one).max(0.0),
@@ -119,9 +119,10 @@ pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
     let senders = Senders::of(lifelines);
     let mut transits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); lifelines.groups.len()];
     for line in &lifelines.lines {
-        let (Some(sent), Some(received)) =
-            (senders.moment(lifelines, line), received(lifelines, line))
-        else {
+        let (Some(sent), Some(received)) = (
+            senders.moment(lifelines, line),
+            find_arrival_passage(lifelines, line),
+        ) else {
             continue;
         };
         if sent.at_ns <= received.at_ns {
@@ -265,12 +266,12 @@ fn total(intervals: &[(u64, u64)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Options, lifelines};
-    use stackline_events::{Table, Value};
+    use crate::assemble::{LifelineOptions, lifelines};
+    use stackline_events::{EventTable, EventValue};
 
     /// Servers that send a block every ms; none arrive in the pauses of a server.
     fn servers(pauses_ms: &[&[(u64, u64)]], until_ms: u64) -> Lifelines {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         let mut block = 0;
         for (server, pauses) in pauses_ms.iter().enumerate() {
             let host = format!("s{server}");
@@ -284,23 +285,23 @@ mod tests {
                     "app_send",
                     "app",
                     ms * 1_000_000 - 900_000,
-                    &[Value::Number(block)],
+                    &[EventValue::Number(block)],
                 );
                 table.push(
                     "start_write",
                     &host,
                     ms * 1_000_000 - 500_000,
-                    &[Value::Number(block)],
+                    &[EventValue::Number(block)],
                 );
                 table.push(
                     "app_receive",
                     "app",
                     late * 1_000_000 + ms,
-                    &[Value::Number(block)],
+                    &[EventValue::Number(block)],
                 );
             }
         }
-        lifelines(&table, None, &Options::default())
+        lifelines(&table, None, &LifelineOptions::default())
     }
 
     #[test]
@@ -342,11 +343,15 @@ mod tests {
         );
         assert!(held[0].share > 5.0 * held[0].expected);
         // Two of three stop together for 12 times 20 ms or a little more of some 2 s; by chance for little of it.
-        let of_all = together(&found).unwrap();
+        let of_all = measure_concurrency(&found).unwrap();
         assert!(
             (0.10..0.16).contains(&of_all.share) && of_all.share > 2.5 * of_all.expected,
             "{of_all:?}"
         );
-        assert_eq!(together(&found[2..]), None, "one alone is with no other");
+        assert_eq!(
+            measure_concurrency(&found[2..]),
+            None,
+            "one alone is with no other"
+        );
     }
 }

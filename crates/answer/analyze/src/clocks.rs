@@ -8,11 +8,11 @@
 
 mod pairs;
 
-use pairs::{Pair, Seen};
-use stackline_core::offset::Offset;
-use stackline_core::trace::{Clock, Index};
+use pairs::{HostPairExchanges, UnitSightings};
+use stackline_core::clock_offset::Offset;
+use stackline_core::trace_index::{ClockCorrection, Index};
 use stackline_core::units;
-use stackline_events::Table;
+use stackline_events::EventTable;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Exchanges that are taken of one pair of hosts: the fastest of each part of the time.
@@ -24,7 +24,7 @@ const FEWEST: usize = 4;
 #[derive(Debug)]
 pub struct Causality<'i> {
     index: &'i Index,
-    seen: Seen,
+    seen: UnitSightings,
 }
 
 /// What was found.
@@ -33,17 +33,17 @@ pub struct Clocks {
     /// The host whose clock the others are corrected to, where one is.
     pub reference: Option<String>,
     /// The clocks that are wrong, with a sentence each.
-    pub corrected: BTreeMap<String, (Clock, String)>,
+    pub corrected: BTreeMap<String, (ClockCorrection, String)>,
     /// What looks wrong and cannot be decided, by host.
     pub doubts: BTreeMap<String, String>,
 }
 
 /// What causality says of two hosts.
-enum Verdict {
+enum ClockVerdict {
     /// The times can be as they are.
     Fits,
     /// The second host's clock is not the first's.
-    Wrong(Clock),
+    Wrong(ClockCorrection),
     /// The times cannot be, or hardly; which of the clocks is wrong, or whether one is, cannot be said.
     Doubtful(String),
 }
@@ -54,7 +54,7 @@ impl<'i> Causality<'i> {
     pub fn new(index: &'i Index) -> Self {
         Self {
             index,
-            seen: Seen::default(),
+            seen: UnitSightings::default(),
         }
     }
 
@@ -65,7 +65,7 @@ impl<'i> Causality<'i> {
     }
 
     /// Adds events, in any order.
-    pub fn add(&mut self, table: &Table) {
+    pub fn add(&mut self, table: &EventTable) {
         self.seen.add(table, self.index);
     }
 
@@ -74,18 +74,22 @@ impl<'i> Causality<'i> {
     pub fn finish(self) -> Clocks {
         let pairs = self.seen.pairs();
         let mut clocks = Clocks::default();
-        let mut wrong: Vec<(&Pair, Clock)> = Vec::new();
-        let mut fitting: Vec<&Pair> = Vec::new();
+        let mut wrong: Vec<(&HostPairExchanges, ClockCorrection)> = Vec::new();
+        let mut fitting: Vec<&HostPairExchanges> = Vec::new();
         for pair in &pairs {
             match verdict(pair) {
-                Verdict::Wrong(clock) if self.is_free(&pair.inner) => wrong.push((pair, clock)),
-                Verdict::Wrong(clock) => drop(
+                ClockVerdict::Wrong(clock) if self.is_free(&pair.inner) => {
+                    wrong.push((pair, clock))
+                }
+                ClockVerdict::Wrong(clock) => drop(
                     clocks
                         .doubts
                         .insert(pair.inner.clone(), contradicts(pair, &clock)),
                 ),
-                Verdict::Doubtful(doubt) => drop(clocks.doubts.insert(pair.inner.clone(), doubt)),
-                Verdict::Fits => fitting.push(pair),
+                ClockVerdict::Doubtful(doubt) => {
+                    drop(clocks.doubts.insert(pair.inner.clone(), doubt))
+                }
+                ClockVerdict::Fits => fitting.push(pair),
             }
         }
         let inner: BTreeSet<&str> = wrong.iter().map(|(pair, _)| pair.inner.as_str()).collect();
@@ -95,14 +99,18 @@ impl<'i> Causality<'i> {
             .find(|outer| !inner.contains(outer));
         let Some(root) = root else { return clocks };
         clocks.reference = Some(root.to_owned());
-        let mut known: BTreeMap<&str, Clock> = BTreeMap::from([(root, Clock::default())]);
-        let fits = fitting.iter().map(|pair| (*pair, Clock::default()));
-        let steps: Vec<(&Pair, Clock)> = wrong.into_iter().chain(fits).collect();
+        let mut known: BTreeMap<&str, ClockCorrection> =
+            BTreeMap::from([(root, ClockCorrection::default())]);
+        let fits = fitting
+            .iter()
+            .map(|pair| (*pair, ClockCorrection::default()));
+        let steps: Vec<(&HostPairExchanges, ClockCorrection)> =
+            wrong.into_iter().chain(fits).collect();
         while let Some((pair, clock)) = steps.iter().find(|(pair, _)| {
             known.contains_key(&pair.outer[..]) && !known.contains_key(&pair.inner[..])
         }) {
             let clock = known[&pair.outer[..]].clone().beyond(clock);
-            if clock != Clock::default() {
+            if clock != ClockCorrection::default() {
                 clocks.doubts.remove(&pair.inner);
                 clocks
                     .corrected
@@ -118,17 +126,17 @@ impl<'i> Causality<'i> {
         self.index
             .hosts
             .get(host)
-            .is_none_or(|trace| trace.clock == Clock::default())
+            .is_none_or(|trace| trace.clock == ClockCorrection::default())
     }
 }
 
 /// A clock against a reference of which that clock is known.
 trait Beyond {
-    fn beyond(self, own: &Clock) -> Self;
+    fn beyond(self, own: &ClockCorrection) -> Self;
 }
 
-impl Beyond for Clock {
-    fn beyond(self, own: &Clock) -> Self {
+impl Beyond for ClockCorrection {
+    fn beyond(self, own: &ClockCorrection) -> Self {
         let error_ns = match (self.error_ns, own.error_ns) {
             (None, error) | (error, None) => error,
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -143,33 +151,35 @@ impl Beyond for Clock {
     }
 }
 
-fn verdict(pair: &Pair) -> Verdict {
+fn verdict(pair: &HostPairExchanges) -> ClockVerdict {
     let exchanges = &pair.exchanges;
     if exchanges.len() < FEWEST || pair.fits() {
-        return Verdict::Fits;
+        return ClockVerdict::Fits;
     }
     if !pair.encloses() {
-        return Verdict::Fits;
+        return ClockVerdict::Fits;
     }
     if !pair.is_known && !pair.follows() {
         return match pair.apart_ns() {
-            Some(apart) => Verdict::Doubtful(doubtful(pair, apart)),
-            None => Verdict::Fits,
+            Some(apart) => ClockVerdict::Doubtful(doubtful(pair, apart)),
+            None => ClockVerdict::Fits,
         };
     }
     let mut offset = Offset::default();
     for exchange in pair.fastest(PARTS) {
         offset.take(&exchange);
     }
-    offset.clock().map_or(Verdict::Fits, Verdict::Wrong)
+    offset
+        .clock()
+        .map_or(ClockVerdict::Fits, ClockVerdict::Wrong)
 }
 
 fn time(ns: u64) -> String {
-    units::time(ns as f64 / 1e9)
+    units::format_time(ns as f64 / 1e9)
 }
 
-fn corrected(pair: &Pair, clock: &Clock) -> String {
-    let Pair { outer, inner, .. } = pair;
+fn corrected(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
+    let HostPairExchanges { outer, inner, .. } = pair;
     let side = if clock.offset_ns < 0 {
         "behind"
     } else {
@@ -183,8 +193,8 @@ fn corrected(pair: &Pair, clock: &Clock) -> String {
     )
 }
 
-fn contradicts(pair: &Pair, clock: &Clock) -> String {
-    let Pair { outer, inner, .. } = pair;
+fn contradicts(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
+    let HostPairExchanges { outer, inner, .. } = pair;
     let side = if clock.offset_ns < 0 {
         "behind"
     } else {
@@ -196,8 +206,8 @@ fn contradicts(pair: &Pair, clock: &Clock) -> String {
     )
 }
 
-fn doubtful(pair: &Pair, apart_ns: u64) -> String {
-    let Pair { outer, inner, .. } = pair;
+fn doubtful(pair: &HostPairExchanges, apart_ns: u64) -> String {
+    let HostPairExchanges { outer, inner, .. } = pair;
     let (side, sign) = if pair.is_earlier() {
         ("before", '-')
     } else {

@@ -1,10 +1,10 @@
 //! What lines are coloured by, in pictures and on the page alike: by the first of server, host, stack and stream that is not
 //! the same for all of them. Of more than can be distinguished, the quarters by their median time. It draws nothing.
 
-use crate::lifelines::{Lifelines, Line};
+use crate::lifelines::{Lifeline, Lifelines};
 use crate::percentiles::continuous;
-use crate::segments::took;
-use stackline_core::trace::Index;
+use crate::segments::lifeline_duration_ns;
+use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;
 
 /// More names than this are not told apart by their colours.
@@ -22,10 +22,10 @@ pub struct Colouring {
 }
 
 /// A way to tell lines apart, and what a line is called by it.
-type Way = (&'static str, fn(&Lifelines, &Index, &Line) -> String);
+type LineColouringRule = (&'static str, fn(&Lifelines, &Index, &Lifeline) -> String);
 
 /// The first that tells any two apart is taken.
-const WAYS: [Way; 4] = [
+const WAYS: [LineColouringRule; 4] = [
     ("server", server),
     ("host", host),
     ("stack", stack),
@@ -36,7 +36,7 @@ impl Colouring {
     /// The colouring of these lines.
     #[must_use]
     pub fn of(lifelines: &Lifelines, index: &Index) -> Self {
-        let named = |(by, name): &Way| {
+        let named = |(by, name): &LineColouringRule| {
             let names = lifelines
                 .lines
                 .iter()
@@ -72,7 +72,7 @@ impl Colouring {
             .zip(&self.of)
             .filter(|(line, _)| !lifelines.is_connection(line))
         {
-            times[*kind as usize].push(took(lifelines, line));
+            times[*kind as usize].push(lifeline_duration_ns(lifelines, line));
         }
         let medians: Vec<f64> = times
             .iter_mut()
@@ -111,7 +111,7 @@ fn numbered(by: &'static str, lines: Vec<String>) -> Colouring {
     }
 }
 
-fn server(lifelines: &Lifelines, _: &Index, line: &Line) -> String {
+fn server(lifelines: &Lifelines, _: &Index, line: &Lifeline) -> String {
     lifelines
         .groups
         .get(line.group as usize)
@@ -120,14 +120,14 @@ fn server(lifelines: &Lifelines, _: &Index, line: &Line) -> String {
 }
 
 /// Where it begins.
-fn host(lifelines: &Lifelines, _: &Index, line: &Line) -> String {
+fn host(lifelines: &Lifelines, _: &Index, line: &Lifeline) -> String {
     let first = lifelines.passages_of(line).first();
     first
         .map(|first| lifelines.points[first.point as usize].host.clone())
         .unwrap_or_default()
 }
 
-fn stack(_: &Lifelines, index: &Index, line: &Line) -> String {
+fn stack(_: &Lifelines, index: &Index, line: &Lifeline) -> String {
     line.flow
         .and_then(|flow| index.flow(flow))
         .map(|flow| flow.stack.clone())
@@ -135,7 +135,7 @@ fn stack(_: &Lifelines, index: &Index, line: &Line) -> String {
 }
 
 /// One pair of one part, in every run.
-fn stream(_: &Lifelines, index: &Index, line: &Line) -> String {
+fn stream(_: &Lifelines, index: &Index, line: &Lifeline) -> String {
     let flow = line.flow.and_then(|flow| index.flow(flow));
     flow.map(|flow| {
         format!(
@@ -150,14 +150,14 @@ fn stream(_: &Lifelines, index: &Index, line: &Line) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Options, lifelines};
-    use stackline_events::{Table, Value};
+    use crate::assemble::{LifelineOptions, lifelines};
+    use stackline_events::{EventTable, EventValue};
 
     /// One unit of each of so many hosts to one server, each host slower than the one before.
     fn from(hosts: u64) -> Colouring {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         for host in 0..hosts {
-            let unit = [Value::Number(host as i64)];
+            let unit = [EventValue::Number(host as i64)];
             table.push("SEND", &format!("c{host:03}"), host * 1_000_000, &unit);
             table.push(
                 "RECEIVED",
@@ -167,7 +167,7 @@ mod tests {
             );
         }
         Colouring::of(
-            &lifelines(&table, None, &Options::default()),
+            &lifelines(&table, None, &LifelineOptions::default()),
             &Index::default(),
         )
     }

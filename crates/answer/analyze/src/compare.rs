@@ -1,14 +1,14 @@
 //! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
 
-use crate::statistics::{Statistics, real, t_quantile};
-use crate::summary::{Metric, Summary};
+use crate::statistics::{SampleStatistics, t_quantile, to_f64};
+use crate::summary::{RunMetric, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What a comparison of two sets of runs claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The second is faster, and the interval does not include 1.
     Faster,
     /// The second is slower, and the interval does not include 1.
@@ -23,7 +23,7 @@ pub enum Verdict {
     CannotTell,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     /// Whether it claims a difference.
     #[must_use]
     pub const fn claims(self) -> bool {
@@ -59,8 +59,8 @@ impl MetricComparison {
     #[must_use]
     pub fn worse_by(&self) -> Option<f64> {
         match self.verdict {
-            Verdict::Slower if self.metric.more_is_faster() => Some(1.0 - self.ratio),
-            Verdict::Slower | Verdict::More => Some(self.ratio - 1.0),
+            ComparisonVerdict::Slower if self.metric.more_is_faster() => Some(1.0 - self.ratio),
+            ComparisonVerdict::Slower | ComparisonVerdict::More => Some(self.ratio - 1.0),
             _ => None,
         }
     }
@@ -80,24 +80,24 @@ impl Label {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricComparison {
     /// Which.
-    pub metric: Metric,
+    pub metric: RunMetric,
     /// Over the runs of the first: in bit/s, seconds, CPU seconds per GB, or CPU microseconds per call or connection.
-    pub a: Statistics,
+    pub a: SampleStatistics,
     /// Over the runs of the second.
-    pub b: Statistics,
+    pub b: SampleStatistics,
     /// Mean of the second over mean of the first.
     pub ratio: f64,
     /// Its 95 % interval.
     pub ci95: Option<(f64, f64)>,
     /// What that allows to claim.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Why there is no interval.
     pub reason: Option<String>,
 }
 
 /// One measurement in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct MeasurementComparison {
     /// In the first.
     pub a: Option<Label>,
     /// In the second.
@@ -114,13 +114,13 @@ pub struct Comparison {
 /// comes together by application type and position; what is then still left over stands alone. Background load is not
 /// compared.
 #[must_use]
-pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
+pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<MeasurementComparison> {
     let measured = |s: &&Summary| !s.background;
     let first: Vec<&Summary> = a.iter().filter(measured).collect();
     let mut second: Vec<Option<&Summary>> = b.iter().filter(measured).map(Some).collect();
     let same: Vec<Option<&Summary>> = first.iter().map(|a| take(&mut second, a)).collect();
     let mut left: Vec<&Summary> = second.into_iter().flatten().collect();
-    let mut out: Vec<Comparison> = Vec::new();
+    let mut out: Vec<MeasurementComparison> = Vec::new();
     for (a, same) in first.into_iter().zip(same) {
         out.push(match same {
             Some(b) => pair(a, b, Pairing::Same),
@@ -139,7 +139,7 @@ pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
 
 /// Compares the stacks within one set of summaries: of measurements that differ in nothing but the stack, each with the first.
 #[must_use]
-pub fn compare_stacks(summaries: &[Summary]) -> Vec<Comparison> {
+pub fn compare_stacks(summaries: &[Summary]) -> Vec<MeasurementComparison> {
     let mut firsts: BTreeMap<(String, Option<usize>), &Summary> = BTreeMap::new();
     let measured = summaries.iter().filter(|summary| !summary.background);
     let others = measured.filter_map(|summary| {
@@ -161,8 +161,8 @@ fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summ
     from.iter_mut().find(|slot| slot.is_some_and(same))?.take()
 }
 
-fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
-    Comparison {
+fn alone(a: Option<&Summary>, b: Option<&Summary>) -> MeasurementComparison {
+    MeasurementComparison {
         a: a.map(Label::of),
         b: b.map(Label::of),
         pairing: Pairing::Alone,
@@ -171,10 +171,10 @@ fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
     }
 }
 
-fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
-    let metric = |metric: Metric| compare_values(metric, a.values(metric), b.values(metric));
-    let metrics = Metric::ALL.into_iter().filter_map(metric).collect();
-    Comparison {
+fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> MeasurementComparison {
+    let metric = |metric: RunMetric| compare_values(metric, a.values(metric), b.values(metric));
+    let metrics = RunMetric::ALL.into_iter().filter_map(metric).collect();
+    MeasurementComparison {
         a: Some(Label::of(a)),
         b: Some(Label::of(b)),
         pairing,
@@ -236,14 +236,17 @@ fn different(
 }
 
 /// Compares one value a run of each; none when one of them has no runs.
-fn compare_values(metric: Metric, a: &[f64], b: &[f64]) -> Option<MetricComparison> {
-    let (a, b) = (Statistics::from_values(a)?, Statistics::from_values(b)?);
+fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricComparison> {
+    let (a, b) = (
+        SampleStatistics::from_values(a)?,
+        SampleStatistics::from_values(b)?,
+    );
     let ratio = b.mean / a.mean;
     let (ci95, reason) = match interval(&a, &b) {
         Ok(interval) => (Some(interval), None),
         Err(reason) => (None, Some(reason)),
     };
-    let verdict = ci95.map_or(Verdict::CannotTell, |ci95| judge(metric, ci95));
+    let verdict = ci95.map_or(ComparisonVerdict::CannotTell, |ci95| judge(metric, ci95));
     Some(MetricComparison {
         metric,
         a,
@@ -257,7 +260,7 @@ fn compare_values(metric: Metric, a: &[f64], b: &[f64]) -> Option<MetricComparis
 
 /// Welch's interval of the difference of the means' logarithms, by the delta method: the variance of a mean's
 /// logarithm is the variance of the mean over its square.
-fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
+fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
             "{} and {} counted runs, two of each are needed",
@@ -267,11 +270,11 @@ fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
     if a.mean <= 0.0 || b.mean <= 0.0 {
         return Err("a mean is zero, so there is no ratio".to_owned());
     }
-    let variance = |s: &Statistics, sd: f64| (sd / s.mean).powi(2) / real(s.n);
+    let variance = |s: &SampleStatistics, sd: f64| (sd / s.mean).powi(2) / to_f64(s.n);
     let (v, w) = (variance(a, sd_a), variance(b, sd_b));
     let (center, sum) = ((b.mean / a.mean).ln(), v + w);
     let half = if sum > 0.0 {
-        let freedom = sum * sum / (v * v / real(a.n - 1) + w * w / real(b.n - 1));
+        let freedom = sum * sum / (v * v / to_f64(a.n - 1) + w * w / to_f64(b.n - 1));
         t_quantile(freedom) * sum.sqrt()
     } else {
         0.0
@@ -280,25 +283,25 @@ fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
 }
 
 /// Rounding alone is no difference: the simulated world repeats its figures exactly, with no spread at all.
-fn judge(metric: Metric, (low, high): (f64, f64)) -> Verdict {
+fn judge(metric: RunMetric, (low, high): (f64, f64)) -> ComparisonVerdict {
     const ROUNDING: f64 = 1e-9;
     let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);
     match (more, less) {
-        (false, false) => Verdict::NoDifferenceSeen,
-        (true, _) if metric.is_cost() => Verdict::More,
-        _ if metric.is_cost() => Verdict::Less,
-        (more, _) if more == metric.more_is_faster() => Verdict::Faster,
-        _ => Verdict::Slower,
+        (false, false) => ComparisonVerdict::NoDifferenceSeen,
+        (true, _) if metric.is_cost() => ComparisonVerdict::More,
+        _ if metric.is_cost() => ComparisonVerdict::Less,
+        (more, _) if more == metric.more_is_faster() => ComparisonVerdict::Faster,
+        _ => ComparisonVerdict::Slower,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Work;
+    use crate::RepeatedWork;
     use proptest::prelude::*;
 
-    fn judged(metric: Metric, a: &[f64], b: &[f64]) -> MetricComparison {
+    fn judged(metric: RunMetric, a: &[f64], b: &[f64]) -> MetricComparison {
         compare_values(metric, a, b).unwrap()
     }
 
@@ -306,22 +309,22 @@ mod tests {
     fn clear_differences_have_a_direction() {
         let (slow, fast) = ([10.0, 10.1, 9.9], [20.0, 20.2, 19.8]);
         assert_eq!(
-            judged(Metric::Throughput, &slow, &fast).verdict,
-            Verdict::Faster
+            judged(RunMetric::Throughput, &slow, &fast).verdict,
+            ComparisonVerdict::Faster
         );
         assert_eq!(
-            judged(Metric::Throughput, &fast, &slow).verdict,
-            Verdict::Slower
+            judged(RunMetric::Throughput, &fast, &slow).verdict,
+            ComparisonVerdict::Slower
         );
         assert_eq!(
-            judged(Metric::Response, &slow, &fast).verdict,
-            Verdict::Slower
+            judged(RunMetric::Response, &slow, &fast).verdict,
+            ComparisonVerdict::Slower
         );
         assert_eq!(
-            judged(Metric::Connect, &fast, &slow).verdict,
-            Verdict::Faster
+            judged(RunMetric::Connect, &fast, &slow).verdict,
+            ComparisonVerdict::Faster
         );
-        let c = judged(Metric::Throughput, &slow, &fast);
+        let c = judged(RunMetric::Throughput, &slow, &fast);
         assert!((c.ratio - 2.0).abs() < 1e-12);
         // By hand: sqrt(0.01^2/3 + 0.01^2/3) = 0.008165, 4 degrees of freedom, t = 2.776.
         let (low, high) = c.ci95.unwrap();
@@ -335,26 +338,32 @@ mod tests {
     fn how_much_worse_is_said_only_where_it_is_claimed() {
         let (slow, fast) = ([10.0, 10.1, 9.9], [20.0, 20.2, 19.8]);
         let worse = |metric, a: &[f64], b: &[f64]| judged(metric, a, b).worse_by();
-        assert!((worse(Metric::Throughput, &fast, &slow).unwrap() - 0.5).abs() < 1e-9);
-        assert!((worse(Metric::Response, &slow, &fast).unwrap() - 1.0).abs() < 1e-9);
-        assert_eq!(worse(Metric::Throughput, &slow, &fast), None);
-        assert_eq!(worse(Metric::Throughput, &fast, &fast), None);
-        assert_eq!(worse(Metric::Throughput, &[20.0], &[10.0]), None);
+        assert!((worse(RunMetric::Throughput, &fast, &slow).unwrap() - 0.5).abs() < 1e-9);
+        assert!((worse(RunMetric::Response, &slow, &fast).unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(worse(RunMetric::Throughput, &slow, &fast), None);
+        assert_eq!(worse(RunMetric::Throughput, &fast, &fast), None);
+        assert_eq!(worse(RunMetric::Throughput, &[20.0], &[10.0]), None);
     }
 
     #[test]
     fn costs_are_less_or_more() {
         let (cheap, dear) = ([0.10, 0.11, 0.10], [0.20, 0.21, 0.20]);
         for metric in [
-            Metric::CpuPerGb,
-            Metric::CpuPerCall,
-            Metric::CpuPerConnection,
+            RunMetric::CpuPerGb,
+            RunMetric::CpuPerCall,
+            RunMetric::CpuPerConnection,
         ] {
-            assert_eq!(judged(metric, &cheap, &dear).verdict, Verdict::More);
-            assert_eq!(judged(metric, &dear, &cheap).verdict, Verdict::Less);
+            assert_eq!(
+                judged(metric, &cheap, &dear).verdict,
+                ComparisonVerdict::More
+            );
+            assert_eq!(
+                judged(metric, &dear, &cheap).verdict,
+                ComparisonVerdict::Less
+            );
             assert_eq!(
                 judged(metric, &cheap, &cheap).verdict,
-                Verdict::NoDifferenceSeen
+                ComparisonVerdict::NoDifferenceSeen
             );
         }
     }
@@ -373,7 +382,7 @@ mod tests {
                 ..summary("x", "tcp")
             }
         };
-        let metrics = |a, b| -> Vec<Metric> {
+        let metrics = |a, b| -> Vec<RunMetric> {
             compare(&[costing(a)], &[costing(b)])
                 .remove(0)
                 .metrics
@@ -381,35 +390,38 @@ mod tests {
                 .map(|m| m.metric)
                 .collect()
         };
-        assert_eq!(metrics(Work::Call, Work::Call), [Metric::CpuPerCall]);
         assert_eq!(
-            metrics(Work::Connection, Work::Connection),
-            [Metric::CpuPerConnection]
+            metrics(RepeatedWork::Call, RepeatedWork::Call),
+            [RunMetric::CpuPerCall]
         );
-        assert_eq!(metrics(Work::Call, Work::Connection), []);
+        assert_eq!(
+            metrics(RepeatedWork::Connection, RepeatedWork::Connection),
+            [RunMetric::CpuPerConnection]
+        );
+        assert_eq!(metrics(RepeatedWork::Call, RepeatedWork::Connection), []);
     }
 
     #[test]
     fn noise_is_no_difference() {
         assert_eq!(
-            judged(Metric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict,
-            Verdict::NoDifferenceSeen
+            judged(RunMetric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict,
+            ComparisonVerdict::NoDifferenceSeen
         );
         assert_eq!(
-            judged(Metric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict,
-            Verdict::NoDifferenceSeen
+            judged(RunMetric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict,
+            ComparisonVerdict::NoDifferenceSeen
         );
     }
 
     #[test]
     fn one_run_gives_no_verdict() {
-        let c = judged(Metric::Response, &[1.0], &[2.0, 2.1]);
-        assert_eq!((c.verdict, c.ci95), (Verdict::CannotTell, None));
+        let c = judged(RunMetric::Response, &[1.0], &[2.0, 2.1]);
+        assert_eq!((c.verdict, c.ci95), (ComparisonVerdict::CannotTell, None));
         assert_eq!(
             c.reason.unwrap(),
             "1 and 2 counted runs, two of each are needed"
         );
-        assert_eq!(compare_values(Metric::Response, &[], &[1.0]), None);
+        assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
     }
 
     fn summary(text: &str, stack: &str) -> Summary {
@@ -454,7 +466,7 @@ mod tests {
             s.initiator.settings = settings
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into();
-            s.initiator.placement = Some(crate::Placement {
+            s.initiator.placement = Some(crate::ThreadPlacement {
                 start: 0,
                 end: 0,
                 pinned,
@@ -503,7 +515,7 @@ mod tests {
             a in proptest::collection::vec(1.0..100.0_f64, 1..8),
             b in proptest::collection::vec(1.0..100.0_f64, 1..8),
         ) {
-            let c = judged(Metric::Throughput, &a, &b);
+            let c = judged(RunMetric::Throughput, &a, &b);
             let includes = c.ci95.is_none_or(|(low, high)| low <= 1.0 && 1.0 <= high);
             prop_assert!(!(includes && c.verdict.claims()), "{:?}", c);
             prop_assert!(c.ci95.is_none_or(|(low, high)| low <= c.ratio * 1.000_001 && c.ratio <= high * 1.000_001));

@@ -3,10 +3,10 @@
 //! The interval of a median is that of its order statistics, which holds for any distribution; that of the ratio joins both on the
 //! scale of logarithms (MOVER, Donner and Zou 2012). It holds what varies from unit to unit of one trace, no more.
 
-use crate::compare::Verdict;
-use crate::lifelines::{Lifelines, Line, Point};
+use crate::compare::ComparisonVerdict;
+use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
 use crate::names::segment_name;
-use crate::segments::{Stretch, stretches, took};
+use crate::segments::{SegmentTimes, lifeline_duration_ns, stretches};
 use serde::Serialize;
 
 /// The times of a segment in one trace.
@@ -26,9 +26,9 @@ pub struct SegmentComparison {
     /// What it is called, as among lifelines; without a place.
     pub name: String,
     /// Where it begins; `None` from the first to the last point of the units that arrived.
-    pub from: Option<Point>,
+    pub from: Option<LifelinePoint>,
     /// Where it ends.
-    pub to: Option<Point>,
+    pub to: Option<LifelinePoint>,
     /// Whether it is of connections and not of data units.
     pub connections: bool,
     /// In the first.
@@ -40,7 +40,7 @@ pub struct SegmentComparison {
     /// Its 95 % interval.
     pub ci95: Option<(f64, f64)>,
     /// What that allows to claim of the second.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
 }
 
 /// Compares two traces: first the whole ways, then all segments of both in the order of the first. Points come together by
@@ -51,7 +51,7 @@ pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> 
     let with_hosts = first
         .iter()
         .any(|one| second.iter().any(|other| is_same(one, other, true)));
-    let mut left: Vec<Option<&Named>> = second.iter().map(Some).collect();
+    let mut left: Vec<Option<&NamedSegment>> = second.iter().map(Some).collect();
     let whole = pair(whole(a), whole(b));
     let mut found = if whole.a.is_none() && whole.b.is_none() {
         Vec::new()
@@ -75,14 +75,14 @@ pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> 
 
 /// A segment by the names of its points.
 #[derive(Debug)]
-struct Named {
-    from: Point,
-    to: Point,
+struct NamedSegment {
+    from: LifelinePoint,
+    to: LifelinePoint,
     connections: bool,
     median: Option<Median>,
 }
 
-impl Named {
+impl NamedSegment {
     fn beside(&self, compared: SegmentComparison) -> SegmentComparison {
         let name = segment_name(&self.from, &self.to);
         let (from, to) = (Some(self.from.clone()), Some(self.to.clone()));
@@ -96,21 +96,21 @@ impl Named {
     }
 }
 
-fn is_same(one: &Named, other: &Named, with_hosts: bool) -> bool {
-    let same = |a: &Point, b: &Point| match with_hosts {
+fn is_same(one: &NamedSegment, other: &NamedSegment, with_hosts: bool) -> bool {
+    let same = |a: &LifelinePoint, b: &LifelinePoint| match with_hosts {
         true => a == b,
         false => a.keyword == b.keyword,
     };
     one.connections == other.connections && same(&one.from, &other.from) && same(&one.to, &other.to)
 }
 
-fn named(lifelines: &Lifelines) -> Vec<Named> {
-    let mut all: Vec<Stretch> = stretches(lifelines, |_| true, |_| true);
+fn named(lifelines: &Lifelines) -> Vec<NamedSegment> {
+    let mut all: Vec<SegmentTimes> = stretches(lifelines, |_| true, |_| true);
     all.sort_by_key(|stretch| (stretch.connections, stretch.from, stretch.to));
     let point = |at: u32| lifelines.points[at as usize].clone();
-    let name = |stretch: Stretch| {
+    let name = |stretch: SegmentTimes| {
         let (from, to, connections) = (point(stretch.from), point(stretch.to), stretch.connections);
-        Named {
+        NamedSegment {
             from,
             to,
             connections,
@@ -122,13 +122,14 @@ fn named(lifelines: &Lifelines) -> Vec<Named> {
 
 /// From the first to the last point of units that arrived.
 fn whole(lifelines: &Lifelines) -> Option<Median> {
-    let of = |line: &&Line| line.has_arrived() && !lifelines.is_connection(line) && line.count > 1;
+    let of =
+        |line: &&Lifeline| line.has_arrived() && !lifelines.is_connection(line) && line.count > 1;
     median(
         lifelines
             .lines
             .iter()
             .filter(of)
-            .map(|line| took(lifelines, line))
+            .map(|line| lifeline_duration_ns(lifelines, line))
             .collect(),
     )
 }
@@ -159,10 +160,10 @@ fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
     let ratio = both.map(|(a, b)| b.median_ns / a.median_ns);
     let ci95 = both.and_then(|(a, b)| interval(&a, &b));
     let verdict = match ci95 {
-        None => Verdict::CannotTell,
-        Some((low, _)) if low > 1.0 => Verdict::Slower,
-        Some((_, high)) if high < 1.0 => Verdict::Faster,
-        Some(_) => Verdict::NoDifferenceSeen,
+        None => ComparisonVerdict::CannotTell,
+        Some((low, _)) if low > 1.0 => ComparisonVerdict::Slower,
+        Some((_, high)) if high < 1.0 => ComparisonVerdict::Faster,
+        Some(_) => ComparisonVerdict::NoDifferenceSeen,
     };
     let name = "first to last".to_owned();
     SegmentComparison {
@@ -196,12 +197,12 @@ fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Options, lifelines};
-    use stackline_events::{Table, Value};
+    use crate::assemble::{LifelineOptions, lifelines};
+    use stackline_events::{EventTable, EventValue};
 
     /// So many units that go from one host to another and back; the way there takes so many us more than 100 to 119.
     fn trace(units: i64, more_us: i64, server: &str) -> Lifelines {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         for unit in 0..units {
             let begun = 1_000_000_000 + unit * 10_000_000;
             let there = begun + (100 + unit % 20 + more_us) * 1000;
@@ -210,13 +211,13 @@ mod tests {
                 ("COME", server, there),
                 ("BACK", "client", there + 50_000 + unit % 7 * 1000),
             ] {
-                table.push(keyword, host, at as u64, &[Value::Number(unit)]);
+                table.push(keyword, host, at as u64, &[EventValue::Number(unit)]);
             }
         }
-        lifelines(&table, None, &Options::default())
+        lifelines(&table, None, &LifelineOptions::default())
     }
 
-    fn verdicts(compared: &[SegmentComparison]) -> Vec<Verdict> {
+    fn verdicts(compared: &[SegmentComparison]) -> Vec<ComparisonVerdict> {
         compared.iter().map(|one| one.verdict).collect()
     }
 
@@ -225,7 +226,11 @@ mod tests {
         let found = compare_segments(&trace(200, 0, "server"), &trace(200, 110, "server"));
         assert_eq!(
             verdicts(&found),
-            [Verdict::Slower, Verdict::Slower, Verdict::NoDifferenceSeen]
+            [
+                ComparisonVerdict::Slower,
+                ComparisonVerdict::Slower,
+                ComparisonVerdict::NoDifferenceSeen
+            ]
         );
         let (ratio, (low, high)) = (found[1].ratio.unwrap(), found[1].ci95.unwrap());
         assert!(
@@ -234,7 +239,7 @@ mod tests {
         );
         assert_eq!(found[1].to.as_ref().unwrap().keyword, "COME");
         let faster = compare_segments(&trace(200, 110, "server"), &trace(200, 0, "server"));
-        assert_eq!(faster[1].verdict, Verdict::Faster);
+        assert_eq!(faster[1].verdict, ComparisonVerdict::Faster);
     }
 
     #[test]
@@ -243,13 +248,13 @@ mod tests {
         assert!(
             verdicts(&same)
                 .iter()
-                .all(|verdict| *verdict == Verdict::NoDifferenceSeen)
+                .all(|verdict| *verdict == ComparisonVerdict::NoDifferenceSeen)
         );
         let few = compare_segments(&trace(5, 0, "server"), &trace(200, 50, "server"));
         assert!(
             verdicts(&few)
                 .iter()
-                .all(|verdict| *verdict == Verdict::CannotTell),
+                .all(|verdict| *verdict == ComparisonVerdict::CannotTell),
             "{few:?}"
         );
         assert!(few.iter().all(|one| one.ratio.is_some()));

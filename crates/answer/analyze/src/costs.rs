@@ -1,11 +1,11 @@
 //! CPU per unit of work: of the two sides' threads, and of their whole hosts.
 
-use crate::groups::{Group, GroupRun};
-use crate::machines::{Machine, machine, on_one};
-use crate::statistics::real;
-use crate::summary::{Cost, Summary, Work};
-use stackline_core::plan::{Part, Plan};
-use stackline_core::record::HostUsage;
+use crate::groups::{GroupRun, SummaryGroup};
+use crate::machines::{MachineDestination, machine, on_one};
+use crate::statistics::to_f64;
+use crate::summary::{CpuCost, RepeatedWork, Summary};
+use stackline_core::plan::{MeasurementPart, Plan};
+use stackline_core::run_record::HostUsage;
 
 /// A shorter period is too few steps of 10 ms, in which a host counts the time of each core.
 const LEAST_S: f64 = 0.1;
@@ -14,31 +14,36 @@ const HOST_CPU: &str = "host_cpu";
 
 /// What the runs did together.
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct RunWorkTotals {
     gb: f64,
     /// Millions of calls, or of connections where no calls were made.
     millions: f64,
 }
 
-impl Done {
-    fn of(runs: &[GroupRun<'_>], work: Option<Work>) -> Self {
-        let gb = real(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
+impl RunWorkTotals {
+    fn of(runs: &[GroupRun<'_>], work: Option<RepeatedWork>) -> Self {
+        let gb = to_f64(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
         let times = work.map_or(0, |work| runs.iter().map(|run| run.times(work)).sum());
         Self {
             gb,
-            millions: real(times) / 1e6,
+            millions: to_f64(times) / 1e6,
         }
     }
 }
 
 /// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was recorded.
-pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs: &[GroupRun<'_>]) {
-    let done = Done::of(runs, summary.rate_of);
+pub(crate) fn costs(
+    plan: &Plan,
+    group: &SummaryGroup<'_>,
+    summary: &mut Summary,
+    runs: &[GroupRun<'_>],
+) {
+    let done = RunWorkTotals::of(runs, summary.rate_of);
     let (initiator, responder) = (
         summary.initiator.usage.cpu_s(),
         summary.responder.usage.cpu_s(),
     );
-    let sides = Cost {
+    let sides = CpuCost {
         both: initiator + responder,
         initiator,
         responder,
@@ -57,8 +62,8 @@ pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs:
     }
 }
 
-fn per(cpu: &Cost, work: f64) -> Option<Cost> {
-    (work > 0.0 && cpu.both > 0.0).then(|| Cost {
+fn per(cpu: &CpuCost, work: f64) -> Option<CpuCost> {
+    (work > 0.0 && cpu.both > 0.0).then(|| CpuCost {
         both: cpu.both / work,
         initiator: cpu.initiator / work,
         responder: cpu.responder / work,
@@ -68,12 +73,12 @@ fn per(cpu: &Cost, work: f64) -> Option<Cost> {
 /// CPU seconds of the hosts in all runs; one machine counts once. Else why that is not known.
 fn of_hosts(
     plan: &Plan,
-    group: &Group<'_>,
+    group: &SummaryGroup<'_>,
     summary: &Summary,
     runs: &[GroupRun<'_>],
-) -> Result<Cost, String> {
-    let several = |of: fn(&Part) -> Option<&str>| {
-        let machines: Vec<Machine<'_>> = group
+) -> Result<CpuCost, String> {
+    let several = |of: fn(&MeasurementPart) -> Option<&str>| {
+        let machines: Vec<MachineDestination<'_>> = group
             .parts
             .iter()
             .map(|part| machine(plan, of(part)))
@@ -96,9 +101,9 @@ fn of_hosts(
     let (initiator, responder) = hosts
         .filter(|_| runs.iter().all(known))
         .ok_or_else(|| "the CPU time of a host is not known of every run".to_owned())?;
-    let period = initiator.elapsed_s.min(responder.elapsed_s) / real(runs.len().max(1) as u64);
+    let period = initiator.elapsed_s.min(responder.elapsed_s) / to_f64(runs.len().max(1) as u64);
     if period < LEAST_S {
-        let units = stackline_core::units::time(period);
+        let units = stackline_core::units::format_time(period);
         return Err(format!(
             "a run lasted {units}, and a host counts the time of a core in steps of 10 ms"
         ));
@@ -115,7 +120,7 @@ fn of_hosts(
     } else {
         of_initiator + of_responder
     };
-    Ok(Cost {
+    Ok(CpuCost {
         both,
         initiator: of_initiator,
         responder: of_responder,

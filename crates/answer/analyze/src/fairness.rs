@@ -2,15 +2,18 @@
 //!
 //! It takes each part as one, however many pairs it has: a record holds the pairs of a part together.
 
-use crate::groups::{Group, GroupRun};
-use crate::statistics::{Statistics, real};
+use crate::groups::{GroupRun, SummaryGroup};
+use crate::statistics::{SampleStatistics, to_f64};
 
 /// The index over the throughputs of the parts that move data units, of each run; absent with fewer than two such parts.
-pub(crate) fn fairness(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Option<Statistics> {
+pub(crate) fn fairness(
+    group: &SummaryGroup<'_>,
+    runs: &[GroupRun<'_>],
+) -> Option<SampleStatistics> {
     if !group.aggregate {
         return None;
     }
-    let alone = |(index, part)| Group {
+    let alone = |(index, part)| SummaryGroup {
         indices: vec![index],
         parts: vec![part],
         aggregate: false,
@@ -21,7 +24,7 @@ pub(crate) fn fairness(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Option<Stati
         .copied()
         .zip(group.parts.iter().copied())
         .map(alone);
-    let parts: Vec<Group<'_>> = parts.filter(Group::moves_data).collect();
+    let parts: Vec<SummaryGroup<'_>> = parts.filter(SummaryGroup::moves_data).collect();
     let of_run = |run: &GroupRun<'_>| {
         let shares: Option<Vec<f64>> = parts
             .iter()
@@ -29,11 +32,11 @@ pub(crate) fn fairness(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Option<Stati
             .collect();
         index(&shares?)
     };
-    Statistics::from_values(&runs.iter().filter_map(of_run).collect::<Vec<_>>())
+    SampleStatistics::from_values(&runs.iter().filter_map(of_run).collect::<Vec<_>>())
 }
 
 /// Of a part in a run; zero where nothing of it arrived.
-fn throughput_bit_s(part: &Group<'_>, run: &GroupRun<'_>) -> Option<f64> {
+fn throughput_bit_s(part: &SummaryGroup<'_>, run: &GroupRun<'_>) -> Option<f64> {
     let alone = part.runs(run.records.iter().copied()).pop()?;
     if alone.bytes() == 0 {
         Some(0.0)
@@ -47,7 +50,7 @@ fn index(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares
         .iter()
         .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (real(shares.len() as u64) * squares))
+    (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (to_f64(shares.len() as u64) * squares))
 }
 
 #[cfg(test)]

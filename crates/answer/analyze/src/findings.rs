@@ -40,13 +40,13 @@ mod context;
 mod correlate;
 mod cpu_limit;
 mod endpoints;
+mod event_log;
 mod finding;
 mod healthy;
 mod imps;
 mod input;
 mod kind;
 mod link_loss;
-mod log;
 mod losses;
 mod lost_data;
 mod lost_events;
@@ -93,24 +93,24 @@ mod undersized_buffer;
 mod unexplained;
 mod window_below_bdp;
 
-pub use change::Change;
-pub use finding::{Advice, Evidence, Expected, Finding, Gauge, LEAST};
-pub use input::Input;
-pub use kind::Kind;
+pub use change::PlanChange;
+pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
+pub use input::AnalysisInput;
+pub use kind::FindingKind;
 pub use suspects::Suspect;
 
-use crate::assemble::{Options, lifelines};
-use context::Context;
+use crate::assemble::{LifelineOptions, lifelines};
+use context::FindingContext;
+use event_log::FindingEventLog;
 use kind::Find;
-use log::Log;
-use measurement::Measurement;
+use measurement::FindingMeasurement;
 use stackline_core::plan::Plan;
-use stackline_core::trace::Index;
-use stackline_events::Table;
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
 use std::collections::BTreeMap;
 
 /// Every kind; of two findings that rank alike, the one of the kind listed first comes first.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[FindingKind] = &[
     lost_events::KIND,
     clock_trouble::KIND,
     stage_limited::KIND,
@@ -165,13 +165,13 @@ pub const KINDS: &[Kind] = &[
 /// What limits each measurement of a run, the most important first; a measurement that nothing limits has one finding that
 /// says so.
 #[must_use]
-pub fn diagnose(input: &Input<'_>) -> Vec<Finding> {
+pub fn diagnose(input: &AnalysisInput<'_>) -> Vec<Finding> {
     diagnose_each(std::slice::from_ref(input))
 }
 
 /// What limits what a program's events tell of, where nothing was measured and all hosts have the right time; no directory is needed.
 #[must_use]
-pub fn of_events(events: &Table) -> Vec<Finding> {
+pub fn of_events(events: &EventTable) -> Vec<Finding> {
     let plan = Plan {
         seed: 0,
         hosts: BTreeMap::new(),
@@ -179,8 +179,8 @@ pub fn of_events(events: &Table) -> Vec<Finding> {
         measurements: Vec::new(),
     };
     let index = Index::default();
-    let lifelines = lifelines(events, None, &Options::default());
-    diagnose(&Input {
+    let lifelines = lifelines(events, None, &LifelineOptions::default());
+    diagnose(&AnalysisInput {
         plan: &plan,
         records: &[],
         index: &index,
@@ -192,8 +192,8 @@ pub fn of_events(events: &Table) -> Vec<Finding> {
 /// The same of a run in several parts, such as what has events and what has records alone; what is wrong with the whole of it is looked
 /// for in the first.
 #[must_use]
-pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
-    let logs: Vec<Log<'_>> = inputs.iter().map(Log::of).collect();
+pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
+    let logs: Vec<FindingEventLog<'_>> = inputs.iter().map(FindingEventLog::of).collect();
     let of_run = |find: &Find| {
         if let Find::Run(find) = find {
             find(logs.first()?)
@@ -203,11 +203,13 @@ pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
     };
     let mut findings: Vec<Finding> = finds().filter_map(of_run).collect();
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
-    let indices = |log: &Log<'_>| 0..log.input.plan.measurements.len();
+    let indices = |log: &FindingEventLog<'_>| 0..log.input.plan.measurements.len();
     let measurements = logs
         .iter()
-        .flat_map(|log| indices(log).filter_map(move |index| Measurement::of(log, index)));
-    for found in measurements.map(|measurement| of_measurement(&mut Context::of(measurement))) {
+        .flat_map(|log| indices(log).filter_map(move |index| FindingMeasurement::of(log, index)));
+    for found in
+        measurements.map(|measurement| of_measurement(&mut FindingContext::of(measurement)))
+    {
         // What is wrong with the whole run says more than that nothing is wrong with a part of it.
         findings.extend(
             found
@@ -221,18 +223,18 @@ pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
 
 /// Whether nothing was measured, and events follow units over hosts and back.
 #[must_use]
-pub fn is_session(input: &Input<'_>) -> bool {
-    input.plan.measurements.is_empty() && Log::of(input).session().is_some()
+pub fn is_session(input: &AnalysisInput<'_>) -> bool {
+    input.plan.measurements.is_empty() && FindingEventLog::of(input).session().is_some()
 }
 
 /// What could cost time by the specification, measurement by measurement.
 #[must_use]
-pub fn suspects(input: &Input<'_>) -> Vec<Suspect> {
-    let log = Log::of(input);
+pub fn suspects(input: &AnalysisInput<'_>) -> Vec<Suspect> {
+    let log = FindingEventLog::of(input);
     let measurements = 0..input.plan.measurements.len();
     measurements
-        .filter_map(|index| Measurement::of(&log, index))
-        .flat_map(|one| suspects::of(&one))
+        .filter_map(|index| FindingMeasurement::of(&log, index))
+        .flat_map(|one| suspects::find_suspects(&one))
         .collect()
 }
 
@@ -245,7 +247,7 @@ fn finds() -> impl Iterator<Item = &'static Find> {
     KINDS.iter().flat_map(|kind| kind.find)
 }
 
-fn of_measurement(context: &mut Context<'_>) -> Vec<Finding> {
+fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
     let of_all = |find: &Find| {
         if let Find::Measurement(find) = find {
             find(context)

@@ -5,14 +5,14 @@
 //! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
 use crate::bimodal::is_bimodal;
-use crate::groups::{Group, GroupRun, elapsed_s, half_width_share};
+use crate::groups::{GroupRun, SummaryGroup, elapsed_s, half_width_share};
 use crate::machines::on_one;
 use crate::side_summary::steal_share;
 use crate::summary::Summary;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Count, Measurement, Part, Plan};
-use stackline_core::program::{Call, DelayArgument, Side};
-use stackline_core::record::{Histogram, RunRecord, SideRecord};
+use stackline_core::plan::{Measurement, MeasurementPart, Plan, UnitCount};
+use stackline_core::procedure::{DelayArgument, OperationCall, PairSide};
+use stackline_core::run_record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
 
 /// Every flag with what raises it.
@@ -93,7 +93,7 @@ const USUAL_CONGESTION: &str = "cubic";
 pub(crate) fn flags(
     plan: &Plan,
     m: &Measurement,
-    group: &Group<'_>,
+    group: &SummaryGroup<'_>,
     runs: &[GroupRun<'_>],
     summary: &Summary,
 ) -> Vec<String> {
@@ -177,11 +177,11 @@ fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
 }
 
 /// A part without a number of units ends by its time limit as it should, and a load when what is measured is done.
-fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
+fn cut_short(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
     let counted = |index| {
         group
             .part(index)
-            .is_some_and(|part| !part.background && part.data.count != Count::Unlimited)
+            .is_some_and(|part| !part.background && part.data.count != UnitCount::Unlimited)
     };
     runs.iter()
         .flat_map(|run| &run.records)
@@ -224,7 +224,7 @@ fn core_full(runs: &[GroupRun<'_>]) -> bool {
 }
 
 /// In the last run, which stands for where threads ran: in a part whose sides are on one machine.
-fn spins_on_one_core(plan: &Plan, group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
+fn spins_on_one_core(plan: &Plan, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
     let spins = |side: &SideRecord| {
         side.settings
             .get("receive")
@@ -244,7 +244,7 @@ fn spins_on_one_core(plan: &Plan, group: &Group<'_>, runs: &[GroupRun<'_>]) -> b
         .any(|r| (spins(&r.initiator) || spins(&r.responder)) && together(r))
 }
 
-fn late(group: &Group<'_>, summary: &Summary) -> bool {
+fn late(group: &SummaryGroup<'_>, summary: &Summary) -> bool {
     let Some(lateness) = summary.lateness_s else {
         return false;
     };
@@ -258,20 +258,20 @@ fn late(group: &Group<'_>, summary: &Summary) -> bool {
 }
 
 /// The median intervals of the paced operations of a part, in seconds.
-fn intervals(part: &Part) -> Vec<f64> {
-    let paces = [Side::Initiator, Side::Responder]
+fn intervals(part: &MeasurementPart) -> Vec<f64> {
+    let paces = [PairSide::Initiator, PairSide::Responder]
         .into_iter()
         .flat_map(|side| part.procedure.calls(side));
     let drawn = paces.filter_map(|call| match call {
-        Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index),
-        Call::Pace(DelayArgument::Drawn(distribution)) => Some(distribution),
+        OperationCall::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index),
+        OperationCall::Pace(DelayArgument::Drawn(distribution)) => Some(distribution),
         _ => None,
     });
     drawn.map(Distribution::median).collect()
 }
 
 /// `congestion NAME` of each side that used an unusual one which the specification does not name.
-fn congestion(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
+fn congestion(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
     let named = |index| {
         group
             .part(index)

@@ -2,28 +2,28 @@
 //!
 //! A part alone is a group of one, so parts and aggregates are computed by the same lines.
 
-use crate::statistics::{Statistics, cluster_half_width, real};
-use crate::summary::{Metric, RunValues, Work};
-use stackline_core::plan::{Composer, Measurement, Part};
-use stackline_core::program::{Call, Side};
-use stackline_core::record::{Histogram, RunRecord, SideRecord};
+use crate::statistics::{SampleStatistics, cluster_half_width, to_f64};
+use crate::summary::{RepeatedWork, RunMetric, RunValues};
+use stackline_core::plan::{Composer, Measurement, MeasurementPart};
+use stackline_core::procedure::{OperationCall, PairSide};
+use stackline_core::run_record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeMap;
 
 /// Parts of one measurement that give one summary.
 #[derive(Clone, Debug)]
-pub(crate) struct Group<'p> {
+pub(crate) struct SummaryGroup<'p> {
     pub(crate) indices: Vec<usize>,
-    pub(crate) parts: Vec<&'p Part>,
+    pub(crate) parts: Vec<&'p MeasurementPart>,
     pub(crate) aggregate: bool,
 }
 
 /// The groups of a measurement: each part, and for `parallel` all measured ones too, for `total` only that.
-pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
+pub(crate) fn groups(measurement: &Measurement) -> Vec<SummaryGroup<'_>> {
     let parts = || measurement.parts.iter().enumerate();
     let total = measurement.composer == Composer::Total;
-    let mut groups: Vec<Group<'_>> = parts()
+    let mut groups: Vec<SummaryGroup<'_>> = parts()
         .filter(|(_, part)| !total || part.background)
-        .map(|(index, part)| Group {
+        .map(|(index, part)| SummaryGroup {
             indices: vec![index],
             parts: vec![part],
             aggregate: false,
@@ -32,7 +32,7 @@ pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
     let (indices, measured): (Vec<_>, Vec<_>) =
         parts().filter(|(_, part)| !part.background).unzip();
     if total || measurement.composer == Composer::Parallel && measured.len() > 1 {
-        groups.push(Group {
+        groups.push(SummaryGroup {
             indices,
             parts: measured,
             aggregate: true,
@@ -41,22 +41,26 @@ pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
     groups
 }
 
-impl Group<'_> {
+impl SummaryGroup<'_> {
     pub(crate) fn background(&self) -> bool {
         self.parts.iter().all(|part| part.background)
     }
 
     /// The part of that index in the measurement.
-    pub(crate) fn part(&self, index: usize) -> Option<&Part> {
+    pub(crate) fn part(&self, index: usize) -> Option<&MeasurementPart> {
         let at = self.indices.iter().position(|mine| *mine == index);
         at.and_then(|at| self.parts.get(at)).copied()
     }
 
     /// Whether its procedures move data units (calls are not data units).
     pub(crate) fn moves_data(&self) -> bool {
-        let data =
-            |call: &&Call| matches!(call, Call::DataRequest(_) | Call::AwaitDataIndication(_));
-        let sides = [Side::Initiator, Side::Responder];
+        let data = |call: &&OperationCall| {
+            matches!(
+                call,
+                OperationCall::DataRequest(_) | OperationCall::AwaitDataIndication(_)
+            )
+        };
+        let sides = [PairSide::Initiator, PairSide::Responder];
         self.parts.iter().any(|part| {
             sides
                 .iter()
@@ -127,30 +131,33 @@ impl GroupRun<'_> {
     pub(crate) fn throughput_bit_s(&self) -> Option<f64> {
         let (bytes, elapsed) = (self.bytes(), self.elapsed_s());
         let timed = self.sides().all(SideRecord::bytes_are_timed);
-        (timed && bytes > 0 && elapsed > 0.0).then(|| real(bytes) * 8.0 / elapsed)
+        (timed && bytes > 0 && elapsed > 0.0).then(|| to_f64(bytes) * 8.0 / elapsed)
     }
 
     /// How often it was done.
-    pub(crate) fn times(&self, work: Work) -> u64 {
+    pub(crate) fn times(&self, work: RepeatedWork) -> u64 {
         match work {
-            Work::Call => self.count_and_sum(|r| &r.calls).0,
-            Work::Connection => self.count_and_sum(|r| &r.connects).0,
+            RepeatedWork::Call => self.count_and_sum(|r| &r.calls).0,
+            RepeatedWork::Connection => self.count_and_sum(|r| &r.connects).0,
         }
     }
 
     /// How often it was done a second.
-    pub(crate) fn rate_per_s(&self, work: Work) -> Option<f64> {
+    pub(crate) fn rate_per_s(&self, work: RepeatedWork) -> Option<f64> {
         let (times, elapsed) = (self.times(work), self.elapsed_s());
-        (times > 0 && elapsed > 0.0).then(|| real(times) / elapsed)
+        (times > 0 && elapsed > 0.0).then(|| to_f64(times) / elapsed)
     }
 
     /// The mean time of a connection with its calls where such connections come and go, in seconds: all pairs' time over all
     /// connections.
     pub(crate) fn transaction_s(&self) -> Option<f64> {
-        let (calls, connections) = (self.times(Work::Call), self.times(Work::Connection));
+        let (calls, connections) = (
+            self.times(RepeatedWork::Call),
+            self.times(RepeatedWork::Connection),
+        );
         let spent = |record: &&RunRecord| elapsed_s(record) * f64::from(record.replicas.max(1));
         let made = self.records.iter().filter(|record| record.connects.n() > 0);
-        (calls > 0 && connections > 0).then(|| made.map(spent).sum::<f64>() / real(connections))
+        (calls > 0 && connections > 0).then(|| made.map(spent).sum::<f64>() / to_f64(connections))
     }
 
     /// CPU seconds of both sides over the work done; absent where there is none of either.
@@ -173,7 +180,7 @@ impl GroupRun<'_> {
 
     fn mean_s(&self, get: fn(&RunRecord) -> &Histogram) -> Option<f64> {
         let (n, sum) = self.count_and_sum(get);
-        (n > 0).then(|| real(sum) / real(n) / 1e9)
+        (n > 0).then(|| to_f64(sum) / to_f64(n) / 1e9)
     }
 
     /// Both sides of all its records.
@@ -191,12 +198,12 @@ pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
     } else {
         record.elapsed_ns
     };
-    real(ns) / 1e9
+    to_f64(ns) / 1e9
 }
 
 /// Calls, where any were made; else connections.
-pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<Work> {
-    [Work::Call, Work::Connection]
+pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<RepeatedWork> {
+    [RepeatedWork::Call, RepeatedWork::Connection]
         .into_iter()
         .find(|work| runs.iter().any(|run| run.times(*work) > 0))
 }
@@ -216,11 +223,11 @@ pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
             .collect(),
         cpu_s_per_gb: runs
             .iter()
-            .filter_map(|run| run.cpu_s_per(real(run.bytes()) / 1e9))
+            .filter_map(|run| run.cpu_s_per(to_f64(run.bytes()) / 1e9))
             .collect(),
         cpu_us_per_call: runs
             .iter()
-            .filter_map(|run| run.cpu_s_per(real(run.times(work?)) / 1e6))
+            .filter_map(|run| run.cpu_s_per(to_f64(run.times(work?)) / 1e6))
             .collect(),
     }
 }
@@ -234,19 +241,19 @@ pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
             .map(|run| run.count_and_sum(get))
             .filter(|(n, _)| *n > 0)
             .collect();
-        let mean =
-            real(sums.iter().map(|(_, sum)| sum).sum()) / real(sums.iter().map(|(n, _)| n).sum());
+        let mean = to_f64(sums.iter().map(|(_, sum)| sum).sum())
+            / to_f64(sums.iter().map(|(n, _)| n).sum());
         cluster_half_width(&sums)
             .filter(|_| mean > 0.0)
             .map(|half| half / mean)
     };
     match values.main()? {
-        Metric::Throughput => {
-            let over_runs = Statistics::from_values(&values.throughput_bit_s)?;
+        RunMetric::Throughput => {
+            let over_runs = SampleStatistics::from_values(&values.throughput_bit_s)?;
             over_runs.half_width().map(|half| half / over_runs.mean)
         }
-        Metric::Response => clusters(|r| &r.calls),
-        Metric::Connect => clusters(|r| &r.connects),
-        Metric::CpuPerGb | Metric::CpuPerCall | Metric::CpuPerConnection => None,
+        RunMetric::Response => clusters(|r| &r.calls),
+        RunMetric::Connect => clusters(|r| &r.connects),
+        RunMetric::CpuPerGb | RunMetric::CpuPerCall | RunMetric::CpuPerConnection => None,
     }
 }

@@ -1,19 +1,19 @@
 //! What the IMPs of a run reported to the Network Control Center, summed up: each of them, and each direction of each line.
 
-use stackline_events::{Table, Value};
+use stackline_events::{EventTable, EventValue};
 use std::collections::BTreeMap;
 
 /// What was reported.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reports {
+pub struct ImpAnalysis {
     /// By name.
-    pub imps: BTreeMap<String, Imp>,
+    pub imps: BTreeMap<String, ImpTotals>,
     /// By the name of their port: `BBN>Harvard` is the way from the one to the other.
-    pub lines: BTreeMap<String, Line>,
+    pub lines: BTreeMap<String, ImpLineTotals>,
 }
 
-impl Reports {
-    fn add(&mut self, events: &Table, row: usize) {
+impl ImpAnalysis {
+    fn add(&mut self, events: &EventTable, row: usize) {
         match events.keyword(row) {
             "IMP_REPORT" => self
                 .imps
@@ -21,7 +21,7 @@ impl Reports {
                 .or_default()
                 .add(events, row),
             "IMP_LINE" => {
-                if let Value::Text(port) = events.value(row, 1) {
+                if let EventValue::Text(port) = events.value(row, 1) {
                     self.lines
                         .entry(port.to_owned())
                         .or_default()
@@ -35,7 +35,7 @@ impl Reports {
 
 /// An IMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Imp {
+pub struct ImpTotals {
     /// What its reports are of, s.
     pub seconds: f64,
     /// Packets that it passed on, or that began or ended there.
@@ -56,7 +56,7 @@ pub struct Imp {
 
 /// A direction of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Line {
+pub struct ImpLineTotals {
     /// What its reports are of, s.
     pub seconds: f64,
     /// How long it was used.
@@ -77,7 +77,7 @@ pub struct Line {
     pub duplicates: u64,
 }
 
-impl Line {
+impl ImpLineTotals {
     /// bit/s of data.
     #[must_use]
     pub fn bit_s(&self) -> f64 {
@@ -91,16 +91,16 @@ impl Line {
 
 /// Adds up what is reported in a table of events.
 #[must_use]
-pub fn reports(events: &Table) -> Reports {
-    let mut all = Reports::default();
+pub fn reports(events: &EventTable) -> ImpAnalysis {
+    let mut all = ImpAnalysis::default();
     (0..events.len()).for_each(|row| all.add(events, row));
     all
 }
 
 /// The same of each span of so many nanoseconds: a report is of the span in which it ends. Spans without reports are left out.
 #[must_use]
-pub fn reports_each(events: &Table, span_ns: u64) -> BTreeMap<u64, Reports> {
-    let mut spans = BTreeMap::<u64, Reports>::new();
+pub fn reports_each(events: &EventTable, span_ns: u64) -> BTreeMap<u64, ImpAnalysis> {
+    let mut spans = BTreeMap::<u64, ImpAnalysis>::new();
     for row in 0..events.len() {
         let ended = events.at_ns[row].saturating_sub(1);
         spans
@@ -112,7 +112,7 @@ pub fn reports_each(events: &Table, span_ns: u64) -> BTreeMap<u64, Reports> {
 }
 
 /// A field as a count.
-fn count(events: &Table, row: usize, field: usize) -> u64 {
+fn count(events: &EventTable, row: usize, field: usize) -> u64 {
     events
         .number(row, field)
         .and_then(|number| u64::try_from(number).ok())
@@ -137,8 +137,8 @@ fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-impl Imp {
-    fn add(&mut self, events: &Table, row: usize) {
+impl ImpTotals {
+    fn add(&mut self, events: &EventTable, row: usize) {
         let field = |field| count(events, row, field);
         let more = field(0) as f64 / 1e9;
         self.busy = mean(self.busy, self.seconds, field(5) as f64 / 1e6, more);
@@ -159,8 +159,8 @@ impl Imp {
     }
 }
 
-impl Line {
-    fn add(&mut self, events: &Table, row: usize) {
+impl ImpLineTotals {
+    fn add(&mut self, events: &EventTable, row: usize) {
         let field = |field| count(events, row, field);
         let more = field(0) as f64 / 1e9;
         let share = if more > 0.0 {
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn reports_add_up() {
-        let mut events = Table::default();
+        let mut events = EventTable::default();
         for (cpu, free, packets) in [(100_000, 24, 10), (300_000, 16, 30)] {
-            let values = [SECOND, packets, 1, 2, 0, cpu, free, 8, 24, 5].map(Value::from);
+            let values = [SECOND, packets, 1, 2, 0, cpu, free, 8, 24, 5].map(EventValue::from);
             events.push("IMP_REPORT", "BBN", 0, &values);
             let mut line = [
                 SECOND,
@@ -204,8 +204,8 @@ mod tests {
                 0,
                 0,
             ]
-            .map(Value::from);
-            line[1] = Value::Text("BBN>MIT");
+            .map(EventValue::from);
+            line[1] = EventValue::Text("BBN>MIT");
             events.push("IMP_LINE", "BBN", 0, &line);
         }
         let reports = reports(&events);

@@ -2,7 +2,7 @@
 
 use crate::groups::{groups, half_width_share as of_runs};
 use stackline_core::plan::Measurement;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 
 /// Half width of the 95 % interval over the mean of the main metric (throughput, else response time, else connect
 /// time), the largest of the measured parts. `records` are those of this measurement, warm-up runs are left out.

@@ -35,16 +35,16 @@
 
 pub mod assemble;
 mod backlog;
-pub mod beside;
 pub mod bimodal;
 pub mod blocked;
-pub mod captured;
+pub mod captured_connections;
 mod clock_error;
 pub mod clocks;
 pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
 mod costs;
+pub mod data_fates;
 mod fairness;
 pub mod findings;
 pub mod flags;
@@ -71,12 +71,15 @@ pub mod summary;
 #[cfg(test)]
 mod testing;
 
-pub use compare::{Comparison, Label, MetricComparison, Pairing, Verdict, compare, compare_stacks};
+pub use compare::{
+    ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
+    compare_stacks,
+};
 pub use compare_segments::{SegmentComparison, compare_segments};
 pub use interval::{half_width_share, interval_reached};
-pub use statistics::{Statistics, values_needed};
+pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{
-    Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary,
-    Summary, Work,
+    CpuCost, EmulationSummary, NetworkSummary, PortSummary, RepeatedWork, RunMetric, RunValues,
+    SideSummary, Summary, ThreadPlacement,
 };

@@ -1,20 +1,25 @@
 //! Everything that is computed from lifelines, together: where the time went, what became of units, how fast they came, when
 //! servers were blocked.
 
-use crate::blocked::{Blocked, Synchrony, Together, blocked, synchrony, together};
-use crate::lifelines::{Lifelines, Outcome, Point};
-use crate::percentiles::Spread;
+use crate::blocked::{
+    Blocked, ConcurrentBlocking, Synchrony, blocked, measure_concurrency, synchrony,
+};
+use crate::lifelines::{LifelineOutcome, LifelinePoint, Lifelines};
+use crate::percentiles::TimeSpread;
 use crate::profile::{Profile, profiles};
 use crate::rates::{Rates, rates};
-use crate::segments::{Reached, Segment, reached, segments, stage_segments, took, whole};
+use crate::segments::{
+    LifelineSegment, Reached, lifeline_duration_ns, measure_reach_times, measure_total_times,
+    segments, stage_segments,
+};
 use crate::stages::Stages;
 use serde::Serialize;
-use stackline_core::trace::Index;
+use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;
 
 /// What is to be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct LifelineQuery {
     /// Segments of each group of lines for itself beside those of all.
     pub grouped: bool,
     /// Size of units whose events do not carry it, bytes.
@@ -27,11 +32,11 @@ pub struct Request {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LifelineStatistics {
     /// How many lines have each outcome, in each group.
-    pub outcomes: Vec<Count>,
+    pub outcomes: Vec<LifelineOutcomeCount>,
     /// From first to last point of the lines that arrived: of all, then of each group.
-    pub whole: Vec<Whole>,
+    pub whole: Vec<LifelineTotalSpread>,
     /// The time between points: of all lines, then of each group.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<LifelineSegment>,
     /// The time from stage to stage of the way, where stages have so many hosts and ports that nobody reads each.
     pub by_stage: Option<ByStage>,
     /// The time from the first point to each: of all lines, then of each group.
@@ -43,7 +48,7 @@ pub struct LifelineStatistics {
     /// Whether groups were blocked together.
     pub synchrony: Vec<Synchrony>,
     /// How often several groups were blocked at once.
-    pub together: Option<Together>,
+    pub together: Option<ConcurrentBlocking>,
     /// What each host did with its time.
     pub profiles: Vec<Profile>,
     /// Index of the lines that took longest of those that arrived, the slowest first.
@@ -52,13 +57,13 @@ pub struct LifelineStatistics {
 
 /// Lines with one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Count {
+pub struct LifelineOutcomeCount {
     /// Whether they are of connections and not of data units.
     pub connections: bool,
     /// The group.
     pub group: u32,
     /// What became of them; of retried ones without how often.
-    pub outcome: Outcome,
+    pub outcome: LifelineOutcome,
     /// How many.
     pub lines: u64,
 }
@@ -67,38 +72,38 @@ pub struct Count {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ByStage {
     /// A point for each stage; its host or place says how many there are.
-    pub points: Vec<Point>,
+    pub points: Vec<LifelinePoint>,
     /// The time between them; `from` and `to` are stages.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<LifelineSegment>,
 }
 
 /// From the first to the last point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Whole {
+pub struct LifelineTotalSpread {
     /// The group; `None` for all.
     pub group: Option<u32>,
     /// The times.
-    pub ns: Spread,
+    pub ns: TimeSpread,
 }
 
 impl LifelineStatistics {
     /// Computes all of it.
     #[must_use]
-    pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: Request) -> Self {
+    pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: LifelineQuery) -> Self {
         let groups = (0..lifelines.groups.len() as u32)
             .map(Some)
             .filter(|_| request.grouped);
         let whole = |group| {
-            Some(Whole {
+            Some(LifelineTotalSpread {
                 group,
-                ns: whole(lifelines, group)?,
+                ns: measure_total_times(lifelines, group)?,
             })
         };
         let mut found = segments(lifelines, index, false);
-        let mut points = reached(lifelines, false);
+        let mut points = measure_reach_times(lifelines, false);
         if request.grouped {
             found.extend(segments(lifelines, index, true));
-            points.extend(reached(lifelines, true));
+            points.extend(measure_reach_times(lifelines, true));
         }
         let blocked = blocked(lifelines);
         Self {
@@ -112,7 +117,7 @@ impl LifelineStatistics {
             reached: points,
             rates: rates(lifelines, index, request.bytes),
             synchrony: synchrony(&blocked),
-            together: together(&blocked),
+            together: measure_concurrency(&blocked),
             profiles: profiles(lifelines),
             blocked,
             slowest: slowest(lifelines, request.slowest),
@@ -129,17 +134,17 @@ fn by_stage(lifelines: &Lifelines) -> Option<ByStage> {
     })
 }
 
-fn outcomes(lifelines: &Lifelines) -> Vec<Count> {
-    let mut counts: BTreeMap<(bool, u32, u32, u32), (Outcome, u64)> = BTreeMap::new();
+fn outcomes(lifelines: &Lifelines) -> Vec<LifelineOutcomeCount> {
+    let mut counts: BTreeMap<(bool, u32, u32, u32), (LifelineOutcome, u64)> = BTreeMap::new();
     for line in &lifelines.lines {
         let (kind, point, outcome) = match line.outcome {
-            outcome @ Outcome::Complete => (0, 0, outcome),
-            outcome @ Outcome::CacheHit => (1, 0, outcome),
-            Outcome::Retried { .. } => (2, 0, Outcome::Retried { times: 0 }),
-            outcome @ Outcome::Flushed { after } => (3, after, outcome),
-            outcome @ Outcome::NeverArrived { after } => (4, after, outcome),
-            outcome @ Outcome::Unfinished { after } => (5, after, outcome),
-            outcome @ Outcome::Headless { before } => (6, before, outcome),
+            outcome @ LifelineOutcome::Complete => (0, 0, outcome),
+            outcome @ LifelineOutcome::CacheHit => (1, 0, outcome),
+            LifelineOutcome::Retried { .. } => (2, 0, LifelineOutcome::Retried { times: 0 }),
+            outcome @ LifelineOutcome::Flushed { after } => (3, after, outcome),
+            outcome @ LifelineOutcome::NeverArrived { after } => (4, after, outcome),
+            outcome @ LifelineOutcome::Unfinished { after } => (5, after, outcome),
+            outcome @ LifelineOutcome::Headless { before } => (6, before, outcome),
         };
         counts
             .entry((lifelines.is_connection(line), line.group, kind, point))
@@ -148,12 +153,14 @@ fn outcomes(lifelines: &Lifelines) -> Vec<Count> {
     }
     counts
         .into_iter()
-        .map(|((connections, group, ..), (outcome, lines))| Count {
-            connections,
-            group,
-            outcome,
-            lines,
-        })
+        .map(
+            |((connections, group, ..), (outcome, lines))| LifelineOutcomeCount {
+                connections,
+                group,
+                outcome,
+                lines,
+            },
+        )
         .collect()
 }
 
@@ -162,7 +169,7 @@ fn slowest(lifelines: &Lifelines, count: usize) -> Vec<u32> {
         .zip(&lifelines.lines)
         .filter(|(_, line)| line.has_arrived() && !lifelines.is_connection(line));
     let mut lines: Vec<(i64, u32)> = arrived
-        .map(|(number, line)| (-took(lifelines, line), number))
+        .map(|(number, line)| (-lifeline_duration_ns(lifelines, line), number))
         .collect();
     let count = count.min(lines.len());
     if count > 0 && count < lines.len() {

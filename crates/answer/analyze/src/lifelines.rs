@@ -4,7 +4,7 @@
 //! Plain data; [`crate::assemble`] makes it of events.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use stackline_events::Value;
+use stackline_events::EventValue;
 use std::fmt;
 
 /// What a unit is called in its events: a number, or the text that stands for one in a foreign log.
@@ -20,7 +20,7 @@ impl Id {
     /// The id that a text names.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Value::of(text)
+        EventValue::of(text)
             .number()
             .map_or_else(|| Self::Text(text.into()), Self::Number)
     }
@@ -74,16 +74,16 @@ impl<'de> Deserialize<'de> for Id {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifelines {
     /// Monitor points in the order a unit meets them: the vertical axis.
-    pub points: Vec<Point>,
+    pub points: Vec<LifelinePoint>,
     /// One line a unit, in the order of their first passage.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Lifeline>,
     /// Passages of all lines, each line's together and in the order of the points. Where clocks are wrong or two things
     /// happen at once, a passage can be earlier than the one before it: shown, never hidden.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<LifelinePassage>,
     /// What can happen to units beside their way: retransmissions, drops, marks.
-    pub marked: Vec<Point>,
+    pub marked: Vec<LifelinePoint>,
     /// What did, each line's together and in the order of time; their `point` is one of `marked`.
-    pub marks: Vec<Passage>,
+    pub marks: Vec<LifelinePassage>,
     /// Names of what lines are coloured by: a server, a stack, a flow.
     pub groups: Vec<String>,
     /// Errors of the clocks of each pair of hosts that neighbouring points lie on, ns; what is shorter is not known.
@@ -92,7 +92,7 @@ pub struct Lifelines {
 
 /// A place that emits one keyword.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Point {
+pub struct LifelinePoint {
     /// What.
     pub keyword: String,
     /// Where.
@@ -103,7 +103,7 @@ pub struct Point {
 
 /// What one unit met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct Lifeline {
     /// The unit's id.
     pub unit: Id,
     /// Which group it belongs to.
@@ -124,12 +124,12 @@ pub struct Line {
     #[serde(default)]
     pub response_bytes: Option<u64>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: LifelineOutcome,
 }
 
 /// One event on a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passage {
+pub struct LifelinePassage {
     /// When, in reference time, ns.
     pub at_ns: u64,
     /// Index of the monitor point.
@@ -141,7 +141,7 @@ pub struct Passage {
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Outcome {
+pub enum LifelineOutcome {
     /// It met every point that others meet.
     #[default]
     Complete,
@@ -174,13 +174,13 @@ pub enum Outcome {
     },
 }
 
-impl Line {
+impl Lifeline {
     /// Whether it came to where ways end, from where they begin.
     #[must_use]
     pub const fn has_arrived(&self) -> bool {
         matches!(
             self.outcome,
-            Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. }
+            LifelineOutcome::Complete | LifelineOutcome::CacheHit | LifelineOutcome::Retried { .. }
         )
     }
 }
@@ -188,7 +188,7 @@ impl Line {
 impl Lifelines {
     /// Whether a line is of a connection, and of no data unit.
     #[must_use]
-    pub fn is_connection(&self, line: &Line) -> bool {
+    pub fn is_connection(&self, line: &Lifeline) -> bool {
         let first = self
             .passages_of(line)
             .first()
@@ -198,13 +198,13 @@ impl Lifelines {
 
     /// The passages of a line.
     #[must_use]
-    pub fn passages_of(&self, line: &Line) -> &[Passage] {
+    pub fn passages_of(&self, line: &Lifeline) -> &[LifelinePassage] {
         &self.passages[line.first as usize..(line.first + line.count) as usize]
     }
 
     /// What happened to a line beside its way.
     #[must_use]
-    pub fn marks_of(&self, line: &Line) -> &[Passage] {
+    pub fn marks_of(&self, line: &Lifeline) -> &[LifelinePassage] {
         &self.marks[line.first_mark as usize..(line.first_mark + line.mark_count) as usize]
     }
 }

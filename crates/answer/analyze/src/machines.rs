@@ -1,12 +1,12 @@
 //! Which machine a host of the plan is.
 
-use stackline_core::plan::{Part, Plan, Via};
+use stackline_core::plan::{MeasurementPart, Plan, Via};
 
 /// The ssh destination; `None` is the machine of the coordinator.
-pub(crate) type Machine<'p> = Option<&'p str>;
+pub(crate) type MachineDestination<'p> = Option<&'p str>;
 
 /// The machine of a host. One without a name, or unknown to the plan, is a child process here.
-pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> Machine<'p> {
+pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> MachineDestination<'p> {
     match &plan.hosts.get(host?)?.via {
         Via::Local => None,
         Via::Ssh(destination) => Some(destination),
@@ -14,7 +14,7 @@ pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> Machine<'p> {
 }
 
 /// Whether both sides of a part run on one machine.
-pub(crate) fn on_one(plan: &Plan, part: &Part) -> bool {
+pub(crate) fn on_one(plan: &Plan, part: &MeasurementPart) -> bool {
     machine(plan, part.from.as_deref()) == machine(plan, part.to.as_deref())
 }
 

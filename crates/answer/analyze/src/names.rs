@@ -1,11 +1,11 @@
 //! What people call monitor points and the time between two of them: two or three words each. Text, JSON, page and pictures
 //! use these names alike; docs/EVENTS.md explains them. It measures nothing.
 
-use crate::lifelines::Point;
+use crate::lifelines::LifelinePoint;
 
 /// What a point is on the way of a unit, whichever protocol carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum TransitStep {
     /// The application hands a unit over, or asks for a connection.
     Call,
     /// A sending system call begins.
@@ -32,24 +32,24 @@ enum Step {
     Other,
 }
 
-fn step(keyword: &str) -> Step {
+fn step(keyword: &str) -> TransitStep {
     match keyword {
-        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => Step::Call,
-        "SOCK_SEND" => Step::SystemCall,
-        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => Step::Protocol,
-        "SOCK_SENT" => Step::SystemCallReturned,
-        "APP_SENT" | "APP_REPLIED" => Step::Returned,
-        "NET_ENQUEUE" => Step::Queue,
-        "NET_DEQUEUE" => Step::Link,
-        "NET_SEEN" => Step::Capture,
-        "NET_DELIVER" => Step::Delivered,
-        "QUIC_RECEIVED" => Step::Received,
-        "SOCK_RECEIVED" => Step::Read,
-        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => Step::Got,
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => TransitStep::Call,
+        "SOCK_SEND" => TransitStep::SystemCall,
+        "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => TransitStep::Protocol,
+        "SOCK_SENT" => TransitStep::SystemCallReturned,
+        "APP_SENT" | "APP_REPLIED" => TransitStep::Returned,
+        "NET_ENQUEUE" => TransitStep::Queue,
+        "NET_DEQUEUE" => TransitStep::Link,
+        "NET_SEEN" => TransitStep::Capture,
+        "NET_DELIVER" => TransitStep::Delivered,
+        "QUIC_RECEIVED" => TransitStep::Received,
+        "SOCK_RECEIVED" => TransitStep::Read,
+        "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => TransitStep::Got,
         _ if keyword.starts_with("DISPLAY_") => {
-            display(keyword).map_or(Step::Other, |_| Step::Display)
+            display(keyword).map_or(TransitStep::Other, |_| TransitStep::Display)
         }
-        _ => Step::Other,
+        _ => TransitStep::Other,
     }
 }
 
@@ -71,7 +71,7 @@ fn display(keyword: &str) -> Option<(&'static str, &'static str)> {
 
 /// What a point is called, without its host: the row of a picture.
 #[must_use]
-pub fn point_name(point: &Point) -> String {
+pub fn point_name(point: &LifelinePoint) -> String {
     let protocol = protocol(&point.keyword);
     match (step(&point.keyword), point.keyword.as_str()) {
         (_, "APP_CONNECT") => "connect call".into(),
@@ -80,61 +80,69 @@ pub fn point_name(point: &Point) -> String {
         (_, "APP_REPLY") => "reply call".into(),
         (_, "APP_INDICATION") => "request received".into(),
         (_, "APP_RESPONSE") => "response received".into(),
-        (Step::Call, _) => "send call".into(),
-        (Step::SystemCall, _) => "send system call".into(),
-        (Step::Protocol, _) => format!("{protocol} sends"),
-        (Step::SystemCallReturned, _) => "system call returns".into(),
-        (Step::Returned, _) => "call returns".into(),
-        (Step::Queue, _) => "queue".into(),
-        (Step::Link, _) => "link".into(),
-        (Step::Capture, _) => "capture".into(),
-        (Step::Delivered, _) => "delivery".into(),
-        (Step::Received, _) => format!("{protocol} receives"),
-        (Step::Read, _) => "read".into(),
-        (Step::Got, _) => "receive call".into(),
-        (Step::Display, keyword) => display(keyword)
+        (TransitStep::Call, _) => "send call".into(),
+        (TransitStep::SystemCall, _) => "send system call".into(),
+        (TransitStep::Protocol, _) => format!("{protocol} sends"),
+        (TransitStep::SystemCallReturned, _) => "system call returns".into(),
+        (TransitStep::Returned, _) => "call returns".into(),
+        (TransitStep::Queue, _) => "queue".into(),
+        (TransitStep::Link, _) => "link".into(),
+        (TransitStep::Capture, _) => "capture".into(),
+        (TransitStep::Delivered, _) => "delivery".into(),
+        (TransitStep::Received, _) => format!("{protocol} receives"),
+        (TransitStep::Read, _) => "read".into(),
+        (TransitStep::Got, _) => "receive call".into(),
+        (TransitStep::Display, keyword) => display(keyword)
             .map_or(keyword, |(point, _)| point)
             .to_owned(),
-        (Step::Other, keyword) => keyword.to_owned(),
+        (TransitStep::Other, keyword) => keyword.to_owned(),
     }
 }
 
 /// What the time from one point to the next is called, without the host that it is spent on.
 #[must_use]
-pub fn segment_name(from: &Point, to: &Point) -> String {
+pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let (a, b) = (step(&from.keyword), step(&to.keyword));
     let apart = from.host != to.host;
     match (a, b) {
-        (Step::Other, _) | (_, Step::Other) => format!("to {}", to.keyword),
-        (Step::Display, Step::Display) if to.keyword == "DISPLAY_DONE" => "answer".into(),
-        (Step::Display, Step::Display) if !apart => {
+        (TransitStep::Other, _) | (_, TransitStep::Other) => format!("to {}", to.keyword),
+        (TransitStep::Display, TransitStep::Display) if to.keyword == "DISPLAY_DONE" => {
+            "answer".into()
+        }
+        (TransitStep::Display, TransitStep::Display) if !apart => {
             display(&to.keyword).map_or_else(String::new, |(_, until)| until.into())
         }
-        (Step::Queue, Step::Link) => format!("queue {}", from.place),
-        (Step::Link, _) => format!("link {}", from.place),
-        (Step::Queue, _) => format!("path {}", from.place),
-        (Step::Got, Step::Call) => "service time".into(),
-        (Step::Call, Step::Got) if to.keyword == "APP_CONNECTED" => "connection setup".into(),
-        (Step::Call, Step::Got) => format!("{} transit", carried(to)),
-        (_, Step::SystemCall) | (Step::Call, Step::Returned) => "send call".into(),
-        (Step::SystemCall, Step::SystemCallReturned) => "send system call".into(),
-        (_, Step::Protocol) => format!("{} hold", protocol(&to.keyword)),
-        (_, Step::Returned | Step::SystemCallReturned) => "send return".into(),
-        (Step::Capture, Step::Capture) => "between captures".into(),
-        (Step::Protocol, Step::Queue | Step::Capture | Step::Link) => "host output".into(),
+        (TransitStep::Queue, TransitStep::Link) => format!("queue {}", from.place),
+        (TransitStep::Link, _) => format!("link {}", from.place),
+        (TransitStep::Queue, _) => format!("path {}", from.place),
+        (TransitStep::Got, TransitStep::Call) => "service time".into(),
+        (TransitStep::Call, TransitStep::Got) if to.keyword == "APP_CONNECTED" => {
+            "connection setup".into()
+        }
+        (TransitStep::Call, TransitStep::Got) => format!("{} transit", carried(to)),
+        (_, TransitStep::SystemCall) | (TransitStep::Call, TransitStep::Returned) => {
+            "send call".into()
+        }
+        (TransitStep::SystemCall, TransitStep::SystemCallReturned) => "send system call".into(),
+        (_, TransitStep::Protocol) => format!("{} hold", protocol(&to.keyword)),
+        (_, TransitStep::Returned | TransitStep::SystemCallReturned) => "send return".into(),
+        (TransitStep::Capture, TransitStep::Capture) => "between captures".into(),
+        (TransitStep::Protocol, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => {
+            "host output".into()
+        }
         // The kernel's protocol records nothing.
-        (_, Step::Queue | Step::Capture | Step::Link) => "kernel hold".into(),
+        (_, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => "kernel hold".into(),
         _ if apart => format!("transit {}>{}", from.host, to.host),
-        (Step::Read, Step::Got) => "receive call".into(),
-        (_, Step::Read) => "wake and read".into(),
-        (_, Step::Got) => "receive call".into(),
+        (TransitStep::Read, TransitStep::Got) => "receive call".into(),
+        (_, TransitStep::Read) => "wake and read".into(),
+        (_, TransitStep::Got) => "receive call".into(),
         _ => format!("to {}", point_name(to)),
     }
 }
 
 /// The same with its host, where the name does not say the place.
 #[must_use]
-pub fn segment_label(from: &Point, to: &Point) -> String {
+pub fn segment_label(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let name = segment_name(from, to);
     match segment_place(from, to) {
         Some(place) => format!("{name} {place}"),
@@ -144,13 +152,13 @@ pub fn segment_label(from: &Point, to: &Point) -> String {
 
 /// The host that a segment is spent on, or the hosts it leads from and to; `None` where its name says it.
 #[must_use]
-pub fn segment_place(from: &Point, to: &Point) -> Option<String> {
+pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
     let name = segment_name(from, to);
     let says = |place: &str| !place.is_empty() && name.ends_with(place);
     let apart = from.host != to.host;
     let between = format!("{}>{}", from.host, to.host);
     // A packet that is put into a queue has left its host.
-    let host = if step(&to.keyword) == Step::Queue {
+    let host = if step(&to.keyword) == TransitStep::Queue {
         &from.host
     } else {
         &to.host
@@ -169,7 +177,7 @@ fn carries(name: &str) -> bool {
     name.ends_with("transit") || name == "answer"
 }
 
-fn carried(to: &Point) -> &'static str {
+fn carried(to: &LifelinePoint) -> &'static str {
     match to.keyword.as_str() {
         "APP_INDICATION" => "request",
         "APP_RESPONSE" => "response",
@@ -186,10 +194,10 @@ fn protocol(keyword: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn point(text: &str) -> Point {
+    fn point(text: &str) -> LifelinePoint {
         let mut words = text.split(' ').map(str::to_owned);
         let mut next = || words.next().unwrap_or_default();
-        Point {
+        LifelinePoint {
             keyword: next(),
             host: next(),
             place: next(),
@@ -197,7 +205,7 @@ mod tests {
     }
 
     fn named(way: &[&str]) -> Vec<String> {
-        let points: Vec<Point> = way.iter().map(|text| point(text)).collect();
+        let points: Vec<LifelinePoint> = way.iter().map(|text| point(text)).collect();
         points
             .windows(2)
             .map(|pair| segment_label(&pair[0], &pair[1]))
@@ -313,9 +321,9 @@ mod tests {
     #[test]
     fn every_keyword_on_a_way_has_a_name() {
         for entry in stackline_events::catalogue::ENTRIES {
-            let role = crate::assemble::roles::Role::of(entry.keyword);
-            if role.class == crate::assemble::roles::Class::Way {
-                assert_ne!(step(entry.keyword), Step::Other, "{}", entry.keyword);
+            let role = crate::assemble::roles::KeywordRole::of(entry.keyword);
+            if role.class == crate::assemble::roles::EventClass::Way {
+                assert_ne!(step(entry.keyword), TransitStep::Other, "{}", entry.keyword);
             }
         }
     }

@@ -4,11 +4,11 @@
 
 use crate::flags::once_each;
 use crate::groups::GroupRun;
-use crate::statistics::{Statistics, real};
+use crate::statistics::{SampleStatistics, to_f64};
 use crate::summary::{EmulationSummary, NetworkSummary, PortSummary};
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
-use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
+use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why the network machine drops what has already left the queue, and so is among the packets that left.
@@ -102,7 +102,7 @@ fn finished(declared: Option<&Network>, name: &str, sum: PortSummary) -> PortSum
     };
     let offered = sum.packets.saturating_add(before);
     let comparable = cells == cells_dropped && offered > 0 && dropped <= offered;
-    let drop_share = comparable.then(|| real(dropped) / real(offered));
+    let drop_share = comparable.then(|| to_f64(dropped) / to_f64(offered));
     PortSummary {
         name: name.to_owned(),
         offered,
@@ -122,13 +122,13 @@ fn emulation(runs: &[&EmulationRecord]) -> Option<EmulationSummary> {
         let values = runs
             .iter()
             .filter(|run| run.departures > 0)
-            .map(|run| real(get(run)) / 1e9);
-        Statistics::from_values(&values.collect::<Vec<_>>())
+            .map(|run| to_f64(get(run)) / 1e9);
+        SampleStatistics::from_values(&values.collect::<Vec<_>>())
     };
     let trips: Vec<f64> = runs
         .iter()
         .filter_map(|run| run.round_trip_ns)
-        .map(|ns| real(ns) / 1e9)
+        .map(|ns| to_f64(ns) / 1e9)
         .collect();
     let sum = |get: fn(&EmulationRecord) -> u64| {
         runs.iter().map(|run| get(run)).fold(0, u64::saturating_add)
@@ -141,7 +141,7 @@ fn emulation(runs: &[&EmulationRecord]) -> Option<EmulationSummary> {
         lateness_max_s: late(|run| run.lateness_max_ns).map(|s| s.max),
         lost: sum(|run| run.lost),
         cpu_share: runs.iter().map(|run| run.cpu_share).fold(0.0, f64::max),
-        round_trip_s: Statistics::from_values(&trips).map(|s| s.median),
+        round_trip_s: SampleStatistics::from_values(&trips).map(|s| s.median),
         overloaded: u32::try_from(overloads().count()).unwrap_or(u32::MAX),
         overload: once_each(overloads().collect()),
     })

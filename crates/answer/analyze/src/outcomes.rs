@@ -17,11 +17,11 @@
 //! lost, a line may end although its unit went on: the index says how many were.
 
 use crate::assemble::ids::ByNumber;
-use crate::assemble::roles::{Class, Role};
-use crate::lifelines::{Lifelines, Line, Outcome, Passage};
-use crate::segments::{self, Stretch};
-use stackline_core::trace::Index;
-use stackline_events::catalogue::Fate;
+use crate::assemble::roles::{EventClass, KeywordRole};
+use crate::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
+use crate::segments::{self, SegmentTimes};
+use stackline_core::trace_index::Index;
+use stackline_events::catalogue::DataFate;
 use std::collections::BTreeMap;
 
 /// A stretch that takes less than this share of the median way is no evidence of caches.
@@ -32,7 +32,7 @@ const NEAR_VERTICAL: f64 = 0.1;
 /// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line.
 pub(crate) fn classify(lifelines: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
     let rules = Rules::new(lifelines, index, until_ns);
-    let outcomes: Vec<Outcome> = lifelines
+    let outcomes: Vec<LifelineOutcome> = lifelines
         .lines
         .iter()
         .map(|line| rules.outcome(lifelines, line))
@@ -46,10 +46,10 @@ pub(crate) fn classify(lifelines: &mut Lifelines, index: Option<&Index>, until_n
 
 /// What is known of all lines before one can be judged.
 struct Rules {
-    roles: Vec<Role>,
+    roles: Vec<KeywordRole>,
     /// The number of each point's host.
     hosts: Vec<u32>,
-    beside: Vec<Class>,
+    beside: Vec<EventClass>,
     begins: Vec<bool>,
     ends: Vec<bool>,
     /// The longest that an arrived line took from each point to its end, ns.
@@ -82,7 +82,7 @@ type Followers = ByNumber<(u32, u32), u64>;
 
 /// How often lines meet a point, begin there, end there.
 #[derive(Clone, Copy, Default)]
-struct Met {
+struct OutcomePointCounts {
     all: u64,
     first: u64,
     last: u64,
@@ -90,15 +90,15 @@ struct Met {
 
 impl Rules {
     fn new(lifelines: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
-        let roles: Vec<Role> = lifelines
+        let roles: Vec<KeywordRole> = lifelines
             .points
             .iter()
-            .map(|point| Role::of(&point.keyword))
+            .map(|point| KeywordRole::of(&point.keyword))
             .collect();
         let beside = lifelines
             .marked
             .iter()
-            .map(|point| Role::of(&point.keyword).class)
+            .map(|point| KeywordRole::of(&point.keyword).class)
             .collect();
         let hosts = numbered_hosts(lifelines);
         let (met, followers) = counted(lifelines);
@@ -120,7 +120,7 @@ impl Rules {
         if rules.roles.iter().any(|role| !role.is_own()) {
             rules.entered_ns = rules.arrivals(lifelines, &followers);
             rules.cached = rules.caches(lifelines);
-            let arrived = |line: &&Line| rules.arrived(lifelines.passages_of(line));
+            let arrived = |line: &&Lifeline| rules.arrived(lifelines.passages_of(line));
             let left_out = lifelines
                 .lines
                 .iter()
@@ -131,40 +131,40 @@ impl Rules {
         rules
     }
 
-    fn outcome(&self, lifelines: &Lifelines, line: &Line) -> Outcome {
+    fn outcome(&self, lifelines: &Lifelines, line: &Lifeline) -> LifelineOutcome {
         let passages = lifelines.passages_of(line);
         let Some(first) = passages.first() else {
-            return Outcome::default();
+            return LifelineOutcome::default();
         };
-        let marks: Vec<Fate> = lifelines
+        let marks: Vec<DataFate> = lifelines
             .marks_of(line)
             .iter()
             .filter_map(|mark| self.happened(mark))
             .collect();
         let count = |what| marks.iter().filter(|mark| **mark == what).count() as u32;
         if !self.begins[first.point as usize] {
-            return Outcome::Headless {
+            return LifelineOutcome::Headless {
                 before: first.point,
             };
         }
         if !self.arrived(passages) {
             return self.ended(lifelines, line, &marks);
         }
-        match (count(Fate::SentAgain), count(Fate::Dropped)) {
-            (0, 0) if self.is_cache_hit(passages) => Outcome::CacheHit,
-            (0, 0) => Outcome::Complete,
-            (0, times) | (times, _) => Outcome::Retried { times },
+        match (count(DataFate::SentAgain), count(DataFate::Dropped)) {
+            (0, 0) if self.is_cache_hit(passages) => LifelineOutcome::CacheHit,
+            (0, 0) => LifelineOutcome::Complete,
+            (0, times) | (times, _) => LifelineOutcome::Retried { times },
         }
     }
 
-    fn happened(&self, mark: &Passage) -> Option<Fate> {
+    fn happened(&self, mark: &LifelinePassage) -> Option<DataFate> {
         match self.beside.get(mark.point as usize) {
-            Some(Class::Beside(fate)) => *fate,
+            Some(EventClass::Beside(fate)) => *fate,
             _ => None,
         }
     }
 
-    fn arrived(&self, passages: &[Passage]) -> bool {
+    fn arrived(&self, passages: &[LifelinePassage]) -> bool {
         passages
             .iter()
             .rev()
@@ -172,30 +172,30 @@ impl Rules {
     }
 
     /// Of a line that did not arrive.
-    fn ended(&self, lifelines: &Lifelines, line: &Line, marks: &[Fate]) -> Outcome {
+    fn ended(&self, lifelines: &Lifelines, line: &Lifeline, marks: &[DataFate]) -> LifelineOutcome {
         let passages = lifelines.passages_of(line);
         let on_way = passages
             .iter()
             .rev()
             .find(|passage| !self.roles[passage.point as usize].returns());
         let Some(last) = on_way.or(passages.last()) else {
-            return Outcome::default();
+            return LifelineOutcome::default();
         };
         let after = last.point;
-        if marks.contains(&Fate::Flushed) {
-            return Outcome::Flushed { after };
+        if marks.contains(&DataFate::Flushed) {
+            return LifelineOutcome::Flushed { after };
         }
-        if !marks.contains(&Fate::GivenUp) && self.is_under_way(line, last) {
-            return Outcome::Unfinished { after };
+        if !marks.contains(&DataFate::GivenUp) && self.is_under_way(line, last) {
+            return LifelineOutcome::Unfinished { after };
         }
         if self.is_replaced(last) {
-            Outcome::Flushed { after }
+            LifelineOutcome::Flushed { after }
         } else {
-            Outcome::NeverArrived { after }
+            LifelineOutcome::NeverArrived { after }
         }
     }
 
-    fn is_under_way(&self, line: &Line, last: &Passage) -> bool {
+    fn is_under_way(&self, line: &Lifeline, last: &LifelinePassage) -> bool {
         let until = line
             .flow
             .and_then(|flow| self.runs_ns.get(&flow))
@@ -207,7 +207,7 @@ impl Rules {
     }
 
     /// Whether it waited inside a host that then got a newer request.
-    fn is_replaced(&self, last: &Passage) -> bool {
+    fn is_replaced(&self, last: &LifelinePassage) -> bool {
         let host = self.host(last.point);
         let next = self.next[last.point as usize];
         let inside = next.is_some_and(|next| self.host(next) == host)
@@ -219,7 +219,7 @@ impl Rules {
         self.hosts[point as usize] as usize
     }
 
-    fn is_cache_hit(&self, passages: &[Passage]) -> bool {
+    fn is_cache_hit(&self, passages: &[LifelinePassage]) -> bool {
         if self.cached.usual.is_empty() {
             return false;
         }
@@ -234,7 +234,7 @@ impl Rules {
     }
 
     /// Whether a line leaves out a point that most lines through its host meet.
-    fn leaves_out(&self, passages: &[Passage]) -> bool {
+    fn leaves_out(&self, passages: &[LifelinePassage]) -> bool {
         let usual = |point: u32| u32::from(self.cached.usual[point as usize]);
         self.met_by_host(passages, usual)
             .iter()
@@ -242,7 +242,11 @@ impl Rules {
     }
 
     /// The hosts a line passes, each once, and how much it met there.
-    fn met_by_host(&self, passages: &[Passage], weight: impl Fn(u32) -> u32) -> Vec<(usize, u32)> {
+    fn met_by_host(
+        &self,
+        passages: &[LifelinePassage],
+        weight: impl Fn(u32) -> u32,
+    ) -> Vec<(usize, u32)> {
         let mut hosts: Vec<(usize, u32)> = Vec::with_capacity(4);
         for passage in passages {
             let (host, weight) = (self.host(passage.point), weight(passage.point));
@@ -295,7 +299,7 @@ impl Rules {
     }
 
     fn caches(&self, lifelines: &Lifelines) -> Cached {
-        let arrived = |line: &&Line| self.arrived(lifelines.passages_of(line));
+        let arrived = |line: &&Lifeline| self.arrived(lifelines.passages_of(line));
         let foreign = |point: u32| !self.roles[point as usize].is_own();
         let mut through = vec![0_u64; lifelines.points.len()];
         let mut met = vec![0_u64; lifelines.points.len()];
@@ -320,7 +324,7 @@ impl Rules {
         }
         let whole =
             segments::median_way(lifelines, |line| self.arrived(lifelines.passages_of(line)));
-        let inside = |stretch: &Stretch| {
+        let inside = |stretch: &SegmentTimes| {
             self.host(stretch.from) == self.host(stretch.to)
                 && foreign(stretch.from)
                 && foreign(stretch.to)
@@ -350,7 +354,11 @@ fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
 const BEGIN: [&str; 4] = ["APP_CALL", "APP_SEND", "APP_CONNECT", "DISPLAY_CALL"];
 
 /// Where ways begin and where they end.
-fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
+fn edges(
+    lifelines: &Lifelines,
+    roles: &[KeywordRole],
+    met: &[OutcomePointCounts],
+) -> (Vec<bool>, Vec<bool>) {
     let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
     let there = |keyword: &str| {
         lifelines
@@ -393,8 +401,8 @@ fn goal(keyword: &str) -> Option<&'static str> {
 }
 
 /// How often lines meet each point, and how often one point follows another.
-fn counted(lifelines: &Lifelines) -> (Vec<Met>, Followers) {
-    let mut met = vec![Met::default(); lifelines.points.len()];
+fn counted(lifelines: &Lifelines) -> (Vec<OutcomePointCounts>, Followers) {
+    let mut met = vec![OutcomePointCounts::default(); lifelines.points.len()];
     let mut followers = Followers::default();
     for line in &lifelines.lines {
         let passages = lifelines.passages_of(line);

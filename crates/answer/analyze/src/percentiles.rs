@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Figures of one sample of times, ns. An average never stands alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
+pub struct TimeSpread {
     /// How many values.
     pub n: u64,
     /// The least.
@@ -25,7 +25,7 @@ pub struct Spread {
     pub max_ns: i64,
 }
 
-impl Spread {
+impl TimeSpread {
     /// Of these values, which change places; none of none.
     #[must_use]
     pub fn of(values: &mut [i64]) -> Option<Self> {
@@ -110,14 +110,14 @@ mod tests {
                 *disc,
                 "{values:?}"
             );
-            let spread = Spread::of(&mut values).unwrap();
+            let spread = TimeSpread::of(&mut values).unwrap();
             assert_eq!([spread.median_ns, spread.p90_ns, spread.p99_ns], ours);
         }
         assert_eq!(
             (
                 continuous(&mut [], 0.5),
                 discrete(&mut [], 0.5),
-                Spread::of(&mut [])
+                TimeSpread::of(&mut [])
             ),
             (None, None, None)
         );
@@ -150,7 +150,7 @@ mod tests {
                 let (low, high) = (sorted[rank as usize] as f64, sorted[rank.ceil() as usize] as f64);
                 low + (high - low) * rank.fract()
             };
-            let spread = Spread::of(&mut values).unwrap();
+            let spread = TimeSpread::of(&mut values).unwrap();
             for (fast, slow) in [(spread.median_ns, slow(0.5)), (spread.p90_ns, slow(0.9)), (spread.p99_ns, slow(0.99))] {
                 prop_assert!((fast - slow).abs() < 1e-6, "{fast} {slow}");
             }

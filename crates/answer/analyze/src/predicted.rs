@@ -1,14 +1,17 @@
 //! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
 
-use crate::statistics::{Statistics, real};
-use crate::summary::{Metric, Summary};
-pub use stackline_model::prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
+use crate::statistics::{SampleStatistics, to_f64};
+use crate::summary::{RunMetric, Summary};
+pub use stackline_model::prediction::{
+    FigureUnit, IntermediateValue, PartPrediction, PredictedFigure, PredictedQuantity,
+    PredictionOutcome,
+};
 
 /// What was measured of something predicted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredCounterpart {
     /// Of the predicted quantity, in its unit: throughput over runs, response and connect times over calls.
-    pub statistics: Statistics,
+    pub statistics: SampleStatistics,
     /// Measured mean over predicted figure.
     pub ratio: Option<f64>,
 }
@@ -17,40 +20,43 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
     /// The prediction.
-    pub prediction: Prediction,
+    pub prediction: PartPrediction,
     /// The same part in a run.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredCounterpart>,
 }
 
 impl Predicted {
     /// What is predicted, where a form holds.
     #[must_use]
-    pub fn metric(&self) -> Option<Metric> {
+    pub fn metric(&self) -> Option<RunMetric> {
         self.prediction
             .answer()
             .map(|answer| metric(answer.quantity))
     }
 }
 
-const fn metric(quantity: Quantity) -> Metric {
+const fn metric(quantity: PredictedQuantity) -> RunMetric {
     match quantity {
-        Quantity::Throughput => Metric::Throughput,
-        Quantity::Response => Metric::Response,
-        Quantity::Connect => Metric::Connect,
+        PredictedQuantity::Throughput => RunMetric::Throughput,
+        PredictedQuantity::Response => RunMetric::Response,
+        PredictedQuantity::Connect => RunMetric::Connect,
     }
 }
 
 /// What simulated runs say of a part that no form covers, which took `wanted` of them: the median, and where nine of ten further ones
 /// lie. `None` where nothing of it was measured, or so little that chance may decide.
 #[must_use]
-pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Outcome> {
+pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<PredictionOutcome> {
     let quantities = [
-        (Quantity::Response, summary.response_s.is_some()),
-        (Quantity::Connect, summary.connect_s.is_some()),
-        (Quantity::Throughput, summary.throughput_bit_s.is_some()),
+        (PredictedQuantity::Response, summary.response_s.is_some()),
+        (PredictedQuantity::Connect, summary.connect_s.is_some()),
+        (
+            PredictedQuantity::Throughput,
+            summary.throughput_bit_s.is_some(),
+        ),
     ];
     let (quantity, _) = quantities.into_iter().find(|(_, is)| *is)?;
-    let statistics = Statistics::from_values(summary.values(metric(quantity)))?;
+    let statistics = SampleStatistics::from_values(summary.values(metric(quantity)))?;
     let spread = statistics
         .sd
         .filter(|_| statistics.mean > 0.0)
@@ -60,20 +66,20 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Out
     }
     let value = statistics.median;
     let values = vec![
-        Value {
+        IntermediateValue {
             name: "simulated runs",
-            value: real(statistics.n),
-            unit: Unit::Count,
+            value: to_f64(statistics.n),
+            unit: FigureUnit::Count,
             source: "of different seeds; the figure is their median",
         },
-        Value {
+        IntermediateValue {
             name: "standard deviation",
             value: spread,
-            unit: Unit::Share,
+            unit: FigureUnit::Share,
             source: "of one run, over the mean",
         },
     ];
-    Some(Outcome::Predicted(Answer {
+    Some(PredictionOutcome::Predicted(PredictedFigure {
         quantity,
         value,
         interval: [
@@ -100,18 +106,21 @@ pub const SIMULATED: &str = "simulated";
 /// Puts to each prediction the summary of the same measurement, part and stack, each summary once. A world that one of
 /// them was given on the command line is in its text: what is left over comes together by its place in the plan.
 #[must_use]
-pub fn beside(predictions: Vec<Prediction>, summaries: &[Summary]) -> Vec<Predicted> {
+pub fn pair_with_summaries(
+    predictions: Vec<PartPrediction>,
+    summaries: &[Summary],
+) -> Vec<Predicted> {
     let mut left: Vec<Option<&Summary>> = summaries
         .iter()
         .filter(|s| !s.background)
         .map(Some)
         .collect();
-    let same_text = |p: &Prediction, s: &Summary| s.text == p.text && s.part == p.part;
-    let same_place = |p: &Prediction, s: &Summary| {
+    let same_text = |p: &PartPrediction, s: &Summary| s.text == p.text && s.part == p.part;
+    let same_place = |p: &PartPrediction, s: &Summary| {
         (s.measurement, s.part_index, &s.application)
             == (p.measurement, p.part_index, &p.application)
     };
-    let mut find = |p: &Prediction, same: fn(&Prediction, &Summary) -> bool| {
+    let mut find = |p: &PartPrediction, same: fn(&PartPrediction, &Summary) -> bool| {
         let found = left
             .iter_mut()
             .find(|slot| slot.is_some_and(|s| s.stack == p.stack && same(p, s)));
@@ -130,15 +139,15 @@ pub fn beside(predictions: Vec<Prediction>, summaries: &[Summary]) -> Vec<Predic
     .collect()
 }
 
-fn measured(prediction: &Prediction, summary: &Summary) -> Option<Measured> {
+fn measured(prediction: &PartPrediction, summary: &Summary) -> Option<MeasuredCounterpart> {
     let answer = prediction.answer()?;
     let statistics = match answer.quantity {
-        Quantity::Throughput => summary.throughput_bit_s,
-        Quantity::Response => summary.response_s,
-        Quantity::Connect => summary.connect_s,
+        PredictedQuantity::Throughput => summary.throughput_bit_s,
+        PredictedQuantity::Response => summary.response_s,
+        PredictedQuantity::Connect => summary.connect_s,
     }?;
     let ratio = (answer.value > 0.0).then(|| statistics.mean / answer.value);
-    Some(Measured { statistics, ratio })
+    Some(MeasuredCounterpart { statistics, ratio })
 }
 
 #[cfg(test)]
@@ -146,8 +155,8 @@ mod tests {
     use super::*;
     use stackline_core::plan::World;
 
-    fn prediction(text: &str, outcome: Outcome) -> Prediction {
-        Prediction {
+    fn prediction(text: &str, outcome: PredictionOutcome) -> PartPrediction {
+        PartPrediction {
             measurement: 0,
             part_index: Some(0),
             text: text.into(),
@@ -160,9 +169,9 @@ mod tests {
         }
     }
 
-    fn response(value: f64) -> Outcome {
-        let (quantity, limit) = (Quantity::Response, "propagation");
-        Outcome::Predicted(Answer {
+    fn response(value: f64) -> PredictionOutcome {
+        let (quantity, limit) = (PredictedQuantity::Response, "propagation");
+        PredictionOutcome::Predicted(PredictedFigure {
             quantity,
             value,
             interval: [value, value],
@@ -174,7 +183,7 @@ mod tests {
     }
 
     fn summary(text: &str, times: &[f64]) -> Summary {
-        let response_s = Statistics::from_values(times);
+        let response_s = SampleStatistics::from_values(times);
         Summary {
             text: text.into(),
             part: text.into(),
@@ -191,13 +200,13 @@ mod tests {
             prediction("y", response(0.02)),
             prediction("x", response(0.04)),
         ];
-        let found = beside(all, &[summary("x", &[0.01, 0.03]), summary("x", &[0.02])]);
+        let found = pair_with_summaries(all, &[summary("x", &[0.01, 0.03]), summary("x", &[0.02])]);
         let ratios: Vec<Option<f64>> = found
             .iter()
             .map(|p| p.measured.as_ref().and_then(|m| m.ratio))
             .collect();
         assert_eq!(ratios, [Some(1.0), None, Some(0.5)]);
-        assert_eq!(found[0].metric(), Some(Metric::Response));
+        assert_eq!(found[0].metric(), Some(RunMetric::Response));
     }
 
     #[test]
@@ -212,7 +221,7 @@ mod tests {
                 application: application.into(),
                 ..elsewhere.clone()
             };
-            beside(vec![prediction("x", response(0.02))], &[summary])
+            pair_with_summaries(vec![prediction("x", response(0.02))], &[summary])
                 .remove(0)
                 .measured
                 .is_some()
@@ -222,8 +231,8 @@ mod tests {
 
     #[test]
     fn without_a_prediction_nothing_is_compared() {
-        let found = beside(
-            vec![prediction("x", Outcome::NotCovered("so".into()))],
+        let found = pair_with_summaries(
+            vec![prediction("x", PredictionOutcome::NotCovered("so".into()))],
             &[summary("x", &[1.0])],
         );
         assert_eq!((found[0].metric(), &found[0].measured), (None, &None));

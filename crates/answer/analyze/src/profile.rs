@@ -7,9 +7,9 @@
 //! the stretch that the furthest waiting room waits for: behind a bottleneck nothing waits (as in any queues one after the other).
 //! Units that were given up wait until then. It knows no keyword: points, hosts and moments are all it looks at.
 
-use crate::lifelines::{Lifelines, Line, Outcome, Passage};
+use crate::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use serde::Serialize;
-use stackline_events::catalogue::{Fate, fate};
+use stackline_events::catalogue::{DataFate, fate};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// While units wait, what they wait for is at least so full, on the average.
@@ -33,7 +33,7 @@ pub struct Profile {
     /// The host.
     pub host: String,
     /// Stretches of the way inside it, in the order of the way.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<HostStretch>,
     /// From the first passage of all lines to their last, ns: the same of all hosts.
     pub span_ns: u64,
     /// Time without any unit in it but those that are held, ns.
@@ -44,7 +44,7 @@ pub struct Profile {
 
 /// A stretch of the way inside a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stretch {
+pub struct HostStretch {
     /// Index of the point where it begins.
     pub from: u32,
     /// Index of the point where it ends.
@@ -70,7 +70,7 @@ pub struct Stretch {
     pub leaves: bool,
 }
 
-impl Stretch {
+impl HostStretch {
     /// Units in it at once while there are any.
     #[must_use]
     pub fn at_once(&self) -> f64 {
@@ -108,7 +108,7 @@ impl Profile {
 
 /// The time that a unit was in a stretch.
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+struct StretchStay {
     from_ns: u64,
     to_ns: u64,
     stretch: usize,
@@ -118,7 +118,7 @@ struct Stay {
 /// where their time went is asked of their operations.
 #[must_use]
 pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
-    let lines: Vec<&Line> = lifelines
+    let lines: Vec<&Lifeline> = lifelines
         .lines
         .iter()
         .filter(|line| line.flow.is_none())
@@ -137,7 +137,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
         .map(|line| lasted(lifelines.passages_of(line)))
         .fold(0, u64::saturating_add);
     let way_ns = whole as f64 / lines.len().max(1) as f64;
-    let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
+    let mut hosts: BTreeMap<&str, HostProfileBuilder> = BTreeMap::new();
     let next = usual_next(lifelines, &lines);
     for line in &lines {
         stays(lifelines, line, &next, &mut hosts);
@@ -156,13 +156,13 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     made
 }
 
-fn lasted(passages: &[Passage]) -> u64 {
+fn lasted(passages: &[LifelinePassage]) -> u64 {
     let times = || passages.iter().map(|passage| passage.at_ns);
     times().max().unwrap_or(0) - times().min().unwrap_or(0)
 }
 
 /// The point that most lines go to from each, where that is on the same host.
-fn usual_next(lifelines: &Lifelines, lines: &[&Line]) -> BTreeMap<u32, u32> {
+fn usual_next(lifelines: &Lifelines, lines: &[&Lifeline]) -> BTreeMap<u32, u32> {
     let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for line in lines {
         for pair in lifelines.passages_of(line).windows(2) {
@@ -184,9 +184,9 @@ fn usual_next(lifelines: &Lifelines, lines: &[&Line]) -> BTreeMap<u32, u32> {
 }
 
 /// For each point whether the host that most lines go to from there is the one where they end; where none goes on, it may be.
-fn ends(lifelines: &Lifelines, lines: &[&Line]) -> Vec<bool> {
+fn ends(lifelines: &Lifelines, lines: &[&Lifeline]) -> Vec<bool> {
     let mut votes = vec![(0_u64, 0_u64); lifelines.points.len()];
-    let host = |passage: &Passage| &lifelines.points[passage.point as usize].host;
+    let host = |passage: &LifelinePassage| &lifelines.points[passage.point as usize].host;
     for line in lines {
         let passages = lifelines.passages_of(line);
         let Some(last) = passages.last() else {
@@ -212,13 +212,13 @@ fn ends(lifelines: &Lifelines, lines: &[&Line]) -> Vec<bool> {
 
 /// What is gathered of one host.
 #[derive(Default)]
-struct Host {
+struct HostProfileBuilder {
     stretches: BTreeMap<(u32, u32), (usize, u64)>,
-    stays: Vec<Stay>,
+    stays: Vec<StretchStay>,
     flushed: BTreeMap<usize, u64>,
 }
 
-impl Host {
+impl HostProfileBuilder {
     fn stay(&mut self, from: (u32, u64), to: (u32, u64), flushed: bool) {
         let next = self.stretches.len();
         let (stretch, count) = self.stretches.entry((from.0, to.0)).or_insert((next, 0));
@@ -226,7 +226,7 @@ impl Host {
         if flushed {
             *self.flushed.entry(*stretch).or_default() += 1;
         }
-        self.stays.push(Stay {
+        self.stays.push(StretchStay {
             from_ns: from.1,
             to_ns: to.1.max(from.1),
             stretch: *stretch,
@@ -237,9 +237,9 @@ impl Host {
 /// Adds what a line was in, inside each host.
 fn stays<'l>(
     lifelines: &'l Lifelines,
-    line: &Line,
+    line: &Lifeline,
     next: &BTreeMap<u32, u32>,
-    hosts: &mut BTreeMap<&'l str, Host>,
+    hosts: &mut BTreeMap<&'l str, HostProfileBuilder>,
 ) {
     let passages = lifelines.passages_of(line);
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
@@ -256,11 +256,11 @@ fn stays<'l>(
             .or_default()
             .stay(from, to, false);
     }
-    let (Outcome::Flushed { .. }, Some(last)) = (line.outcome, passages.last()) else {
+    let (LifelineOutcome::Flushed { .. }, Some(last)) = (line.outcome, passages.last()) else {
         return;
     };
-    let is_flush = |mark: &&Passage| {
-        fate(&lifelines.marked[mark.point as usize].keyword) == Some(Fate::Flushed)
+    let is_flush = |mark: &&LifelinePassage| {
+        fate(&lifelines.marked[mark.point as usize].keyword) == Some(DataFate::Flushed)
     };
     let given_up = lifelines.marks_of(line).iter().rev().find(is_flush);
     if let Some(given_up) = given_up {
@@ -276,7 +276,7 @@ fn stays<'l>(
     }
 }
 
-impl Host {
+impl HostProfileBuilder {
     fn profile(
         self,
         name: &str,
@@ -284,15 +284,15 @@ impl Host {
         (begun, end): (u64, u64),
         way_ns: f64,
     ) -> Profile {
-        let mut stretches = vec![Stretch::default(); self.stretches.len()];
+        let mut stretches = vec![HostStretch::default(); self.stretches.len()];
         for ((from, to), (at, units)) in &self.stretches {
             let flushed = self.flushed.get(at).copied().unwrap_or(0);
-            stretches[*at] = Stretch {
+            stretches[*at] = HostStretch {
                 from: *from,
                 to: *to,
                 units: *units,
                 flushed,
-                ..Stretch::default()
+                ..HostStretch::default()
             };
         }
         // In the order of the way, which is that of the points.
@@ -303,7 +303,7 @@ impl Host {
             .iter()
             .enumerate()
             .for_each(|(to, at)| place[*at] = to);
-        let mut sorted: Vec<Stretch> = order.iter().map(|at| stretches[*at].clone()).collect();
+        let mut sorted: Vec<HostStretch> = order.iter().map(|at| stretches[*at].clone()).collect();
         let mut stays = self.stays;
         stays
             .iter_mut()
@@ -335,8 +335,8 @@ impl Host {
 }
 
 /// When units enter and leave stretches, in the order of time.
-fn changes(stays: &[Stay]) -> Vec<(u64, i32, usize)> {
-    let both = |stay: &Stay| {
+fn changes(stays: &[StretchStay]) -> Vec<(u64, i32, usize)> {
+    let both = |stay: &StretchStay| {
         [
             (stay.from_ns, 1, stay.stretch),
             (stay.to_ns, -1, stay.stretch),
@@ -362,7 +362,7 @@ fn sweep(stretches: usize, changes: &[(u64, i32, usize)], mut during: impl FnMut
 }
 
 /// Sets how long each stretch was occupied and how many were in it at most.
-fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) {
+fn occupied(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) {
     let mut levels: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); stretches.len()];
     sweep(stretches.len(), changes, |inside, ns| {
         for (at, count) in inside.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -389,7 +389,7 @@ fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) {
 
 /// Says which stretches hold units until others are there: the usual gap between two that leave is far less than the mean.
 /// Where ways begin they are held by whoever makes them, and what works on many at once sends them on.
-fn holding(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], first: &BTreeSet<u32>) {
+fn holding(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)], first: &BTreeSet<u32>) {
     let mut left: Vec<Vec<u64>> = vec![Vec::new(); stretches.len()];
     changes
         .iter()
@@ -407,8 +407,8 @@ fn holding(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], first: &BTr
 }
 
 /// The stretch that most units go on to from one, by its place.
-fn next(stretches: &[Stretch], at: usize) -> Option<usize> {
-    let follows = |(next, one): &(usize, &Stretch)| *next != at && one.from == stretches[at].to;
+fn next(stretches: &[HostStretch], at: usize) -> Option<usize> {
+    let follows = |(next, one): &(usize, &HostStretch)| *next != at && one.from == stretches[at].to;
     stretches
         .iter()
         .enumerate()
@@ -419,7 +419,7 @@ fn next(stretches: &[Stretch], at: usize) -> Option<usize> {
 
 /// Of each stretch, the steps of the server whose first step it is: itself, and those that follow it and hold a unit only while none
 /// before them does.
-fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usize>> {
+fn servers(stretches: &[HostStretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usize>> {
     let all = stretches.len();
     let mut both = vec![0; all * all];
     sweep(all, changes, |inside, ns| {
@@ -450,7 +450,7 @@ fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usiz
 
 /// Of each stretch how full the server behind it was, from 0 to 1, while units were in it: the mean over these.
 fn crowds(
-    stretches: &[Stretch],
+    stretches: &[HostStretch],
     servers: &[Vec<usize>],
     changes: &[(u64, i32, usize)],
 ) -> Vec<f64> {
@@ -475,7 +475,7 @@ fn crowds(
 
 /// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room. Of a server with several steps
 /// the longest is waited for.
-fn rooms(stretches: &mut [Stretch], servers: &[Vec<usize>], crowds: &[f64], way_ns: f64) {
+fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], way_ns: f64) {
     for at in (0..stretches.len()).rev() {
         if stretches[at].from == stretches[at].to {
             stretches[at].waits_for = Some(at);
@@ -503,7 +503,7 @@ fn rooms(stretches: &mut [Stretch], servers: &[Vec<usize>], crowds: &[f64], way_
 }
 
 /// Sets how long each stretch limited the host. Returns how long any unit was in it.
-fn limits(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) -> u64 {
+fn limits(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) -> u64 {
     let mut limits = vec![0_u64; stretches.len()];
     let mut busy_ns = 0;
     let rooms: Vec<Option<usize>> = stretches.iter().map(|stretch| stretch.waits_for).collect();

@@ -4,10 +4,10 @@
 //! Between two consecutive moments one unit passes; a burst is what passes in five of these, the average what
 //! passes between the first and the last moment of a run.
 
-use crate::lifelines::{Lifelines, Line, Passage};
-use crate::segments::between;
+use crate::lifelines::{Lifeline, LifelinePassage, Lifelines};
+use crate::segments::signed_difference_ns;
 use serde::Serialize;
-use stackline_core::trace::Index;
+use stackline_core::trace_index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of one burst.
@@ -16,7 +16,7 @@ pub const BURST: usize = 5;
 /// Which end of the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum TransferSide {
     /// Where units are handed to the network.
     Sender,
     /// Where they are there whole.
@@ -31,7 +31,7 @@ pub struct Rates {
     /// Whether it is about the responses of calls, and not about their requests or about units that go one way.
     pub responses: bool,
     /// On whose side.
-    pub side: Side,
+    pub side: TransferSide,
     /// Units with a moment there.
     pub units: u64,
     /// Time between the first and the last moment, all runs together, ns.
@@ -64,18 +64,23 @@ pub struct Bursts {
 #[must_use]
 pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
     let senders = Senders::of(lifelines);
-    let calls = Calls::of(lifelines);
-    let mut moments: BTreeMap<(u32, bool, Side, Run), Vec<Moment>> = BTreeMap::new();
+    let calls = CallPoints::of(lifelines);
+    let mut moments: BTreeMap<(u32, bool, TransferSide, RateRunKey), Vec<UnitObservation>> =
+        BTreeMap::new();
     for line in lifelines
         .lines
         .iter()
         .filter(|line| !lifelines.is_connection(line))
     {
         let run = run(index, line);
-        let mut add = |responses, side, passage: Option<&Passage>, size, sent: Option<&Passage>| {
+        let mut add = |responses,
+                       side,
+                       passage: Option<&LifelinePassage>,
+                       size,
+                       sent: Option<&LifelinePassage>| {
             if let Some(passage) = passage {
-                let transit_ns = sent.map(|sent| between(sent.at_ns, passage.at_ns));
-                let moment = Moment {
+                let transit_ns = sent.map(|sent| signed_difference_ns(sent.at_ns, passage.at_ns));
+                let moment = UnitObservation {
                     at_ns: passage.at_ns,
                     bytes: size,
                     transit_ns,
@@ -87,17 +92,20 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
             }
         };
         let is_call = calls.is_call(lifelines, line);
-        let (sent, arrived) = (senders.moment(lifelines, line), received(lifelines, line));
+        let (sent, arrived) = (
+            senders.moment(lifelines, line),
+            find_arrival_passage(lifelines, line),
+        );
         if is_call {
             let request = line
                 .bytes
                 .map(|bytes| bytes - line.response_bytes.unwrap_or(0))
                 .filter(|bytes| *bytes > 0);
             let called = calls.first(lifelines, line, "APP_CALL");
-            add(false, Side::Sender, called, request.or(bytes), None);
+            add(false, TransferSide::Sender, called, request.or(bytes), None);
             add(
                 false,
-                Side::Receiver,
+                TransferSide::Receiver,
                 calls.first(lifelines, line, "APP_INDICATION"),
                 request.or(bytes),
                 called,
@@ -109,10 +117,10 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
             line.bytes
         }
         .or(bytes);
-        add(is_call, Side::Sender, sent, size, None);
-        add(is_call, Side::Receiver, arrived, size, sent);
+        add(is_call, TransferSide::Sender, sent, size, None);
+        add(is_call, TransferSide::Receiver, arrived, size, sent);
     }
-    let mut sums: BTreeMap<(u32, bool, Side), Sums> = BTreeMap::new();
+    let mut sums: BTreeMap<(u32, bool, TransferSide), RateSums> = BTreeMap::new();
     for ((group, responses, side, _), mut moments) in moments {
         moments.sort_unstable();
         sums.entry((group, responses, side))
@@ -125,11 +133,11 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
 }
 
 /// Points of calls: a request and its response are one unit in opposite directions.
-struct Calls<'m> {
+struct CallPoints<'m> {
     keywords: Vec<Option<&'m str>>,
 }
 
-impl<'m> Calls<'m> {
+impl<'m> CallPoints<'m> {
     fn of(lifelines: &'m Lifelines) -> Self {
         let own = |keyword: &str| {
             matches!(
@@ -146,7 +154,7 @@ impl<'m> Calls<'m> {
         }
     }
 
-    fn is_call(&self, lifelines: &Lifelines, line: &Line) -> bool {
+    fn is_call(&self, lifelines: &Lifelines, line: &Lifeline) -> bool {
         lifelines
             .passages_of(line)
             .iter()
@@ -156,9 +164,9 @@ impl<'m> Calls<'m> {
     fn first<'l>(
         &self,
         lifelines: &'l Lifelines,
-        line: &Line,
+        line: &Lifeline,
         keyword: &str,
-    ) -> Option<&'l Passage> {
+    ) -> Option<&'l LifelinePassage> {
         lifelines
             .passages_of(line)
             .iter()
@@ -168,22 +176,25 @@ impl<'m> Calls<'m> {
 
 /// When a unit was there, its size, and how long it had been on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment {
+struct UnitObservation {
     at_ns: u64,
     bytes: Option<u64>,
     transit_ns: Option<i64>,
 }
 
 /// Which run a line is of: measurement, run.
-type Run = Option<(usize, u32)>;
+type RateRunKey = Option<(usize, u32)>;
 
-fn run(index: Option<&Index>, line: &Line) -> Run {
+fn run(index: Option<&Index>, line: &Lifeline) -> RateRunKey {
     let flow = index?.flow(line.flow?)?;
     Some((flow.measurement, flow.run))
 }
 
 /// The moment when a unit is there whole.
-pub(crate) fn received<'m>(lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+pub(crate) fn find_arrival_passage<'m>(
+    lifelines: &'m Lifelines,
+    line: &Lifeline,
+) -> Option<&'m LifelinePassage> {
     lifelines
         .passages_of(line)
         .last()
@@ -205,7 +216,8 @@ impl Senders {
             .filter(|(_, point)| own(&point.keyword))
             .map(|(point, _)| point)
             .collect();
-        let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+        let host =
+            |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
         for line in lifelines
             .lines
             .iter()
@@ -227,7 +239,11 @@ impl Senders {
     }
 
     /// When a unit was handed over.
-    pub(crate) fn moment<'m>(&self, lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
+    pub(crate) fn moment<'m>(
+        &self,
+        lifelines: &'m Lifelines,
+        line: &Lifeline,
+    ) -> Option<&'m LifelinePassage> {
         lifelines
             .passages_of(line)
             .iter()
@@ -238,7 +254,7 @@ impl Senders {
 
 /// What is summed over runs.
 #[derive(Default)]
-struct Sums {
+struct RateSums {
     units: u64,
     gaps: u64,
     elapsed_ns: u64,
@@ -249,14 +265,14 @@ struct Sums {
     jitters_ns: Vec<f64>,
 }
 
-impl Sums {
-    fn add(&mut self, side: Side, moments: &[Moment]) {
+impl RateSums {
+    fn add(&mut self, side: TransferSide, moments: &[UnitObservation]) {
         self.units += moments.len() as u64;
         self.gaps += moments.len() as u64 - 1;
         self.elapsed_ns += moments[moments.len() - 1].at_ns - moments[0].at_ns;
         self.jitters_ns.extend(jitter_ns(moments));
         for five in moments.windows(BURST + 1) {
-            let elapsed_s = between(five[0].at_ns, five[BURST].at_ns) as f64 * 1e-9;
+            let elapsed_s = signed_difference_ns(five[0].at_ns, five[BURST].at_ns) as f64 * 1e-9;
             if let Some(bits) = bits(side, five).filter(|_| elapsed_s > 0.0) {
                 self.bursts.push(bits / elapsed_s);
             }
@@ -267,7 +283,7 @@ impl Sums {
         }
     }
 
-    fn rates(mut self, group: u32, responses: bool, side: Side) -> Option<Rates> {
+    fn rates(mut self, group: u32, responses: bool, side: TransferSide) -> Option<Rates> {
         let seconds = Some(self.elapsed_ns as f64 * 1e-9).filter(|seconds| *seconds > 0.0)?;
         self.bursts.sort_unstable_by(f64::total_cmp);
         let n = self.bursts.len();
@@ -296,7 +312,7 @@ impl Sums {
 }
 
 /// The estimate of a receiver, after all of a run: a sixteenth of each new difference. Moments are in the order of their arrival.
-fn jitter_ns(moments: &[Moment]) -> Option<f64> {
+fn jitter_ns(moments: &[UnitObservation]) -> Option<f64> {
     let transits: Vec<i64> = moments
         .iter()
         .filter_map(|moment| moment.transit_ns)
@@ -309,10 +325,10 @@ fn jitter_ns(moments: &[Moment]) -> Option<f64> {
 }
 
 /// What went between the first and the last moment: a unit goes behind its sender's moment, and before its receiver's.
-fn bits(side: Side, moments: &[Moment]) -> Option<f64> {
+fn bits(side: TransferSide, moments: &[UnitObservation]) -> Option<f64> {
     let went = match side {
-        Side::Sender => &moments[..moments.len() - 1],
-        Side::Receiver => &moments[1..],
+        TransferSide::Sender => &moments[..moments.len() - 1],
+        TransferSide::Receiver => &moments[1..],
     };
     went.iter()
         .map(|moment| moment.bytes.map(|bytes| bytes as f64 * 8.0))
@@ -322,21 +338,21 @@ fn bits(side: Side, moments: &[Moment]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Options, lifelines};
-    use stackline_events::{Table, Value};
+    use crate::assemble::{LifelineOptions, lifelines};
+    use stackline_events::{EventTable, EventValue};
 
     /// Blocks that are written at these moments and received 3 ms later.
     fn blocks(written_ms: &[u64]) -> Lifelines {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         for (block, at) in (1_i64..).zip(written_ms) {
-            let event = |table: &mut Table, keyword: &str, host: &str, at: u64| {
-                table.push(keyword, host, at * 1_000_000, &[Value::Number(block)]);
+            let event = |table: &mut EventTable, keyword: &str, host: &str, at: u64| {
+                table.push(keyword, host, at * 1_000_000, &[EventValue::Number(block)]);
             };
             event(&mut table, "app_send", "app", at - 1);
             event(&mut table, "start_write", "s", *at);
             event(&mut table, "app_receive", "app", at + 3);
         }
-        lifelines(&table, None, &Options::default())
+        lifelines(&table, None, &LifelineOptions::default())
     }
 
     #[test]
@@ -346,7 +362,7 @@ mod tests {
         let rates = rates(&made, None, Some(49_152));
         assert_eq!(
             rates.iter().map(|rates| rates.side).collect::<Vec<_>>(),
-            [Side::Sender, Side::Receiver]
+            [TransferSide::Sender, TransferSide::Receiver]
         );
         for rates in rates {
             let bits = 49_152.0_f64 * 8.0;
@@ -362,13 +378,16 @@ mod tests {
 
     #[test]
     fn requests_and_responses_have_opposite_directions() {
-        use stackline_events::unit::{Direction, stream, unit};
-        let (there, back) = (stream(0, Direction::There), stream(0, Direction::Back));
-        let mut table = Table::default();
+        use stackline_events::unit_ids::{EventStreamDirection, stream, unit};
+        let (there, back) = (
+            stream(0, EventStreamDirection::There),
+            stream(0, EventStreamDirection::Back),
+        );
+        let mut table = EventTable::default();
         for call in 0..7_u64 {
             let mut event = |keyword: &str, host: &str, ms: u64, stream: i64, size: i64| {
                 let offset = call as i64 * size;
-                let data = [unit(0, call), stream, offset, size].map(Value::Number);
+                let data = [unit(0, call), stream, offset, size].map(EventValue::Number);
                 table.push(keyword, host, (call * 10 + ms) * 1_000_000, &data);
             };
             event("APP_CALL", "a", 0, there, 1_000);
@@ -376,8 +395,12 @@ mod tests {
             event("APP_REPLY", "b", 2, back, 50_000);
             event("APP_RESPONSE", "a", 5, back, 50_000);
         }
-        let rates = rates(&lifelines(&table, None, &Options::default()), None, None);
-        let found: Vec<(bool, Side, f64)> = rates
+        let rates = rates(
+            &lifelines(&table, None, &LifelineOptions::default()),
+            None,
+            None,
+        );
+        let found: Vec<(bool, TransferSide, f64)> = rates
             .iter()
             .map(|rates| {
                 (
@@ -389,10 +412,10 @@ mod tests {
             .collect();
         let (request, response) = (1_000.0 * 8.0 / 0.01, 50_000.0 * 8.0 / 0.01);
         let expected = [
-            (false, Side::Sender, request),
-            (false, Side::Receiver, request),
-            (true, Side::Sender, response),
-            (true, Side::Receiver, response),
+            (false, TransferSide::Sender, request),
+            (false, TransferSide::Receiver, request),
+            (true, TransferSide::Sender, response),
+            (true, TransferSide::Receiver, response),
         ];
         assert_eq!(found, expected);
     }
@@ -407,7 +430,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [None, Some(0.0)]
         );
-        let moment = |at_ns, transit_ns| Moment {
+        let moment = |at_ns, transit_ns| UnitObservation {
             at_ns,
             bytes: None,
             transit_ns: Some(transit_ns),

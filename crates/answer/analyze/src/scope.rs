@@ -1,10 +1,10 @@
 //! What findings about a run without measurements were looked for in, and what could not be looked for. Plain sentences.
 
-use crate::findings::{Input, is_session};
+use crate::findings::{AnalysisInput, is_session};
 
 /// Where a run without measurements comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum RunOrigin {
     /// `stackline watch`.
     Watch,
     /// Captures alone.
@@ -17,7 +17,7 @@ pub enum Origin {
     Requests,
 }
 
-impl Origin {
+impl RunOrigin {
     /// In words, as a heading.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -33,28 +33,28 @@ impl Origin {
 
 /// Where a run comes from; `None` when it has measurements, or no events.
 #[must_use]
-pub fn origin(input: &Input<'_>) -> Option<Origin> {
+pub fn origin(input: &AnalysisInput<'_>) -> Option<RunOrigin> {
     if !input.plan.measurements.is_empty() || input.events.is_empty() {
         return None;
     }
     let imports = &input.index.imports;
     let is_capture = |form: &str| form == "capture";
     if input.events.names.find("REQUEST").is_some() && imports.is_empty() {
-        return Some(Origin::Requests);
+        return Some(RunOrigin::Requests);
     }
     Some(
         match imports.iter().all(|import| is_capture(&import.form)) {
-            _ if imports.is_empty() && !input.lifelines.lines.is_empty() => Origin::Session,
-            _ if imports.is_empty() => Origin::Watch,
-            true => Origin::Capture,
-            false => Origin::Import,
+            _ if imports.is_empty() && !input.lifelines.lines.is_empty() => RunOrigin::Session,
+            _ if imports.is_empty() => RunOrigin::Watch,
+            true => RunOrigin::Capture,
+            false => RunOrigin::Import,
         },
     )
 }
 
 /// One sentence: what was looked for in a run without measurements, what was not, and why.
 #[must_use]
-pub fn scope(input: &Input<'_>) -> Option<String> {
+pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
     let has = |keyword: &str| input.events.names.find(keyword).is_some();
     let mut looked = vec!["clocks that disagree", "lost events"];
     if has("REQUEST") {
@@ -85,28 +85,28 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
     let (last, first) = looked.split_last()?;
     let looked = format!("{} and {last}", first.join(", "));
     let rest = match origin(input)? {
-        Origin::Watch => {
+        RunOrigin::Watch => {
             "what programs did with their time was not, as `watch` records the kernel alone"
         }
-        Origin::Capture => {
+        RunOrigin::Capture => {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
-        Origin::Requests if has("REQUEST_WORK") => {
+        RunOrigin::Requests if has("REQUEST_WORK") => {
             "what happens within programs beside their waits was not"
         }
-        Origin::Requests => "what servers' threads did was not, as nothing looked at them",
-        Origin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => {
+        RunOrigin::Requests => "what servers' threads did was not, as nothing looked at them",
+        RunOrigin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => {
             "what no event tells of was not"
         }
-        Origin::Session if has("PORT_USE") && has("CPU_USE") => {
+        RunOrigin::Session if has("PORT_USE") && has("CPU_USE") => {
             "windows and buffers of connections were not, as no monitor saw them"
         }
-        Origin::Session if has("PORT_USE") => {
+        RunOrigin::Session if has("PORT_USE") => {
             "what the processors of hosts were busy with was not, as no monitor saw work of theirs"
         }
-        Origin::Session => "ports, links and windows were not, as no monitor saw them",
-        Origin::Import if is_session(input) => "what no event tells of was not",
-        Origin::Import => {
+        RunOrigin::Session => "ports, links and windows were not, as no monitor saw them",
+        RunOrigin::Import if is_session(input) => "what no event tells of was not",
+        RunOrigin::Import => {
             "what limits the programs was not, as no measurement says what they should have done"
         }
     };

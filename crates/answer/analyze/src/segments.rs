@@ -5,16 +5,16 @@
 //! happened at once.
 
 use crate::clock_error::clock_error;
-use crate::lifelines::{Lifelines, Line, Point};
-use crate::percentiles::{Spread, continuous};
+use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
+use crate::percentiles::{TimeSpread, continuous};
 use crate::stages::Stages;
 use serde::Serialize;
-use stackline_core::trace::Index;
+use stackline_core::trace_index::Index;
 use std::collections::HashMap;
 
 /// What the time between two points was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Segment {
+pub struct LifelineSegment {
     /// Index of the point where it begins.
     pub from: u32,
     /// Index of the point where it ends.
@@ -24,7 +24,7 @@ pub struct Segment {
     /// The group of lines it is about; `None` for all.
     pub group: Option<u32>,
     /// The times.
-    pub ns: Spread,
+    pub ns: TimeSpread,
     /// Its part of the time of all units or of all connections (of the group), 0 to 1 where no time is below zero.
     pub share: f64,
     /// How many times are below zero.
@@ -41,20 +41,28 @@ pub struct Reached {
     /// The group of lines it is about; `None` for all.
     pub group: Option<u32>,
     /// The times.
-    pub ns: Spread,
+    pub ns: TimeSpread,
 }
 
 /// All segments, those of units before those of connections, in the order of the points; with `grouped`, of each group for
 /// itself.
 #[must_use]
-pub fn segments(lifelines: &Lifelines, index: Option<&Index>, grouped: bool) -> Vec<Segment> {
+pub fn segments(
+    lifelines: &Lifelines,
+    index: Option<&Index>,
+    grouped: bool,
+) -> Vec<LifelineSegment> {
     let found = collect(lifelines, grouped, |point| point, |_| true, |_| true);
     finished(found, &lifelines.points, index, grouped)
 }
 
 /// The same from stage to stage of the way: `from` and `to` are stages, and `points` stand for them.
 #[must_use]
-pub fn stage_segments(lifelines: &Lifelines, stages: &Stages, points: &[Point]) -> Vec<Segment> {
+pub fn stage_segments(
+    lifelines: &Lifelines,
+    stages: &Stages,
+    points: &[LifelinePoint],
+) -> Vec<LifelineSegment> {
     let found = collect(
         lifelines,
         false,
@@ -66,11 +74,11 @@ pub fn stage_segments(lifelines: &Lifelines, stages: &Stages, points: &[Point]) 
 }
 
 fn finished(
-    mut found: Vec<Stretch>,
-    points: &[Point],
+    mut found: Vec<SegmentTimes>,
+    points: &[LifelinePoint],
     index: Option<&Index>,
     grouped: bool,
-) -> Vec<Segment> {
+) -> Vec<LifelineSegment> {
     let mut totals: HashMap<(bool, u32), i128> = HashMap::new();
     for stretch in &found {
         *totals
@@ -80,7 +88,7 @@ fn finished(
     found.sort_unstable_by_key(|stretch| {
         (stretch.connections, stretch.group, stretch.from, stretch.to)
     });
-    let segment = |mut stretch: Stretch| {
+    let segment = |mut stretch: SegmentTimes| {
         let total = totals[&(stretch.connections, stretch.group)];
         let share = if total == 0 {
             0.0
@@ -90,10 +98,10 @@ fn finished(
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
         let host = |point: u32| points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
-        let ns = Spread::of(&mut stretch.ns)?;
+        let ns = TimeSpread::of(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
         let (from, to, connections) = (stretch.from, stretch.to, stretch.connections);
-        Some(Segment {
+        Some(LifelineSegment {
             from,
             to,
             connections,
@@ -109,7 +117,7 @@ fn finished(
 
 /// Times from the first point of lines that begin where ways begin to every point of theirs.
 #[must_use]
-pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
+pub fn measure_reach_times(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
     let mut times: HashMap<(u32, u32), Vec<i64>> = HashMap::new();
     for line in lifelines.lines.iter().filter(|line| has_beginning(line)) {
         let passages = lifelines.passages_of(line);
@@ -119,13 +127,13 @@ pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
             times
                 .entry((group, passage.point))
                 .or_default()
-                .push(between(begun, passage.at_ns));
+                .push(signed_difference_ns(begun, passage.at_ns));
         }
     }
     let mut keys: Vec<(u32, u32)> = times.keys().copied().collect();
     keys.sort_unstable();
     let reached = |(group, point): (u32, u32)| {
-        let ns = Spread::of(times.get_mut(&(group, point))?)?;
+        let ns = TimeSpread::of(times.get_mut(&(group, point))?)?;
         Some(Reached {
             point,
             group: grouped.then_some(group),
@@ -137,8 +145,8 @@ pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
 
 /// From first to last point of the units that arrived and have a beginning; connections are none.
 #[must_use]
-pub fn whole(lifelines: &Lifelines, group: Option<u32>) -> Option<Spread> {
-    let of = |line: &&Line| {
+pub fn measure_total_times(lifelines: &Lifelines, group: Option<u32>) -> Option<TimeSpread> {
+    let of = |line: &&Lifeline| {
         line.has_arrived()
             && !lifelines.is_connection(line)
             && group.is_none_or(|group| line.group == group)
@@ -147,27 +155,30 @@ pub fn whole(lifelines: &Lifelines, group: Option<u32>) -> Option<Spread> {
         .lines
         .iter()
         .filter(of)
-        .map(|line| took(lifelines, line))
+        .map(|line| lifeline_duration_ns(lifelines, line))
         .collect();
-    Spread::of(&mut times)
+    TimeSpread::of(&mut times)
 }
 
 /// From the first to the last point of a line, ns.
 #[must_use]
-pub fn took(lifelines: &Lifelines, line: &Line) -> i64 {
+pub fn lifeline_duration_ns(lifelines: &Lifelines, line: &Lifeline) -> i64 {
     match lifelines.passages_of(line) {
-        [first, .., last] => between(first.at_ns, last.at_ns),
+        [first, .., last] => signed_difference_ns(first.at_ns, last.at_ns),
         _ => 0,
     }
 }
 
-const fn has_beginning(line: &Line) -> bool {
-    !matches!(line.outcome, crate::lifelines::Outcome::Headless { .. })
+const fn has_beginning(line: &Lifeline) -> bool {
+    !matches!(
+        line.outcome,
+        crate::lifelines::LifelineOutcome::Headless { .. }
+    )
 }
 
 /// The times of one segment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stretch {
+pub(crate) struct SegmentTimes {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) connections: bool,
@@ -175,7 +186,7 @@ pub(crate) struct Stretch {
     ns: Vec<i64>,
 }
 
-impl Stretch {
+impl SegmentTimes {
     fn total(&self) -> i128 {
         self.ns.iter().map(|ns| i128::from(*ns)).sum()
     }
@@ -192,19 +203,19 @@ impl Stretch {
 /// The stretches that `wanted` holds for, of the lines that `of` does.
 pub(crate) fn stretches(
     lifelines: &Lifelines,
-    wanted: impl Fn(&Stretch) -> bool,
-    of: impl Fn(&Line) -> bool,
-) -> Vec<Stretch> {
+    wanted: impl Fn(&SegmentTimes) -> bool,
+    of: impl Fn(&Lifeline) -> bool,
+) -> Vec<SegmentTimes> {
     collect(lifelines, false, |point| point, wanted, of)
 }
 
 /// The median time from first to last point of the lines that `of` holds for, ns.
-pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Line) -> bool) -> f64 {
+pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Lifeline) -> bool) -> f64 {
     let mut times: Vec<i64> = lifelines
         .lines
         .iter()
         .filter(|line| of(line))
-        .map(|line| took(lifelines, line))
+        .map(|line| lifeline_duration_ns(lifelines, line))
         .collect();
     continuous(&mut times, 0.5).unwrap_or(0.0)
 }
@@ -213,11 +224,11 @@ fn collect(
     lifelines: &Lifelines,
     grouped: bool,
     named: impl Fn(u32) -> u32,
-    wanted: impl Fn(&Stretch) -> bool,
-    of: impl Fn(&Line) -> bool,
-) -> Vec<Stretch> {
+    wanted: impl Fn(&SegmentTimes) -> bool,
+    of: impl Fn(&Lifeline) -> bool,
+) -> Vec<SegmentTimes> {
     const UNWANTED: usize = usize::MAX;
-    let mut found: Vec<Stretch> = Vec::new();
+    let mut found: Vec<SegmentTimes> = Vec::new();
     let mut places: HashMap<(u32, u32, bool, u32), usize> = HashMap::new();
     // Where the last line through a point went on to: most often the next one does too.
     let mut latest = vec![((u32::MAX, false, 0), UNWANTED); lifelines.points.len()];
@@ -231,7 +242,7 @@ fn collect(
                 let place = places
                     .entry((from, to, connections, group))
                     .or_insert_with(|| {
-                        let stretch = Stretch {
+                        let stretch = SegmentTimes {
                             from,
                             to,
                             connections,
@@ -248,7 +259,9 @@ fn collect(
                 *latest = ((to, connections, group), *place);
             }
             if let Some(stretch) = found.get_mut(latest.1) {
-                stretch.ns.push(between(pair[0].at_ns, pair[1].at_ns));
+                stretch
+                    .ns
+                    .push(signed_difference_ns(pair[0].at_ns, pair[1].at_ns));
             }
         }
     }
@@ -256,6 +269,6 @@ fn collect(
 }
 
 /// From one moment to another, ns; below zero when the other is earlier.
-pub(crate) const fn between(from_ns: u64, to_ns: u64) -> i64 {
+pub(crate) const fn signed_difference_ns(from_ns: u64, to_ns: u64) -> i64 {
     to_ns.wrapping_sub(from_ns) as i64
 }

@@ -1,9 +1,9 @@
 //! One side of a group over its counted runs: sums, last gauges, shares.
 
 use crate::groups::{GroupRun, elapsed_s};
-use crate::statistics::real;
-use crate::summary::{Placement, SideSummary};
-use stackline_core::record::{HostUsage, RunRecord, SideRecord, Transport};
+use crate::statistics::to_f64;
+use crate::summary::{SideSummary, ThreadPlacement};
+use stackline_core::run_record::{HostUsage, RunRecord, SideRecord, TransportRecord};
 
 /// Gets a side of a record.
 pub(crate) type SideOf = fn(&RunRecord) -> &SideRecord;
@@ -37,7 +37,7 @@ fn add(out: &mut SideSummary, side: &SideRecord) {
     );
     out.placement = side
         .cpu
-        .map(|(start, end, pinned)| Placement { start, end, pinned })
+        .map(|(start, end, pinned)| ThreadPlacement { start, end, pinned })
         .or(out.placement);
     if let Some((start, stop)) = side.transport {
         let again = stop.retransmits.saturating_sub(start.retransmits);
@@ -51,7 +51,7 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
         return;
     }
     // A transport that does not report it is in no sum; where none reports it there is no sum.
-    let spent = |get: fn(&Transport) -> Option<f64>| -> Option<f64> {
+    let spent = |get: fn(&TransportRecord) -> Option<f64>| -> Option<f64> {
         let transports = runs
             .iter()
             .flat_map(|run| &run.records)
@@ -104,7 +104,10 @@ pub(crate) fn steal_share(host: &HostUsage) -> f64 {
 }
 
 /// The sum over both sides and all runs of what at least one of them reports.
-pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) -> Option<u64> {
+pub(crate) fn sum_reported(
+    runs: &[GroupRun<'_>],
+    get: fn(&SideRecord) -> Option<u64>,
+) -> Option<u64> {
     runs.iter()
         .flat_map(GroupRun::sides)
         .filter_map(get)
@@ -118,12 +121,12 @@ pub(crate) fn lost_share(runs: &[GroupRun<'_>]) -> Option<f64> {
             .filter(|run| run.sides().any(|side| side.lost.is_some()))
     };
     let sum =
-        |get: fn(&SideRecord) -> u64| real(knowing().flat_map(GroupRun::sides).map(get).sum());
+        |get: fn(&SideRecord) -> u64| to_f64(knowing().flat_map(GroupRun::sides).map(get).sum());
     let (lost, sent) = (
         sum(|side| side.lost.unwrap_or(0)),
         sum(|side| side.sent_units),
     );
-    let answered = real(
+    let answered = to_f64(
         knowing()
             .map(|run| run.merged(|record| &record.calls).n())
             .sum(),

@@ -4,8 +4,8 @@
 //! Points of one keyword are one stage as long as no line passes two of them: of two queues that a unit passes one after the
 //! other, each is a stage of its own.
 
-use crate::assemble::order::Votes;
-use crate::lifelines::{Lifelines, Point};
+use crate::assemble::order::PointOrderVotes;
+use crate::lifelines::{LifelinePoint, Lifelines};
 use crate::names::point_name;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -67,7 +67,7 @@ impl Stages {
 
     /// A point for each stage, which names how many hosts and ports it is on, where these are too many to be told one by one.
     #[must_use]
-    pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<Point>> {
+    pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<LifelinePoint>> {
         let most = self.places.iter().map(Vec::len).max().unwrap_or(0);
         (most > MOST_PLACES).then(|| {
             (0..self.names.len() as u32)
@@ -76,17 +76,17 @@ impl Stages {
         })
     }
 
-    fn point(&self, lifelines: &Lifelines, stage: u32) -> Point {
+    fn point(&self, lifelines: &Lifelines, stage: u32) -> LifelinePoint {
         let of = lifelines
             .points
             .iter()
             .zip(&self.of)
             .filter(|(_, own)| **own == stage)
             .map(|(point, _)| point);
-        let of: Vec<&Point> = of.collect();
+        let of: Vec<&LifelinePoint> = of.collect();
         let first = of
             .first()
-            .map_or_else(Point::default, |point| (*point).clone());
+            .map_or_else(LifelinePoint::default, |point| (*point).clone());
         let count = self.places[stage as usize].len();
         let ports = of.iter().any(|point| point.place.contains('>'));
         match count {
@@ -95,12 +95,12 @@ impl Stages {
                 .find(|point| self.places[stage as usize].contains(&place(point)))
                 .cloned()
                 .unwrap_or(first),
-            _ if ports => Point {
+            _ if ports => LifelinePoint {
                 host: format!("{count} links"),
                 place: format!("{count} links"),
                 ..first
             },
-            _ => Point {
+            _ => LifelinePoint {
                 host: format!("{count} hosts"),
                 place: String::new(),
                 ..first
@@ -126,7 +126,7 @@ impl Stages {
 }
 
 /// A port says its host; the place of a delivery is its host.
-fn place(point: &Point) -> String {
+fn place(point: &LifelinePoint) -> String {
     match point.place.as_str() {
         "" => point.host.clone(),
         place if place == point.host || place.contains('>') => place.to_owned(),
@@ -198,7 +198,7 @@ fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
             .entry((of[from as usize], of[to as usize]))
             .or_default() += n;
     }
-    let mut votes = Votes::default();
+    let mut votes = PointOrderVotes::default();
     counts
         .into_iter()
         .filter(|((a, b), _)| a != b)
@@ -225,21 +225,21 @@ fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::{Options, lifelines};
-    use stackline_events::{Table, Value};
+    use crate::assemble::{LifelineOptions, lifelines};
+    use stackline_events::{EventTable, EventValue};
 
     /// A table of units, each with its way: a keyword, host and place each.
     fn of(ways: &[&[&str]]) -> Lifelines {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         for (unit, way) in ways.iter().enumerate() {
             for (step, point) in way.iter().enumerate() {
                 let mut words = point.split(' ');
                 let (keyword, host) = (words.next().unwrap(), words.next().unwrap());
                 let at_ns = unit as u64 * 1_000 + step as u64;
-                table.push(keyword, host, at_ns, &[Value::Number(unit as i64)]);
+                table.push(keyword, host, at_ns, &[EventValue::Number(unit as i64)]);
             }
         }
-        lifelines(&table, None, &Options::default())
+        lifelines(&table, None, &LifelineOptions::default())
     }
 
     fn rows(lifelines: &Lifelines) -> Vec<String> {

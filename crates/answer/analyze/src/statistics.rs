@@ -3,12 +3,12 @@
 //! What a sample is too small for is absent: one value has no standard deviation and no interval.
 
 use serde::Serialize;
-use stackline_core::record::Histogram;
+use stackline_core::run_record::Histogram;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Figures of one sample, in the unit of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Statistics {
+pub struct SampleStatistics {
     /// How many values.
     pub n: u64,
     /// Their mean.
@@ -31,7 +31,7 @@ pub struct Statistics {
     pub ci95: Option<(f64, f64)>,
 }
 
-impl Statistics {
+impl SampleStatistics {
     /// Of single values; none of no values. A percentile lies on the line between the two values nearest to rank
     /// `1 + p (n - 1)`.
     #[must_use]
@@ -40,9 +40,9 @@ impl Statistics {
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let n = sorted.len();
-        let mean = (sorted.iter().sum::<f64>() / real(n as u64)).clamp(min, max);
+        let mean = (sorted.iter().sum::<f64>() / to_f64(n as u64)).clamp(min, max);
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
-        let sd = (n > 1).then(|| (squares / real(n as u64 - 1)).sqrt());
+        let sd = (n > 1).then(|| (squares / to_f64(n as u64 - 1)).sqrt());
         let percentile = |p| between(&sorted, p);
         let (median, p90, p99, p999) = (
             percentile(0.5),
@@ -73,10 +73,10 @@ impl Statistics {
         let first = histogram.counts.first()?.0;
         let last = histogram.counts.last()?.0;
         let (least, largest) = histogram.min_max.unwrap_or((first, last));
-        let (min, max) = (real(least) * scale, real(largest) * scale);
-        let mean = (real(histogram.sum) / real(n.max(1)) * scale).clamp(min, max);
+        let (min, max) = (to_f64(least) * scale, to_f64(largest) * scale);
+        let mean = (to_f64(histogram.sum) / to_f64(n.max(1)) * scale).clamp(min, max);
         let sd = (n > 1).then(|| deviation(histogram, n) * scale);
-        let percentile = |p| real(ranked(histogram, n, p).clamp(least, largest)) * scale;
+        let percentile = |p| to_f64(value_at_rank(histogram, n, p).clamp(least, largest)) * scale;
         let (median, p90, p99, p999) = (
             percentile(0.5),
             percentile(0.9),
@@ -136,15 +136,15 @@ impl Statistics {
 pub(crate) fn cluster_half_width(runs: &[(u64, u64)]) -> Option<f64> {
     let (k, n) = (
         runs.len() as u64,
-        runs.iter().map(|(n, _)| real(*n)).sum::<f64>(),
+        runs.iter().map(|(n, _)| to_f64(*n)).sum::<f64>(),
     );
-    let mean = runs.iter().map(|(_, sum)| real(*sum)).sum::<f64>() / n;
+    let mean = runs.iter().map(|(_, sum)| to_f64(*sum)).sum::<f64>() / n;
     let squares: f64 = runs
         .iter()
-        .map(|(n, sum)| (real(*sum) - mean * real(*n)).powi(2))
+        .map(|(n, sum)| (to_f64(*sum) - mean * to_f64(*n)).powi(2))
         .sum();
     (k > 1 && n > 0.0)
-        .then(|| t_quantile(real(k - 1)) * (squares * real(k) / real(k - 1)).sqrt() / n)
+        .then(|| t_quantile(to_f64(k - 1)) * (squares * to_f64(k) / to_f64(k - 1)).sqrt() / n)
 }
 
 /// The 97.5 % quantile of Student's t: 95 % lie within plus and minus it.
@@ -168,13 +168,13 @@ fn t_series(freedom: f64) -> f64 {
 }
 
 fn interval(n: u64, mean: f64, sd: Option<f64>) -> Option<(f64, f64)> {
-    let half = t_quantile(real(n - 1)) * sd? / real(n).sqrt();
+    let half = t_quantile(to_f64(n - 1)) * sd? / to_f64(n).sqrt();
     Some((mean - half, mean + half))
 }
 
 fn deviation(histogram: &Histogram, n: u64) -> f64 {
-    let sum = real(histogram.sum);
-    ((histogram.squares - sum * sum / real(n)).max(0.0) / real(n - 1)).sqrt()
+    let sum = to_f64(histogram.sum);
+    ((histogram.squares - sum * sum / to_f64(n)).max(0.0) / to_f64(n - 1)).sqrt()
 }
 
 #[expect(
@@ -184,7 +184,7 @@ fn deviation(histogram: &Histogram, n: u64) -> f64 {
 )]
 fn between(sorted: &[f64], p: f64) -> f64 {
     let last = sorted.len() - 1;
-    let rank = p * real(last as u64);
+    let rank = p * to_f64(last as u64);
     let (low, share) = (rank.floor() as usize, rank.fract());
     let (low, high) = (sorted[low.min(last)], sorted[(low + 1).min(last)]);
     (low + (high - low) * share).clamp(low, high)
@@ -196,9 +196,9 @@ fn between(sorted: &[f64], p: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a rank between 1 and n"
 )]
-pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
+pub(crate) fn value_at_rank(histogram: &Histogram, n: u64, p: f64) -> u64 {
     // What a product such as 0.07 * 100 has above a whole number is no rank more.
-    let rank = (p * real(n) * (1.0 - 1e-12)).ceil() as u64;
+    let rank = (p * to_f64(n) * (1.0 - 1e-12)).ceil() as u64;
     let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
         passed += count;
@@ -220,11 +220,11 @@ pub fn values_needed(percent: f64) -> u64 {
     (100.0 / (100.0 - percent) * (1.0 - 1e-6)).ceil() as u64
 }
 
-/// A percentile of times in ns, in seconds, by rank as [`Statistics::from_histogram`] has it; nothing of too few values.
+/// A percentile of times in ns, in seconds, by rank as [`SampleStatistics::from_histogram`] has it; nothing of too few values.
 pub(crate) fn percentile(times: &Histogram, percent: f64) -> Option<f64> {
     let n = times.n();
     let (least, largest) = times.min_max.unwrap_or((0, u64::MAX));
-    let value = || real(ranked(times, n, percent / 100.0).clamp(least, largest)) * 1e-9;
+    let value = || to_f64(value_at_rank(times, n, percent / 100.0).clamp(least, largest)) * 1e-9;
     (n > 0 && n >= values_needed(percent)).then(value)
 }
 
@@ -238,7 +238,7 @@ pub(crate) fn upper_median(mut values: Vec<f64>) -> f64 {
     clippy::cast_precision_loss,
     reason = "sums and counts; relative error 1e-16"
 )]
-pub(crate) fn real(value: u64) -> f64 {
+pub(crate) fn to_f64(value: u64) -> f64 {
     value as f64
 }
 

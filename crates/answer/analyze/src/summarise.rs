@@ -6,13 +6,13 @@ use crate::backlog;
 use crate::costs::costs;
 use crate::fairness;
 use crate::flags;
-use crate::groups::{Group, GroupRun, groups, run_values, work};
+use crate::groups::{GroupRun, SummaryGroup, groups, run_values, work};
 use crate::network::summarise_network;
-use crate::side_summary::{known, lost_share, summarise_side};
-use crate::statistics::{Statistics, real};
-use crate::summary::{SideSummary, Summary, Work};
-use stackline_core::plan::{Count, Measurement, Part, Plan, Size};
-use stackline_core::record::{Histogram, RunRecord};
+use crate::side_summary::{lost_share, sum_reported, summarise_side};
+use crate::statistics::{SampleStatistics, to_f64};
+use crate::summary::{RepeatedWork, SideSummary, Summary};
+use stackline_core::plan::{Measurement, MeasurementPart, Plan, Size, UnitCount};
+use stackline_core::run_record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
 
 /// Nanoseconds to seconds.
@@ -35,7 +35,7 @@ pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
     plan.measurements.iter().enumerate().flat_map(of).collect()
 }
 
-fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> Summary {
+fn one(plan: &Plan, index: usize, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Summary {
     let measurement = &plan.measurements[index];
     let mut summary = described(index, measurement, group);
     figures(&mut summary, runs);
@@ -50,9 +50,9 @@ fn one(plan: &Plan, index: usize, group: &Group<'_>, runs: &[GroupRun<'_>]) -> S
 }
 
 /// The description of it in the plan.
-fn described(index: usize, measurement: &Measurement, group: &Group<'_>) -> Summary {
+fn described(index: usize, measurement: &Measurement, group: &SummaryGroup<'_>) -> Summary {
     let parts = &group.parts;
-    let all = |get: fn(&Part) -> String| joined(parts.iter().map(|part| get(part)));
+    let all = |get: fn(&MeasurementPart) -> String| joined(parts.iter().map(|part| get(part)));
     Summary {
         measurement: index,
         part_index: if group.aggregate {
@@ -120,19 +120,20 @@ fn bytes(size: &Size) -> Option<u64> {
 /// The measured figures and what they are judged by.
 fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let over_runs = |get: fn(&GroupRun<'_>) -> Option<f64>| {
-        Statistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
+        SampleStatistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
     };
     let pooled = |get: fn(&RunRecord) -> &Histogram| {
-        Statistics::from_runs(
+        SampleStatistics::from_runs(
             &runs.iter().map(|run| run.merged(get)).collect::<Vec<_>>(),
             NANO,
         )
     };
     let values = run_values(runs);
     summary.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-    summary.units = real(runs.iter().map(GroupRun::units).sum()) / real(runs.len().max(1) as u64);
+    summary.units =
+        to_f64(runs.iter().map(GroupRun::units).sum()) / to_f64(runs.len().max(1) as u64);
     summary.elapsed_s = over_runs(|run| Some(run.elapsed_s()));
-    summary.throughput_bit_s = Statistics::from_values(&values.throughput_bit_s);
+    summary.throughput_bit_s = SampleStatistics::from_values(&values.throughput_bit_s);
     let all = |get: fn(&RunRecord) -> &Histogram| {
         Histogram::merged(
             runs.iter()
@@ -143,35 +144,35 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.response_s = pooled(|record| &record.calls);
     (summary.response_ns, summary.connect_ns) =
         (all(|record| &record.calls), all(|record| &record.connects));
-    summary.response_run_s = Statistics::from_values(&values.response_s);
+    summary.response_run_s = SampleStatistics::from_values(&values.response_s);
     summary.connect_s = pooled(|record| &record.connects);
-    summary.connect_run_s = Statistics::from_values(&values.connect_s);
+    summary.connect_run_s = SampleStatistics::from_values(&values.connect_s);
     summary.rate_of = work(runs);
     let rates = runs
         .iter()
         .filter_map(|run| run.rate_per_s(summary.rate_of?));
-    summary.rate_per_s = Statistics::from_values(&rates.collect::<Vec<_>>());
+    summary.rate_per_s = SampleStatistics::from_values(&rates.collect::<Vec<_>>());
     summary.transaction_s = over_runs(|run| run.transaction_s());
     summary.transactions_per_s = over_runs(|run| {
         run.transaction_s()
-            .and_then(|_| run.rate_per_s(Work::Connection))
+            .and_then(|_| run.rate_per_s(RepeatedWork::Connection))
     });
     summary.lateness_s = pooled(|record| &record.lateness);
     summary.marks = marks(runs);
     summary.main = values.main();
     let main = values
         .main()
-        .and_then(|metric| Statistics::from_values(values.of(metric)));
+        .and_then(|metric| SampleStatistics::from_values(values.of(metric)));
     summary.normalised_sd = main.and_then(|statistics| statistics.normalised_sd());
     summary.run_values = values;
 }
 
 /// Whether what the parts move is one amount each, which no time limit cut short, and nothing but that is done.
-fn is_transfer(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
-    let whole = |part: &&Part| {
+fn is_transfer(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
+    let whole = |part: &&MeasurementPart| {
         matches!(
             part.data.count,
-            Count::Amount(_) | Count::WholeFile | Count::Units(1)
+            UnitCount::Amount(_) | UnitCount::WholeFile | UnitCount::Units(1)
         )
     };
     let mut records = runs.iter().flat_map(|run| &run.records);
@@ -180,7 +181,7 @@ fn is_transfer(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
 }
 
 /// One statistic a mark; a name used on both sides is one mark.
-fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, Statistics> {
+fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, SampleStatistics> {
     let mut all: BTreeMap<String, Vec<Histogram>> = BTreeMap::new();
     for run in runs {
         let mut mine: BTreeMap<&str, Histogram> = BTreeMap::new();
@@ -192,7 +193,7 @@ fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, Statistics> {
         }
     }
     all.into_iter()
-        .filter_map(|(name, runs)| Some((name, Statistics::from_runs(&runs, NANO)?)))
+        .filter_map(|(name, runs)| Some((name, SampleStatistics::from_runs(&runs, NANO)?)))
         .collect()
 }
 
@@ -200,10 +201,10 @@ fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, Statistics> {
 fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.initiator = summarise_side(runs, |record| &record.initiator);
     summary.responder = summarise_side(runs, |record| &record.responder);
-    summary.lost = known(runs, |side| side.lost);
+    summary.lost = sum_reported(runs, |side| side.lost);
     summary.lost_share = lost_share(runs);
-    summary.duplicated = known(runs, |side| side.duplicated);
-    summary.reordered = known(runs, |side| side.reordered);
+    summary.duplicated = sum_reported(runs, |side| side.duplicated);
+    summary.reordered = sum_reported(runs, |side| side.reordered);
     let absent = runs
         .iter()
         .flat_map(|run| &run.records)

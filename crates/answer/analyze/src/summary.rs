@@ -1,15 +1,15 @@
 //! What a summary holds: the results of the counted runs of one part, or of all parts together.
 
-use crate::statistics::{Statistics, percentile};
+use crate::statistics::{SampleStatistics, percentile};
 use serde::Serialize;
 use stackline_core::plan::World;
-use stackline_core::record::{Histogram, HostUsage, Transport, Usage};
+use stackline_core::run_record::{Histogram, HostUsage, TransportRecord, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run is judged by, and what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum RunMetric {
     /// Bytes of data units over the measured period, in bit/s.
     Throughput,
     /// Mean response time of a run's calls, in seconds.
@@ -27,7 +27,7 @@ pub enum Metric {
     CpuPerConnection,
 }
 
-impl Metric {
+impl RunMetric {
     /// What a run is judged by: the first of these that it has.
     pub const MAIN: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
     /// All of them.
@@ -72,7 +72,7 @@ impl Metric {
 /// What is done again and again besides moving data units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum RepeatedWork {
     /// Calls.
     Call,
     /// Connections opened and closed in the measured period, where no calls were made.
@@ -97,20 +97,20 @@ pub struct RunValues {
 impl RunValues {
     /// The values of a metric.
     #[must_use]
-    pub fn of(&self, metric: Metric) -> &[f64] {
+    pub fn of(&self, metric: RunMetric) -> &[f64] {
         match metric {
-            Metric::Throughput => &self.throughput_bit_s,
-            Metric::Response => &self.response_s,
-            Metric::Connect => &self.connect_s,
-            Metric::CpuPerGb => &self.cpu_s_per_gb,
-            Metric::CpuPerCall | Metric::CpuPerConnection => &self.cpu_us_per_call,
+            RunMetric::Throughput => &self.throughput_bit_s,
+            RunMetric::Response => &self.response_s,
+            RunMetric::Connect => &self.connect_s,
+            RunMetric::CpuPerGb => &self.cpu_s_per_gb,
+            RunMetric::CpuPerCall | RunMetric::CpuPerConnection => &self.cpu_us_per_call,
         }
     }
 
     /// The metric the runs are judged by.
     #[must_use]
-    pub fn main(&self) -> Option<Metric> {
-        Metric::MAIN
+    pub fn main(&self) -> Option<RunMetric> {
+        RunMetric::MAIN
             .into_iter()
             .find(|metric| !self.of(*metric).is_empty())
     }
@@ -118,7 +118,7 @@ impl RunValues {
 
 /// CPU per unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Cost {
+pub struct CpuCost {
     /// Initiators and responders together.
     pub both: f64,
     /// Initiators alone.
@@ -129,7 +129,7 @@ pub struct Cost {
 
 /// Where a thread ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Placement {
+pub struct ThreadPlacement {
     /// Core when the clock started.
     pub start: usize,
     /// Core when it stopped.
@@ -150,7 +150,7 @@ pub struct SideSummary {
     /// The whole host, summed.
     pub host: Option<HostUsage>,
     /// The transport at start and stop of the last counted run.
-    pub transport: Option<(Transport, Transport)>,
+    pub transport: Option<(TransportRecord, TransportRecord)>,
     /// Segments sent again in all counted runs.
     pub retransmits: Option<u64>,
     /// Time with data to send over the measured time, a replica.
@@ -160,7 +160,7 @@ pub struct SideSummary {
     /// Share of the busy time limited by the send buffer.
     pub send_buffer_limited_share: Option<f64>,
     /// Where the first replica ran in the last counted run.
-    pub placement: Option<Placement>,
+    pub placement: Option<ThreadPlacement>,
     /// Data units that arrived in all counted runs.
     pub received_units: u64,
     /// Bytes of them.
@@ -276,44 +276,44 @@ pub struct Summary {
     /// Whether a run moves one amount of data in bulk, or a whole file, to its end: its measured period is the time that takes.
     pub is_transfer: bool,
     /// Measured period of a run in seconds.
-    pub elapsed_s: Option<Statistics>,
+    pub elapsed_s: Option<SampleStatistics>,
     /// Throughput over runs in bit/s, where data units moved.
-    pub throughput_bit_s: Option<Statistics>,
+    pub throughput_bit_s: Option<SampleStatistics>,
     /// How equally the parts of `parallel` or `total` that move data units share it, over runs: Jain's index, 1 where all have
     /// the same throughput; absent with fewer than two such parts.
-    pub fairness: Option<Statistics>,
+    pub fairness: Option<SampleStatistics>,
     /// Response times of all calls in seconds; the interval from the runs' means when there are two or more.
-    pub response_s: Option<Statistics>,
+    pub response_s: Option<SampleStatistics>,
     /// The response times behind it, ns.
     #[serde(skip)]
     pub response_ns: Histogram,
     /// The runs' mean response times in seconds.
-    pub response_run_s: Option<Statistics>,
+    pub response_run_s: Option<SampleStatistics>,
     /// Times of connect plus disconnect in seconds; the interval as for calls.
-    pub connect_s: Option<Statistics>,
+    pub connect_s: Option<SampleStatistics>,
     /// The times behind it, ns.
     #[serde(skip)]
     pub connect_ns: Histogram,
     /// The runs' mean connect times in seconds.
-    pub connect_run_s: Option<Statistics>,
+    pub connect_run_s: Option<SampleStatistics>,
     /// What the next figure, and the CPU per call, are about.
-    pub rate_of: Option<Work>,
+    pub rate_of: Option<RepeatedWork>,
     /// Calls, else connections, per second over runs.
-    pub rate_per_s: Option<Statistics>,
+    pub rate_per_s: Option<SampleStatistics>,
     /// Where connections with calls come and go in the measured period: a run's mean time of one with all that belongs to it,
     /// from its connect to the next, over runs, in seconds.
-    pub transaction_s: Option<Statistics>,
+    pub transaction_s: Option<SampleStatistics>,
     /// The same connections per second over runs.
-    pub transactions_per_s: Option<Statistics>,
+    pub transactions_per_s: Option<SampleStatistics>,
     /// How late paced operations began, in seconds.
-    pub lateness_s: Option<Statistics>,
+    pub lateness_s: Option<SampleStatistics>,
     /// Where callers could not keep the times they were to call at: the mean wait of a call for those before it, in seconds,
     /// which is in its response time.
     pub backlog_s: Option<f64>,
     /// Times since the clock started at each mark, in seconds.
-    pub marks: BTreeMap<String, Statistics>,
+    pub marks: BTreeMap<String, SampleStatistics>,
     /// What the runs are judged by.
-    pub main: Option<Metric>,
+    pub main: Option<RunMetric>,
     /// Standard deviation over the mean of the main metric over runs.
     pub normalised_sd: Option<f64>,
     /// The values behind it.
@@ -323,13 +323,13 @@ pub struct Summary {
     /// The responders.
     pub responder: SideSummary,
     /// CPU seconds per GB (1e9 bytes) of data units.
-    pub cpu_s_per_gb: Option<Cost>,
+    pub cpu_s_per_gb: Option<CpuCost>,
     /// CPU microseconds per call, else per connection.
-    pub cpu_us_per_call: Option<Cost>,
+    pub cpu_us_per_call: Option<CpuCost>,
     /// The same of the whole hosts, with everything else that ran there; one machine counts once in `both`.
-    pub host_cpu_s_per_gb: Option<Cost>,
+    pub host_cpu_s_per_gb: Option<CpuCost>,
     /// The same per call, else per connection.
-    pub host_cpu_us_per_call: Option<Cost>,
+    pub host_cpu_us_per_call: Option<CpuCost>,
     /// Data units sent that never arrived; absent where the stack does not count them.
     pub lost: Option<u64>,
     /// The same over the units sent, or lost calls over the calls made, 0 to 1.
@@ -365,11 +365,11 @@ impl Summary {
 
     /// Statistics of the main metric: throughput over runs, response and connect times over calls.
     #[must_use]
-    pub const fn main_statistics(&self) -> Option<&Statistics> {
+    pub const fn main_statistics(&self) -> Option<&SampleStatistics> {
         match self.main {
-            Some(Metric::Throughput) => self.throughput_bit_s.as_ref(),
-            Some(Metric::Response) => self.response_s.as_ref(),
-            Some(Metric::Connect) => self.connect_s.as_ref(),
+            Some(RunMetric::Throughput) => self.throughput_bit_s.as_ref(),
+            Some(RunMetric::Response) => self.response_s.as_ref(),
+            Some(RunMetric::Connect) => self.connect_s.as_ref(),
             _ => None,
         }
     }
@@ -377,20 +377,20 @@ impl Summary {
     /// How many percent of the times of calls or connections are not above what is returned, in seconds; nothing where there
     /// are fewer than [`values_needed`](crate::values_needed), and of a metric that is no time.
     #[must_use]
-    pub fn percentile(&self, metric: Metric, percent: f64) -> Option<f64> {
+    pub fn percentile(&self, metric: RunMetric, percent: f64) -> Option<f64> {
         match metric {
-            Metric::Response => percentile(&self.response_ns, percent),
-            Metric::Connect => percentile(&self.connect_ns, percent),
+            RunMetric::Response => percentile(&self.response_ns, percent),
+            RunMetric::Connect => percentile(&self.connect_ns, percent),
             _ => None,
         }
     }
 
     /// One value a counted run of a metric; none where it is about other work than was done.
     #[must_use]
-    pub fn values(&self, metric: Metric) -> &[f64] {
+    pub fn values(&self, metric: RunMetric) -> &[f64] {
         let other_work = match metric {
-            Metric::CpuPerCall => self.rate_of != Some(Work::Call),
-            Metric::CpuPerConnection => self.rate_of != Some(Work::Connection),
+            RunMetric::CpuPerCall => self.rate_of != Some(RepeatedWork::Call),
+            RunMetric::CpuPerConnection => self.rate_of != Some(RepeatedWork::Connection),
             _ => false,
         };
         if other_work {

@@ -4,8 +4,8 @@ use stackline_core::catalogue::{
     Capabilities, FlowControl, OptionKind, OptionTable, OptionValue, PacketsInFlight, StackFacts,
     StackTable,
 };
-use stackline_core::plan::{Part, Plan, Stack, World};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_core::plan::{MeasurementPart, Plan, Stack, World};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 const OPTIONS: &[OptionTable] = &[
     OptionTable::new("congestion", OptionKind::Name, "", ""),
@@ -60,7 +60,7 @@ pub(crate) fn plan(text: &str) -> Plan {
     };
     let checked = check(
         text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],
@@ -73,7 +73,7 @@ pub(crate) fn plan(text: &str) -> Plan {
 }
 
 /// The first part of a specification.
-pub(crate) fn part(text: &str) -> Part {
+pub(crate) fn part(text: &str) -> MeasurementPart {
     plan(text).measurements.remove(0).parts.remove(0)
 }
 

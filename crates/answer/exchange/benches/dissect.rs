@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "what a benchmark cannot do ends it")]
 
 use etherparse::PacketBuilder;
-use stackline_exchange::capture::{Known, Options, Plan, Reader, Survey};
+use stackline_exchange::capture::{
+    CaptureEventReader, CapturePlan, CaptureReadOptions, StreamRegistry, Survey,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -141,21 +143,21 @@ fn cpu_s() -> [f64; 2] {
 fn ours(path: &Path) -> (f64, u64) {
     let open = || File::open(path).unwrap();
     let before = cpu_s()[0];
-    let plan = Plan::of(
+    let plan = CapturePlan::of(
         &[Survey::of(open(), "bench.pcap", None).unwrap()],
         &BTreeMap::new(),
     );
     let surveyed = cpu_s()[0];
-    let mut reader = Reader::open(
+    let mut reader = CaptureEventReader::open(
         vec![Box::new(open())],
         &plan,
-        Known::default(),
-        Options::default(),
+        StreamRegistry::default(),
+        CaptureReadOptions::default(),
     )
     .unwrap();
     let mut events = 0;
     while let Some(tables) = reader.next_batch() {
-        events += tables.map(stackline_events::Table::len).sum::<usize>();
+        events += tables.map(stackline_events::EventTable::len).sum::<usize>();
     }
     let finished = reader.finish();
     let after = cpu_s()[0];

@@ -4,8 +4,8 @@
 
 mod lines;
 
-use crate::capture::Asked;
-use crate::otlp::messages::{Span, TracesData};
+use crate::capture::CapturedRequest;
+use crate::otlp::messages::{OtlpSpan, TracesData};
 use crate::otlp::shown;
 use lines::{of_json, of_ncsa};
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -22,7 +22,7 @@ const MOST_NEAR: usize = Bound::Near.most();
 
 /// What a log says of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct AccessLogEntry {
     /// When, ns since 1970, and how long the moment is that this names.
     pub at_ns: u64,
     /// See `at_ns`.
@@ -51,7 +51,7 @@ pub struct Entries {
     /// Its form.
     pub form: &'static str,
     /// Requests.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AccessLogEntry>,
     /// Its lines.
     pub lines: u64,
     /// What is none of its form: how much, and the first few in words.
@@ -119,14 +119,14 @@ pub fn read(bytes: &[u8]) -> Entries {
     read
 }
 
-fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
+fn take_spans(data: &TracesData, entries: &mut Vec<AccessLogEntry>) {
     const SERVER: i32 = 2;
     let spans = data
         .resource_spans
         .iter()
         .flat_map(|resource| &resource.scope_spans)
         .flat_map(|scope| &scope.spans);
-    let entry = |span: &Span| {
+    let entry = |span: &OtlpSpan| {
         let said = |names: &[&str]| {
             let named = |name: &&str| {
                 span.attributes
@@ -142,7 +142,7 @@ fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
             .map_or_else(String::new, |query| format!("?{query}"));
         let path = said(&["url.path", "http.target"]).unwrap_or_else(|| path.to_owned());
         let (begin, end) = (span.start_time_unix_nano, span.end_time_unix_nano);
-        Some(Entry {
+        Some(AccessLogEntry {
             at_ns: end,
             resolution_ns: 1,
             is_end: true,
@@ -152,7 +152,7 @@ fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
             status: said(&["http.response.status_code", "http.status_code"])?,
             took_ns: end.checked_sub(begin),
             line: span.name.clone(),
-            ..Entry::default()
+            ..AccessLogEntry::default()
         })
     };
     entries.extend(spans.filter(|span| span.kind == SERVER).filter_map(entry));
@@ -160,7 +160,7 @@ fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
 
 /// Which lines tell of which requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joined {
+pub struct AccessLogMatches {
     /// Numbers of a line and of a request.
     pub pairs: Vec<(usize, usize)>,
     /// Lines of which no request was captured.
@@ -173,7 +173,11 @@ pub struct Joined {
 
 /// Joins lines with requests; only those of a server where one is named.
 #[must_use]
-pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined {
+pub fn join(
+    entries: &[AccessLogEntry],
+    asked: &[CapturedRequest],
+    server: Option<&str>,
+) -> AccessLogMatches {
     let mut by_what: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in asked.iter().enumerate() {
         if server.is_none_or(|server| server == request.server)
@@ -188,8 +192,8 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
     by_what
         .values_mut()
         .for_each(|all| all.sort_unstable_by_key(|at| asked[*at].at_ns.1));
-    let mut joined = Joined::default();
-    let mut told_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut joined = AccessLogMatches::default();
+    let mut lines_by_request: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (line, entry) in entries.iter().enumerate() {
         let all = by_what
             .get(&(entry.method.as_str(), without_query(&entry.path)))
@@ -209,16 +213,20 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
         }
         match near[..] {
             [] => joined.alone += 1,
-            [one] => told_of.entry(one).or_default().push(line),
+            [one] => lines_by_request.entry(one).or_default().push(line),
             _ => {
                 joined.ambiguous += 1;
                 // Nobody else can be sure of them either.
-                near.iter()
-                    .for_each(|at| told_of.entry(*at).or_default().extend([usize::MAX; 2]));
+                near.iter().for_each(|at| {
+                    lines_by_request
+                        .entry(*at)
+                        .or_default()
+                        .extend([usize::MAX; 2])
+                });
             }
         }
     }
-    for (request, lines) in told_of {
+    for (request, lines) in lines_by_request {
         match lines[..] {
             [line] => joined.pairs.push((line, request)),
             _ => {
@@ -231,7 +239,7 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
 }
 
 /// Requests that an entry may tell of, of those with its method and path, in the order of their ends.
-fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
+fn near(entry: &AccessLogEntry, all: &[usize], asked: &[CapturedRequest]) -> Vec<usize> {
     let to = entry.at_ns.saturating_add(NEAR_NS.max(entry.resolution_ns));
     let from = entry.at_ns.saturating_sub(NEAR_NS);
     let is_it = |at: &&usize| {
@@ -265,7 +273,7 @@ fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
 
 /// The moment that a line of a request names, as near to its end as the log's resolution leaves room for.
 #[must_use]
-pub fn moment(entry: &Entry, request: &Asked) -> u64 {
+pub fn moment(entry: &AccessLogEntry, request: &CapturedRequest) -> u64 {
     let last = entry
         .at_ns
         .saturating_add(entry.resolution_ns.saturating_sub(1));

@@ -3,21 +3,23 @@
 //!
 //! Of each connection there is one `TCP_CONNECTION` besides, with what all of its packets together say (`accounts`), and its requests
 //! as `stackline-requests` tells them: each capture is a door of a host. Captures are read twice: a [`Survey`] of each tells whose door
-//! it is and how its clock differs (`doors`, `clocks`), which makes a [`Plan`]; then a [`Reader`] reads all of them together, in the
+//! it is and how its clock differs (`doors`, `clocks`), which makes a [`CapturePlan`]; then a [`CaptureEventReader`] reads all of them together, in the
 //! order of time.
 //!
 //! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is told. Of other
 //! packets only that they were there is kept.
 
-mod accounts;
 mod clocks;
-mod doors;
+mod connection_accounts;
+mod host_addresses;
 mod reading;
 mod survey;
 
-pub use doors::Plan;
-pub use reading::{Asked, FIRST_LOOKUP, Finished, Options, Reader};
-pub use stackline_dissect::connections::Known;
+pub use host_addresses::CapturePlan;
+pub use reading::{
+    CaptureEventReader, CaptureReadOptions, CapturedRequest, FIRST_LOOKUP, Finished,
+};
+pub use stackline_dissect::connections::StreamRegistry;
 pub use survey::Survey;
 
 #[cfg(test)]

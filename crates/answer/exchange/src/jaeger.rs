@@ -4,7 +4,7 @@
 //! times are whole microseconds. It writes nothing.
 
 use crate::otlp::messages::{
-    AnyValue, KeyValue, Resource, ResourceSpans, ScopeSpans, Span, SpanEvent, TracesData,
+    AnyValue, KeyValue, OtlpSpan, Resource, ResourceSpans, ScopeSpans, SpanEvent, TracesData,
 };
 use crate::{Error, Imported, otlp};
 use serde::Deserialize;
@@ -12,21 +12,21 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Trace>,
+struct JaegerResponse {
+    data: Vec<JaegerTrace>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Trace {
+struct JaegerTrace {
     spans: Vec<JaegerSpan>,
-    processes: BTreeMap<String, Process>,
+    processes: BTreeMap<String, JaegerProcess>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Process {
+struct JaegerProcess {
     service_name: String,
     tags: Vec<Tag>,
 }
@@ -43,7 +43,7 @@ struct JaegerSpan {
     start_time: u64,
     duration: u64,
     tags: Vec<Tag>,
-    logs: Option<Vec<Log>>,
+    logs: Option<Vec<JaegerLog>>,
     #[serde(rename = "processID")]
     process: String,
 }
@@ -65,7 +65,7 @@ struct Tag {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Log {
+struct JaegerLog {
     timestamp: u64,
     fields: Vec<Tag>,
 }
@@ -76,7 +76,7 @@ struct Log {
 /// When it is none.
 pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
-    for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<Answer>() {
+    for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<JaegerResponse>() {
         match answer {
             Ok(answer) => answer
                 .data
@@ -101,8 +101,8 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
 }
 
 /// A trace as OpenTelemetry has it: the spans of each process together.
-fn spans(trace: Trace, contents: bool) -> TracesData {
-    let mut by_process: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+fn spans(trace: JaegerTrace, contents: bool) -> TracesData {
+    let mut by_process: BTreeMap<String, Vec<OtlpSpan>> = BTreeMap::new();
     for span in trace.spans {
         by_process
             .entry(span.process.clone())
@@ -121,7 +121,7 @@ fn spans(trace: Trace, contents: bool) -> TracesData {
 }
 
 /// Jaeger's clients call a host `hostname`, OpenTelemetry's `host.name`.
-fn resource(process: &Process) -> Resource {
+fn resource(process: &JaegerProcess) -> Resource {
     let host = |tag: &&Tag| matches!(&tag.key[..], "hostname" | "host.name");
     let mut attributes = vec![text("service.name", &process.service_name)];
     attributes.extend(
@@ -134,12 +134,12 @@ fn resource(process: &Process) -> Resource {
     Resource { attributes }
 }
 
-fn otlp_span(span: JaegerSpan, contents: bool) -> Span {
+fn otlp_span(span: JaegerSpan, contents: bool) -> OtlpSpan {
     let parent = span
         .references
         .iter()
         .find(|reference| reference.ref_type == "CHILD_OF");
-    Span {
+    OtlpSpan {
         trace_id: id(&span.trace, 16),
         span_id: id(&span.span, 8),
         parent_span_id: parent.map_or_else(Vec::new, |parent| id(&parent.span, 8)),
@@ -160,12 +160,12 @@ fn otlp_span(span: JaegerSpan, contents: bool) -> Span {
             .flatten()
             .map(|log| event(log, contents))
             .collect(),
-        ..Span::default()
+        ..OtlpSpan::default()
     }
 }
 
 /// What happened in a span: its field `event` is its name, or its `message`, if contents are asked for.
-fn event(log: &Log, contents: bool) -> SpanEvent {
+fn event(log: &JaegerLog, contents: bool) -> SpanEvent {
     let named = log
         .fields
         .iter()

@@ -23,7 +23,7 @@ pub mod perfetto;
 pub mod qlog;
 
 use stackline_dissect::left_out::{Bound, LeftOut};
-use stackline_events::{Table, catalogue};
+use stackline_events::{EventTable, catalogue};
 use std::fmt;
 
 /// Letters of another program's name that a keyword is made of.
@@ -35,7 +35,7 @@ const REPORTED: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// The events.
-    pub table: Table,
+    pub table: EventTable,
     /// What could not be read: how much of it, and the first few in words.
     pub mistakes: (u64, Vec<String>),
     /// What was left out at bounds.

@@ -6,13 +6,13 @@
 //! `name=value`, in their order. The event's name is kept as names of other programs are, their data as they are. What a line does not say stays absent; what is no line of the form is counted.
 
 use crate::{Imported, keyword_of_others, moment};
-use stackline_events::Value;
-use stackline_redact::foreign;
+use stackline_events::EventValue;
+use stackline_redact::foreign_names;
 use std::borrow::Cow;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum NetLoggerForm {
     /// `DATE=20000330112320.957943 HOST=h PROG=p LVL=Usage NL.EVNT=X SIZE=49332`.
     Ulm,
     /// `ts=2010-04-19T18:26:43.123456Z event=x level=Info key=value`.
@@ -20,14 +20,14 @@ pub enum Form {
 }
 
 /// One `name=value`.
-type Field<'l> = (&'l str, Cow<'l, str>);
+type NetLoggerField<'l> = (&'l str, Cow<'l, str>);
 
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// Whether a text is of one of the forms, by its first line that says something.
 #[must_use]
-pub fn recognise(first: &[u8]) -> Option<Form> {
+pub fn recognise(first: &[u8]) -> Option<NetLoggerForm> {
     let text = String::from_utf8_lossy(first);
     let line = text.lines().find(|line| says_something(line))?;
     // The line may be cut off behind what was looked at.
@@ -37,14 +37,14 @@ pub fn recognise(first: &[u8]) -> Option<Form> {
         .collect();
     let has = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     if names.first()?.eq_ignore_ascii_case("DATE") && has("NL.EVNT") {
-        return Some(Form::Ulm);
+        return Some(NetLoggerForm::Ulm);
     }
-    (names.first()? == &"ts" && has("event")).then_some(Form::Bp)
+    (names.first()? == &"ts" && has("event")).then_some(NetLoggerForm::Bp)
 }
 
 /// Reads a log. Any bytes will do: what is no line of the form is a mistake. With `contents` names of events are kept as they are.
 #[must_use]
-pub fn read(bytes: &[u8], form: Form, contents: bool) -> Imported {
+pub fn read(bytes: &[u8], form: NetLoggerForm, contents: bool) -> Imported {
     let mut imported = Imported::default();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = match std::str::from_utf8(line) {
@@ -73,11 +73,16 @@ fn says_something(line: &str) -> bool {
 }
 
 /// Adds the event of a line.
-fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Result<(), String> {
+fn take(
+    line: &str,
+    form: NetLoggerForm,
+    contents: bool,
+    imported: &mut Imported,
+) -> Result<(), String> {
     let fields = fields(line)?;
     let [date, event] = match form {
-        Form::Ulm => ["DATE", "NL.EVNT"],
-        Form::Bp => ["ts", "event"],
+        NetLoggerForm::Ulm => ["DATE", "NL.EVNT"],
+        NetLoggerForm::Bp => ["ts", "event"],
     };
     let find = |name: &str| {
         fields
@@ -92,11 +97,11 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
     let name = if contents {
         name.clone().into_owned()
     } else {
-        foreign::name(name)
+        foreign_names::redact_foreign_name(name)
     };
     let moment = match form {
-        Form::Ulm => of_digits(at),
-        Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
+        NetLoggerForm::Ulm => of_digits(at),
+        NetLoggerForm::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
     };
     let at_ns = moment
         .and_then(|ns| i64::try_from(ns).ok())
@@ -110,7 +115,7 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
         .find(|field| identifies(field.0))
         .map_or("", |field| &field.1);
     let keyword = keyword_of_others(&[&name], "", &mut imported.left_out);
-    let written = |field: &&Field<'_>| {
+    let written = |field: &&NetLoggerField<'_>| {
         let is = |name: &str| field.0.eq_ignore_ascii_case(name);
         let is_said = is(event) && name == keyword;
         !is_said && !is(date) && !is("HOST")
@@ -124,7 +129,7 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
         format!("{field}={value}")
     });
     let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
-    let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
+    let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
     imported.table.push(&keyword, host, at_ns, &values);
     Ok(())
 }
@@ -136,7 +141,7 @@ fn identifies(name: &str) -> bool {
 }
 
 /// All `name=value` of a line.
-fn fields(line: &str) -> Result<Vec<Field<'_>>, String> {
+fn fields(line: &str) -> Result<Vec<NetLoggerField<'_>>, String> {
     let (mut fields, mut rest) = (Vec::new(), line.trim());
     while !rest.is_empty() {
         let (name, behind) = rest

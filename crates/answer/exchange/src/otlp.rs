@@ -9,14 +9,14 @@ pub mod messages;
 
 use crate::{Error, Imported};
 use messages::{
-    AnyValue, KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span, SpanEvent, Status,
-    TracesData,
+    AnyValue, KeyValue, OtlpScope, OtlpSpan, OtlpStatus, Resource, ResourceSpans, ScopeSpans,
+    SpanEvent, TracesData,
 };
 use prost::Message;
-use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use stackline_events::table::FIELDS;
-use stackline_events::{Table, Value, catalogue};
-use stackline_redact::{attribute, foreign};
+use stackline_events::{EventTable, EventValue, catalogue};
+use stackline_redact::{attribute, foreign_names};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -27,8 +27,8 @@ const DATA: &str = "stackline.data.";
 
 /// Lifelines as spans.
 #[must_use]
-pub fn spans(lifelines: &Lifelines, events: &Table) -> TracesData {
-    let mut by_host: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
+pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
+    let mut by_host: BTreeMap<&str, Vec<OtlpSpan>> = BTreeMap::new();
     for (number, line) in lifelines.lines.iter().enumerate() {
         let passages = lifelines.passages_of(line);
         let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
@@ -53,7 +53,7 @@ pub fn spans(lifelines: &Lifelines, events: &Table) -> TracesData {
             attributes: vec![text("host.name", host), text("service.name", SCOPE)],
         }),
         scope_spans: vec![ScopeSpans {
-            scope: Some(Scope {
+            scope: Some(OtlpScope {
                 name: SCOPE.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             }),
@@ -162,14 +162,14 @@ pub(crate) fn hex_of(bytes: &[u8]) -> String {
     })
 }
 
-fn host<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
+fn host<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
     lifelines
         .points
         .get(passage.point as usize)
         .map_or("", |point| &point.host)
 }
 
-fn keyword<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
+fn keyword<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
     lifelines
         .points
         .get(passage.point as usize)
@@ -179,10 +179,10 @@ fn keyword<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
 fn root(
     id: &TraceId,
     lifelines: &Lifelines,
-    line: &Line,
-    (first, last): (&Passage, &Passage),
-    events: &Table,
-) -> Span {
+    line: &Lifeline,
+    (first, last): (&LifelinePassage, &LifelinePassage),
+    events: &EventTable,
+) -> OtlpSpan {
     let (outcome, well) = outcome(line.outcome);
     let mut attributes = vec![
         text("stackline.unit", &line.unit.to_string()),
@@ -200,7 +200,7 @@ fn root(
         "stackline.clock_error_ns",
         lifelines.clock_error_ns as i64,
     ));
-    Span {
+    OtlpSpan {
         trace_id: id.trace.to_vec(),
         span_id: id.span(0),
         name: format!("unit {}", line.unit),
@@ -209,7 +209,7 @@ fn root(
         end_time_unix_nano: last.at_ns,
         attributes,
         events: vec![event(lifelines, first, events)],
-        status: Some(Status {
+        status: Some(OtlpStatus {
             message: if well {
                 String::new()
             } else {
@@ -217,29 +217,29 @@ fn root(
             },
             code: if well { 1 } else { 2 },
         }),
-        ..Span::default()
+        ..OtlpSpan::default()
     }
 }
 
-const fn outcome(outcome: Outcome) -> (&'static str, bool) {
+const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
     match outcome {
-        Outcome::Complete => ("complete", true),
-        Outcome::CacheHit => ("cache hit", true),
-        Outcome::Retried { .. } => ("retried", true),
-        Outcome::Flushed { .. } => ("flushed", false),
-        Outcome::NeverArrived { .. } => ("never arrived", false),
-        Outcome::Headless { .. } => ("headless", false),
-        Outcome::Unfinished { .. } => ("unfinished", true),
+        LifelineOutcome::Complete => ("complete", true),
+        LifelineOutcome::CacheHit => ("cache hit", true),
+        LifelineOutcome::Retried { .. } => ("retried", true),
+        LifelineOutcome::Flushed { .. } => ("flushed", false),
+        LifelineOutcome::NeverArrived { .. } => ("never arrived", false),
+        LifelineOutcome::Headless { .. } => ("headless", false),
+        LifelineOutcome::Unfinished { .. } => ("unfinished", true),
     }
 }
 
 fn segment(
     id: &TraceId,
     lifelines: &Lifelines,
-    (index, from, to): (usize, &Passage, &Passage),
-    events: &Table,
-) -> Span {
-    Span {
+    (index, from, to): (usize, &LifelinePassage, &LifelinePassage),
+    events: &EventTable,
+) -> OtlpSpan {
+    OtlpSpan {
         trace_id: id.trace.to_vec(),
         span_id: id.span(index as u64 + 1),
         parent_span_id: id.span(0),
@@ -249,11 +249,11 @@ fn segment(
         end_time_unix_nano: to.at_ns,
         attributes: vec![text("stackline.from_host", host(lifelines, from))],
         events: vec![event(lifelines, to, events)],
-        ..Span::default()
+        ..OtlpSpan::default()
     }
 }
 
-fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent {
+fn event(lifelines: &Lifelines, passage: &LifelinePassage, events: &EventTable) -> SpanEvent {
     let row = passage.row as usize;
     let fields = if row < events.len() {
         0..events.data.len()
@@ -263,18 +263,18 @@ fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent 
     let numbered = |field: usize| {
         let name = format!("{DATA}{field}");
         match events.value(row, field) {
-            Value::Absent => None,
-            Value::Number(value) => Some(number(&name, value)),
-            Value::Text(value) => Some(text(&name, value)),
+            EventValue::Absent => None,
+            EventValue::Number(value) => Some(number(&name, value)),
+            EventValue::Text(value) => Some(text(&name, value)),
         }
     };
     let mut attributes: Vec<KeyValue> = fields.filter_map(numbered).collect();
     if let Some(entry) = catalogue::find(keyword(lifelines, passage)) {
         // Names for people; the data above are exact.
         let named = |(field, name): (usize, &&str)| match events.value(row, field) {
-            Value::Number(value) => Some(number(name, value)),
-            Value::Text(value) => Some(text(name, value)),
-            Value::Absent => None,
+            EventValue::Number(value) => Some(number(name, value)),
+            EventValue::Text(value) => Some(text(name, value)),
+            EventValue::Absent => None,
         };
         attributes.extend(entry.data.iter().enumerate().filter_map(named));
     }
@@ -340,7 +340,7 @@ pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported)
 }
 
 /// An event of ours comes back as it was.
-fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
+fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     for event in &span.events {
         if event.name.is_empty() || i64::try_from(event.time_unix_nano).is_err() {
             imported.mistake(format!(
@@ -365,7 +365,7 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
             }
             data[field] = value;
         }
-        let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
+        let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
         imported
             .table
             .push(&event.name, host, event.time_unix_nano, &values);
@@ -373,12 +373,18 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
 }
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
-fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported: &mut Imported) {
+fn import_span(
+    span: &OtlpSpan,
+    host: &str,
+    service: &str,
+    contents: bool,
+    imported: &mut Imported,
+) {
     let name = |name: &str| {
         if contents {
             name.to_owned()
         } else {
-            foreign::name(name)
+            foreign_names::redact_foreign_name(name)
         }
     };
     let (span_name, service) = (name(&span.name), name(service));
@@ -410,7 +416,7 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
             .is_some_and(|value| value.string_value.is_some());
         let said = match contents || !is_text && !attribute::names_secret(key) {
             true => said,
-            false => attribute::text(key, &said, &system).into_owned(),
+            false => attribute::redact_attribute(key, &said, &system).into_owned(),
         };
         Some(format!("{key}={said}"))
     };
@@ -423,7 +429,7 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
             .chain([span_name.clone()])
             .chain(named)
             .collect();
-        let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
+        let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
         imported.table.push(&keyword, host, at_ns, &values);
     };
     put(

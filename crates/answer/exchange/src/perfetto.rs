@@ -13,23 +13,23 @@ use prost::Message;
 use serde_json::{Value as Json, json};
 use slices::Slice;
 use stackline_analyze::lifelines::Lifelines;
-use stackline_core::trace::Index;
-use stackline_events::Table;
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
 use stackline_events::catalogue::{self, Layer};
-use stackline_events::table::Column;
+use stackline_events::table::EventColumn;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 
 /// What a trace is made of.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
-struct Trace {
+struct PerfettoTrace {
     #[prost(message, repeated, tag = "1")]
-    packet: Vec<Packet>,
+    packet: Vec<PerfettoPacket>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Packet {
+struct PerfettoPacket {
     #[prost(message, optional, tag = "6")]
     clock_snapshot: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
@@ -53,18 +53,18 @@ struct Packet {
 #[derive(Clone, PartialEq, Message)]
 struct Interned {
     #[prost(message, repeated, tag = "1")]
-    categories: Vec<Name>,
+    categories: Vec<PerfettoInternedName>,
     #[prost(message, repeated, tag = "2")]
-    events: Vec<Name>,
+    events: Vec<PerfettoInternedName>,
     #[prost(message, repeated, tag = "3")]
-    annotations: Vec<Name>,
+    annotations: Vec<PerfettoInternedName>,
     #[prost(message, repeated, tag = "29")]
-    texts: Vec<Name>,
+    texts: Vec<PerfettoInternedName>,
 }
 
 /// A text and its number.
 #[derive(Clone, PartialEq, Message)]
-struct Name {
+struct PerfettoInternedName {
     #[prost(uint64, tag = "1")]
     iid: u64,
     #[prost(string, tag = "2")]
@@ -74,11 +74,11 @@ struct Name {
 #[derive(Clone, PartialEq, Message)]
 struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
-    clocks: Vec<Clock>,
+    clocks: Vec<PerfettoClock>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Clock {
+struct PerfettoClock {
     #[prost(uint32, tag = "1")]
     clock_id: u32,
     #[prost(uint64, tag = "2")]
@@ -92,7 +92,7 @@ struct TrackDescriptor {
     #[prost(string, tag = "2")]
     name: String,
     #[prost(message, optional, tag = "3")]
-    process: Option<Process>,
+    process: Option<PerfettoProcess>,
     #[prost(uint64, optional, tag = "5")]
     parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
@@ -105,7 +105,7 @@ struct TrackDescriptor {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Process {
+struct PerfettoProcess {
     #[prost(int32, tag = "1")]
     pid: i32,
     #[prost(string, tag = "6")]
@@ -168,8 +168,12 @@ pub const MANIFEST: &str = "perfetto_manifest.json";
 
 /// The files of a trace, by name: one a host and the manifest. All times are in the reference host's.
 #[must_use]
-pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<String, Vec<u8>> {
-    let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
+pub fn files(
+    events: &EventTable,
+    lifelines: &Lifelines,
+    index: &Index,
+) -> BTreeMap<String, Vec<u8>> {
+    let mut hosts: BTreeMap<&str, PerfettoHostFile<'_>> = BTreeMap::new();
     let units = flows(lifelines);
     for row in events.by_time() {
         let row = row as usize;
@@ -177,10 +181,10 @@ pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<S
         let pid = hosts.len() as u32 + 1;
         hosts
             .entry(name)
-            .or_insert_with(|| Host::new(name, pid))
+            .or_insert_with(|| PerfettoHostFile::new(name, pid))
             .put(events, row, index, &units);
     }
-    for (name, slices) in slices::of(lifelines) {
+    for (name, slices) in slices::collect_slices(lifelines) {
         if let Some(host) = hosts.get_mut(name) {
             slices.iter().for_each(|slice| host.slice(slice, lifelines));
         }
@@ -235,7 +239,7 @@ fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -
 }
 
 /// A host's file being made.
-struct Host<'n> {
+struct PerfettoHostFile<'n> {
     name: &'n str,
     sequence: u32,
     /// Packets that are not compressed yet, and the file so far.
@@ -244,7 +248,7 @@ struct Host<'n> {
     /// The track of each keyword, and of each counter.
     tracks: BTreeMap<String, u64>,
     /// Keywords and texts, by their numbers in the table of events.
-    keywords: HashMap<u32, Known>,
+    keywords: HashMap<u32, PerfettoKeyword>,
     texts: HashMap<u32, u64>,
     /// Numbers of categories and of data fields' names.
     names: BTreeMap<String, u64>,
@@ -254,8 +258,8 @@ struct Host<'n> {
 
 /// A keyword that was met.
 #[derive(Clone)]
-struct Known {
-    entry: Option<&'static catalogue::Entry>,
+struct PerfettoKeyword {
+    entry: Option<&'static catalogue::CatalogueEntry>,
     rank: i32,
     track: u64,
     name_iid: u64,
@@ -264,7 +268,7 @@ struct Known {
     fields: Vec<u64>,
 }
 
-impl<'n> Host<'n> {
+impl<'n> PerfettoHostFile<'n> {
     fn new(name: &'n str, pid: u32) -> Self {
         let mut host = Self {
             name,
@@ -277,18 +281,18 @@ impl<'n> Host<'n> {
             names: BTreeMap::new(),
             interned: Interned::default(),
         };
-        let clocks = [BOOTTIME, REALTIME].map(|clock_id| Clock {
+        let clocks = [BOOTTIME, REALTIME].map(|clock_id| PerfettoClock {
             clock_id,
             timestamp: 0,
         });
-        host.packet(Packet {
+        host.packet(PerfettoPacket {
             clock_snapshot: Some(ClockSnapshot {
                 clocks: clocks.to_vec(),
             }),
             sequence_flags: Some(INCREMENTAL_STATE_CLEARED),
-            ..Packet::default()
+            ..PerfettoPacket::default()
         });
-        let process = Some(Process {
+        let process = Some(PerfettoProcess {
             pid: pid as i32,
             process_name: name.to_owned(),
         });
@@ -324,8 +328,8 @@ impl<'n> Host<'n> {
         u64::from(self.sequence) << 32
     }
 
-    fn packet(&mut self, packet: Packet) {
-        let packet = Packet {
+    fn packet(&mut self, packet: PerfettoPacket) {
+        let packet = PerfettoPacket {
             trusted_packet_sequence_id: self.sequence,
             ..packet
         };
@@ -342,9 +346,9 @@ impl<'n> Host<'n> {
             .write_all(&self.packets)
             .and_then(|()| encoder.finish())
             .unwrap_or_default();
-        let packet = Packet {
+        let packet = PerfettoPacket {
             compressed_packets: Some(compressed),
-            ..Packet::default()
+            ..PerfettoPacket::default()
         };
         prost::encoding::message::encode(1, &packet, &mut self.file);
         self.packets.clear();
@@ -358,21 +362,25 @@ impl<'n> Host<'n> {
     /// A packet with an event, and what it names for the first time.
     fn event(&mut self, at_ns: u64, event: TrackEvent) {
         let interned = std::mem::take(&mut self.interned);
-        self.packet(Packet {
+        self.packet(PerfettoPacket {
             timestamp: Some(at_ns),
             track_event: Some(event),
             interned_data: Some(interned).filter(|interned| *interned != Interned::default()),
             sequence_flags: Some(NEEDS_INCREMENTAL_STATE),
-            ..Packet::default()
+            ..PerfettoPacket::default()
         });
     }
 
     /// The number of a name among all of a kind; a new one is said with the next packet.
-    fn named(&mut self, name: &str, kind: fn(&mut Interned) -> &mut Vec<Name>) -> u64 {
+    fn named(
+        &mut self,
+        name: &str,
+        kind: fn(&mut Interned) -> &mut Vec<PerfettoInternedName>,
+    ) -> u64 {
         let next = self.names.len() as u64 + 1;
         let iid = *self.names.entry(name.to_owned()).or_insert(next);
         let said = kind(&mut self.interned);
-        said.push(Name {
+        said.push(PerfettoInternedName {
             iid,
             name: name.to_owned(),
         });
@@ -380,9 +388,9 @@ impl<'n> Host<'n> {
     }
 
     fn describe(&mut self, descriptor: TrackDescriptor) {
-        self.packet(Packet {
+        self.packet(PerfettoPacket {
             track_descriptor: Some(descriptor),
-            ..Packet::default()
+            ..PerfettoPacket::default()
         });
     }
 
@@ -426,7 +434,7 @@ impl<'n> Host<'n> {
         self.event(slice.to_ns, event(END));
     }
 
-    fn put(&mut self, events: &Table, row: usize, index: &Index, units: &[u64]) {
+    fn put(&mut self, events: &EventTable, row: usize, index: &Index, units: &[u64]) {
         let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
         let at_ns = clock.map_or(events.at_ns[row], |clock| {
             clock.reference_ns(events.at_ns[row])
@@ -460,7 +468,7 @@ impl<'n> Host<'n> {
     }
 
     /// A keyword that is met for the first time, and its names.
-    fn known(&mut self, keyword: &str, fields: usize) -> Known {
+    fn known(&mut self, keyword: &str, fields: usize) -> PerfettoKeyword {
         let rank = catalogue::ENTRIES
             .iter()
             .position(|entry| entry.keyword == keyword);
@@ -468,7 +476,7 @@ impl<'n> Host<'n> {
         let rank = rank.map_or(i32::MAX, |rank| rank as i32);
         if entry.is_some_and(|entry| entry.layer == Layer::Monitor) {
             let (track, name_iid, category_iid, fields) = (0, 0, 0, Vec::new());
-            return Known {
+            return PerfettoKeyword {
                 entry,
                 rank,
                 track,
@@ -486,7 +494,7 @@ impl<'n> Host<'n> {
             .next()
             .unwrap_or_default()
             .to_ascii_lowercase();
-        Known {
+        PerfettoKeyword {
             entry,
             rank,
             track: self.track(keyword, rank, false),
@@ -498,12 +506,12 @@ impl<'n> Host<'n> {
         }
     }
 
-    fn annotations(&mut self, events: &Table, row: usize, names: &[u64]) -> Vec<Annotation> {
+    fn annotations(&mut self, events: &EventTable, row: usize, names: &[u64]) -> Vec<Annotation> {
         let mut annotations = Vec::with_capacity(names.len());
         for (column, name_iid) in events.data.iter().zip(names.iter().copied()) {
             let (int_value, string_value_iid) = match column.texts.get(row).copied() {
-                None | Some(Column::ABSENT) => continue,
-                Some(Column::NUMBER) => (Some(column.numbers[row]), None),
+                None | Some(EventColumn::ABSENT) => continue,
+                Some(EventColumn::NUMBER) => (Some(column.numbers[row]), None),
                 Some(text) => (None, Some(self.text(events.names.text(text), text))),
             };
             annotations.push(Annotation {
@@ -518,7 +526,7 @@ impl<'n> Host<'n> {
     fn text(&mut self, text: &str, number: u32) -> u64 {
         let next = self.texts.len() as u64 + 1;
         *self.texts.entry(number).or_insert_with(|| {
-            self.interned.texts.push(Name {
+            self.interned.texts.push(PerfettoInternedName {
                 iid: next,
                 name: text.to_owned(),
             });
@@ -529,10 +537,10 @@ impl<'n> Host<'n> {
     /// A monitor's numbers, one counter each; its texts (a core, an interface) are part of the counter's name.
     fn counters(
         &mut self,
-        events: &Table,
+        events: &EventTable,
         row: usize,
         at_ns: u64,
-        (entry, rank): (&catalogue::Entry, i32),
+        (entry, rank): (&catalogue::CatalogueEntry, i32),
     ) {
         const NAMES: &[&str] = &[
             "core",

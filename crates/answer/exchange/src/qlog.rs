@@ -7,8 +7,8 @@
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
 use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
-use stackline_events::Value;
-use stackline_redact::{LEFT_OUT, foreign, qlog as kept};
+use stackline_events::EventValue;
+use stackline_redact::{LEFT_OUT, foreign_names, qlog as kept};
 
 /// Begins a record of JSON-SEQ.
 const SEPARATOR: u8 = 0x1e;
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported
             .as_array()
             .ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
         for trace in traces {
-            let mut reader = Reader::of(trace, host, contents);
+            let mut reader = QlogTraceReader::of(trace, host, contents);
             for event in trace["events"].as_array().into_iter().flatten() {
                 reader.event(event, &mut imported);
             }
@@ -59,7 +59,7 @@ fn read_sequence(
             "its first record has neither qlog_version nor file_schema",
         ));
     }
-    let mut reader = Reader::of(&header["trace"], host, contents);
+    let mut reader = QlogTraceReader::of(&header["trace"], host, contents);
     for record in records {
         match serde_json::from_slice(record) {
             Ok(event) => reader.event(&event, imported),
@@ -70,7 +70,7 @@ fn read_sequence(
 }
 
 /// One trace: whose it is and what its times count from.
-struct Reader {
+struct QlogTraceReader {
     host: String,
     reference_ns: i128,
     /// Whether each time counts from the one before.
@@ -80,7 +80,7 @@ struct Reader {
     contents: bool,
 }
 
-impl Reader {
+impl QlogTraceReader {
     fn of(trace: &Json, host: Option<&str>, contents: bool) -> Self {
         let point = &trace["vantage_point"];
         let named = host
@@ -122,7 +122,7 @@ impl Reader {
         let name = &if self.contents {
             name.to_owned()
         } else {
-            foreign::name(name)
+            foreign_names::redact_foreign_name(name)
         };
         self.latest_ms = if self.deltas {
             self.latest_ms + time
@@ -154,10 +154,10 @@ impl Reader {
             if self.contents {
                 kind.to_owned()
             } else {
-                foreign::name(kind)
+                foreign_names::redact_foreign_name(kind)
             }
         };
-        let number = Value::from(header["packet_number"].as_u64());
+        let number = EventValue::from(header["packet_number"].as_u64());
         let kind = header["packet_type"]
             .as_str()
             .or_else(|| data["trigger"].as_str())
@@ -172,32 +172,32 @@ impl Reader {
         let mut carried = false;
         for frame in frames.filter(|frame| frame["frame_type"].as_str() == Some("stream")) {
             carried = true;
-            let field = |name: &str| Value::from(frame[name].as_u64());
+            let field = |name: &str| EventValue::from(frame[name].as_u64());
             let bytes = frame["length"]
                 .as_u64()
                 .or_else(|| frame["raw"]["payload_length"].as_u64());
             let range = [
-                Value::Absent,
+                EventValue::Absent,
                 field("stream_id"),
                 field("offset"),
-                Value::from(bytes),
+                EventValue::from(bytes),
             ];
             imported.table.push(
                 keyword,
                 &self.host,
                 at_ns,
-                &[&range[..], &[number, Value::from(kind)]].concat(),
+                &[&range[..], &[number, EventValue::from(kind)]].concat(),
             );
         }
         if !carried {
-            let bytes = Value::from(data["raw"]["length"].as_u64());
+            let bytes = EventValue::from(data["raw"]["length"].as_u64());
             let values = [
-                Value::Absent,
-                Value::Absent,
-                Value::Absent,
+                EventValue::Absent,
+                EventValue::Absent,
+                EventValue::Absent,
                 bytes,
                 number,
-                Value::from(kind),
+                EventValue::from(kind),
             ];
             imported.table.push(keyword, &self.host, at_ns, &values);
         }
@@ -215,12 +215,12 @@ impl Reader {
             text.truncate(text.floor_char_boundary(LONGEST_DATA));
         }
         let values = [
-            Value::Absent,
-            Value::Absent,
-            Value::Absent,
-            Value::Absent,
-            Value::from(self.group.as_ref()),
-            Value::from(&text),
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::from(self.group.as_ref()),
+            EventValue::from(&text),
         ];
         imported.table.push(&keyword, &self.host, at_ns, &values);
     }
@@ -232,7 +232,7 @@ fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
         Json::Object(object) => {
             let text = |name: &str| object.get(name).and_then(Json::as_str);
             if let (Some(name), Some(value)) = (text("name"), text("value")) {
-                return serde_json::json!({ "name": name, "value": kept::header(name, value) });
+                return serde_json::json!({ "name": name, "value": kept::redact_header(name, value) });
             }
             let fields = object.iter().map(|(name, value)| {
                 let hidden = (hidden || kept::is_hidden(name)) && name != "length";
@@ -244,7 +244,7 @@ fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
             .iter()
             .map(|value| harmless(field, value, false))
             .collect(),
-        Json::String(text) if !hidden => kept::text(field, text).into(),
+        Json::String(text) if !hidden => kept::redact_field(field, text).into(),
         Json::Array(_) | Json::String(_) | Json::Number(_) if hidden => LEFT_OUT.to_string().into(),
         other => other.clone(),
     }

@@ -134,7 +134,8 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
             &texts[..1],
         );
         let line = format!("ts=1271701603 event=\"{name}\" x=1\n");
-        let read = |contents| netlogger::read(line.as_bytes(), netlogger::Form::Bp, contents);
+        let read =
+            |contents| netlogger::read(line.as_bytes(), netlogger::NetLoggerForm::Bp, contents);
         hides(read, &[&format!("event={shown}")]);
         let log = format!(
             r#"{{"qlog_version":"0.4","traces":[{{"vantage_point":{{"type":"client"}},"events":[{{"time":1,"name":"{name}"}},

@@ -1,7 +1,7 @@
 //! What the responses of a design say: effects with intervals, shares of variation, ranks with ties, and reasons to doubt them.
 
-use crate::design::{Design, Kind};
-use crate::fit::{Estimate, Fit, Observation, Spread};
+use crate::design::{Design, DesignKind};
+use crate::fit::{Estimate, FactorObservation, Fit, IntervalSource};
 use crate::terms::{Term, terms};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 /// What adds up: differences, or ratios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+pub enum EffectScale {
     /// Levels add to the response.
     Additive,
     /// Levels multiply it.
@@ -52,9 +52,9 @@ pub struct Interaction {
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct FactorAnswer {
     /// What adds up.
-    pub scale: Scale,
+    pub scale: EffectScale,
     /// The mean of all combinations, on that scale.
     pub mean: Estimate,
     /// Effects, the largest first.
@@ -66,7 +66,7 @@ pub struct Answer {
     /// Degrees of freedom of what is left.
     pub freedom: f64,
     /// Where the intervals come from.
-    pub spread: Spread,
+    pub spread: IntervalSource,
     /// Reasons to doubt them, a sentence each.
     pub doubts: Vec<String>,
     #[serde(skip)]
@@ -75,7 +75,7 @@ pub struct Answer {
     pub(crate) terms: Vec<Term>,
 }
 
-impl Answer {
+impl FactorAnswer {
     /// What a combination is against another: a difference, or the logarithm of a ratio.
     #[must_use]
     pub fn difference(&self, design: &Design, row: &[usize], base: &[usize]) -> Estimate {
@@ -91,8 +91,8 @@ impl Answer {
         base: &[usize],
     ) -> (f64, Option<(f64, f64)>) {
         match self.scale {
-            Scale::Additive => self.fit.ratio(design, &self.terms, row, base),
-            Scale::Multiplicative => exponential(&self.difference(design, row, base)),
+            EffectScale::Additive => self.fit.ratio(design, &self.terms, row, base),
+            EffectScale::Multiplicative => exponential(&self.difference(design, row, base)),
         }
     }
 
@@ -108,8 +108,8 @@ impl Answer {
             .iter()
             .position(|term| term.factors == [factor])?;
         Some(match self.scale {
-            Scale::Additive => self.fit.ratio_on_average(term, level),
-            Scale::Multiplicative => exponential(&self.fit.effect(term, level)),
+            EffectScale::Additive => self.fit.ratio_on_average(term, level),
+            EffectScale::Multiplicative => exponential(&self.fit.effect(term, level)),
         })
     }
 
@@ -123,7 +123,7 @@ impl Answer {
     #[must_use]
     pub fn bend(&self, centre: &[f64]) -> Option<Estimate> {
         let scaled = |value: &f64| {
-            if self.scale == Scale::Multiplicative {
+            if self.scale == EffectScale::Multiplicative {
                 value.ln()
             } else {
                 *value
@@ -175,14 +175,14 @@ impl Answer {
 /// One sentence: why it says nothing.
 pub fn analyse(
     design: &Design,
-    observed: &[Observation],
-    scale: Option<Scale>,
-) -> Result<Answer, String> {
+    observed: &[FactorObservation],
+    scale: Option<EffectScale>,
+) -> Result<FactorAnswer, String> {
     if observed.iter().any(|one| !one.value.is_finite()) {
         return Err("a response is no number".into());
     }
     let positive = observed.iter().all(|one| one.value > 0.0);
-    if scale == Some(Scale::Multiplicative) && !positive {
+    if scale == Some(EffectScale::Multiplicative) && !positive {
         return Err("ratios need responses above zero, and one of these is not".into());
     }
     let terms = estimable(design, observed);
@@ -190,7 +190,7 @@ pub fn analyse(
         if positive {
             better(design, observed)
         } else {
-            Scale::Additive
+            EffectScale::Additive
         }
     });
     let values = scaled(observed, scale);
@@ -204,7 +204,7 @@ pub fn analyse(
     let effects = ranked(design, &terms, &fit, share);
     let interactions = interactions(&terms, &fit, share);
     let error_share = share(fit.residual_squares);
-    Ok(Answer {
+    Ok(FactorAnswer {
         scale,
         mean: fit.mean(),
         effects,
@@ -226,7 +226,7 @@ fn exponential(of: &Estimate) -> (f64, Option<(f64, f64)>) {
 }
 
 /// The terms that the runs tell apart: all of the design, else effects alone where runs are missing.
-fn estimable(design: &Design, observed: &[Observation]) -> Vec<Term> {
+fn estimable(design: &Design, observed: &[FactorObservation]) -> Vec<Term> {
     let all = terms(design);
     let rows: std::collections::BTreeSet<usize> = observed.iter().map(|one| one.row).collect();
     if rows.len() == design.rows.len() {
@@ -235,9 +235,9 @@ fn estimable(design: &Design, observed: &[Observation]) -> Vec<Term> {
     all.into_iter().filter(Term::is_main).collect()
 }
 
-fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
-    let value = |one: &Observation| {
-        if scale == Scale::Multiplicative {
+fn scaled(observed: &[FactorObservation], scale: EffectScale) -> Vec<FactorObservation> {
+    let value = |one: &FactorObservation| {
+        if scale == EffectScale::Multiplicative {
             one.value.ln()
         } else {
             one.value
@@ -245,7 +245,7 @@ fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
     };
     observed
         .iter()
-        .map(|one| Observation {
+        .map(|one| FactorObservation {
             value: value(one),
             ..*one
         })
@@ -256,21 +256,24 @@ fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
 const ALIKE: f64 = 1e-9;
 
 /// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).
-fn better(design: &Design, observed: &[Observation]) -> Scale {
+fn better(design: &Design, observed: &[FactorObservation]) -> EffectScale {
     let mains: Vec<Term> = terms(design).into_iter().filter(Term::is_main).collect();
     let left =
         |scale| Fit::new(design, &mains, &scaled(observed, scale)).map(|fit| fit.residual_squares);
-    let (Ok(sums), Ok(ratios)) = (left(Scale::Additive), left(Scale::Multiplicative)) else {
-        return Scale::Multiplicative;
+    let (Ok(sums), Ok(ratios)) = (
+        left(EffectScale::Additive),
+        left(EffectScale::Multiplicative),
+    ) else {
+        return EffectScale::Multiplicative;
     };
     let n = observed.len() as f64;
     let mean_log = observed.iter().map(|one| one.value.ln()).sum::<f64>() / n;
     // Residuals of ratios in the unit of the response, by its geometric mean.
     let ratios = ratios * (2.0 * mean_log).exp();
     if sums < (1.0 - ALIKE) * ratios {
-        Scale::Additive
+        EffectScale::Additive
     } else {
-        Scale::Multiplicative
+        EffectScale::Multiplicative
     }
 }
 
@@ -354,12 +357,17 @@ const FAR: f64 = 4.0;
 const UNEVEN: f64 = 10.0;
 
 /// What speaks against the model.
-fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) -> Vec<String> {
+fn checks(
+    design: &Design,
+    terms: &[Term],
+    fit: &Fit,
+    observed: &[FactorObservation],
+) -> Vec<String> {
     let mut doubts = Vec::new();
     let n = observed.len() as f64;
     if fit.freedom < 1.0 {
         doubts.push(match fit.spread {
-            Spread::Lenth if observed.len() > 3 => {
+            IntervalSource::Lenth if observed.len() > 3 => {
                 "no combination was run twice: intervals are Lenth's, out of the small effects"
                     .to_owned()
             }
@@ -367,7 +375,7 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
         });
         return doubts;
     }
-    if design.kind == Kind::Screening {
+    if design.kind == DesignKind::Screening {
         doubts.push(
             "a screening design has parts of all interactions of two in its effects".to_owned(),
         );
@@ -375,7 +383,7 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
     if let Some((lack, _)) = fit.lack() {
         let part = lack / fit.total_squares;
         if fit.chance_of_lack() < 0.01 && part > 0.02 {
-            let mains = design.kind == Kind::Screening || terms.iter().all(Term::is_main);
+            let mains = design.kind == DesignKind::Screening || terms.iter().all(Term::is_main);
             let what = if mains {
                 "interactions"
             } else {
@@ -387,7 +395,7 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
             ));
         }
     }
-    if matches!(fit.spread, Spread::None | Spread::Lack) {
+    if matches!(fit.spread, IntervalSource::None | IntervalSource::Lack) {
         return doubts;
     }
     let spread = (fit.residual_squares / fit.freedom).sqrt();
@@ -420,7 +428,7 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
 }
 
 /// How likely chance alone makes residuals follow the order of the runs as much.
-fn drift(fit: &Fit, observed: &[Observation]) -> Option<f64> {
+fn drift(fit: &Fit, observed: &[FactorObservation]) -> Option<f64> {
     let n = observed.len();
     if n < 8 {
         return None;

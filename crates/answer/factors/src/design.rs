@@ -10,7 +10,7 @@ pub const MOST_ROWS: usize = 4096;
 /// What kind of design.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DesignKind {
     /// Every combination of levels.
     Full,
     /// A fraction of two levels each: the words of its defining relation, as bits of factors, without the identity.
@@ -42,7 +42,7 @@ pub enum Wish {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Design {
     /// What kind.
-    pub kind: Kind,
+    pub kind: DesignKind,
     /// Levels of each factor.
     pub levels: Vec<usize>,
     /// Combinations; each of them is run once a replicate.
@@ -106,7 +106,7 @@ impl Design {
             row
         };
         Self {
-            kind: Kind::Full,
+            kind: DesignKind::Full,
             levels: levels.to_vec(),
             rows: (0..count).map(row).collect(),
         }
@@ -122,7 +122,7 @@ impl Design {
             }
         }
         Self {
-            kind: Kind::OneAtATime,
+            kind: DesignKind::OneAtATime,
             levels: levels.to_vec(),
             rows,
         }
@@ -193,7 +193,7 @@ impl Design {
             of.fold(0, |all, (_, word)| all ^ word)
         });
         Self {
-            kind: Kind::Fraction(combined.collect()),
+            kind: DesignKind::Fraction(combined.collect()),
             levels: levels.to_vec(),
             rows: (0..runs).map(row).collect(),
         }
@@ -218,7 +218,7 @@ impl Design {
         });
         let rows = rotated.chain([vec![0; levels.len()]]).collect();
         Ok(Self {
-            kind: Kind::Screening,
+            kind: DesignKind::Screening,
             levels: levels.to_vec(),
             rows,
         })
@@ -228,9 +228,9 @@ impl Design {
     #[must_use]
     pub fn resolution(&self) -> Option<u32> {
         match &self.kind {
-            Kind::Fraction(words) => words.iter().map(|word| word.count_ones()).min(),
-            Kind::Screening => Some(3),
-            Kind::Full | Kind::OneAtATime | Kind::Given => None,
+            DesignKind::Fraction(words) => words.iter().map(|word| word.count_ones()).min(),
+            DesignKind::Screening => Some(3),
+            DesignKind::Full | DesignKind::OneAtATime | DesignKind::Given => None,
         }
     }
 
@@ -246,13 +246,13 @@ impl fmt::Display for Design {
         let (factors, runs) = (self.levels.len(), self.rows.len());
         let two = self.levels.iter().all(|count| *count == 2);
         match &self.kind {
-            Kind::Full if two => write!(f, "full 2^{factors} design"),
-            Kind::Full if factors == 1 => write!(f, "{runs} levels of one factor"),
-            Kind::Full => {
+            DesignKind::Full if two => write!(f, "full 2^{factors} design"),
+            DesignKind::Full if factors == 1 => write!(f, "{runs} levels of one factor"),
+            DesignKind::Full => {
                 let counts: Vec<String> = self.levels.iter().map(ToString::to_string).collect();
                 write!(f, "full {} design", counts.join(" x "))
             }
-            Kind::Fraction(words) => {
+            DesignKind::Fraction(words) => {
                 let p = (words.len() + 1).ilog2();
                 write!(
                     f,
@@ -260,12 +260,12 @@ impl fmt::Display for Design {
                     self.resolution().unwrap_or(0)
                 )
             }
-            Kind::Screening => write!(
+            DesignKind::Screening => write!(
                 f,
                 "screening design (Plackett and Burman) of {runs} combinations"
             ),
-            Kind::OneAtATime => write!(f, "one factor at a time, {runs} combinations"),
-            Kind::Given => write!(f, "{runs} given combinations"),
+            DesignKind::OneAtATime => write!(f, "one factor at a time, {runs} combinations"),
+            DesignKind::Given => write!(f, "{runs} given combinations"),
         }
     }
 }
@@ -324,7 +324,7 @@ mod tests {
                 Some(resolution),
                 "{factors} factors in {runs}"
             );
-            let Kind::Fraction(words) = &design.kind else {
+            let DesignKind::Fraction(words) = &design.kind else {
                 panic!("a fraction")
             };
             assert_eq!((words.len() + 1) * runs, 1 << factors);
@@ -353,7 +353,7 @@ mod tests {
             let best = [8, 16, 32].map(|most| Design::new(&levels, Wish::Best(most)).unwrap());
             for design in best
                 .iter()
-                .filter(|design| design.kind != Kind::OneAtATime)
+                .filter(|design| design.kind != DesignKind::OneAtATime)
                 .chain([&screening])
             {
                 for a in 0..factors {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Observation {
+pub struct FactorObservation {
     /// The row of the design.
     pub row: usize,
     /// What was run together, apart from other blocks; all 0 where there are none.
@@ -48,7 +48,7 @@ impl Estimate {
 /// Where the intervals come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Spread {
+pub enum IntervalSource {
     /// Of repeated runs, each combination's own (Welch and Satterthwaite).
     Cells,
     /// Of what the model leaves, the same for all.
@@ -82,7 +82,7 @@ pub struct Fit {
     /// Runs less coefficients.
     pub freedom: f64,
     /// Where the intervals come from.
-    pub spread: Spread,
+    pub spread: IntervalSource,
     /// Each observation's row; runs, their sum of squares around their mean in each row.
     rows: Vec<usize>,
     cells: BTreeMap<usize, (usize, f64)>,
@@ -101,7 +101,11 @@ impl Fit {
     ///
     /// # Errors
     /// One sentence: why the runs that there are cannot tell the terms apart.
-    pub fn new(design: &Design, terms: &[Term], observed: &[Observation]) -> Result<Self, String> {
+    pub fn new(
+        design: &Design,
+        terms: &[Term],
+        observed: &[FactorObservation],
+    ) -> Result<Self, String> {
         let widths: Vec<usize> = terms
             .iter()
             .map(|term| term.width(&design.levels))
@@ -169,7 +173,7 @@ impl Fit {
             residuals,
             total_squares: y.iter().map(|value| (value - mean) * (value - mean)).sum(),
             freedom: (observed.len() - all) as f64,
-            spread: Spread::Pooled,
+            spread: IntervalSource::Pooled,
             rows: observed.iter().map(|one| one.row).collect(),
             cells: BTreeMap::new(),
             lenth: None,
@@ -179,7 +183,7 @@ impl Fit {
     }
 
     /// Decides where intervals come from.
-    fn look_for_spread(&mut self, observed: &[Observation], blocks: usize) {
+    fn look_for_spread(&mut self, observed: &[FactorObservation], blocks: usize) {
         let tiny = 1e-24 * (self.total_squares + self.coefficients[0] * self.coefficients[0]);
         let mut cells: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         observed
@@ -187,7 +191,7 @@ impl Fit {
             .for_each(|one| cells.entry(one.row).or_default().push(one.value));
         let repeated = cells.values().all(|values| values.len() > 1);
         if self.freedom < 1.0 {
-            self.spread = Spread::Lenth;
+            self.spread = IntervalSource::Lenth;
             self.lenth = self.of_small_effects();
         } else if repeated && blocks < 2 {
             let squares = |values: &Vec<f64>| {
@@ -208,13 +212,17 @@ impl Fit {
             let lacks = self.lack().is_some_and(|(squares, _)| squares > tiny)
                 && self.chance_of_lack() < 0.05;
             self.spread = match (lacks, none) {
-                (true, _) => Spread::Lack,
-                (false, true) => Spread::None,
-                (false, false) => Spread::Cells,
+                (true, _) => IntervalSource::Lack,
+                (false, true) => IntervalSource::None,
+                (false, false) => IntervalSource::Cells,
             };
         } else {
             let none = repeated && self.residual_squares <= tiny;
-            self.spread = if none { Spread::None } else { Spread::Pooled };
+            self.spread = if none {
+                IntervalSource::None
+            } else {
+                IntervalSource::Pooled
+            };
         }
     }
 
@@ -273,15 +281,15 @@ impl Fit {
             value
         };
         let (half, freedom) = match self.spread {
-            Spread::None => (Some(0.0), f64::INFINITY),
-            Spread::Cells => self.of_cells(contrast),
-            Spread::Lenth => match self.lenth {
+            IntervalSource::None => (Some(0.0), f64::INFINITY),
+            IntervalSource::Cells => self.of_cells(contrast),
+            IntervalSource::Lenth => match self.lenth {
                 // Columns of two levels are orthogonal: their coefficients differ alike.
                 Some((margin, freedom)) => (Some(margin * contrast.norm()), freedom),
                 None => (None, 0.0),
             },
-            Spread::Pooled | Spread::Lack => {
-                let lack = self.lack().filter(|_| self.spread == Spread::Lack);
+            IntervalSource::Pooled | IntervalSource::Lack => {
+                let lack = self.lack().filter(|_| self.spread == IntervalSource::Lack);
                 let (squares, freedom) = lack.unwrap_or((self.residual_squares, self.freedom));
                 let spread = (contrast.transpose() * &self.inverse * contrast)[(0, 0)];
                 let error = (squares / freedom * spread).max(0.0).sqrt();

@@ -22,7 +22,7 @@ mod generators;
 pub mod purchase;
 pub mod terms;
 
-pub use answer::{Answer, Effect, Scale, analyse};
-pub use design::{Design, Kind, Wish};
-pub use fit::{Estimate, Observation};
+pub use answer::{Effect, EffectScale, FactorAnswer, analyse};
+pub use design::{Design, DesignKind, Wish};
+pub use fit::{Estimate, FactorObservation};
 pub use terms::Term;

@@ -1,13 +1,13 @@
 //! What sets of improvements cost and bring: those of which none brings more for as little.
 
-use crate::answer::Answer;
+use crate::answer::FactorAnswer;
 use crate::design::Design;
 use crate::fit::Estimate;
 use serde::Serialize;
 
 /// A combination with its price.
 #[derive(Clone, Debug, Serialize)]
-pub struct Offer {
+pub struct PricedCombination {
     /// The level of each factor.
     pub levels: Vec<usize>,
     /// What it costs.
@@ -26,10 +26,10 @@ const MOST: usize = 1 << 16;
 /// One sentence: why they cannot be compared.
 pub fn front(
     design: &Design,
-    answer: &Answer,
+    answer: &FactorAnswer,
     costs: &[Vec<Option<f64>>],
     more_is_better: bool,
-) -> Result<Vec<Offer>, String> {
+) -> Result<Vec<PricedCombination>, String> {
     let count = costs
         .iter()
         .map(Vec::len)
@@ -39,7 +39,7 @@ pub fn front(
         return Err(format!("{count} combinations are too many to compare"));
     }
     let base = vec![0; design.levels.len()];
-    let mut offers: Vec<Offer> = Vec::new();
+    let mut offers: Vec<PricedCombination> = Vec::new();
     for mut number in 0..count {
         let mut levels = Vec::with_capacity(base.len());
         for prices in costs {
@@ -54,7 +54,7 @@ pub fn front(
         let Some(cost) = price else { continue };
         let mut gain = answer.difference(design, &levels, &base);
         gain.value *= if more_is_better { 1.0 } else { -1.0 };
-        offers.push(Offer { levels, cost, gain });
+        offers.push(PricedCombination { levels, cost, gain });
     }
     offers.sort_by(|a, b| {
         a.cost

@@ -1,6 +1,6 @@
 //! Effects and interactions as columns, and which of them a design cannot tell apart.
 
-use crate::design::{Design, Kind};
+use crate::design::{Design, DesignKind};
 use serde::Serialize;
 
 /// Interactions of more factors than this are looked at in full designs alone, all together.
@@ -69,15 +69,15 @@ pub fn terms(design: &Design) -> Vec<Term> {
     let factors = design.levels.len();
     let mains = (0..factors).map(|factor| Term::of(vec![factor]));
     match &design.kind {
-        Kind::OneAtATime | Kind::Screening | Kind::Given => mains.collect(),
-        Kind::Full => {
+        DesignKind::OneAtATime | DesignKind::Screening | DesignKind::Given => mains.collect(),
+        DesignKind::Full => {
             let most = if factors > MOST_FACTORS { 2 } else { factors };
             subsets(factors, most)
                 .into_iter()
                 .map(|bits| Term::of(listed(bits)))
                 .collect()
         }
-        Kind::Fraction(words) => {
+        DesignKind::Fraction(words) => {
             let mut terms: Vec<(u32, Term)> = Vec::new();
             for bits in subsets(factors, factors.min(3)) {
                 let class: Vec<u32> = words.iter().map(|word| word ^ bits).collect();

@@ -6,7 +6,7 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_factors::{Design, Estimate, Kind, Observation, Scale, analyse};
+use stackline_factors::{Design, DesignKind, EffectScale, Estimate, FactorObservation, analyse};
 
 /// A table as a design: its first factor is the one that it is about, the others are the rest of its rows and columns.
 struct Table {
@@ -50,18 +50,18 @@ fn effect(table: &Table) -> Estimate {
         .map(|(row, _)| kept.iter().map(|at| row[*at]).collect())
         .collect();
     let design = Design {
-        kind: Kind::Given,
+        kind: DesignKind::Given,
         levels,
         rows,
     };
-    let of = |(row, (_, value)): (usize, &(Vec<usize>, f64))| Observation {
+    let of = |(row, (_, value)): (usize, &(Vec<usize>, f64))| FactorObservation {
         row,
         block: 0,
         order: row as u32,
         value: *value,
     };
-    let observed: Vec<Observation> = table.cells.iter().enumerate().map(of).collect();
-    let answer = analyse(&design, &observed, Some(Scale::Multiplicative)).unwrap();
+    let observed: Vec<FactorObservation> = table.cells.iter().enumerate().map(of).collect();
+    let answer = analyse(&design, &observed, Some(EffectScale::Multiplicative)).unwrap();
     *answer
         .effects
         .iter()

@@ -12,7 +12,7 @@ export const OUTCOMES = ["complete", "cache hit", "retried", "flushed", "never a
 export const FLUSHED = 3;
 export const NEVER_ARRIVED = 4;
 
-/** Units of one flow, and what marks a connection: the ids of crates/record/events/src/unit.rs. */
+/** Units of one flow, and what marks a connection: the ids of crates/record/events/src/unit_ids.rs. */
 const CONNECTION = 2 ** 38;
 const FLOW = 2 ** 39;
 

@@ -36,7 +36,7 @@ const STYLE: &str = "\
 
 /// How an axis divides its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly.
     Linear,
     /// Every decade the same; both ends are above zero.
@@ -49,7 +49,7 @@ pub struct Axis {
     /// What it shows, with its unit.
     pub name: String,
     /// How it is divided.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Its least value.
     pub from: f64,
     /// Its largest.
@@ -58,7 +58,7 @@ pub struct Axis {
 
 /// One curve, with its values in the units of the axes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
+pub struct ChartCurve {
     /// What the legend calls it.
     pub name: String,
     /// What was computed, from left to right.
@@ -79,7 +79,7 @@ pub struct Chart {
     /// A part of the x axis that stands out, and what it is called.
     pub band: Option<(f64, f64, String)>,
     /// At most six.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<ChartCurve>,
     /// What lines and points are, below the heading.
     pub below: String,
 }
@@ -113,15 +113,15 @@ impl Axis {
     /// How far along a value is: 0 at the beginning, 1 at the end.
     fn share(&self, value: f64) -> f64 {
         match self.scale {
-            Scale::Linear => (value - self.from) / (self.to - self.from),
-            Scale::Logarithmic => (value / self.from).log10() / (self.to / self.from).log10(),
+            AxisScale::Linear => (value - self.from) / (self.to - self.from),
+            AxisScale::Logarithmic => (value / self.from).log10() / (self.to / self.from).log10(),
         }
     }
 
     /// Where lines of the grid are, with their names.
     fn ticks(&self) -> Vec<(f64, String)> {
         match self.scale {
-            Scale::Linear => {
+            AxisScale::Linear => {
                 let step = step((self.to - self.from) / 8.0);
                 let (first, last) = ((self.from / step).ceil(), (self.to / step + 1e-9).floor());
                 let count = std::iter::successors(Some(first), |at| Some(at + 1.0))
@@ -130,7 +130,7 @@ impl Axis {
                     .map(|at| (at * step, number(at * step, step)))
                     .collect()
             }
-            Scale::Logarithmic => {
+            AxisScale::Logarithmic => {
                 let (first, last) = (
                     (self.from.log10() - 1e-9).ceil(),
                     (self.to.log10() + 1e-9).floor(),
@@ -245,7 +245,7 @@ fn grid(chart: &Chart, out: &mut String) {
     );
 }
 
-fn drawn(chart: &Chart, curve: &Curve, colour: &str, dashes: &str, out: &mut String) {
+fn drawn(chart: &Chart, curve: &ChartCurve, colour: &str, dashes: &str, out: &mut String) {
     let mut path = String::new();
     for (at, (across, up)) in curve.line.iter().enumerate() {
         let letter = if at == 0 { 'M' } else { 'L' };

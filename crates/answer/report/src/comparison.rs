@@ -8,7 +8,9 @@ use crate::figure;
 use crate::grid::{Align, line, widths};
 use crate::json::statistics;
 use serde_json::{Value, json as object};
-use stackline_analyze::{Comparison, Label, MetricComparison, Pairing, Verdict};
+use stackline_analyze::{
+    ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing,
+};
 use stackline_core::units::three_digits;
 
 const ALIGN: [Align; 6] = [
@@ -26,7 +28,7 @@ const INTERVAL: usize = 4;
 /// The comparison as text: what was measured, then a line for each metric: both means, their ratio with its 95 %
 /// interval, and the verdict on the second.
 #[must_use]
-pub fn comparison(comparisons: &[Comparison]) -> String {
+pub fn comparison(comparisons: &[MeasurementComparison]) -> String {
     if comparisons.is_empty() {
         return "there is nothing to compare\n".to_owned();
     }
@@ -67,9 +69,9 @@ fn columns(rows: &[Vec<String>]) -> Vec<usize> {
 }
 
 /// What the intervals do not know of; said once, and only where a difference is claimed.
-fn footer(comparisons: &[Comparison]) -> Vec<String> {
-    let claims = |c: &&Comparison| c.metrics.iter().any(|m| m.verdict.claims());
-    let claimed: Vec<&Comparison> = comparisons.iter().filter(claims).collect();
+fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
+    let claims = |c: &&MeasurementComparison| c.metrics.iter().any(|m| m.verdict.claims());
+    let claimed: Vec<&MeasurementComparison> = comparisons.iter().filter(claims).collect();
     if claimed.is_empty() {
         return Vec::new();
     }
@@ -87,7 +89,7 @@ fn footer(comparisons: &[Comparison]) -> Vec<String> {
     lines
 }
 
-fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
+fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) -> Vec<String> {
     let text = |label: &Option<Label>| {
         label
             .as_ref()
@@ -109,8 +111,8 @@ fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
 }
 
 /// Measurement, part where there are several, and stack where the text does not name it.
-fn name(label: &Label, all: &[Comparison]) -> String {
-    let parts = |get: fn(&Comparison) -> &Option<Label>| {
+fn name(label: &Label, all: &[MeasurementComparison]) -> String {
+    let parts = |get: fn(&MeasurementComparison) -> &Option<Label>| {
         all.iter()
             .filter_map(|c| get(c).as_ref())
             .filter(|other| other.text == label.text)
@@ -131,7 +133,7 @@ fn name(label: &Label, all: &[Comparison]) -> String {
 }
 
 fn row(m: &MetricComparison) -> Vec<String> {
-    let mean = |s: &stackline_analyze::Statistics| figure::value(m.metric, s.mean);
+    let mean = |s: &stackline_analyze::SampleStatistics| figure::value(m.metric, s.mean);
     let ratio = if m.ratio.is_finite() {
         format!("x {}", digits(m.ratio))
     } else {
@@ -162,12 +164,12 @@ fn digits(ratio: f64) -> String {
 
 fn verdict(m: &MetricComparison) -> String {
     match m.verdict {
-        Verdict::Faster => "faster".to_owned(),
-        Verdict::Slower => "slower".to_owned(),
-        Verdict::Less => "less".to_owned(),
-        Verdict::More => "more".to_owned(),
-        Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
-        Verdict::CannotTell => format!(
+        ComparisonVerdict::Faster => "faster".to_owned(),
+        ComparisonVerdict::Slower => "slower".to_owned(),
+        ComparisonVerdict::Less => "less".to_owned(),
+        ComparisonVerdict::More => "more".to_owned(),
+        ComparisonVerdict::NoDifferenceSeen => "no difference seen".to_owned(),
+        ComparisonVerdict::CannotTell => format!(
             "cannot tell: {}",
             m.reason.as_deref().unwrap_or("too little is known")
         ),
@@ -176,11 +178,11 @@ fn verdict(m: &MetricComparison) -> String {
 
 /// The comparison as JSON, described in `docs/JSON.md`.
 #[must_use]
-pub fn comparison_json(comparisons: &[Comparison]) -> Value {
+pub fn comparison_json(comparisons: &[MeasurementComparison]) -> Value {
     object!({ "comparisons": comparisons.iter().map(one).collect::<Vec<_>>() })
 }
 
-fn one(c: &Comparison) -> Value {
+fn one(c: &MeasurementComparison) -> Value {
     let metrics: Vec<Value> = c.metrics.iter().map(metric).collect();
     object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": metrics, "caveats": c.caveats })
 }

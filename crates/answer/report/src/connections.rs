@@ -2,7 +2,7 @@
 
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json as object};
-use stackline_analyze::captured::CapturedConnection;
+use stackline_analyze::captured_connections::CapturedConnection;
 use stackline_core::units;
 
 /// Connections that are listed; the others are counted.
@@ -53,7 +53,7 @@ pub fn connections(all: &[CapturedConnection]) -> String {
 }
 
 fn figures(one: &CapturedConnection) -> Vec<String> {
-    let time = |ns: u64| units::time(ns as f64 / 1e9);
+    let time = |ns: u64| units::format_time(ns as f64 / 1e9);
     let known = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), time);
     let some = |ns: u64| if ns == 0 { "-".to_owned() } else { time(ns) };
     let acks = one.ack_ns.iter().flatten().max().copied();
@@ -66,8 +66,8 @@ fn figures(one: &CapturedConnection) -> Vec<String> {
         format!("  {}", time(one.duration_ns)),
         known(one.handshake_ns),
         known(acks),
-        units::size(one.bytes[0]),
-        units::size(one.bytes[1]),
+        units::format_size(one.bytes[0]),
+        units::format_size(one.bytes[1]),
         again.to_string(),
         some(one.window_full_ns),
         quiet,

@@ -2,16 +2,16 @@
 //! `docs/JSON.md`; they are added, never renamed or removed. Percentiles that have no column stand in columns at the end.
 
 use crate::figure::Percentile;
-use stackline_analyze::{self as analyze, Statistics, Summary};
+use stackline_analyze::{self as analyze, SampleStatistics, Summary};
 use std::collections::BTreeSet;
 
 /// A column and its value in a row; nothing where it is absent.
-type Column = (&'static str, fn(&Summary) -> Option<String>);
+type CsvColumn = (&'static str, fn(&Summary) -> Option<String>);
 /// What is measured, and one figure of it.
-type Metric = (&'static str, fn(&Summary) -> Option<Statistics>);
-type Figure = (&'static str, fn(&Statistics) -> Option<f64>);
+type CsvMetric = (&'static str, fn(&Summary) -> Option<SampleStatistics>);
+type CsvFigure = (&'static str, fn(&SampleStatistics) -> Option<f64>);
 
-const DESCRIBED: [Column; 10] = [
+const DESCRIBED: [CsvColumn; 10] = [
     ("measurement", |s| Some((s.measurement + 1).to_string())),
     ("text", |s| Some(s.text.clone())),
     ("part", |s| Some(s.part.clone())),
@@ -24,7 +24,7 @@ const DESCRIBED: [Column; 10] = [
     ("runs", |s| Some(s.runs.to_string())),
 ];
 
-const METRICS: [Metric; 6] = [
+const METRICS: [CsvMetric; 6] = [
     ("throughput_bit_s", |s| s.throughput_bit_s),
     ("response_s", |s| s.response_s),
     ("connect_s", |s| s.connect_s),
@@ -33,7 +33,7 @@ const METRICS: [Metric; 6] = [
     ("transactions_per_s", |s| s.transactions_per_s),
 ];
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: [CsvFigure; 9] = [
     ("mean", |s| Some(s.mean)),
     ("ci95_low", |s| s.ci95.map(|ci| ci.0.max(0.0))),
     ("ci95_high", |s| s.ci95.map(|ci| ci.1)),
@@ -45,7 +45,7 @@ const FIGURES: [Figure; 9] = [
     ("max", |s| Some(s.max)),
 ];
 
-const SPENT: [Column; 4] = [
+const SPENT: [CsvColumn; 4] = [
     ("cpu_s_per_gb", |s| {
         s.cpu_s_per_gb.map(|cost| cost.both.to_string())
     }),
@@ -104,17 +104,17 @@ pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
 }
 
 /// The columns of the percentiles that have none yet: name, metric, percentile.
-fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::Metric, Percentile)> {
+fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::RunMetric, Percentile)> {
     let known = |one: &Percentile| {
         FIGURES
             .iter()
             .any(|(name, _)| *name == one.name().replace('.', ""))
     };
     let metrics = [
-        ("response_s", analyze::Metric::Response),
-        ("connect_s", analyze::Metric::Connect),
+        ("response_s", analyze::RunMetric::Response),
+        ("connect_s", analyze::RunMetric::Connect),
     ];
-    let of = |(name, metric): &(&str, analyze::Metric)| {
+    let of = |(name, metric): &(&str, analyze::RunMetric)| {
         let (name, metric) = ((*name).to_owned(), *metric);
         percentiles
             .iter()

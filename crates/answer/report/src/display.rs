@@ -2,11 +2,11 @@
 
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json};
-use stackline_analyze::Statistics;
+use stackline_analyze::SampleStatistics;
 
 /// A rate of a picture.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct DisplayRateRow {
     /// The picture.
     pub picture: &'static str,
     /// Which rate.
@@ -21,7 +21,7 @@ pub struct Row {
 
 /// The table; below it why rates are absent.
 #[must_use]
-pub fn display(address: &str, rows: &[Row]) -> String {
+pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     let head = [
         "picture",
         "rate",
@@ -51,19 +51,19 @@ pub fn display(address: &str, rows: &[Row]) -> String {
     all.iter()
         .for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
     out += "\nmean ± 95 % over n trials; construction: nothing is shown; display: by the display's own clock\n";
-    let mut told: Vec<String> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
     for row in rows {
         let note = row
             .absent
             .as_ref()
             .map(|why| format!("{} - {why}\n", row.rate));
-        told.extend(note.filter(|note| !told.contains(note)));
+        notes.extend(note.filter(|note| !notes.contains(note)));
     }
-    out + &told.concat()
+    out + &notes.concat()
 }
 
 /// A row of the table; none of what was not measured, and says no reason.
-fn cells(row: &Row, rows: &[Row]) -> Option<Vec<String>> {
+fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
     let named = |n: String, mean: String, half: String, times: String| {
         vec![
             row.picture.to_owned(),
@@ -75,7 +75,7 @@ fn cells(row: &Row, rows: &[Row]) -> Option<Vec<String>> {
             times,
         ]
     };
-    let Some(statistics) = Statistics::from_values(&row.trials) else {
+    let Some(statistics) = SampleStatistics::from_values(&row.trials) else {
         let absent = || "-".to_owned();
         return row
             .absent
@@ -84,10 +84,11 @@ fn cells(row: &Row, rows: &[Row]) -> Option<Vec<String>> {
     };
     // What is no level is not compared with one.
     let is_level = !matches!(row.rate, "construction" | "display");
-    let slowest = |other: &&Row| other.picture == row.picture && other.rate == "stop-and-wait";
+    let slowest =
+        |other: &&DisplayRateRow| other.picture == row.picture && other.rate == "stop-and-wait";
     let base = rows.iter().filter(|_| is_level).find(slowest);
     let base = base
-        .and_then(|base| Statistics::from_values(&base.trials))
+        .and_then(|base| SampleStatistics::from_values(&base.trials))
         .map(|base| base.mean);
     let times = base.map_or(String::new(), |base| {
         format!("{:.1}", statistics.mean / base)
@@ -124,13 +125,13 @@ fn number(value: f64) -> String {
 
 /// The same as JSON: every trial.
 #[must_use]
-pub fn display_json(address: &str, rows: &[Row]) -> Value {
-    let row = |row: &Row| {
-        let statistics = Statistics::from_values(&row.trials);
+pub fn display_json(address: &str, rows: &[DisplayRateRow]) -> Value {
+    let row = |row: &DisplayRateRow| {
+        let statistics = SampleStatistics::from_values(&row.trials);
         json!({
             "picture": row.picture, "rate": row.rate, "unit": row.unit, "trials": row.trials,
             "mean": statistics.as_ref().map(|one| one.mean),
-            "ci95_half_width": statistics.as_ref().and_then(Statistics::half_width),
+            "ci95_half_width": statistics.as_ref().and_then(SampleStatistics::half_width),
             "absent": row.absent,
         })
     };
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn rates_have_their_interval_and_stand_beside_the_slowest_level() {
-        let row = |rate, trials: &[f64]| Row {
+        let row = |rate, trials: &[f64]| DisplayRateRow {
             picture: "vectors",
             rate,
             unit: "vectors/s",
@@ -193,7 +194,7 @@ mod tests {
     }
     #[test]
     fn a_rate_that_is_absent_has_its_row_and_one_reason() {
-        let row = |picture, rate, trials: &[f64], absent: Option<&str>| Row {
+        let row = |picture, rate, trials: &[f64], absent: Option<&str>| DisplayRateRow {
             picture,
             rate,
             unit: "items/s",

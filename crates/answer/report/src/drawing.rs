@@ -3,13 +3,16 @@
 //! Hosts are boxes with their address, switches are dark; a line says its rate above and its delay below and is the
 //! thicker the faster. What else is known of a node or link shows where the mouse rests on it.
 
-mod place;
+mod node_layout;
 mod shape;
 
-use crate::topology::{address, described, facts, heading, joined, limited, peculiar, queue};
-use place::{Graph, Point, Start, place};
-use shape::Shape;
-use stackline_core::network::{Link, Network};
+use crate::topology::{
+    address, describe_peculiarities, describe_switch, find_limited_switches, format_link_ends,
+    heading, path_facts, queue,
+};
+use node_layout::{DrawingPoint, LayoutGraph, LayoutStart, place_nodes};
+use shape::RotatedRectangle;
+use stackline_core::network::{Network, NetworkLink};
 use stackline_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -60,7 +63,7 @@ pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<Str
     if network.hosts.len() + network.switches.len() > MOST_NODES {
         return None;
     }
-    let mut scene = Scene::of(network);
+    let mut scene = TopologyScene::of(network);
     for line in &mut scene.lines {
         if let (Some(Some(used)), Some(link)) =
             (uses.get(line.number), network.links.get(line.number))
@@ -75,15 +78,15 @@ pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<Str
 const BUSY: [f64; 4] = [0.1, 0.3, 0.6, 0.9];
 
 /// A node as it is drawn.
-struct Node {
+struct DrawnNode {
     class: &'static str,
     name: String,
     below: String,
     title: String,
-    half: Point,
+    half: DrawingPoint,
 }
 
-impl Node {
+impl DrawnNode {
     fn new(class: &'static str, name: &str, below: String, title: String) -> Self {
         let wide = (text_width(name, NAME)).max(text_width(&below, SMALL)) + 16.0;
         let high = if below.is_empty() { 26.0 } else { 36.0 };
@@ -92,7 +95,7 @@ impl Node {
             name: name.to_owned(),
             below,
             title,
-            half: Point {
+            half: DrawingPoint {
                 x: wide / 2.0,
                 y: high / 2.0,
             },
@@ -106,7 +109,7 @@ fn text_width(text: &str, character: f64) -> f64 {
 }
 
 /// A link as it is drawn.
-struct Line {
+struct DrawnLink {
     /// Which of the network's.
     number: usize,
     class: String,
@@ -119,20 +122,20 @@ struct Line {
     /// How far it lies beside the straight one, where several join the same nodes.
     beside: f64,
     /// Where its text stands.
-    label: Shape,
-    from: Point,
+    label: RotatedRectangle,
+    from: DrawingPoint,
     /// Where the tangents of its ends meet.
-    bend: Point,
-    to: Point,
+    bend: DrawingPoint,
+    to: DrawingPoint,
 }
 
-struct Scene {
-    boxes: Vec<Node>,
-    lines: Vec<Line>,
-    shapes: Vec<Shape>,
+struct TopologyScene {
+    boxes: Vec<DrawnNode>,
+    lines: Vec<DrawnLink>,
+    shapes: Vec<RotatedRectangle>,
 }
 
-impl Scene {
+impl TopologyScene {
     fn of(network: &Network) -> Self {
         let boxes = boxes(network);
         let lines = lines(network);
@@ -144,8 +147,8 @@ impl Scene {
         };
         let mut best = None;
         for stretch in [1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.4, 3.0] {
-            for start in [Start::Scaled, Start::Circle] {
-                let points = place(&graph, start, stretch);
+            for start in [LayoutStart::Scaled, LayoutStart::Circle] {
+                let points = place_nodes(&graph, start, stretch);
                 let overlaps = scene.stand(&points);
                 if overlaps == 0 {
                     return scene;
@@ -162,8 +165,8 @@ impl Scene {
     }
 
     /// Puts everything where these nodes ask for it, and says how much overlaps.
-    fn stand(&mut self, points: &[Point]) -> usize {
-        let shape = |(one, middle): (&Node, &Point)| Shape {
+    fn stand(&mut self, points: &[DrawingPoint]) -> usize {
+        let shape = |(one, middle): (&DrawnNode, &DrawingPoint)| RotatedRectangle {
             middle: *middle,
             half: one.half,
             angle: 0.0,
@@ -172,8 +175,8 @@ impl Scene {
         for line in &mut self.lines {
             line.stretch(&self.shapes);
         }
-        let drawn: Vec<Shape> = self.lines.iter().map(Line::shape).collect();
-        let mut labels: Vec<Shape> = Vec::new();
+        let drawn: Vec<RotatedRectangle> = self.lines.iter().map(DrawnLink::shape).collect();
+        let mut labels: Vec<RotatedRectangle> = Vec::new();
         let mut overlaps = 0;
         for at in 0..self.lines.len() {
             let others = drawn
@@ -181,7 +184,7 @@ impl Scene {
                 .enumerate()
                 .filter(|(other, _)| *other != at)
                 .map(|(_, line)| line);
-            let others: Vec<&Shape> = others.collect();
+            let others: Vec<&RotatedRectangle> = others.collect();
             let (label, bad) = self.lines[at].write(&self.shapes, &labels, &others);
             overlaps += bad;
             labels.push(label);
@@ -190,8 +193,8 @@ impl Scene {
     }
 
     /// Lines that run through the box of a node they do not join.
-    fn crossed(&self, drawn: &[Shape]) -> usize {
-        let through = |(line, drawn): (&Line, &Shape)| {
+    fn crossed(&self, drawn: &[RotatedRectangle]) -> usize {
+        let through = |(line, drawn): (&DrawnLink, &RotatedRectangle)| {
             let other = |at: usize| at != line.ends.0 && at != line.ends.1;
             self.shapes
                 .iter()
@@ -228,27 +231,28 @@ impl Scene {
         out
     }
 
-    fn bounds(&self) -> (Point, Point) {
+    fn bounds(&self) -> (DrawingPoint, DrawingPoint) {
         let labels = self.lines.iter().map(|line| {
             let reach = line.label.half.length();
-            Shape {
-                half: Point { x: reach, y: reach },
+            RotatedRectangle {
+                half: DrawingPoint { x: reach, y: reach },
                 ..line.label
             }
         });
         let mut corners = self.shapes.iter().copied().chain(labels);
-        let first = corners
-            .next()
-            .map_or((Point::default(), Point::default()), |shape| corner(&shape));
+        let first = corners.next().map_or(
+            (DrawingPoint::default(), DrawingPoint::default()),
+            |shape| corner(&shape),
+        );
         corners.fold(first, |(least, most), shape| {
             let (low, high) = corner(&shape);
-            let least = Point {
+            let least = DrawingPoint {
                 x: least.x.min(low.x),
                 y: least.y.min(low.y),
             };
             (
                 least,
-                Point {
+                DrawingPoint {
                     x: most.x.max(high.x),
                     y: most.y.max(high.y),
                 },
@@ -257,7 +261,7 @@ impl Scene {
     }
 }
 
-const fn corner(shape: &Shape) -> (Point, Point) {
+const fn corner(shape: &RotatedRectangle) -> (DrawingPoint, DrawingPoint) {
     (
         shape.middle.minus(shape.half),
         shape.middle.plus(shape.half),
@@ -265,12 +269,12 @@ const fn corner(shape: &Shape) -> (Point, Point) {
 }
 
 /// Pairs of boxes that nearly touch.
-fn crowded(shapes: &[Shape]) -> usize {
-    let wide = |shape: &Shape| Shape {
-        half: shape.half.plus(Point { x: 3.0, y: 3.0 }),
+fn crowded(shapes: &[RotatedRectangle]) -> usize {
+    let wide = |shape: &RotatedRectangle| RotatedRectangle {
+        half: shape.half.plus(DrawingPoint { x: 3.0, y: 3.0 }),
         ..*shape
     };
-    let near = |(at, shape): (usize, &Shape)| {
+    let near = |(at, shape): (usize, &RotatedRectangle)| {
         shapes[..at]
             .iter()
             .filter(|other| wide(shape).overlaps(&wide(other)))
@@ -279,10 +283,10 @@ fn crowded(shapes: &[Shape]) -> usize {
     shapes.iter().enumerate().map(near).sum()
 }
 
-fn boxes(network: &Network) -> Vec<Node> {
+fn boxes(network: &Network) -> Vec<DrawnNode> {
     let hosts = network.hosts.iter().enumerate().map(|(at, host)| {
         let address = address(at).unwrap_or_default();
-        Node::new(
+        DrawnNode::new(
             "host",
             &host.name,
             address.clone(),
@@ -295,24 +299,24 @@ fn boxes(network: &Network) -> Vec<Node> {
         } else {
             "switch"
         };
-        Node::new(
+        DrawnNode::new(
             "switch",
             &switch.name,
             String::new(),
-            format!("{kind} {}: {}", switch.name, described(switch)),
+            format!("{kind} {}: {}", switch.name, describe_switch(switch)),
         )
     });
     hosts.chain(switches).collect()
 }
 
-fn lines(network: &Network) -> Vec<Line> {
+fn lines(network: &Network) -> Vec<DrawnLink> {
     let names = network
         .hosts
         .iter()
         .map(|host| &host.name)
         .chain(network.switches.iter().map(|switch| &switch.name));
     let nodes: BTreeMap<&String, usize> = names.zip(0..).collect();
-    let ends = |link: &Link| {
+    let ends = |link: &NetworkLink| {
         nodes
             .get(&link.ends.0)
             .copied()
@@ -333,9 +337,9 @@ fn lines(network: &Network) -> Vec<Line> {
     let rates: Vec<f64> = network
         .links
         .iter()
-        .filter_map(|link| facts::mean_rate(&link.rate))
+        .filter_map(|link| path_facts::mean_rate(&link.rate))
         .collect();
-    let line = |((number, link), ends): &((usize, &Link), (usize, usize))| {
+    let line = |((number, link), ends): &((usize, &NetworkLink), (usize, usize))| {
         let (done, all) = joining
             .entry((ends.0.min(ends.1), ends.0.max(ends.1)))
             .or_default();
@@ -343,19 +347,19 @@ fn lines(network: &Network) -> Vec<Line> {
         let beside = (*done as f64 - (*all as f64 - 1.0) / 2.0) * BESIDE;
         *done += 1;
         let beside = if ends.0 < ends.1 { beside } else { -beside };
-        Line {
+        DrawnLink {
             number: *number,
-            ..Line::new(link, *ends, network, thickness(link, &rates), beside)
+            ..DrawnLink::new(link, *ends, network, thickness(link, &rates), beside)
         }
     };
     drawn.iter().map(line).collect()
 }
 
 /// 1.5 to 4.5 pixels, by the logarithm of the rate among all rates.
-fn thickness(link: &Link, rates: &[f64]) -> f64 {
+fn thickness(link: &NetworkLink, rates: &[f64]) -> f64 {
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let Some(rate) = facts::mean_rate(&link.rate) else {
+    let Some(rate) = path_facts::mean_rate(&link.rate) else {
         return 4.5;
     };
     if most > least && least > 0.0 {
@@ -365,7 +369,7 @@ fn thickness(link: &Link, rates: &[f64]) -> f64 {
     }
 }
 
-fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
+fn graph(boxes: &[DrawnNode], lines: &[DrawnLink]) -> LayoutGraph {
     let mut joined: BTreeMap<(usize, usize), f64> = BTreeMap::new();
     for line in lines {
         let bow = if line.beside == 0.0 { 0.0 } else { 40.0 };
@@ -375,7 +379,7 @@ fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
             .or_insert(needed);
         *pair = pair.max(needed);
     }
-    Graph {
+    LayoutGraph {
         half: boxes.iter().map(|one| one.half).collect(),
         lines: joined
             .into_iter()
@@ -384,26 +388,26 @@ fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
     }
 }
 
-impl Line {
+impl DrawnLink {
     fn new(
-        link: &Link,
+        link: &NetworkLink,
         ends: (usize, usize),
         network: &Network,
         thickness: f64,
         beside: f64,
     ) -> Self {
-        let above = match facts::mean_rate(&link.rate) {
+        let above = match path_facts::mean_rate(&link.rate) {
             None => "unlimited".to_owned(),
-            Some(rate) if matches!(link.rate, stackline_core::network::Rate::Constant(_)) => {
-                units::rate(rate)
+            Some(rate) if matches!(link.rate, stackline_core::network::LinkRate::Constant(_)) => {
+                units::format_rate(rate)
             }
-            Some(rate) => format!("~{}", units::rate(rate)),
+            Some(rate) => format!("~{}", units::format_rate(rate)),
         };
-        let loss = facts::loss(&link.loss);
+        let loss = path_facts::loss(&link.loss);
         let lossy = if loss.is_empty() { "" } else { ", lossy" };
         let below = format!(
             "{}{}{lossy}",
-            facts::delay(link),
+            path_facts::delay(link),
             if link.jitter.is_some() {
                 " + jitter"
             } else {
@@ -412,27 +416,31 @@ impl Line {
         );
         let mut said = vec![format!(
             "{}: {}, {}",
-            joined(link),
-            facts::rate(&link.rate),
-            facts::delay(link)
+            format_link_ends(link),
+            path_facts::rate(&link.rate),
+            path_facts::delay(link)
         )];
         said.extend((!loss.is_empty()).then(|| format!("loss {loss}")));
         said.push(format!(
             "MTU {}, queue {}",
-            units::size(link.mtu()),
-            queue(link, &limited(network))
+            units::format_size(link.mtu()),
+            queue(link, &find_limited_switches(network))
         ));
-        said.extend(peculiar(link));
-        let half = Point {
+        said.extend(describe_peculiarities(link));
+        let half = DrawingPoint {
             x: text_width(&above, SMALL).max(text_width(&below, SMALL)) / 2.0,
             y: 15.0,
         };
-        let label = Shape {
-            middle: Point::default(),
+        let label = RotatedRectangle {
+            middle: DrawingPoint::default(),
             half,
             angle: 0.0,
         };
-        let (from, bend, to) = (Point::default(), Point::default(), Point::default());
+        let (from, bend, to) = (
+            DrawingPoint::default(),
+            DrawingPoint::default(),
+            DrawingPoint::default(),
+        );
         let (one_way, title) = (link.one_way, said.join(", "));
         let (number, class) = (0, "line".to_owned());
         Self {
@@ -453,7 +461,7 @@ impl Line {
     }
 
     /// Shows how busy it was.
-    fn is_used(&mut self, link: &Link, used: LinkUse) {
+    fn is_used(&mut self, link: &NetworkLink, used: LinkUse) {
         let busier = used.there.max(used.back);
         let level = BUSY.iter().filter(|from| busier >= **from).count();
         self.class = if used.is_down {
@@ -476,7 +484,7 @@ impl Line {
     }
 
     /// From the edge of the one box to that of the other, straight or in a bow.
-    fn stretch(&mut self, shapes: &[Shape]) {
+    fn stretch(&mut self, shapes: &[RotatedRectangle]) {
         let (a, b) = (&shapes[self.ends.0], &shapes[self.ends.1]);
         let v = b.middle.minus(a.middle);
         let v = v.times(2.0 * self.beside / v.length().max(1e-9));
@@ -484,7 +492,7 @@ impl Line {
             .middle
             .plus(b.middle)
             .times(0.5)
-            .plus(Point { x: -v.y, y: v.x });
+            .plus(DrawingPoint { x: -v.y, y: v.x });
         (self.from, self.to) = (a.edge(self.bend), b.edge(self.bend));
         if self.beside == 0.0 {
             self.bend = self.from.plus(self.to).times(0.5);
@@ -492,7 +500,7 @@ impl Line {
     }
 
     /// Its point at a share of it, and where it leads there.
-    fn at(&self, share: f64) -> (Point, Point) {
+    fn at(&self, share: f64) -> (DrawingPoint, DrawingPoint) {
         let (first, second) = (self.bend.minus(self.from), self.to.minus(self.bend));
         let (p, q) = (
             self.from.plus(first.times(share)),
@@ -505,16 +513,21 @@ impl Line {
     }
 
     /// What it takes of the picture; of a bow, its middle half.
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> RotatedRectangle {
         if self.beside == 0.0 {
-            Shape::line(self.from, self.to)
+            RotatedRectangle::line(self.from, self.to)
         } else {
-            Shape::line(self.at(0.25).0, self.at(0.75).0)
+            RotatedRectangle::line(self.at(0.25).0, self.at(0.75).0)
         }
     }
 
     /// Puts its text where least is in the way, and says what is.
-    fn write(&mut self, nodes: &[Shape], labels: &[Shape], lines: &[&Shape]) -> (Shape, usize) {
+    fn write(
+        &mut self,
+        nodes: &[RotatedRectangle],
+        labels: &[RotatedRectangle],
+        lines: &[&RotatedRectangle],
+    ) -> (RotatedRectangle, usize) {
         let v = self.at(0.5).1;
         // Read from the left, or from below.
         let upright = if v.x < -1e-3 * v.length() || (v.x < 1e-3 * v.length() && v.y > 0.0) {
@@ -523,14 +536,14 @@ impl Line {
             v
         };
         let angle = upright.y.atan2(upright.x);
-        let mut best: Option<(usize, usize, Shape)> = None;
+        let mut best: Option<(usize, usize, RotatedRectangle)> = None;
         for share in [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7] {
-            let label = Shape {
+            let label = RotatedRectangle {
                 middle: self.at(share).0,
                 angle,
                 ..self.label
             };
-            let over = |shapes: &mut dyn Iterator<Item = &Shape>| {
+            let over = |shapes: &mut dyn Iterator<Item = &RotatedRectangle>| {
                 shapes.filter(|other| label.overlaps(other)).count()
             };
             let bad = over(&mut nodes.iter()) + over(&mut labels.iter());
@@ -583,8 +596,8 @@ impl Line {
     }
 }
 
-impl Node {
-    fn svg(&self, middle: Point, out: &mut String) {
+impl DrawnNode {
+    fn svg(&self, middle: DrawingPoint, out: &mut String) {
         let (x, y) = (middle.x - self.half.x, middle.y - self.half.y);
         let (width, height) = (2.0 * self.half.x, 2.0 * self.half.y);
         let round = if self.below.is_empty() { 13 } else { 5 };

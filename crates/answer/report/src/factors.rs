@@ -3,7 +3,7 @@
 mod canvas;
 mod pictures;
 
-pub use canvas::Picture;
+pub use canvas::FactorPicture;
 pub use pictures::pictures;
 
 use crate::drawing::escaped;
@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use stackline_core::plan::World;
 use stackline_core::units;
 use stackline_factors::answer::Interaction;
-use stackline_factors::fit::Spread;
-use stackline_factors::{Answer, Design, Effect, Estimate, Kind, Observation, Scale};
+use stackline_factors::fit::IntervalSource;
+use stackline_factors::{
+    Design, DesignKind, Effect, EffectScale, Estimate, FactorAnswer, FactorObservation,
+};
 
 /// A factor in words.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ pub struct FactorWords {
 
 /// The unit of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum ResponseUnit {
     /// bit/s.
     BitPerSecond,
     /// s.
@@ -38,13 +40,13 @@ pub enum Unit {
     PerSecond(&'static str),
 }
 
-impl Unit {
+impl ResponseUnit {
     fn written(self, value: f64) -> String {
         match self {
-            Self::BitPerSecond if value >= 0.0 => units::rate(value),
-            Self::Seconds if value >= 0.0 => units::time(value),
-            Self::BitPerSecond => format!("-{}", units::rate(-value)),
-            Self::Seconds => format!("-{}", units::time(-value)),
+            Self::BitPerSecond if value >= 0.0 => units::format_rate(value),
+            Self::Seconds if value >= 0.0 => units::format_time(value),
+            Self::BitPerSecond => format!("-{}", units::format_rate(-value)),
+            Self::Seconds => format!("-{}", units::format_time(-value)),
             Self::PerSecond(what) => {
                 format!(
                     "{}{} {what}",
@@ -70,13 +72,13 @@ pub struct Response {
     /// What it is.
     pub name: String,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: ResponseUnit,
     /// Whether more of it is better.
     pub more_is_better: bool,
     /// What it says of the factors.
-    pub answer: Result<Answer, String>,
+    pub answer: Result<FactorAnswer, String>,
     /// Every run of the design.
-    pub observed: Vec<Observation>,
+    pub observed: Vec<FactorObservation>,
     /// Runs half way between all levels.
     pub centre: Vec<f64>,
 }
@@ -84,12 +86,12 @@ pub struct Response {
 impl Response {
     /// How many times as fast a combination is than with everything at its first level, with its interval.
     #[must_use]
-    pub fn gain_of(&self, answer: &Answer, design: &Design, row: &[usize]) -> Gain {
+    pub fn gain_of(&self, answer: &FactorAnswer, design: &Design, row: &[usize]) -> Gain {
         self.in_its_direction(answer.ratio(design, row, &vec![0; row.len()]))
     }
 
     /// How many times as fast a level of a factor is than its first, on average over the levels of the others.
-    fn gain(&self, answer: &Answer, factor: usize, level: usize) -> Gain {
+    fn gain(&self, answer: &FactorAnswer, factor: usize, level: usize) -> Gain {
         answer
             .ratio_on_average(factor, level)
             .map_or((f64::NAN, None), |ratio| self.in_its_direction(ratio))
@@ -111,7 +113,7 @@ pub type Gain = (f64, Option<(f64, f64)>);
 
 /// The limit if a factor were infinite.
 #[derive(Clone, Debug)]
-pub struct Limit {
+pub struct FactorLimit {
     /// The factor.
     pub factor: usize,
     /// How many times as fast, and its 95 % interval.
@@ -124,7 +126,7 @@ pub struct Limit {
 
 /// A change that brings most once those before it are made.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct ImprovementStep {
     /// The factor.
     pub factor: usize,
     /// Its level.
@@ -135,7 +137,7 @@ pub struct Step {
 
 /// A set of improvements.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct ImprovementOffer {
     /// What is bought.
     pub bought: Vec<String>,
     /// What it costs.
@@ -150,7 +152,7 @@ pub struct Offer {
 
 /// An experiment.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct FactorOutcome {
     /// The measurement with all factors at their first level.
     pub measurement: String,
     /// Where it ran.
@@ -172,18 +174,18 @@ pub struct Outcome {
     /// What it is judged by first.
     pub responses: Vec<Response>,
     /// What to change first, and what brings most then; empty where nobody looked for it.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ImprovementStep>,
     /// The limits if factors were infinite.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<FactorLimit>,
     /// What could be bought, the cheapest first.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<ImprovementOffer>,
     /// What is to be spent at most.
     pub spend: Option<f64>,
     /// What a reader has to know.
     pub notes: Vec<String>,
 }
 
-impl Outcome {
+impl FactorOutcome {
     /// The first level of every factor.
     fn base(&self) -> Vec<usize> {
         vec![0; self.factors.len()]
@@ -241,13 +243,13 @@ fn percent(share: f64) -> String {
 
 /// As text.
 #[must_use]
-pub fn factors(outcome: &Outcome) -> String {
+pub fn factors(outcome: &FactorOutcome) -> String {
     let runs = format!(
         "{}; {} runs ({} each) in {}",
         outcome.design,
         outcome.runs,
         outcome.replicates,
-        units::time(outcome.took_s)
+        units::format_time(outcome.took_s)
     );
     let mut out = wrapped(&outcome.measurement);
     out += &wrapped(&format!("{}, {runs}", outcome.world));
@@ -276,10 +278,10 @@ pub fn factors(outcome: &Outcome) -> String {
 }
 
 /// The response that matters most: every effect.
-fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> String {
     let model = match answer.scale {
-        Scale::Multiplicative => "ratios",
-        Scale::Additive => "differences",
+        EffectScale::Multiplicative => "ratios",
+        EffectScale::Additive => "differences",
     };
     let start = match written(outcome, response, answer) {
         Some(value) => format!(
@@ -335,7 +337,9 @@ fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     out += &aliased(outcome, answer);
     out += &bend(response, answer);
     let left = match answer.spread {
-        Spread::None => "repeated runs are equal: nothing in them is drawn by chance".to_owned(),
+        IntervalSource::None => {
+            "repeated runs are equal: nothing in them is drawn by chance".to_owned()
+        }
         _ => format!(
             "repeated runs and what the model leaves: {} of the variation",
             percent(answer.error_share)
@@ -350,7 +354,7 @@ fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
 }
 
 /// What is not told apart from nothing has no rank.
-fn rank(effect: &Effect, answer: &Answer) -> String {
+fn rank(effect: &Effect, answer: &FactorAnswer) -> String {
     if effect.estimate.may_be_zero() {
         return "-".into();
     }
@@ -367,9 +371,9 @@ fn rank(effect: &Effect, answer: &Answer) -> String {
 }
 
 fn effect_row(
-    outcome: &Outcome,
+    outcome: &FactorOutcome,
     response: &Response,
-    answer: &Answer,
+    answer: &FactorAnswer,
     effect: &Effect,
     level: usize,
 ) -> Vec<String> {
@@ -391,11 +395,11 @@ fn effect_row(
     };
     let first = level == effect.level;
     let differs = match answer.scale {
-        Scale::Additive => format!(" ({})", signed(response.unit, estimate.value)),
-        Scale::Multiplicative => String::new(),
+        EffectScale::Additive => format!(" ({})", signed(response.unit, estimate.value)),
+        EffectScale::Multiplicative => String::new(),
     };
     let (average, average_within) = match outcome.design.kind {
-        Kind::OneAtATime => ("-".into(), "not run".into()),
+        DesignKind::OneAtATime => ("-".into(), "not run".into()),
         _ => (
             format!("{}{differs}", times(gain)),
             format!("{}{nothing}", words(within)),
@@ -422,7 +426,7 @@ fn effect_row(
     ]
 }
 
-fn signed(unit: Unit, value: f64) -> String {
+fn signed(unit: ResponseUnit, value: f64) -> String {
     if value < 0.0 {
         unit.written(value)
     } else {
@@ -431,8 +435,8 @@ fn signed(unit: Unit, value: f64) -> String {
 }
 
 /// From the answer's scale to the response's.
-fn unscaled(answer: &Answer, value: f64) -> f64 {
-    if answer.scale == Scale::Multiplicative {
+fn unscaled(answer: &FactorAnswer, value: f64) -> f64 {
+    if answer.scale == EffectScale::Multiplicative {
         value.exp()
     } else {
         value
@@ -440,10 +444,10 @@ fn unscaled(answer: &Answer, value: f64) -> f64 {
 }
 
 /// The mean of the runs with everything at its first level, where there are some.
-fn written(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<f64> {
+fn written(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> Option<f64> {
     let row = outcome.design.row_of(&outcome.base())?;
     let scaled = |value: f64| {
-        if answer.scale == Scale::Multiplicative {
+        if answer.scale == EffectScale::Multiplicative {
             value.ln()
         } else {
             value
@@ -460,13 +464,16 @@ fn written(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<f6
 
 /// What a level brings by itself, with all others at their first: where that was run, and the model has a term for each combination.
 fn alone(
-    outcome: &Outcome,
+    outcome: &FactorOutcome,
     response: &Response,
-    answer: &Answer,
+    answer: &FactorAnswer,
     factor: usize,
     level: usize,
 ) -> Option<(f64, Option<(f64, f64)>)> {
-    if !matches!(outcome.design.kind, Kind::Full | Kind::OneAtATime) {
+    if !matches!(
+        outcome.design.kind,
+        DesignKind::Full | DesignKind::OneAtATime
+    ) {
         return None;
     }
     let mut row = outcome.base();
@@ -475,13 +482,17 @@ fn alone(
 }
 
 /// Improvement over change, both in per cent (Lantz, Nowicki and Theimer 1985, section 3.3).
-fn sensitivity(outcome: &Outcome, factor: usize, level: usize, gain: f64) -> Option<f64> {
+fn sensitivity(outcome: &FactorOutcome, factor: usize, level: usize, gain: f64) -> Option<f64> {
     let times = outcome.factors[factor].times[level]?;
     let change = if times < 1.0 { 1.0 / times } else { times } - 1.0;
     (change > 0.0 && gain.is_finite()).then(|| (gain - 1.0) / change)
 }
 
-fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+fn clear_interactions(
+    outcome: &FactorOutcome,
+    response: &Response,
+    answer: &FactorAnswer,
+) -> String {
     let clear: Vec<&Interaction> = answer
         .interactions
         .iter()
@@ -492,7 +503,7 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
     for one in clear {
         let two = one.estimate.filter(|_| one.factors.len() == 2);
         let how = match (two, answer.scale) {
-            (Some(estimate), Scale::Multiplicative) => {
+            (Some(estimate), EffectScale::Multiplicative) => {
                 // Of times, what is less is more.
                 let sign = if response.more_is_better { 1.0 } else { -1.0 };
                 let more = (2.0 * sign * estimate.value).exp();
@@ -501,7 +512,7 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
                     times(more)
                 )
             }
-            (Some(estimate), Scale::Additive) => {
+            (Some(estimate), EffectScale::Additive) => {
                 format!(
                     "; both together {} beside the sum of what each does alone",
                     signed(response.unit, 2.0 * estimate.value)
@@ -519,19 +530,19 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
 }
 
 /// Whether the response bends between the levels.
-fn bend(response: &Response, answer: &Answer) -> String {
+fn bend(response: &Response, answer: &FactorAnswer) -> String {
     let Some(bend) = answer.bend(&response.centre) else {
         return String::new();
     };
     let value = match answer.scale {
-        Scale::Multiplicative => times(bend.value.exp()),
-        Scale::Additive => signed(response.unit, bend.value),
+        EffectScale::Multiplicative => times(bend.value.exp()),
+        EffectScale::Additive => signed(response.unit, bend.value),
     };
     let within = bend
         .interval()
         .map_or("no interval".into(), |(least, most)| match answer.scale {
-            Scale::Multiplicative => interval((least.exp(), most.exp())),
-            Scale::Additive => format!(
+            EffectScale::Multiplicative => interval((least.exp(), most.exp())),
+            EffectScale::Additive => format!(
                 "{} .. {}",
                 signed(response.unit, least),
                 signed(response.unit, most)
@@ -552,14 +563,14 @@ fn bend(response: &Response, answer: &Answer) -> String {
 }
 
 /// What cannot be told apart, joined by `=`.
-fn one_of(outcome: &Outcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
+fn one_of(outcome: &FactorOutcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
     let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
     all.map(|factors| outcome.names(factors))
         .collect::<Vec<_>>()
         .join(" = ")
 }
 
-fn aliased(outcome: &Outcome, answer: &Answer) -> String {
+fn aliased(outcome: &FactorOutcome, answer: &FactorAnswer) -> String {
     let effects = answer
         .effects
         .iter()
@@ -584,7 +595,7 @@ fn aliased(outcome: &Outcome, answer: &Answer) -> String {
 }
 
 /// Another response: what is clear of it.
-fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
+fn further(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> String {
     let words = |effect: &Effect| {
         let (gain, within) = response.gain(answer, effect.factor, effect.level);
         let within = within.map_or(String::new(), |within| format!(" ({})", interval(within)));
@@ -605,7 +616,7 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     } else {
         clear.join("; ")
     };
-    let how = if outcome.design.kind == Kind::OneAtATime {
+    let how = if outcome.design.kind == DesignKind::OneAtATime {
         ""
     } else {
         ", on average"
@@ -613,7 +624,7 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     wrapped(&format!("{}{how}: {text}", response.name))
 }
 
-fn steps(outcome: &Outcome) -> String {
+fn steps(outcome: &FactorOutcome) -> String {
     if outcome.steps.is_empty() {
         return String::new();
     }
@@ -634,7 +645,7 @@ fn steps(outcome: &Outcome) -> String {
 /// An account that is this far from what is simulated is wrong.
 const APART: f64 = 0.1;
 
-fn limits(outcome: &Outcome) -> String {
+fn limits(outcome: &FactorOutcome) -> String {
     let Some(first) = outcome
         .responses
         .first()
@@ -675,7 +686,7 @@ fn limits(outcome: &Outcome) -> String {
     out
 }
 
-fn offers(outcome: &Outcome) -> String {
+fn offers(outcome: &FactorOutcome) -> String {
     if outcome.offers.is_empty() {
         return String::new();
     }
@@ -712,7 +723,7 @@ fn offers(outcome: &Outcome) -> String {
 
 /// As one page for a browser: the text and the pictures, with nothing from outside.
 #[must_use]
-pub fn factors_page(outcome: &Outcome) -> String {
+pub fn factors_page(outcome: &FactorOutcome) -> String {
     let title = escaped(&outcome.measurement);
     let drawn: String = pictures(outcome)
         .into_iter()
@@ -732,7 +743,7 @@ pub fn factors_page(outcome: &Outcome) -> String {
 
 /// As JSON: the design, every run, every estimate.
 #[must_use]
-pub fn factors_json(outcome: &Outcome) -> Value {
+pub fn factors_json(outcome: &FactorOutcome) -> Value {
     let factors = outcome
         .factors
         .iter()
@@ -801,7 +812,7 @@ fn estimate_json(estimate: &Estimate) -> Value {
     })
 }
 
-fn answer_json(outcome: &Outcome, response: &Response, answer: &Answer) -> Value {
+fn answer_json(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> Value {
     let fit = answer.fit();
     let effects = answer.effects.iter().map(|effect| {
         let (gain, within) = response.gain(answer, effect.factor, effect.level);

@@ -1,6 +1,6 @@
 //! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
-use stackline_analyze::{Metric, Summary, Work, values_needed};
+use stackline_analyze::{RepeatedWork, RunMetric, Summary, values_needed};
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 pub(crate) const ABSENT: &str = "-";
 
 /// A value of a metric.
-pub(crate) fn value(metric: Metric, value: f64) -> String {
+pub(crate) fn value(metric: RunMetric, value: f64) -> String {
     match metric {
-        Metric::Throughput => units::rate(value),
-        Metric::Response | Metric::Connect => units::time(value),
-        Metric::CpuPerGb => cpu_per_gb(value),
-        Metric::CpuPerCall => cpu_per(Work::Call, value),
-        Metric::CpuPerConnection => cpu_per(Work::Connection, value),
+        RunMetric::Throughput => units::format_rate(value),
+        RunMetric::Response | RunMetric::Connect => units::format_time(value),
+        RunMetric::CpuPerGb => cpu_per_gb(value),
+        RunMetric::CpuPerCall => cpu_per(RepeatedWork::Call, value),
+        RunMetric::CpuPerConnection => cpu_per(RepeatedWork::Connection, value),
     }
 }
 
 /// A mean and the half width of its interval, in the unit of the mean, with as many digits as the half width has; an interval
 /// that reaches zero is written from there.
-pub(crate) fn with_half_width(metric: Metric, mean: f64, half: Option<f64>) -> String {
+pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -> String {
     let text = value(metric, mean);
     let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else {
         return text;
@@ -43,7 +43,7 @@ pub(crate) fn with_half_width(metric: Metric, mean: f64, half: Option<f64>) -> S
 }
 
 /// From the least to the largest, with one unit where it is the same.
-pub(crate) fn range(metric: Metric, low: f64, high: f64) -> String {
+pub(crate) fn range(metric: RunMetric, low: f64, high: f64) -> String {
     let (first, second) = (value(metric, low), value(metric, high));
     match (first.split_once(' '), second.split_once(' ')) {
         (Some((number, a)), Some((_, b))) if a == b => format!("{number}..{second}"),
@@ -84,9 +84,9 @@ impl Percentile {
     }
 
     /// Its value among the times of a summary; nothing of too few.
-    pub(crate) fn of(self, metric: Metric, summary: &Summary) -> Option<f64> {
+    pub(crate) fn of(self, metric: RunMetric, summary: &Summary) -> Option<f64> {
         let statistics = || {
-            if metric == Metric::Connect {
+            if metric == RunMetric::Connect {
                 summary.connect_s
             } else {
                 summary.response_s
@@ -109,7 +109,7 @@ impl Percentile {
 }
 
 /// Values of one metric, with one unit where it is the same.
-pub(crate) fn several(metric: Metric, values: &[Option<f64>]) -> String {
+pub(crate) fn format_values(metric: RunMetric, values: &[Option<f64>]) -> String {
     let values: Vec<String> = values
         .iter()
         .map(|one| one.map_or_else(|| ABSENT.to_owned(), |one| value(metric, one)))
@@ -144,10 +144,10 @@ pub(crate) fn cpu_per_gb(seconds: f64) -> String {
 }
 
 /// CPU microseconds per call or connection: `12.5 us/call`, `40.0 us/conn`.
-pub(crate) fn cpu_per(work: Work, microseconds: f64) -> String {
+pub(crate) fn cpu_per(work: RepeatedWork, microseconds: f64) -> String {
     let what = match work {
-        Work::Call => "call",
-        Work::Connection => "conn",
+        RepeatedWork::Call => "call",
+        RepeatedWork::Connection => "conn",
     };
     format!("{} us/{what}", fine(microseconds))
 }
@@ -166,8 +166,8 @@ fn fine(value: f64) -> String {
 fn factor(unit: &str) -> f64 {
     let rate = unit
         .strip_suffix("/s")
-        .and_then(|unit| units::factor(units::RATE_UNITS, unit));
-    rate.or_else(|| units::factor(units::TIME_UNITS, unit))
+        .and_then(|unit| units::find_factor(units::RATE_UNITS, unit));
+    rate.or_else(|| units::find_factor(units::TIME_UNITS, unit))
         .unwrap_or(1.0)
 }
 
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn figures() {
-        let rate = |mean, half| with_half_width(Metric::Throughput, mean, half);
+        let rate = |mean, half| with_half_width(RunMetric::Throughput, mean, half);
         assert_eq!(rate(18.14e9, Some(0.21e9)), "18.1 ± 0.2 Gbit/s");
         assert_eq!(rate(18.14e9, None), "18.1 Gbit/s");
         assert_eq!(rate(940.0e6, Some(0.4e6)), "940.0 ± 0.4 Mbit/s");
-        let time = |mean, half| with_half_width(Metric::Response, mean, half);
+        let time = |mean, half| with_half_width(RunMetric::Response, mean, half);
         assert_eq!(time(81.2e-6, Some(0.4e-6)), "81.2 ± 0.4 us");
         assert_eq!(time(81.2e-6, Some(12e-6)), "81.2 ± 12.0 us");
         assert_eq!(time(81.2e-6, Some(90e-6)), "81.2 (0..171.2) us");
@@ -215,18 +215,21 @@ mod tests {
         assert_eq!(cpu_per_gb(0.171_6), "0.172 s/GB");
         assert_eq!(cpu_per_gb(0.012_34), "0.0123 s/GB");
         assert_eq!(cpu_per_gb(45.3), "45.3 s/GB");
-        assert_eq!(cpu_per(Work::Call, 1642.0), "1642 us/call");
-        assert_eq!(cpu_per(Work::Connection, 9.34), "9.34 us/conn");
+        assert_eq!(cpu_per(RepeatedWork::Call, 1642.0), "1642 us/call");
+        assert_eq!(cpu_per(RepeatedWork::Connection, 9.34), "9.34 us/conn");
     }
 
     #[test]
     fn ranges() {
         assert_eq!(
-            range(Metric::Throughput, 17.2e9, 18.9e9),
+            range(RunMetric::Throughput, 17.2e9, 18.9e9),
             "17.2..18.9 Gbit/s"
         );
-        assert_eq!(range(Metric::Response, 6.4e-6, 0.012), "6.40 us..12.0 ms");
-        let times = |values: &[Option<f64>]| several(Metric::Response, values);
+        assert_eq!(
+            range(RunMetric::Response, 6.4e-6, 0.012),
+            "6.40 us..12.0 ms"
+        );
+        let times = |values: &[Option<f64>]| format_values(RunMetric::Response, values);
         assert_eq!(times(&[Some(43.2e-6), Some(79.3e-6)]), "43.2 / 79.3 us");
         assert_eq!(times(&[Some(43.2e-6), Some(0.002)]), "43.2 us / 2.00 ms");
         assert_eq!(

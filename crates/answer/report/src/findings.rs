@@ -47,7 +47,7 @@ fn seen(evidence: &Evidence) -> String {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
         text += &format!(
             " [its events span {}; event {row} of {host}",
-            units::time(lasts)
+            units::format_time(lasts)
         );
         if evidence.events.len() > 1 {
             text += " and others";

@@ -2,13 +2,13 @@
 
 use crate::figure::Percentile;
 use serde_json::{Map, Value, json as object};
-use stackline_analyze::{Metric, SideSummary, Statistics, Summary};
+use stackline_analyze::{RunMetric, SampleStatistics, SideSummary, Summary};
 use stackline_core::plan::World;
-use stackline_core::record::WakeUp;
+use stackline_core::run_record::WakeUp;
 
 /// What holds for all measurements of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+pub struct ReportHeader {
     /// The version of stackline that measured.
     pub stackline: String,
     /// Path of the run directory.
@@ -29,7 +29,7 @@ pub struct Header {
 
 /// A run and its summaries; `percentiles` beside those that are always there.
 #[must_use]
-pub fn json(header: &Header, summaries: &[Summary], percentiles: &[Percentile]) -> Value {
+pub fn json(header: &ReportHeader, summaries: &[Summary], percentiles: &[Percentile]) -> Value {
     object!({
         "stackline": header.stackline,
         "run": header.run,
@@ -47,8 +47,8 @@ fn measurement(s: &Summary, percentiles: &[Percentile]) -> Value {
     let parts = [described(s), measured(s), spent(s)];
     let mut value = Value::Object(parts.into_iter().flat_map(into_map).collect());
     for (name, metric, of) in [
-        ("response_s", Metric::Response, s.response_s),
-        ("connect_s", Metric::Connect, s.connect_s),
+        ("response_s", RunMetric::Response, s.response_s),
+        ("connect_s", RunMetric::Connect, s.connect_s),
     ] {
         let Some(of) = of.filter(|_| !percentiles.is_empty()) else {
             continue;
@@ -149,7 +149,7 @@ fn cpu(side: &SideSummary) -> Value {
 }
 
 /// The object S of the schema, or null.
-pub(crate) fn statistics(statistics: Option<&Statistics>) -> Value {
+pub(crate) fn statistics(statistics: Option<&SampleStatistics>) -> Value {
     let Some(s) = statistics else {
         return Value::Null;
     };

@@ -23,7 +23,6 @@
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod chart;
-mod chosen;
 mod colours;
 pub mod comparison;
 mod connections;
@@ -36,6 +35,7 @@ mod figure;
 pub mod findings;
 mod grid;
 pub mod json;
+mod lifeline_selection;
 pub mod lifelines;
 pub mod monitored;
 pub mod ncc;
@@ -60,7 +60,7 @@ pub use csv::csv;
 pub use drawing::{LinkUse, drawing, drawing_in_use};
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
-pub use json::{Header, json};
+pub use json::{ReportHeader, json};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use ncc::{ncc, ncc_each, ncc_json};
 pub use notes::{Note, Weight};

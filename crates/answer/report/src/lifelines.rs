@@ -2,7 +2,7 @@
 
 mod gnuplot;
 mod json;
-mod one;
+mod single_lifeline;
 #[cfg(test)]
 mod tests;
 
@@ -12,12 +12,12 @@ pub use json::lifelines_json;
 use crate::figure::{ABSENT, percent};
 use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
-use stackline_analyze::lifeline_statistics::{Count, LifelineStatistics};
-use stackline_analyze::lifelines::{Lifelines, Outcome, Point};
+use stackline_analyze::lifeline_statistics::{LifelineOutcomeCount, LifelineStatistics};
+use stackline_analyze::lifelines::{LifelineOutcome, LifelinePoint, Lifelines};
 use stackline_analyze::names::{point_name, segment_label};
-use stackline_analyze::percentiles::Spread;
-use stackline_analyze::rates::{Rates, Side};
-use stackline_analyze::segments::Segment;
+use stackline_analyze::percentiles::TimeSpread;
+use stackline_analyze::rates::{Rates, TransferSide};
+use stackline_analyze::segments::LifelineSegment;
 use stackline_core::units;
 
 /// Lifelines and what is computed from them.
@@ -62,7 +62,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
             .statistics
             .slowest
             .iter()
-            .map(|line| one::line_of(shown, *line)),
+            .map(|line| single_lifeline::line_of(shown, *line)),
     );
     let notes: Vec<String> = notes(shown)
         .iter()
@@ -79,7 +79,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
 }
 
 /// A point: what, where, and which port or direction there.
-pub(crate) fn label(point: &Point) -> String {
+pub(crate) fn label(point: &LifelinePoint) -> String {
     // The host follows from the port.
     if point.place.contains('>') {
         return format!("{} {}", point.keyword, point.place);
@@ -93,7 +93,7 @@ pub(crate) fn label(point: &Point) -> String {
 }
 
 fn time(ns: f64) -> String {
-    units::time(ns * 1e-9)
+    units::format_time(ns * 1e-9)
 }
 
 /// `1 unit`, `2 units`.
@@ -101,16 +101,18 @@ fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-fn outcome(lifelines: &Lifelines, outcome: Outcome) -> String {
+fn outcome(lifelines: &Lifelines, outcome: LifelineOutcome) -> String {
     let at = |point: u32| label(&lifelines.points[point as usize]);
     match outcome {
-        Outcome::Complete => "complete".into(),
-        Outcome::CacheHit => "cache hit".into(),
-        Outcome::Retried { .. } => "retried, and came".into(),
-        Outcome::Flushed { after } => format!("flushed after {}", at(after)),
-        Outcome::NeverArrived { after } => format!("never arrived after {}", at(after)),
-        Outcome::Unfinished { after } => format!("under way at the end, after {}", at(after)),
-        Outcome::Headless { before } => format!("recorded from {} on only", at(before)),
+        LifelineOutcome::Complete => "complete".into(),
+        LifelineOutcome::CacheHit => "cache hit".into(),
+        LifelineOutcome::Retried { .. } => "retried, and came".into(),
+        LifelineOutcome::Flushed { after } => format!("flushed after {}", at(after)),
+        LifelineOutcome::NeverArrived { after } => format!("never arrived after {}", at(after)),
+        LifelineOutcome::Unfinished { after } => {
+            format!("under way at the end, after {}", at(after))
+        }
+        LifelineOutcome::Headless { before } => format!("recorded from {} on only", at(before)),
     }
 }
 
@@ -124,7 +126,7 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
         "share".into(),
     ];
     head.extend(groups.iter().filter(|_| several).cloned());
-    let mut kinds: Vec<(bool, Outcome)> = shown
+    let mut kinds: Vec<(bool, LifelineOutcome)> = shown
         .statistics
         .outcomes
         .iter()
@@ -132,8 +134,8 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
         .collect();
     kinds.sort_by_key(|(connections, kind)| (*connections, order(*kind)));
     kinds.dedup();
-    let sum = |kind: (bool, Option<Outcome>), group: Option<u32>| {
-        let of = |count: &&Count| {
+    let sum = |kind: (bool, Option<LifelineOutcome>), group: Option<u32>| {
+        let of = |count: &&LifelineOutcomeCount| {
             count.connections == kind.0
                 && kind.1.is_none_or(|kind| count.outcome == kind)
                 && group.is_none_or(|group| count.group == group)
@@ -146,7 +148,7 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
             .map(|count| count.lines)
             .sum::<u64>()
     };
-    let row = |(connections, kind): &(bool, Outcome)| {
+    let row = |(connections, kind): &(bool, LifelineOutcome)| {
         let of = (*connections, Some(*kind));
         let what = if *connections { "connections: " } else { "" };
         let share = sum(of, None) as f64 / sum((*connections, None), None) as f64;
@@ -162,15 +164,15 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
     grid(std::iter::once(head).chain(kinds.iter().map(row)).collect())
 }
 
-const fn order(outcome: Outcome) -> (u8, u32) {
+const fn order(outcome: LifelineOutcome) -> (u8, u32) {
     match outcome {
-        Outcome::Complete => (0, 0),
-        Outcome::CacheHit => (1, 0),
-        Outcome::Retried { .. } => (2, 0),
-        Outcome::Flushed { after } => (3, after),
-        Outcome::NeverArrived { after } => (4, after),
-        Outcome::Unfinished { after } => (5, after),
-        Outcome::Headless { before } => (6, before),
+        LifelineOutcome::Complete => (0, 0),
+        LifelineOutcome::CacheHit => (1, 0),
+        LifelineOutcome::Retried { .. } => (2, 0),
+        LifelineOutcome::Flushed { after } => (3, after),
+        LifelineOutcome::NeverArrived { after } => (4, after),
+        LifelineOutcome::Unfinished { after } => (5, after),
+        LifelineOutcome::Headless { before } => (6, before),
     }
 }
 
@@ -186,7 +188,7 @@ fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
 
 /// Where the time went: of all lines, or of a group.
 fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
-    let of = |segment: &&Segment| !segment.connections && segment.group == group;
+    let of = |segment: &&LifelineSegment| !segment.connections && segment.group == group;
     let title = group.map_or_else(
         || "where the time went".to_owned(),
         |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
@@ -205,7 +207,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
 
 /// What connecting took: no data unit waits for it as for a part of its way.
 fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
-    let of = |segment: &&Segment| segment.connections && segment.group.is_none();
+    let of = |segment: &&LifelineSegment| segment.connections && segment.group.is_none();
     let rows = stretches(shown, "where the time of connections went", of);
     (rows.len() > 1).then(|| grid(rows))
 }
@@ -214,7 +216,7 @@ fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
 fn stretches(
     shown: &Shown<'_>,
     title: &str,
-    wanted: impl Fn(&&Segment) -> bool,
+    wanted: impl Fn(&&LifelineSegment) -> bool,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![
         [
@@ -238,7 +240,7 @@ fn stretches(
 }
 
 /// The points and segments that the tables are of: of very many hosts those of the stages, unless lines are grouped.
-fn table_of<'s>(shown: &Shown<'s>) -> (&'s [Point], &'s [Segment]) {
+fn table_of<'s>(shown: &Shown<'s>) -> (&'s [LifelinePoint], &'s [LifelineSegment]) {
     let grouped = shown
         .statistics
         .whole
@@ -251,18 +253,18 @@ fn table_of<'s>(shown: &Shown<'s>) -> (&'s [Point], &'s [Segment]) {
 }
 
 /// What a segment is called, with its host.
-fn name_of(points: &[Point], segment: &Segment) -> String {
+fn name_of(points: &[LifelinePoint], segment: &LifelineSegment) -> String {
     let point = |at: u32| &points[at as usize];
     segment_label(point(segment.from), point(segment.to))
 }
 
 /// Segments such that each begins where the one before ends, as far as possible.
-fn chained(mut segments: Vec<&Segment>) -> Vec<&Segment> {
-    let mut chained: Vec<&Segment> = Vec::with_capacity(segments.len());
+fn chained(mut segments: Vec<&LifelineSegment>) -> Vec<&LifelineSegment> {
+    let mut chained: Vec<&LifelineSegment> = Vec::with_capacity(segments.len());
     while !segments.is_empty() {
         let last = chained.last().map(|segment| segment.to);
         // Where ways part, the usual one goes on.
-        let goes_on = |segment: &&Segment| last == Some(segment.from);
+        let goes_on = |segment: &&LifelineSegment| last == Some(segment.from);
         let most = segments
             .iter()
             .filter(|segment| goes_on(segment))
@@ -277,12 +279,12 @@ fn chained(mut segments: Vec<&Segment>) -> Vec<&Segment> {
 }
 
 /// Whether what it says may be the clocks' doing.
-fn is_doubtful(segment: &Segment) -> bool {
+fn is_doubtful(segment: &LifelineSegment) -> bool {
     let error = segment.clock_error_ns.unwrap_or(0) as f64;
     segment.negative > 0 || error > 0.0 && segment.ns.median_ns.abs() <= error
 }
 
-fn spread(name: String, ns: &Spread, last: &str) -> Vec<String> {
+fn spread(name: String, ns: &TimeSpread, last: &str) -> Vec<String> {
     let times = [
         ns.min_ns as f64,
         ns.median_ns,
@@ -316,17 +318,17 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for rates in rates {
         let side = match (rates.side, rates.responses) {
-            (Side::Sender, false) => "sender",
-            (Side::Receiver, false) => "receiver",
-            (Side::Sender, true) => "sender of responses",
-            (Side::Receiver, true) => "receiver of responses",
+            (TransferSide::Sender, false) => "sender",
+            (TransferSide::Receiver, false) => "receiver",
+            (TransferSide::Sender, true) => "sender of responses",
+            (TransferSide::Receiver, true) => "receiver of responses",
         };
         let average = rates
             .average_bit_s
-            .map_or_else(|| units::per_second(rates.units_per_s), units::rate);
+            .map_or_else(|| units::per_second(rates.units_per_s), units::format_rate);
         let bursts = rates
             .bursts_bit_s
-            .map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::rate));
+            .map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::format_rate));
         let mut cells = vec![
             shown.lifelines.groups[rates.group as usize].clone(),
             side.into(),

@@ -1,10 +1,10 @@
 //! What monitors saw over time as a chart: one field of their events, as `cwnd_bytes`, a curve for each stream, core or interface.
 //! It interpolates nothing: a value stands where its interval ends.
 
-use crate::chart::{Axis, Chart, Curve, Scale};
-use stackline_core::trace::Index;
-use stackline_events::Table;
-use stackline_events::catalogue::{self, Entry};
+use crate::chart::{Axis, AxisScale, Chart, ChartCurve};
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
+use stackline_events::catalogue::{self, CatalogueEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Curves beyond this cannot be told apart.
@@ -14,7 +14,7 @@ pub const MOST_CURVES: usize = 6;
 const WHICH: [&str; 6] = ["core", "interface", "port", "resource", "stream", "pid"];
 
 /// From which moment to which, seconds since the first event.
-pub type Span = (Option<f64>, Option<f64>);
+pub type MonitoredSpan = (Option<f64>, Option<f64>);
 
 /// A field over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Monitored {
 
 /// The names of the fields that the run's monitors recorded as numbers.
 #[must_use]
-pub fn fields(events: &Table) -> BTreeSet<&'static str> {
+pub fn fields(events: &EventTable) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     for (row, entry) in monitors(events) {
         let numbers = entry
@@ -49,10 +49,10 @@ pub fn fields(events: &Table) -> BTreeSet<&'static str> {
 #[must_use]
 pub fn monitored(
     index: &Index,
-    events: &Table,
+    events: &EventTable,
     origin_ns: u64,
     field: &str,
-    (from, to): Span,
+    (from, to): MonitoredSpan,
 ) -> Option<Monitored> {
     let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let (scale, unit) = unit(field);
@@ -75,11 +75,11 @@ pub fn monitored(
     }
     let of_curves = curves.len();
     let largest = |line: &[(f64, f64)]| line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-    let mut curves: Vec<Curve> = curves
+    let mut curves: Vec<ChartCurve> = curves
         .into_iter()
         .map(|(name, mut line)| {
             line.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Curve {
+            ChartCurve {
                 name,
                 points: Vec::new(),
                 line,
@@ -114,13 +114,13 @@ pub fn monitored(
         title: field.to_owned(),
         x: Axis {
             name: "time since the first event, s".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: begins,
             to: ends.max(begins + 1e-6),
         },
         y: Axis {
             name: format!("{field}{unit}"),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: if high > 0.0 { 1.05 * high } else { 1.0 },
         },
@@ -132,8 +132,8 @@ pub fn monitored(
 }
 
 /// Rows of monitors, whose first field is their interval.
-fn monitors(events: &Table) -> impl Iterator<Item = (usize, &'static Entry)> {
-    let mut known: BTreeMap<u32, Option<&'static Entry>> = BTreeMap::new();
+fn monitors(events: &EventTable) -> impl Iterator<Item = (usize, &'static CatalogueEntry)> {
+    let mut known: BTreeMap<u32, Option<&'static CatalogueEntry>> = BTreeMap::new();
     let entry = |keyword: &str| {
         catalogue::find(keyword).filter(|entry| entry.data.first() == Some(&"interval_ns"))
     };
@@ -149,7 +149,7 @@ fn monitors(events: &Table) -> impl Iterator<Item = (usize, &'static Entry)> {
 }
 
 /// The host, and which of its streams, cores or interfaces.
-fn name(events: &Table, row: usize, entry: &Entry) -> String {
+fn name(events: &EventTable, row: usize, entry: &CatalogueEntry) -> String {
     let which = entry
         .data
         .iter()
@@ -181,14 +181,14 @@ fn unit(field: &str) -> (f64, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_events::Value;
+    use stackline_events::EventValue;
 
     /// A window of each of so many streams, growing, and the processor.
-    fn events(streams: i64) -> Table {
-        let mut table = Table::default();
+    fn events(streams: i64) -> EventTable {
+        let mut table = EventTable::default();
         for tick in 1..=5_i64 {
             for stream in 0..streams {
-                let mut data = vec![Value::Absent; 16];
+                let mut data = vec![EventValue::Absent; 16];
                 (data[0], data[1], data[4]) = (
                     100_000_000.into(),
                     stream.into(),

@@ -2,7 +2,7 @@
 
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json};
-use stackline_analyze::imps::{Imp, Line, Reports};
+use stackline_analyze::imps::{ImpAnalysis, ImpLineTotals, ImpTotals};
 use stackline_core::units;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const FULL: f64 = 0.9;
 
 /// The table as text: lines that carried data, the busiest first.
 #[must_use]
-pub fn ncc(reports: &Reports) -> String {
+pub fn ncc(reports: &ImpAnalysis) -> String {
     let seconds = reports
         .imps
         .values()
@@ -23,7 +23,7 @@ pub fn ncc(reports: &Reports) -> String {
         "{} IMPs and {} directions of lines, reports of {}\n\n",
         reports.imps.len(),
         reports.lines.len(),
-        units::time(seconds)
+        units::format_time(seconds)
     );
     out += &imps(reports);
     out.push('\n');
@@ -42,18 +42,18 @@ const COLUMNS: usize = 6;
 
 /// How busy it was over time: a row a span of so many seconds, a column each of the lines that were busiest.
 #[must_use]
-pub fn ncc_each(spans: &BTreeMap<u64, Reports>, span_s: f64) -> String {
+pub fn ncc_each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> String {
     let lines = busiest(spans);
     let mut head = vec!["from", "messages", "CPU most", "down"];
     head.extend(&lines);
-    let row = |(number, reports): (&u64, &Reports)| {
+    let row = |(number, reports): (&u64, &ImpAnalysis)| {
         let lines_down = reports
             .lines
             .values()
             .filter(|line| line.up_seconds < line.seconds)
             .count();
         let mut row = vec![
-            units::time(*number as f64 * span_s),
+            units::format_time(*number as f64 * span_s),
             reports
                 .imps
                 .values()
@@ -80,14 +80,14 @@ pub fn ncc_each(spans: &BTreeMap<u64, Reports>, span_s: f64) -> String {
     let align = vec![Align::Right; head.len()];
     let mut out = format!(
         "each {}: messages delivered, the busiest processor, lines down, how busy lines were\n\n",
-        units::time(span_s)
+        units::format_time(span_s)
     );
     out += &table(&head, &align, spans.iter().map(row).collect());
     out
 }
 
 /// The lines that carried data for the longest, over all spans.
-fn busiest(spans: &BTreeMap<u64, Reports>) -> Vec<&str> {
+fn busiest(spans: &BTreeMap<u64, ImpAnalysis>) -> Vec<&str> {
     let mut busy = BTreeMap::<&str, f64>::new();
     for (name, line) in spans
         .values()
@@ -122,12 +122,12 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn imps(reports: &Reports) -> String {
-    let mut imps: Vec<(&String, &Imp)> = reports.imps.iter().collect();
+fn imps(reports: &ImpAnalysis) -> String {
+    let mut imps: Vec<(&String, &ImpTotals)> = reports.imps.iter().collect();
     imps.sort_by(|a, b| b.1.packets.cmp(&a.1.packets).then(a.0.cmp(b.0)));
     let idle = imps.iter().filter(|(_, imp)| imp.packets == 0).count();
     imps.retain(|(_, imp)| imp.packets > 0);
-    let row = |(name, imp): (&String, &Imp)| {
+    let row = |(name, imp): (&String, &ImpTotals)| {
         vec![
             name.clone(),
             format!("{:.1}", imp.packets as f64 / imp.seconds.max(1e-9)),
@@ -166,19 +166,19 @@ fn imps(reports: &Reports) -> String {
     out
 }
 
-fn lines(reports: &Reports) -> String {
-    let mut lines: Vec<(&String, &Line)> = reports
+fn lines(reports: &ImpAnalysis) -> String {
+    let mut lines: Vec<(&String, &ImpLineTotals)> = reports
         .lines
         .iter()
         .filter(|(_, line)| line.bits > 0 || is_down(line))
         .collect();
     lines.sort_by(|a, b| b.1.busy.0.total_cmp(&a.1.busy.0).then(a.0.cmp(b.0)));
-    let row = |(name, line): (&String, &Line)| {
+    let row = |(name, line): (&String, &ImpLineTotals)| {
         vec![
             name.clone(),
             percent(line.busy.0),
             percent(line.busy.1),
-            units::rate(line.bit_s()),
+            units::format_rate(line.bit_s()),
             line.packets.to_string(),
             line.again.to_string(),
             line.refused.to_string(),
@@ -202,12 +202,12 @@ fn lines(reports: &Reports) -> String {
 }
 
 /// Whether it was down for a while.
-fn is_down(line: &Line) -> bool {
+fn is_down(line: &ImpLineTotals) -> bool {
     line.downs > 0 || line.up_seconds < line.seconds
 }
 
 /// What is out of the ordinary, a sentence each.
-fn anomalies(reports: &Reports) -> Vec<String> {
+fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
     let mut found = Vec::new();
     for (name, imp) in &reports.imps {
         found.extend((imp.unreachable > 0).then(|| {
@@ -234,8 +234,8 @@ fn anomalies(reports: &Reports) -> Vec<String> {
             format!(
                 "{name} went down {} times and was up {} of {}",
                 line.downs,
-                units::time(line.up_seconds),
-                units::time(line.seconds)
+                units::format_time(line.up_seconds),
+                units::format_time(line.seconds)
             )
         }));
         let again = line.again as f64 / (line.packets.max(1)) as f64;
@@ -253,15 +253,15 @@ fn anomalies(reports: &Reports) -> Vec<String> {
 
 /// The same as JSON: times in s, shares from 0 to 1.
 #[must_use]
-pub fn ncc_json(reports: &Reports) -> Value {
-    let imp = |(name, imp): (&String, &Imp)| {
+pub fn ncc_json(reports: &ImpAnalysis) -> Value {
+    let imp = |(name, imp): (&String, &ImpTotals)| {
         json!({
             "name": name, "seconds": imp.seconds, "packets": imp.packets, "messages_sent": imp.messages.0,
             "messages_received": imp.messages.1, "unreachable": imp.unreachable, "cpu": imp.busy.0, "cpu_most": imp.busy.1,
             "through_most": imp.through, "reassembly_free_least": imp.reassembly.0, "reassembly": imp.reassembly.1,
         })
     };
-    let line = |(name, line): (&String, &Line)| {
+    let line = |(name, line): (&String, &ImpLineTotals)| {
         json!({
             "port": name, "seconds": line.seconds, "up_seconds": line.up_seconds, "downs": line.downs, "busy": line.busy.0,
             "busy_most": line.busy.1, "data_bit_s": line.bit_s(), "packets": line.packets, "again": line.again,

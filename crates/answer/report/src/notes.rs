@@ -7,7 +7,7 @@ mod network;
 
 use crate::defaults::defaults;
 use crate::figure::percent;
-use stackline_analyze::{Placement, SideSummary, Statistics, Summary};
+use stackline_analyze::{SampleStatistics, SideSummary, Summary, ThreadPlacement};
 use stackline_core::units;
 
 /// A window that limits less than this of the busy time is not worth a line.
@@ -163,8 +163,8 @@ fn ranges(rows: &[usize]) -> String {
 }
 
 fn placement(summary: &Summary) -> Vec<String> {
-    let core = |side: &str, placement: Option<Placement>| {
-        let Placement { start, end, pinned } = placement?;
+    let core = |side: &str, placement: Option<ThreadPlacement>| {
+        let ThreadPlacement { start, end, pinned } = placement?;
         let moved = if start == end {
             String::new()
         } else {
@@ -215,13 +215,17 @@ fn transfer(summary: &Summary) -> Option<String> {
         .elapsed_s
         .filter(|_| summary.is_transfer && summary.throughput_bit_s.is_some())?;
     let spread = if s.n > 1 {
-        format!(" ({}..{})", units::time(s.min), units::time(s.max))
+        format!(
+            " ({}..{})",
+            units::format_time(s.min),
+            units::format_time(s.max)
+        )
     } else {
         String::new()
     };
     Some(format!(
         "time of the whole transfer: mean {}{spread}",
-        units::time(s.mean)
+        units::format_time(s.mean)
     ))
 }
 
@@ -243,14 +247,17 @@ fn fairness(summary: &Summary) -> Option<String> {
 fn transactions(summary: &Summary) -> Option<String> {
     let (each, rate) = (summary.transaction_s?, summary.transactions_per_s?);
     let connect = summary.connect_s.map_or_else(String::new, |s| {
-        format!(", of it connect and disconnect {}", units::time(s.mean))
+        format!(
+            ", of it connect and disconnect {}",
+            units::format_time(s.mean)
+        )
     });
     let waits = if summary.lateness_s.is_some() {
         ", with paced waits"
     } else {
         ""
     };
-    let (each, rate) = (units::time(each.mean), units::per_second(rate.mean));
+    let (each, rate) = (units::format_time(each.mean), units::per_second(rate.mean));
     Some(format!(
         "transactions (connect, calls, disconnect): mean {each}{waits}{connect}; {rate}"
     ))
@@ -282,9 +289,9 @@ fn backlog(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let (call, wait, mean) = (
-        units::time(response.mean - wait),
-        units::time(wait),
-        units::time(response.mean),
+        units::format_time(response.mean - wait),
+        units::format_time(wait),
+        units::format_time(response.mean),
     );
     vec![format!(
         "calls were answered more slowly than they were to be made: of their mean of {mean}, {wait} are the caller's backlog \
@@ -293,12 +300,12 @@ fn backlog(summary: &Summary) -> Vec<String> {
     )]
 }
 
-fn times(name: &str, what: &str, s: &Statistics) -> String {
+fn times(name: &str, what: &str, s: &SampleStatistics) -> String {
     let several = if s.n == 1 { "" } else { "s" };
     format!(
         "{name}: mean {}, p99 {} ({} {what}{several})",
-        units::time(s.mean),
-        units::time(s.p99),
+        units::format_time(s.mean),
+        units::format_time(s.p99),
         s.n
     )
 }

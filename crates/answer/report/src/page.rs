@@ -16,8 +16,8 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::Lifelines;
-use stackline_core::trace::Index;
-use stackline_events::Table;
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub struct Content<'c> {
     /// What is known about the events.
     pub index: &'c Index,
     /// The events, each host's in its own time.
-    pub events: &'c Table,
+    pub events: &'c EventTable,
     /// Their lifelines.
     pub lifelines: &'c Lifelines,
     /// How many events on lifelines the page may hold, and how many others.
@@ -96,7 +96,7 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
     for (place, text) in [
         ("<!--policy-->", policy.as_str()),
         ("<!--style-->", STYLE),
-        ("<!--data-->", &content::packed(content)),
+        ("<!--data-->", &content::pack_content(content)),
         ("<!--script-->", &script),
     ] {
         let (before, after) = rest
@@ -112,7 +112,7 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
 
 /// The moment that times of a page and of pictures count from: the first event, reference time, ns.
 #[must_use]
-pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
+pub fn origin_ns(index: &Index, events: &EventTable, lifelines: &Lifelines) -> u64 {
     let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
     let runs = index.runs.iter().map(|run| run.from_ns).min();
     // Hosts stand one after the other: each is looked up once.
@@ -135,7 +135,7 @@ pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
 }
 
 /// When an event was, in reference time, ns.
-fn reference_ns(index: &Index, events: &Table, row: usize) -> u64 {
+fn reference_ns(index: &Index, events: &EventTable, row: usize) -> u64 {
     let at_ns = events.at_ns[row];
     index
         .hosts

@@ -12,7 +12,7 @@ use stackline_core::units;
 
 /// What of a paper was made again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Paper {
+pub struct PaperReport {
     /// What the command calls it.
     pub name: String,
     /// Author, year and title.
@@ -37,14 +37,14 @@ pub struct Exhibit {
     /// Digits behind the point of a millisecond.
     pub digits: usize,
     /// Its lines.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PaperRow>,
     /// What one has to know before comparing, one sentence or two each.
     pub notes: Vec<String>,
 }
 
 /// One line: a case, and what is known of it. Times in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct PaperRow {
     /// The protocol, or the step of a breakdown.
     pub subject: String,
     /// N or D.
@@ -54,7 +54,7 @@ pub struct Row {
     /// The retransmission interval Tr: as a multiple, in the paper's words, and in seconds.
     pub interval: Option<(String, f64)>,
     /// What the paper says; nothing where it has no such figure.
-    pub printed: Option<Printed>,
+    pub printed: Option<PaperFigure>,
     /// The formula as the paper prints it, where that is not the right one.
     pub as_printed: Option<f64>,
     /// The right formula with the paper's rounded costs.
@@ -62,14 +62,14 @@ pub struct Row {
     /// The same with the costs of the host profile that is simulated.
     pub profile: Option<f64>,
     /// The simulation of that profile.
-    pub simulated: Option<Simulated>,
+    pub simulated: Option<SimulatedTransfers>,
     /// On this machine.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredTransfers>,
 }
 
 /// A figure of the paper.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Printed {
+pub enum PaperFigure {
     /// It stood in the paper, but not in what is left of it.
     Lost,
     /// As printed, in milliseconds, and in seconds.
@@ -78,7 +78,7 @@ pub enum Printed {
 
 /// A figure from simulated transfers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Simulated {
+pub struct SimulatedTransfers {
     /// In seconds.
     pub seconds: f64,
     /// Its standard error in seconds; none where nothing is drawn.
@@ -89,7 +89,7 @@ pub struct Simulated {
 
 /// Transfers on this machine, all in seconds. The median is what counts: what the scheduler did to a few does not move it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredTransfers {
     /// How many.
     pub n: usize,
     /// Their mean.
@@ -104,7 +104,7 @@ pub struct Measured {
     pub max: f64,
 }
 
-impl Row {
+impl PaperRow {
     /// How far the simulation is from the formula with the same costs, as a share of it.
     #[must_use]
     pub fn apart(&self) -> Option<f64> {
@@ -114,18 +114,18 @@ impl Row {
 }
 
 /// A column: its heading and what that means, how it stands, and its text in a row.
-struct Column {
+struct PaperColumn {
     head: &'static str,
     means: &'static str,
     align: Align,
-    cell: fn(&Row, usize) -> Option<String>,
+    cell: fn(&PaperRow, usize) -> Option<String>,
 }
 
-impl Column {
+impl PaperColumn {
     const fn left(
         head: &'static str,
         means: &'static str,
-        cell: fn(&Row, usize) -> Option<String>,
+        cell: fn(&PaperRow, usize) -> Option<String>,
     ) -> Self {
         Self {
             head,
@@ -138,7 +138,7 @@ impl Column {
     const fn right(
         head: &'static str,
         means: &'static str,
-        cell: fn(&Row, usize) -> Option<String>,
+        cell: fn(&PaperRow, usize) -> Option<String>,
     ) -> Self {
         Self {
             align: Align::Right,
@@ -147,34 +147,34 @@ impl Column {
     }
 }
 
-const COLUMNS: [Column; 10] = [
-    Column::left("", "", |row, _| Some(row.subject.clone())),
-    Column::right("packets", "", |row, _| row.packets.map(|n| n.to_string())),
-    Column::right("loss", "", |row, _| row.loss.map(|p| format!("{p:e}"))),
-    Column::right("Tr", "", |row, _| {
+const COLUMNS: [PaperColumn; 10] = [
+    PaperColumn::left("", "", |row, _| Some(row.subject.clone())),
+    PaperColumn::right("packets", "", |row, _| row.packets.map(|n| n.to_string())),
+    PaperColumn::right("loss", "", |row, _| row.loss.map(|p| format!("{p:e}"))),
+    PaperColumn::right("Tr", "", |row, _| {
         row.interval.as_ref().map(|(words, _)| words.clone())
     }),
-    Column::right(
+    PaperColumn::right(
         "printed",
         "in the paper; lost in all copies at hand where it says so",
-        |row, _| row.printed.as_ref().map(Printed::text),
+        |row, _| row.printed.as_ref().map(PaperFigure::text),
     ),
-    Column::right(
+    PaperColumn::right(
         "as printed",
         "the paper's formula, where another one is right",
         |row, digits| row.as_printed.map(|s| ms(s, digits)),
     ),
-    Column::right(
+    PaperColumn::right(
         "formula",
         "the right one, with the paper's costs",
         |row, digits| row.formula.map(|s| ms(s, digits)),
     ),
-    Column::right(
+    PaperColumn::right(
         "profile",
         "the same with the costs of the host profile, which has the latency too",
         |row, digits| row.profile.map(|s| ms(s, digits)),
     ),
-    Column::right(
+    PaperColumn::right(
         "simulated",
         "that profile; in parentheses how far it is from the formula (= is equal to rounding) and the standard error of \
          what is drawn",
@@ -186,12 +186,12 @@ const COLUMNS: [Column; 10] = [
             ))
         },
     ),
-    Column::right("here", "median on this machine today", |row, _| {
-        row.measured.map(|s| units::time(s.median))
+    PaperColumn::right("here", "median on this machine today", |row, _| {
+        row.measured.map(|s| units::format_time(s.median))
     }),
 ];
 
-impl Printed {
+impl PaperFigure {
     fn text(&self) -> String {
         match self {
             Self::Lost => "lost".to_owned(),
@@ -205,7 +205,7 @@ fn ms(seconds: f64, digits: usize) -> String {
 }
 
 /// How far from the formula, behind the figure, and how far it may be by chance.
-fn apart(row: &Row) -> String {
+fn apart(row: &PaperRow) -> String {
     let Some(share) = row.apart() else {
         return String::new();
     };
@@ -231,7 +231,7 @@ fn apart(row: &Row) -> String {
 
 /// The paper as text.
 #[must_use]
-pub fn paper(paper: &Paper) -> String {
+pub fn paper(paper: &PaperReport) -> String {
     let mut lines = vec![paper.title.clone()];
     if !paper.exhibits.is_empty() {
         lines.extend(legend(paper));
@@ -259,8 +259,8 @@ pub fn paper(paper: &Paper) -> String {
 const SAME: f64 = 5e-6;
 
 /// What the headings mean that are there.
-fn legend(paper: &Paper) -> Vec<String> {
-    let there = |column: &Column| paper.exhibits.iter().any(|exhibit| exhibit.has(column));
+fn legend(paper: &PaperReport) -> Vec<String> {
+    let there = |column: &PaperColumn| paper.exhibits.iter().any(|exhibit| exhibit.has(column));
     let each = COLUMNS
         .iter()
         .filter(|column| !column.means.is_empty() && there(column));
@@ -271,7 +271,7 @@ fn legend(paper: &Paper) -> Vec<String> {
 }
 
 impl Exhibit {
-    fn has(&self, column: &Column) -> bool {
+    fn has(&self, column: &PaperColumn) -> bool {
         self.rows
             .iter()
             .any(|row| (column.cell)(row, self.digits).is_some())
@@ -279,8 +279,8 @@ impl Exhibit {
 }
 
 fn table(exhibit: &Exhibit) -> Vec<String> {
-    let cell = |row: &Row, column: &Column| (column.cell)(row, exhibit.digits);
-    let columns: Vec<&Column> = COLUMNS
+    let cell = |row: &PaperRow, column: &PaperColumn| (column.cell)(row, exhibit.digits);
+    let columns: Vec<&PaperColumn> = COLUMNS
         .iter()
         .filter(|column| exhibit.has(column))
         .collect();
@@ -310,7 +310,7 @@ fn table(exhibit: &Exhibit) -> Vec<String> {
 
 /// The paper as JSON, described in `docs/JSON.md`.
 #[must_use]
-pub fn paper_json(paper: &Paper) -> Value {
+pub fn paper_json(paper: &PaperReport) -> Value {
     let exhibits: Vec<Value> = paper
         .exhibits
         .iter()
@@ -329,10 +329,10 @@ fn exhibit(exhibit: &Exhibit) -> Value {
     })
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &PaperRow) -> Value {
     let printed = match row.printed {
-        Some(Printed::Here(_, seconds)) => Some(seconds),
-        Some(Printed::Lost) | None => None,
+        Some(PaperFigure::Here(_, seconds)) => Some(seconds),
+        Some(PaperFigure::Lost) | None => None,
     };
     object!({
         "subject": row.subject,
@@ -341,7 +341,7 @@ fn row(row: &Row) -> Value {
         "interval": row.interval.as_ref().map(|(words, _)| words),
         "interval_s": row.interval.as_ref().map(|(_, seconds)| seconds),
         "printed_s": printed,
-        "lost": row.printed == Some(Printed::Lost),
+        "lost": row.printed == Some(PaperFigure::Lost),
         "formula_as_printed_s": row.as_printed,
         "formula_s": row.formula,
         "profile_s": row.profile,

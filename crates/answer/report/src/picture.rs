@@ -8,15 +8,15 @@ mod svg;
 
 pub use svg::svg;
 
-use crate::chosen::thinned;
 use crate::colours::LIGHT as COLOURS;
-use crate::scene::{Anchor, Scene, Shape};
+use crate::lifeline_selection::thin_lifelines;
+use crate::scene::{SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::colouring::Colouring;
-use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage};
+use stackline_analyze::lifelines::{Id, Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use stackline_analyze::stages::Stages;
-use stackline_core::trace::Index;
+use stackline_core::trace_index::Index;
 use stackline_core::units;
-use stackline_events::catalogue::{self, Fate};
+use stackline_events::catalogue::{self, DataFate};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Lines beyond this are thinned out: they could not be distinguished.
@@ -29,9 +29,9 @@ const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
 /// What the bars show: what was sent again, what went no further.
-const BARS: [(&str, u32, &[Fate]); 2] = [
-    ("sent again", AGAIN, &[Fate::SentAgain]),
-    ("dropped", DROPPED, &[Fate::Dropped, Fate::GivenUp]),
+const BARS: [(&str, u32, &[DataFate]); 2] = [
+    ("sent again", AGAIN, &[DataFate::SentAgain]),
+    ("dropped", DROPPED, &[DataFate::Dropped, DataFate::GivenUp]),
 ];
 
 /// The picture's measures, in pixels of the SVG.
@@ -49,7 +49,7 @@ const ENTRY: (f32, f32) = (170.0, 226.0);
 
 /// Which lines, and of what time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct PictureSelection {
     /// The moment that times count from, reference time, ns.
     pub origin_ns: u64,
     /// From when, reference time, ns; from the first line on without it.
@@ -59,13 +59,13 @@ pub struct Wanted {
     /// Ids of the units; all of them without any.
     pub units: Vec<String>,
     /// What was sent again or dropped beside all lines: when, reference time, ns, and what became of it.
-    pub beside: Vec<(u64, Fate)>,
+    pub beside: Vec<(u64, DataFate)>,
 }
 
 /// A picture that was drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
-    scene: Scene,
+pub struct LifelinePicture {
+    scene: VectorScene,
     /// How many lines it shows.
     pub lines: usize,
     /// Of how many in that time.
@@ -76,15 +76,19 @@ pub struct Picture {
 ///
 /// # Errors
 /// A sentence when there is no memory for its pixels or it cannot be encoded.
-pub fn png(picture: &Picture) -> Result<Vec<u8>, String> {
+pub fn png(picture: &LifelinePicture) -> Result<Vec<u8>, String> {
     crate::scene::png(&picture.scene)
 }
 
 /// Draws the wanted lines; `None` when there are none.
 #[must_use]
-pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<Picture> {
+pub fn picture(
+    lifelines: &Lifelines,
+    index: &Index,
+    wanted: &PictureSelection,
+) -> Option<LifelinePicture> {
     let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::of(unit)).collect();
-    let is_wanted = |line: &Line| {
+    let is_wanted = |line: &Lifeline| {
         let (first, last) = span(lifelines, line);
         (units.is_empty() || units.contains(&line.unit))
             && wanted.to_ns.is_none_or(|to| first <= to)
@@ -104,28 +108,28 @@ pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<
     let to_ns = wanted
         .to_ns
         .or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
-    let marks: Vec<Passage> = all
+    let marks: Vec<LifelinePassage> = all
         .iter()
         .flat_map(|index| lifelines.marks_of(line(index)))
         .copied()
         .collect();
-    let lines = thinned(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1);
+    let lines = thin_lifelines(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1);
     if lines.is_empty() || to_ns < from_ns {
         return None;
     }
     let colouring = Colouring::of(lifelines, index);
-    let lines: Vec<Drawn<'_>> = lines
+    let lines: Vec<DrawnLifeline<'_>> = lines
         .iter()
         .map(|at| (line(at), colouring.of[*at as usize]))
         .collect();
-    let frame = Frame::of(
+    let frame = PictureFrame::of(
         lifelines,
         &colouring,
         &lines,
         (from_ns, to_ns.max(from_ns + 1)),
     );
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
-    Some(Picture {
+    Some(LifelinePicture {
         scene: frame.scene(&lines, of_lines, (&marks, &wanted.beside), begins_ns),
         lines: lines.len(),
         of_lines,
@@ -133,7 +137,7 @@ pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<
 }
 
 /// A line's first and last moment.
-fn span(lifelines: &Lifelines, line: &Line) -> (u64, u64) {
+fn span(lifelines: &Lifelines, line: &Lifeline) -> (u64, u64) {
     let events = || {
         lifelines
             .passages_of(line)
@@ -145,10 +149,10 @@ fn span(lifelines: &Lifelines, line: &Line) -> (u64, u64) {
 }
 
 /// A line and the number of its colour.
-type Drawn<'l> = (&'l Line, u32);
+type DrawnLifeline<'l> = (&'l Lifeline, u32);
 
 /// Where time and stages lie in the picture.
-struct Frame<'l> {
+struct PictureFrame<'l> {
     lifelines: &'l Lifelines,
     stages: Stages,
     from_ns: u64,
@@ -161,11 +165,11 @@ struct Frame<'l> {
     bottom: f32,
 }
 
-impl<'l> Frame<'l> {
+impl<'l> PictureFrame<'l> {
     fn of(
         lifelines: &'l Lifelines,
         colouring: &'l Colouring,
-        lines: &[Drawn<'_>],
+        lines: &[DrawnLifeline<'_>],
         (from_ns, to_ns): (u64, u64),
     ) -> Self {
         let stages = Stages::of(lifelines);
@@ -208,15 +212,15 @@ impl<'l> Frame<'l> {
 
     fn scene(
         &self,
-        lines: &[Drawn<'_>],
+        lines: &[DrawnLifeline<'_>],
         of_lines: usize,
-        marks: (&[Passage], &[(u64, Fate)]),
+        marks: (&[LifelinePassage], &[(u64, DataFate)]),
         begins_ns: u64,
-    ) -> Scene {
+    ) -> VectorScene {
         let mut shapes = Vec::new();
         for row in self.rows.values() {
             let points = vec![(LEFT, self.row(*row)), (RIGHT, self.row(*row))];
-            shapes.push(Shape::Line {
+            shapes.push(SceneShape::Line {
                 points,
                 colour: RULE,
                 width: 1.0,
@@ -228,14 +232,14 @@ impl<'l> Frame<'l> {
             .for_each(|(line, colour)| self.line(line, *colour, &mut shapes));
         // The margins cover what goes beyond the time shown.
         let height = self.bottom + 52.0;
-        shapes.push(Shape::Rect {
+        shapes.push(SceneShape::Rect {
             x: 0.0,
             y: 0.0,
             width: LEFT,
             height,
             colour: 0xff_ffff,
         });
-        shapes.push(Shape::Rect {
+        shapes.push(SceneShape::Rect {
             x: RIGHT,
             y: 0.0,
             width: WIDTH - RIGHT,
@@ -251,44 +255,44 @@ impl<'l> Frame<'l> {
         } else {
             String::new()
         };
-        shapes.push(text(RIGHT, height - 6.0, Anchor::End, SOFT, shown));
+        shapes.push(text(RIGHT, height - 6.0, TextAnchor::End, SOFT, shown));
         let begins = match begins_ns {
             0 => "time since the first event".into(),
             ns => format!(
                 "0 s is {} after the first event",
-                units::time(ns as f64 * 1e-9)
+                units::format_time(ns as f64 * 1e-9)
             ),
         };
-        shapes.push(text(LEFT, height - 6.0, Anchor::Start, SOFT, begins));
-        Scene {
+        shapes.push(text(LEFT, height - 6.0, TextAnchor::Start, SOFT, begins));
+        VectorScene {
             width: WIDTH,
             height,
             shapes,
         }
     }
 
-    fn names(&self, shapes: &mut Vec<Shape>) {
+    fn names(&self, shapes: &mut Vec<SceneShape>) {
         for (stage, row) in &self.rows {
             let y = self.row(*row);
             let place = self.stages.place(*stage, NAME);
             shapes.push(text(
                 LEFT - 10.0,
                 y - 1.0,
-                Anchor::End,
+                TextAnchor::End,
                 INK,
                 short(&self.stages.names[*stage as usize]),
             ));
             shapes.push(text(
                 LEFT - 10.0,
                 y + 11.0,
-                Anchor::End,
+                TextAnchor::End,
                 SOFT,
                 short(&place),
             ));
         }
     }
 
-    fn line(&self, line: &Line, colour: u32, shapes: &mut Vec<Shape>) {
+    fn line(&self, line: &Lifeline, colour: u32, shapes: &mut Vec<SceneShape>) {
         let passages = self.lifelines.passages_of(line);
         let points: Vec<(f32, f32)> = passages
             .iter()
@@ -296,14 +300,14 @@ impl<'l> Frame<'l> {
             .collect();
         let end = points.last().copied().map(|(x, y)| match line.outcome {
             // A wall where it was given up, a cross where it was lost.
-            Outcome::Flushed { .. } => vec![[(x, y - 5.0), (x, y + 5.0)]],
-            Outcome::NeverArrived { .. } => [-4.0, 4.0]
+            LifelineOutcome::Flushed { .. } => vec![[(x, y - 5.0), (x, y + 5.0)]],
+            LifelineOutcome::NeverArrived { .. } => [-4.0, 4.0]
                 .map(|way| [(x - 4.0, y - way), (x + 4.0, y + way)])
                 .to_vec(),
             _ => Vec::new(),
         });
         for points in end.into_iter().flatten() {
-            shapes.push(Shape::Line {
+            shapes.push(SceneShape::Line {
                 points: points.to_vec(),
                 colour: DROPPED,
                 width: 1.6,
@@ -311,7 +315,7 @@ impl<'l> Frame<'l> {
             });
         }
         let colour = COLOURS[colour as usize % COLOURS.len()];
-        shapes.push(Shape::Line {
+        shapes.push(SceneShape::Line {
             points,
             colour,
             width: 1.2,
@@ -320,12 +324,16 @@ impl<'l> Frame<'l> {
     }
 
     /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
-    fn bars(&self, (marks, beside): (&[Passage], &[(u64, Fate)]), shapes: &mut Vec<Shape>) {
-        let marks: Vec<&Passage> = marks
+    fn bars(
+        &self,
+        (marks, beside): (&[LifelinePassage], &[(u64, DataFate)]),
+        shapes: &mut Vec<SceneShape>,
+    ) {
+        let marks: Vec<&LifelinePassage> = marks
             .iter()
             .filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns))
             .collect();
-        let fates: Vec<Option<Fate>> = self
+        let fates: Vec<Option<DataFate>> = self
             .lifelines
             .marked
             .iter()
@@ -333,7 +341,7 @@ impl<'l> Frame<'l> {
             .collect();
         for (lane, (name, colour, wanted)) in BARS.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;
-            let of = |mark: &&&Passage| {
+            let of = |mark: &&&LifelinePassage| {
                 fates
                     .get(mark.point as usize)
                     .copied()
@@ -350,9 +358,15 @@ impl<'l> Frame<'l> {
                 .chain(loose.map(|(at, _)| *at));
             let columns: BTreeSet<u32> = times.map(|at_ns| self.x(at_ns) as u32).collect();
             if !columns.is_empty() {
-                shapes.push(text(LEFT - 10.0, y + 10.0, Anchor::End, SOFT, name.into()));
+                shapes.push(text(
+                    LEFT - 10.0,
+                    y + 10.0,
+                    TextAnchor::End,
+                    SOFT,
+                    name.into(),
+                ));
             }
-            let bar = |x: u32| Shape::Rect {
+            let bar = |x: u32| SceneShape::Rect {
                 x: x as f32,
                 y,
                 width: 2.0,
@@ -363,7 +377,7 @@ impl<'l> Frame<'l> {
         }
     }
 
-    fn key(&self, shapes: &mut Vec<Shape>) {
+    fn key(&self, shapes: &mut Vec<SceneShape>) {
         let columns = columns(&self.legend);
         let wide = if columns == SHORT { ENTRY.0 } else { ENTRY.1 };
         for (place, (name, colour, dashed)) in self.legend.iter().enumerate() {
@@ -372,22 +386,22 @@ impl<'l> Frame<'l> {
                 10.0 + 18.0 * (place / columns) as f32,
             );
             let points = vec![(x, y - 1.5), (x + 18.0, y - 1.5)];
-            shapes.push(Shape::Line {
+            shapes.push(SceneShape::Line {
                 points,
                 colour: *colour,
                 width: 3.0,
                 dashed: *dashed,
             });
-            shapes.push(text(x + 24.0, y + 3.0, Anchor::Start, INK, short(name)));
+            shapes.push(text(x + 24.0, y + 3.0, TextAnchor::Start, INK, short(name)));
         }
     }
 
     /// Times count from the left edge.
-    fn axis(&self, shapes: &mut Vec<Shape>) {
+    fn axis(&self, shapes: &mut Vec<SceneShape>) {
         let wide = (self.to_ns - self.from_ns) as f64;
         let step = step(wide / 7.0);
         let y = self.bottom + 6.0;
-        shapes.push(Shape::Line {
+        shapes.push(SceneShape::Line {
             points: vec![(LEFT, y), (RIGHT, y)],
             colour: SOFT,
             width: 1.0,
@@ -396,7 +410,7 @@ impl<'l> Frame<'l> {
         for tick in 0..=(wide / step) as u64 {
             let since = tick as f64 * step;
             let x = LEFT + (since / wide) as f32 * (RIGHT - LEFT);
-            shapes.push(Shape::Line {
+            shapes.push(SceneShape::Line {
                 points: vec![(x, y), (x, y + 5.0)],
                 colour: SOFT,
                 width: 1.0,
@@ -405,16 +419,16 @@ impl<'l> Frame<'l> {
             shapes.push(text(
                 x,
                 y + 18.0,
-                Anchor::Middle,
+                TextAnchor::Middle,
                 INK,
-                units::time(since * 1e-9),
+                units::format_time(since * 1e-9),
             ));
         }
     }
 }
 
 /// The colours that lines have, and what a broken line is.
-fn legend(colouring: &Colouring, lines: &[Drawn<'_>]) -> Vec<(String, u32, bool)> {
+fn legend(colouring: &Colouring, lines: &[DrawnLifeline<'_>]) -> Vec<(String, u32, bool)> {
     let kinds: BTreeSet<u32> = lines.iter().map(|(_, colour)| *colour).collect();
     let name = |kind: u32| {
         colouring
@@ -431,8 +445,8 @@ fn legend(colouring: &Colouring, lines: &[Drawn<'_>]) -> Vec<(String, u32, bool)
         (true, "flushed, | where it ends"),
         (false, "never arrived, x where it ends"),
     ] {
-        let is = |line: &Line| {
-            is_broken(line) && matches!(line.outcome, Outcome::Flushed { .. }) == wanted
+        let is = |line: &Lifeline| {
+            is_broken(line) && matches!(line.outcome, LifelineOutcome::Flushed { .. }) == wanted
         };
         if lines.iter().any(|(line, _)| is(line)) {
             entries.push((said.into(), SOFT, true));
@@ -451,10 +465,10 @@ fn columns(legend: &[(String, u32, bool)]) -> usize {
 }
 
 /// Whether a line ends where it should have gone on.
-const fn is_broken(line: &Line) -> bool {
+const fn is_broken(line: &Lifeline) -> bool {
     matches!(
         line.outcome,
-        Outcome::Flushed { .. } | Outcome::NeverArrived { .. }
+        LifelineOutcome::Flushed { .. } | LifelineOutcome::NeverArrived { .. }
     )
 }
 
@@ -478,8 +492,8 @@ fn short(name: &str) -> String {
     }
 }
 
-fn text(x: f32, y: f32, anchor: Anchor, colour: u32, text: String) -> Shape {
-    Shape::Text {
+fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, text: String) -> SceneShape {
+    SceneShape::Text {
         x,
         y,
         anchor,

@@ -7,7 +7,8 @@ use crate::procedure::{size, steps};
 use crate::table::WIDTH;
 use stackline_core::catalogue::{Available, OptionTable, OptionValue, StackTable};
 use stackline_core::plan::{
-    Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup, World,
+    Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Plan, Stack, UnitCount, Via,
+    Warmup, World,
 };
 use stackline_core::units;
 
@@ -72,7 +73,7 @@ fn reached(name: &str, plan: &Plan) -> bool {
     using.peek().is_none() || using.any(|m| m.world == World::Live)
 }
 
-fn is_end(part: &Part, name: &str) -> bool {
+fn is_end(part: &MeasurementPart, name: &str) -> bool {
     [&part.from, &part.to]
         .into_iter()
         .any(|end| end.as_deref() == Some(name))
@@ -153,7 +154,7 @@ const fn composer(composer: Composer) -> &'static str {
 
 fn part(
     index: usize,
-    part: &Part,
+    part: &MeasurementPart,
     m: &Measurement,
     plan: &Plan,
     worlds: &[Available<'_>],
@@ -203,7 +204,7 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
     format!("{name}{reached}, {core}")
 }
 
-fn data(part: &Part) -> String {
+fn data(part: &MeasurementPart) -> String {
     let data = &part.data;
     let reply = if data.reply == data.unit {
         String::new()
@@ -211,17 +212,17 @@ fn data(part: &Part) -> String {
         format!(" and {}", size(&data.reply, data.least_drawn))
     };
     let count = match data.count {
-        Count::Units(n) => plural(n, "unit"),
-        Count::Amount(bytes) => match data.last_unit() {
+        UnitCount::Units(n) => plural(n, "unit"),
+        UnitCount::Amount(bytes) => match data.last_unit() {
             Some(last) => format!(
                 "{} in all, the last unit {}, units",
-                units::size(bytes),
-                units::size(last)
+                units::format_size(bytes),
+                units::format_size(last)
             ),
-            None => format!("{} in all, units", units::size(bytes)),
+            None => format!("{} in all, units", units::format_size(bytes)),
         },
-        Count::WholeFile => "the whole file, units".to_owned(),
-        Count::Unlimited => "units without end".to_owned(),
+        UnitCount::WholeFile => "the whole file, units".to_owned(),
+        UnitCount::Unlimited => "units without end".to_owned(),
     };
     let pairs = if part.replicas == 1 {
         String::new()
@@ -243,11 +244,11 @@ fn plural(n: u64, what: &str) -> String {
     }
 }
 
-fn access(access: &Access) -> String {
+fn access(access: &DataAccess) -> String {
     match access {
-        Access::Memory => "memory".to_owned(),
-        Access::VirtualMemory => "virtual memory".to_owned(),
-        Access::File(path) => format!("file {path}"),
+        DataAccess::Memory => "memory".to_owned(),
+        DataAccess::VirtualMemory => "virtual memory".to_owned(),
+        DataAccess::File(path) => format!("file {path}"),
     }
 }
 
@@ -286,15 +287,15 @@ fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
         .any(|option| option.name == name && matches!(option.kind, Bytes(..)));
     match value {
         OptionValue::Set => "on".to_owned(),
-        OptionValue::Number(number) if bytes => units::size(*number),
+        OptionValue::Number(number) if bytes => units::format_size(*number),
         OptionValue::Number(number) => number.to_string(),
-        OptionValue::Seconds(seconds) => units::time(*seconds),
+        OptionValue::Seconds(seconds) => units::format_time(*seconds),
         OptionValue::Word(word) => word.clone(),
     }
 }
 
 /// Both sides' steps, next to each other.
-fn sides(part: &Part) -> Vec<String> {
+fn sides(part: &MeasurementPart) -> Vec<String> {
     let (initiator, responder) = (&part.procedure.initiator, &part.procedure.responder);
     let (left, right) = (steps(initiator, &part.data), steps(responder, &part.data));
     let cell = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();

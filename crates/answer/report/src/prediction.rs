@@ -5,7 +5,7 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::json::statistics;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
-use stackline_analyze::predicted::{Answer, Outcome, Predicted, Unit};
+use stackline_analyze::predicted::{FigureUnit, Predicted, PredictedFigure, PredictionOutcome};
 use stackline_core::units;
 
 const VALUES: [Align; 3] = [Align::Left, Align::Right, Align::Left];
@@ -94,8 +94,8 @@ fn name(p: &Predicted, all: &[Predicted]) -> String {
 
 fn details(p: &Predicted, measured: bool) -> Vec<String> {
     let mut lines = match &p.prediction.outcome {
-        Outcome::NotCovered(reason) => wrap(reason, WIDTH - 4),
-        Outcome::Predicted(answer) => values(answer),
+        PredictionOutcome::NotCovered(reason) => wrap(reason, WIDTH - 4),
+        PredictionOutcome::Predicted(answer) => values(answer),
     };
     if measured && p.measured.is_none() && p.prediction.answer().is_some() {
         lines.push("the run holds no such figure".to_owned());
@@ -106,11 +106,11 @@ fn details(p: &Predicted, measured: bool) -> Vec<String> {
         .collect()
 }
 
-fn values(answer: &Answer) -> Vec<String> {
+fn values(answer: &PredictedFigure) -> Vec<String> {
     let [least, greatest] = answer
         .interval
         .map(|value| with_unit(value, answer.quantity.unit()));
-    let row = |v: &stackline_analyze::predicted::Value| {
+    let row = |v: &stackline_analyze::predicted::IntermediateValue| {
         vec![
             v.name.to_owned(),
             with_unit(v.value, v.unit),
@@ -136,21 +136,21 @@ fn values(answer: &Answer) -> Vec<String> {
     clippy::cast_sign_loss,
     reason = "bytes, not below zero"
 )]
-fn with_unit(value: f64, unit: Unit) -> String {
+fn with_unit(value: f64, unit: FigureUnit) -> String {
     match unit {
-        Unit::BitPerSecond => units::rate(value),
-        Unit::Seconds => units::time(value),
-        Unit::Bytes => units::size(value.round() as u64),
-        Unit::Share if value > 0.0 && value < 1e-4 => format!("{value:.1e}"),
-        Unit::Share => figure::percent(value),
-        Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
-        Unit::Count => units::three_digits(value),
+        FigureUnit::BitPerSecond => units::format_rate(value),
+        FigureUnit::Seconds => units::format_time(value),
+        FigureUnit::Bytes => units::format_size(value.round() as u64),
+        FigureUnit::Share if value > 0.0 && value < 1e-4 => format!("{value:.1e}"),
+        FigureUnit::Share => figure::percent(value),
+        FigureUnit::Count if value.fract() == 0.0 => format!("{value:.0}"),
+        FigureUnit::Count => units::three_digits(value),
     }
 }
 
 /// What was assumed, each once; with the numbers of the lines it is about, where it is not about all.
 fn assumed(predictions: &[Predicted]) -> Vec<String> {
-    let answers: Vec<(usize, &Answer)> = predictions
+    let answers: Vec<(usize, &PredictedFigure)> = predictions
         .iter()
         .enumerate()
         .filter_map(|(at, p)| Some((at + 1, p.prediction.answer()?)))
@@ -205,8 +205,8 @@ pub fn prediction_json(predictions: &[Predicted]) -> Value {
 fn one(p: &Predicted) -> Value {
     let answer = p.prediction.answer();
     let reason = match &p.prediction.outcome {
-        Outcome::NotCovered(reason) => Some(reason),
-        Outcome::Predicted(_) => None,
+        PredictionOutcome::NotCovered(reason) => Some(reason),
+        PredictionOutcome::Predicted(_) => None,
     };
     let values: Vec<Value> = answer
         .iter()

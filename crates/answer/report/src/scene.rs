@@ -6,15 +6,15 @@ pub(crate) use png::png;
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Scene {
+pub(crate) struct VectorScene {
     pub(crate) width: f32,
     pub(crate) height: f32,
-    pub(crate) shapes: Vec<Shape>,
+    pub(crate) shapes: Vec<SceneShape>,
 }
 
 /// One thing in it. Colours are 0xRRGGBB, lengths pixels of the SVG.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum SceneShape {
     Rect {
         x: f32,
         y: f32,
@@ -37,7 +37,7 @@ pub(crate) enum Shape {
     Text {
         x: f32,
         y: f32,
-        anchor: Anchor,
+        anchor: TextAnchor,
         colour: u32,
         text: String,
     },
@@ -45,7 +45,7 @@ pub(crate) enum Shape {
 
 /// Where a text's place is in it; `y` is the line it stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchor {
+pub(crate) enum TextAnchor {
     Start,
     Middle,
     End,

@@ -15,16 +15,16 @@ pub struct Sheet {
     /// What it shows.
     pub title: String,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<SheetColumn>,
     /// Its lines, each with a cell for each column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<SheetCell>>,
     /// What one has to know before comparing, one sentence or two each.
     pub notes: Vec<String>,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct SheetColumn {
     /// Its heading, with its unit; columns whose heading is the same in JSON are the fault of who made the table.
     pub head: String,
     /// What programs call it.
@@ -33,7 +33,7 @@ pub struct Column {
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum SheetCell {
     /// Nothing is known.
     Absent,
     /// Words.
@@ -42,7 +42,7 @@ pub enum Cell {
     Number(f64, usize),
 }
 
-impl Cell {
+impl SheetCell {
     /// Words.
     #[must_use]
     pub fn text(words: impl Into<String>) -> Self {
@@ -70,7 +70,7 @@ impl Sheet {
     /// Without rows.
     #[must_use]
     pub fn new(name: &str, title: &str, columns: &[(&'static str, &str)]) -> Self {
-        let columns = columns.iter().map(|(key, head)| Column {
+        let columns = columns.iter().map(|(key, head)| SheetColumn {
             head: (*head).to_owned(),
             key,
         });
@@ -103,7 +103,7 @@ impl Sheet {
         rows.extend(
             self.rows
                 .iter()
-                .map(|row| row.iter().map(Cell::shown).collect()),
+                .map(|row| row.iter().map(SheetCell::shown).collect()),
         );
         let align: Vec<Align> = (0..self.columns.len()).map(|at| self.align(at)).collect();
         let widths = widths(&rows);
@@ -125,13 +125,13 @@ impl Sheet {
         let words = self
             .rows
             .iter()
-            .any(|row| at == 0 && matches!(row.get(at), Some(Cell::Text(_))));
+            .any(|row| at == 0 && matches!(row.get(at), Some(SheetCell::Text(_))));
         if words { Align::Left } else { Align::Right }
     }
 
     /// The sheet as JSON: a row is an object of its columns' keys.
     pub(crate) fn json(&self) -> Value {
-        let row = |row: &Vec<Cell>| {
+        let row = |row: &Vec<SheetCell>| {
             let cells = self
                 .columns
                 .iter()
@@ -160,10 +160,10 @@ mod tests {
         );
         sheet
             .rows
-            .push(vec![Cell::text("SS20"), Cell::Number(68.04, 1)]);
+            .push(vec![SheetCell::text("SS20"), SheetCell::Number(68.04, 1)]);
         sheet
             .rows
-            .push(vec![Cell::text("a longer name"), Cell::Absent]);
+            .push(vec![SheetCell::text("a longer name"), SheetCell::Absent]);
         sheet.note("One sentence.")
     }
 

@@ -8,8 +8,8 @@ mod label;
 use crate::figure::{self, ABSENT, Percentile};
 use crate::grid::{self, Align, line, total, widths, wrap};
 use crate::notes::{self, Note, Weight};
-use label::{Block, blocks};
-use stackline_analyze::{Metric, Summary, Work, flags};
+use label::{LabelBlock, blocks};
+use stackline_analyze::{RepeatedWork, RunMetric, Summary, flags};
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
 
 /// Why a percentile that was requested is absent, with the least number of times of any row.
 fn too_few(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<Note> {
-    let times = |s: &&Summary| matches!(s.main, Some(Metric::Response | Metric::Connect));
+    let times = |s: &&Summary| matches!(s.main, Some(RunMetric::Response | RunMetric::Connect));
     let Some(n) = summaries
         .iter()
         .filter(times)
@@ -281,7 +281,7 @@ impl Columns {
 fn head(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<String> {
     let times = summaries
         .iter()
-        .any(|summary| matches!(summary.main, Some(Metric::Response | Metric::Connect)));
+        .any(|summary| matches!(summary.main, Some(RunMetric::Response | RunMetric::Connect)));
     let spread = if times {
         Percentile::names(percentiles)
     } else {
@@ -311,24 +311,24 @@ fn mixed(summaries: &[Summary]) -> bool {
         > 1
 }
 
-const fn per_second(work: Work) -> &'static str {
+const fn per_second(work: RepeatedWork) -> &'static str {
     match work {
-        Work::Call => "calls/s",
-        Work::Connection => "conns/s",
+        RepeatedWork::Call => "calls/s",
+        RepeatedWork::Connection => "conns/s",
     }
 }
 
 /// What is over runs and what over calls.
 fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     let any = |metric| summaries.iter().any(|summary| summary.main == Some(metric));
-    let over = match (any(Metric::Response), any(Metric::Connect)) {
+    let over = match (any(RunMetric::Response), any(RunMetric::Connect)) {
         (true, true) => Some("calls or connections"),
         (true, false) => Some("calls"),
         (false, true) => Some("connections"),
         (false, false) => None,
     };
     let times = over.map(|over| format!("{} over {over}", Percentile::names(percentiles)));
-    let runs = any(Metric::Throughput).then(|| "a..b least and most of them".to_owned());
+    let runs = any(RunMetric::Throughput).then(|| "a..b least and most of them".to_owned());
     // Of runs that are alike both weigh the same.
     let uneven = |s: &Summary| s.rate_of.is_some() && s.normalised_sd.is_some_and(|sd| sd > UNEVEN);
     let weights = summaries
@@ -367,11 +367,11 @@ fn rate(summary: &Summary, mixed: bool) -> String {
 }
 
 fn cells(
-    block: &Block<'_>,
+    block: &LabelBlock<'_>,
     (all, mixed): (usize, bool),
     percentiles: &[Percentile],
 ) -> Vec<Vec<String>> {
-    let row = |row: &label::Row<'_>| {
+    let row = |row: &label::LabelledRow<'_>| {
         let number = if all > 1 {
             row.number.to_string()
         } else {
@@ -392,10 +392,10 @@ fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
     };
     let mean = figure::with_half_width(metric, s.mean, s.half_width());
     let spread = match metric {
-        Metric::Response | Metric::Connect if percentiles.is_empty() => {
-            figure::several(metric, &[Some(s.median), Some(s.p99)])
+        RunMetric::Response | RunMetric::Connect if percentiles.is_empty() => {
+            figure::format_values(metric, &[Some(s.median), Some(s.p99)])
         }
-        Metric::Response | Metric::Connect => figure::several(
+        RunMetric::Response | RunMetric::Connect => figure::format_values(
             metric,
             &percentiles
                 .iter()

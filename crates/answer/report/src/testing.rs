@@ -8,11 +8,15 @@ use stackline_analyze::{Summary, summarise};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{
-    Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via,
-    Warmup, World, any_size,
+    Composer, DataAccess, DataSpec, HostPlan, Measurement, MeasurementPart, Plan, Size, Stack,
+    StoppingCriterion, UnitCount, Via, Warmup, World, any_size,
 };
-use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
-use stackline_core::record::{Histogram, HostUsage, RunRecord, SideRecord, Transport, Usage};
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OperationCall, Procedure, ProcedureStep, SizeArgument,
+};
+use stackline_core::run_record::{
+    Histogram, HostUsage, RunRecord, SideRecord, TransportRecord, Usage,
+};
 use stackline_core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,8 +32,8 @@ pub(crate) fn golden(name: &str, text: &str) {
     assert!(text == expected, "{name} differs; it is now:\n{text}");
 }
 
-fn call(call: Call) -> Step {
-    Step::Call(call)
+fn call(call: OperationCall) -> ProcedureStep {
+    ProcedureStep::Call(call)
 }
 
 pub(crate) fn bulk_get() -> Procedure {
@@ -38,70 +42,73 @@ pub(crate) fn bulk_get() -> Procedure {
         name: "bulk_get".into(),
         timings: vec![],
         initiator: vec![
-            call(Call::ConnectRequest),
-            call(Call::StartMeasurement),
-            call(Call::StartBulkGet),
-            Step::Repeat(
+            call(OperationCall::ConnectRequest),
+            call(OperationCall::StartMeasurement),
+            call(OperationCall::StartBulkGet),
+            ProcedureStep::Repeat(
                 CountArgument::Count,
-                vec![call(Call::AwaitDataIndication(unit))],
+                vec![call(OperationCall::AwaitDataIndication(unit))],
             ),
-            call(Call::StopBulkGet),
-            call(Call::StopMeasurement),
-            call(Call::DisconnectRequest),
+            call(OperationCall::StopBulkGet),
+            call(OperationCall::StopMeasurement),
+            call(OperationCall::DisconnectRequest),
         ],
         responder: vec![
-            call(Call::AwaitConnectIndication),
-            call(Call::AwaitStartBulkGet),
-            Step::Repeat(CountArgument::Count, vec![call(Call::DataRequest(unit))]),
-            call(Call::AwaitStopBulkGet),
-            call(Call::AwaitDisconnectIndication),
+            call(OperationCall::AwaitConnectIndication),
+            call(OperationCall::AwaitStartBulkGet),
+            ProcedureStep::Repeat(
+                CountArgument::Count,
+                vec![call(OperationCall::DataRequest(unit))],
+            ),
+            call(OperationCall::AwaitStopBulkGet),
+            call(OperationCall::AwaitDisconnectIndication),
         ],
     }
 }
 
 pub(crate) fn request_response() -> Procedure {
     let (unit, reply) = (SizeArgument::Unit, SizeArgument::Reply);
-    let pace = Call::Pace(DelayArgument::Timing(0));
-    let calls = vec![call(pace), call(Call::RpcCall(unit, reply))];
+    let pace = OperationCall::Pace(DelayArgument::Timing(0));
+    let calls = vec![call(pace), call(OperationCall::RpcCall(unit, reply))];
     let returns = vec![
-        call(Call::RpcAwaitCallInd(unit)),
-        call(Call::RpcReturn(reply)),
+        call(OperationCall::RpcAwaitCallInd(unit)),
+        call(OperationCall::RpcReturn(reply)),
     ];
     Procedure {
         name: "request_response".into(),
         timings: vec!["pause".into()],
         initiator: vec![
-            call(Call::StartMeasurement),
-            Step::Repeat(CountArgument::Count, calls),
-            call(Call::StopMeasurement),
+            call(OperationCall::StartMeasurement),
+            ProcedureStep::Repeat(CountArgument::Count, calls),
+            call(OperationCall::StopMeasurement),
         ],
-        responder: vec![Step::Repeat(CountArgument::Count, returns)],
+        responder: vec![ProcedureStep::Repeat(CountArgument::Count, returns)],
     }
 }
 
-fn part(text: &str, procedure: Procedure, unit: Size, count: u64, stack: Stack) -> Part {
-    Part {
+fn part(text: &str, procedure: Procedure, unit: Size, count: u64, stack: Stack) -> MeasurementPart {
+    MeasurementPart {
         text: text.into(),
         replicas: 1,
         from: Some("khons".into()),
         to: None,
         procedure,
-        data: Data {
+        data: DataSpec {
             unit: unit.clone(),
             reply: unit,
-            count: Count::Units(count),
+            count: UnitCount::Units(count),
             timings: vec![],
             least_drawn: any_size(),
         },
-        source: Access::Memory,
-        destination: Access::Memory,
+        source: DataAccess::Memory,
+        destination: DataAccess::Memory,
         stack,
         cpu: (None, Some(1)),
         background: false,
     }
 }
 
-pub(crate) fn get(stack: Stack) -> Part {
+pub(crate) fn get(stack: Stack) -> MeasurementPart {
     part(
         "bulk_get 1024*1000",
         bulk_get(),
@@ -111,7 +118,7 @@ pub(crate) fn get(stack: Stack) -> Part {
     )
 }
 
-fn calls(stack: Stack) -> Part {
+fn calls(stack: Stack) -> MeasurementPart {
     let mut part = part(
         "rr 32*1000",
         request_response(),
@@ -124,7 +131,11 @@ fn calls(stack: Stack) -> Part {
     part
 }
 
-pub(crate) fn measurement(text: &str, composer: Composer, parts: Vec<Part>) -> Measurement {
+pub(crate) fn measurement(
+    text: &str,
+    composer: Composer,
+    parts: Vec<MeasurementPart>,
+) -> Measurement {
     Measurement {
         text: text.into(),
         line: 3,
@@ -172,13 +183,13 @@ pub(crate) fn a_plan() -> Plan {
         Composer::Basic,
         vec![calls(tcp())],
     );
-    rr.until = Some(Until {
+    rr.until = Some(StoppingCriterion {
         share: 0.02,
         at_most: 50,
     });
     rr.time_limit = Some(Duration::from_seconds(5.0));
     rr.variables = vec![("N".into(), 32.0)];
-    let load = Part {
+    let load = MeasurementPart {
         background: true,
         ..get(tuned())
     };
@@ -212,9 +223,12 @@ pub(crate) fn connected() -> (Plan, Vec<RunRecord>) {
     let procedure = Procedure {
         name: "connect_disconnect".into(),
         timings: vec![],
-        initiator: vec![Step::Repeat(
+        initiator: vec![ProcedureStep::Repeat(
             CountArgument::Count,
-            vec![call(Call::ConnectRequest), call(Call::DisconnectRequest)],
+            vec![
+                call(OperationCall::ConnectRequest),
+                call(OperationCall::DisconnectRequest),
+            ],
         )],
         responder: vec![],
     };
@@ -302,12 +316,12 @@ fn host() -> HostUsage {
 }
 
 fn moved(measurement: usize, part: usize, run: u32, mb: u64) -> RunRecord {
-    let transport = |retransmits, busy_s, send_buffer_limited_s| Transport {
+    let transport = |retransmits, busy_s, send_buffer_limited_s| TransportRecord {
         retransmits,
         busy_s: Some(busy_s),
         receive_window_limited_s: Some(0.0),
         send_buffer_limited_s: Some(send_buffer_limited_s),
-        ..Transport::default()
+        ..TransportRecord::default()
     };
     let transport = Some((transport(0, 0.0, 0.0), transport(2, 0.4, 0.1)));
     let host = Some(host());

@@ -2,16 +2,17 @@
 //!
 //! It routes nothing: the ways are given, by whoever moves the packets.
 
-pub(crate) mod facts;
+pub(crate) mod path_facts;
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
 use crate::table::WIDTH;
-use facts::Offer;
-pub use facts::{Way, link_changes};
+use path_facts::PathCapacity;
+pub use path_facts::{HostPath, link_changes};
 use serde_json::{Value, json as object};
 use stackline_core::network::{
-    Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch, Work,
+    Charge, ClockModel, ImpMachine, ImpSettings, Network, NetworkInterface, NetworkLink,
+    NetworkSwitch, ProgramCosts,
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -31,7 +32,7 @@ pub fn address(host: usize) -> Option<String> {
 
 /// The network as text. `ways` has both directions of each pair, in any order.
 #[must_use]
-pub fn topology(network: &Network, ways: &[Way]) -> String {
+pub fn topology(network: &Network, ways: &[HostPath]) -> String {
     let mut lines = vec![heading(network)];
     for block in [
         hosts(network),
@@ -73,7 +74,7 @@ fn grid(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> Vec<String> {
 }
 
 fn hosts(network: &Network) -> Vec<String> {
-    let row = |(at, host): (usize, &stackline_core::network::Host)| {
+    let row = |(at, host): (usize, &stackline_core::network::NetworkHost)| {
         let said: Vec<String> = [
             interface(&host.interface),
             work(&host.work),
@@ -93,7 +94,7 @@ fn hosts(network: &Network) -> Vec<String> {
 }
 
 /// What is not as nothing written makes it.
-fn interface(interface: &Interface) -> Option<String> {
+fn interface(interface: &NetworkInterface) -> Option<String> {
     let mut said = Vec::new();
     said.extend(
         interface
@@ -112,7 +113,7 @@ fn interface(interface: &Interface) -> Option<String> {
             .then(|| "copying by itself".to_owned()),
     );
     if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
-        let per_byte = units::time(interface.copy_ns_per_byte / 1e9);
+        let per_byte = units::format_time(interface.copy_ns_per_byte / 1e9);
         said.push(format!(
             "copying takes {} a packet and {per_byte} a byte",
             interface.copy_per_packet
@@ -126,18 +127,19 @@ fn interface(interface: &Interface) -> Option<String> {
     said.extend(
         interface
             .pace_bit_s
-            .map(|pace| format!("sends at most {}", units::rate(pace))),
+            .map(|pace| format!("sends at most {}", units::format_rate(pace))),
     );
     (!said.is_empty()).then(|| said.join(", "))
 }
 
 /// What programs take of its processor.
-fn work(work: &Work) -> Option<String> {
+fn work(work: &ProgramCosts) -> Option<String> {
     let mut said = Vec::new();
     let some = |time: Duration| (time.0 > 0).then_some(time);
     said.extend(some(work.per_operation).map(|time| format!("{time} an operation")));
     said.extend(
-        (work.ns_per_byte > 0.0).then(|| format!("{} a byte", units::time(work.ns_per_byte / 1e9))),
+        (work.ns_per_byte > 0.0)
+            .then(|| format!("{} a byte", units::format_time(work.ns_per_byte / 1e9))),
     );
     said.extend(some(work.per_message).map(|time| format!("{time} a message")));
     said.extend(some(work.per_switch).map(|time| format!("{time} a switch")));
@@ -150,13 +152,13 @@ fn work(work: &Work) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-fn clock(clock: &Clock) -> Option<String> {
+fn clock(clock: &ClockModel) -> Option<String> {
     let mut said = Vec::new();
     #[expect(clippy::cast_precision_loss, reason = "only for reading")]
     if clock.offset_ns != 0 {
         said.push(format!(
             "off by {}",
-            units::time(clock.offset_ns as f64 / 1e9)
+            units::format_time(clock.offset_ns as f64 / 1e9)
         ));
     }
     if clock.drift_ppm != 0.0 {
@@ -169,22 +171,26 @@ fn clock(clock: &Clock) -> Option<String> {
 }
 
 fn switches(network: &Network) -> Vec<String> {
-    let kind = |switch: &Switch| {
+    let kind = |switch: &NetworkSwitch| {
         if switch.imp.is_some() {
             "IMP"
         } else {
             "switch"
         }
     };
-    let lines = network
-        .switches
-        .iter()
-        .map(|switch| format!("{} {}: {}", kind(switch), switch.name, described(switch)));
+    let lines = network.switches.iter().map(|switch| {
+        format!(
+            "{} {}: {}",
+            kind(switch),
+            switch.name,
+            describe_switch(switch)
+        )
+    });
     lines.flat_map(|line| wrap(&line, WIDTH)).collect()
 }
 
 /// A switch's buffer, cells and queues.
-pub(crate) fn described(switch: &Switch) -> String {
+pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
     if let Some(imp) = &switch.imp {
         return described_imp(imp);
     }
@@ -195,7 +201,7 @@ pub(crate) fn described(switch: &Switch) -> String {
     };
     let mut said = vec![switch.buffer_bytes.map_or_else(
         || "unlimited buffer".to_owned(),
-        |bytes| format!("buffer {} {place}", units::size(bytes)),
+        |bytes| format!("buffer {} {place}", units::format_size(bytes)),
     )];
     said.extend(switch.cell_bytes.map(|bytes| format!("cells of {bytes} B")));
     said.extend(
@@ -208,13 +214,13 @@ pub(crate) fn described(switch: &Switch) -> String {
         switch
             .queue
             .as_ref()
-            .map(|queue| format!("queues {}", facts::queue(queue))),
+            .map(|queue| format!("queues {}", path_facts::queue(queue))),
     );
     said.join(", ")
 }
 
 /// What is said of an IMP; what is not is as it was in January 1973.
-fn described_imp(imp: &Imp) -> String {
+fn described_imp(imp: &ImpSettings) -> String {
     let machine = match imp.machine {
         ImpMachine::H516 => "Honeywell 516",
         ImpMachine::H316 => "Honeywell 316",
@@ -254,15 +260,15 @@ fn links(network: &Network) -> Vec<String> {
         Align::Left,
         Align::Left,
     ];
-    let limited = limited(network);
+    let limited = find_limited_switches(network);
     // Packets have their own size there, and queues are the channels of lines.
     let imps = network.has_imps();
-    let row = |link: &Link| {
-        let loss = facts::loss(&link.loss);
+    let row = |link: &NetworkLink| {
+        let loss = path_facts::loss(&link.loss);
         vec![
-            joined(link),
-            facts::rate(&link.rate),
-            facts::delay(link),
+            format_link_ends(link),
+            path_facts::rate(&link.rate),
+            path_facts::delay(link),
             if loss.is_empty() {
                 "none".to_owned()
             } else {
@@ -271,26 +277,28 @@ fn links(network: &Network) -> Vec<String> {
             if imps {
                 ABSENT.to_owned()
             } else {
-                units::size(link.mtu())
+                units::format_size(link.mtu())
             },
             if imps {
                 ABSENT.to_owned()
             } else {
                 queue(link, &limited)
             },
-            peculiar(link).join(", "),
+            describe_peculiarities(link).join(", "),
         ]
     };
     let mut lines = grid(&head, &align, network.links.iter().map(row).collect());
     for link in &network.links {
-        let changes = facts::schedules(link).into_iter();
-        lines.extend(changes.flat_map(|change| wrap(&format!("{} {change}", joined(link)), WIDTH)));
+        let changes = path_facts::schedules(link).into_iter();
+        lines.extend(
+            changes.flat_map(|change| wrap(&format!("{} {change}", format_link_ends(link)), WIDTH)),
+        );
     }
     lines
 }
 
 /// `a - b`, or `a > b` when there is no way back.
-pub(crate) fn joined(link: &Link) -> String {
+pub(crate) fn format_link_ends(link: &NetworkLink) -> String {
     format!(
         "{} {} {}",
         link.ends.0,
@@ -300,8 +308,8 @@ pub(crate) fn joined(link: &Link) -> String {
 }
 
 /// The switches that limit what waits at their ports.
-pub(crate) fn limited(network: &Network) -> BTreeSet<&str> {
-    let limited = |switch: &&Switch| switch.queue.is_some() || switch.buffer_bytes.is_some();
+pub(crate) fn find_limited_switches(network: &Network) -> BTreeSet<&str> {
+    let limited = |switch: &&NetworkSwitch| switch.queue.is_some() || switch.buffer_bytes.is_some();
     network
         .switches
         .iter()
@@ -311,9 +319,9 @@ pub(crate) fn limited(network: &Network) -> BTreeSet<&str> {
 }
 
 /// Its own queue, else whose it is.
-pub(crate) fn queue(link: &Link, limited: &BTreeSet<&str>) -> String {
+pub(crate) fn queue(link: &NetworkLink, limited: &BTreeSet<&str>) -> String {
     match &link.queue {
-        Some(queue) => facts::queue(queue),
+        Some(queue) => path_facts::queue(queue),
         None if [&link.ends.0, &link.ends.1]
             .into_iter()
             .any(|end| limited.contains(end.as_str())) =>
@@ -325,14 +333,15 @@ pub(crate) fn queue(link: &Link, limited: &BTreeSet<&str>) -> String {
 }
 
 /// What most links do not have.
-pub(crate) fn peculiar(link: &Link) -> Vec<String> {
+pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     let mut said = Vec::new();
     said.extend(link.jitter.as_ref().map(|jitter| {
         let order = if jitter.reorder { ", reorders" } else { "" };
         format!("jitter {} s{order}", jitter.distribution)
     }));
     said.extend(
-        (link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))),
+        (link.duplicate > 0.0)
+            .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),
     );
     match link.charge {
         Charge::Packet => {}
@@ -343,22 +352,22 @@ pub(crate) fn peculiar(link: &Link) -> Vec<String> {
 }
 
 /// A way and the way back.
-struct Pair<'a> {
-    way: &'a Way,
-    there: Option<Offer>,
-    back: Option<Offer>,
+struct PathPair<'a> {
+    way: &'a HostPath,
+    there: Option<PathCapacity>,
+    back: Option<PathCapacity>,
     /// The way back is the same links.
     same: bool,
 }
 
-fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
+fn pairs<'a>(network: &Network, ways: &'a [HostPath]) -> Vec<PathPair<'a>> {
     let by_ends: std::collections::BTreeMap<_, _> =
         ways.iter().map(|way| ((way.from, way.to), way)).collect();
-    let pair = |way: &&'a Way| {
+    let pair = |way: &&'a HostPath| {
         let back = by_ends
             .get(&(way.to, way.from))
             .and_then(|back| back.ports.as_ref());
-        let offer = |ports: &Vec<u32>| Offer::of(network, ports);
+        let offer = |ports: &Vec<u32>| PathCapacity::of(network, ports);
         let mirrored = |(there, back): (&Vec<u32>, &Vec<u32>)| {
             there
                 .iter()
@@ -369,7 +378,7 @@ fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
             .as_ref()
             .zip(back)
             .map_or(way.ports.is_none() && back.is_none(), mirrored);
-        Pair {
+        PathPair {
             way,
             there: way.ports.as_ref().map(offer),
             back: back.map(offer),
@@ -379,14 +388,14 @@ fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
     by_ends.values().map(pair).collect()
 }
 
-fn paths(network: &Network, ways: &[Way]) -> Vec<String> {
+fn paths(network: &Network, ways: &[HostPath]) -> Vec<String> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return vec![format!(
             "paths between pairs of hosts are left out where there are more than {MOST_HOSTS_IN_PAIRS} hosts"
         )];
     }
     // Where the way back is the same, the pair is one row.
-    let pairs: Vec<Pair<'_>> = pairs(network, ways)
+    let pairs: Vec<PathPair<'_>> = pairs(network, ways)
         .into_iter()
         .filter(|pair| !pair.same || pair.way.from < pair.way.to)
         .collect();
@@ -397,7 +406,7 @@ fn paths(network: &Network, ways: &[Way]) -> Vec<String> {
     }
 }
 
-fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
+fn listed(network: &Network, pairs: &[PathPair<'_>]) -> Vec<String> {
     if pairs.is_empty() {
         return Vec::new();
     }
@@ -412,7 +421,7 @@ fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
     let mut align = [Align::Right; 6];
     align[0] = Align::Left;
     let name = |at: usize| network.hosts.get(at).map_or(ABSENT, |host| &host.name);
-    let row = |pair: &Pair<'_>| {
+    let row = |pair: &PathPair<'_>| {
         let ends = [
             name(pair.way.from),
             if pair.same { "-" } else { ">" },
@@ -428,15 +437,15 @@ fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
             there.delay.to_string(),
             there
                 .rate_bit_s
-                .map_or_else(|| "unlimited".to_owned(), units::rate),
-            units::size(there.mtu),
+                .map_or_else(|| "unlimited".to_owned(), units::format_rate),
+            units::format_size(there.mtu),
             product(pair).map_or_else(|| ABSENT.to_owned(), bytes),
         ]
     };
     grid(&head, &align, pairs.iter().map(row).collect())
 }
 
-fn product(pair: &Pair<'_>) -> Option<f64> {
+fn product(pair: &PathPair<'_>) -> Option<f64> {
     pair.there
         .as_ref()
         .zip(pair.back.as_ref())
@@ -450,11 +459,11 @@ fn product(pair: &Pair<'_>) -> Option<f64> {
     reason = "not negative, and only for reading"
 )]
 fn bytes(value: f64) -> String {
-    units::size(value.round() as u64)
+    units::format_size(value.round() as u64)
 }
 
 /// Least and most over all pairs.
-fn summary(pairs: &[Pair<'_>]) -> Vec<String> {
+fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
     let offers = || pairs.iter().filter_map(|pair| pair.there.as_ref());
     let without = pairs.iter().filter(|pair| pair.there.is_none()).count();
     let range = |values: Vec<f64>, show: &dyn Fn(f64) -> String| {
@@ -475,13 +484,16 @@ fn summary(pairs: &[Pair<'_>]) -> Vec<String> {
         ),
         (
             "delay",
-            range(offers().map(|o| o.delay.seconds()).collect(), &units::time),
+            range(
+                offers().map(|o| o.delay.seconds()).collect(),
+                &units::format_time,
+            ),
         ),
         (
             "lowest rate",
             range(
                 offers().filter_map(|o| o.rate_bit_s).collect(),
-                &units::rate,
+                &units::format_rate,
             ),
         ),
         (
@@ -508,9 +520,9 @@ fn summary(pairs: &[Pair<'_>]) -> Vec<String> {
 
 /// The network as data: what was declared, addresses, and both directions of each pair of hosts.
 #[must_use]
-pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
+pub fn topology_json(network: &Network, ways: &[HostPath]) -> Value {
     let name = |at: usize| network.hosts.get(at).map(|host| host.name.clone());
-    let path = |pair: &Pair<'_>| {
+    let path = |pair: &PathPair<'_>| {
         let there = pair.there.as_ref();
         object!({
             "from": name(pair.way.from),

@@ -10,7 +10,7 @@ thread_local! {
 
 /// Keeps the error; its number: -1 what was asked for cannot be, -2 this machine, a server or the master cannot do it, -3 it failed
 /// on its way, -4 a callback ended it.
-pub(crate) fn keep(error: &Error) -> i32 {
+pub(crate) fn keep_last_error(error: &Error) -> i32 {
     let words = |words: &str| CString::new(words.replace('\0', " ")).unwrap_or_default();
     LAST.with(|last| {
         *last.borrow_mut() = (

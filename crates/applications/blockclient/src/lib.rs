@@ -12,6 +12,6 @@
 //! | `sys` | the functions that C calls |
 
 mod fault;
+pub mod ffi_types;
 pub mod session;
-pub mod shapes;
 mod sys;

@@ -1,8 +1,10 @@
 //! A client, the sets that it has open and their predictions. Sessions have numbers, so that one that is closed, or never was, is
 //! an error and no crash.
 
-use stackline_blockserver::client::{Block, Client, Event, OpenSet, Options};
-use stackline_blockserver::prediction::Prediction;
+use stackline_blockserver::client::{
+    BlockClient, BlockClientEvent, BlockClientOptions, OpenSet, ReceivedBlock,
+};
+use stackline_blockserver::prediction::BlockPrediction;
 use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,17 +15,17 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Names what may be needed next.
-pub type Predict = Box<dyn FnMut(&[u64]) -> Vec<u64> + Send>;
+pub type ClientPredictor = Box<dyn FnMut(&[u64]) -> Vec<u64> + Send>;
 
 /// A client.
-pub struct Session {
-    client: Client,
+pub struct BlockClientSession {
+    client: BlockClient,
     sets: Mutex<BTreeMap<u32, OpenSet>>,
-    predictions: Mutex<BTreeMap<u32, Prediction<Predict>>>,
+    predictions: Mutex<BTreeMap<u32, BlockPrediction<ClientPredictor>>>,
     closed: AtomicBool,
 }
 
-static SESSIONS: Mutex<BTreeMap<u64, Arc<Session>>> = Mutex::new(BTreeMap::new());
+static SESSIONS: Mutex<BTreeMap<u64, Arc<BlockClientSession>>> = Mutex::new(BTreeMap::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -33,14 +35,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Connects; the session's number.
 ///
 /// # Errors
-/// As [`Client::connect`].
-pub fn connect(master: &str, options: Options) -> Result<u64> {
-    let client = Client::connect(master, options)?;
+/// As [`BlockClient::connect`].
+pub fn connect(master: &str, options: BlockClientOptions) -> Result<u64> {
+    let client = BlockClient::connect(master, options)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let (sets, predictions, closed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
     lock(&SESSIONS).insert(
         number,
-        Arc::new(Session {
+        Arc::new(BlockClientSession {
             client,
             sets,
             predictions,
@@ -54,7 +56,7 @@ pub fn connect(master: &str, options: Options) -> Result<u64> {
 ///
 /// # Errors
 /// When there is none.
-pub fn of(number: u64) -> Result<Arc<Session>> {
+pub fn find_session(number: u64) -> Result<Arc<BlockClientSession>> {
     lock(&SESSIONS)
         .get(&number)
         .map(Arc::clone)
@@ -76,16 +78,16 @@ fn no_session() -> Error {
         .hint("a client is what blockclient_connect gave")
 }
 
-impl Session {
+impl BlockClientSession {
     /// The client itself.
-    pub const fn client(&self) -> &Client {
+    pub const fn client(&self) -> &BlockClient {
         &self.client
     }
 
     /// Opens a set.
     ///
     /// # Errors
-    /// As [`Client::open`].
+    /// As [`BlockClient::open`].
     pub fn open(&self, name: &str) -> Result<OpenSet> {
         let set = self.client.open(name)?;
         lock(&self.sets).insert(set.id, set.clone());
@@ -106,13 +108,18 @@ impl Session {
     ///
     /// # Errors
     /// When the set is not open.
-    pub fn predict(&self, set: u32, most: Option<usize>, predict: Option<Predict>) -> Result<()> {
+    pub fn predict(
+        &self,
+        set: u32,
+        most: Option<usize>,
+        predict: Option<ClientPredictor>,
+    ) -> Result<()> {
         let open = self.set(set)?;
         let mut predictions = lock(&self.predictions);
         match predict {
             None => drop(predictions.remove(&set)),
             Some(predict) => {
-                let mut prediction = Prediction::new(&open, predict);
+                let mut prediction = BlockPrediction::new(&open, predict);
                 prediction.most = most.unwrap_or(prediction.most);
                 predictions.insert(set, prediction);
             }
@@ -123,7 +130,7 @@ impl Session {
     /// Asks for blocks. A set with a prediction has lists that supersede.
     ///
     /// # Errors
-    /// As [`Client::request`].
+    /// As [`BlockClient::request`].
     pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<()> {
         let mut predictions = lock(&self.predictions);
         let Some(prediction) = predictions.get_mut(&set) else {
@@ -147,16 +154,16 @@ impl Session {
     ///
     /// # Errors
     /// When it was closed meanwhile.
-    pub fn next(&self, within: Option<Duration>) -> Result<Option<Event>> {
+    pub fn next(&self, within: Option<Duration>) -> Result<Option<BlockClientEvent>> {
         let until = within.map(|within| Instant::now() + within);
         loop {
             let left = until.map_or(LOOK, |until| {
                 until.saturating_duration_since(Instant::now()).min(LOOK)
             });
             match self.client.next(Some(left)) {
-                Some(Event::Block(block)) => {
+                Some(BlockClientEvent::Block(block)) => {
                     if let Some(block) = self.wanted(block) {
-                        return Ok(Some(Event::Block(block)));
+                        return Ok(Some(BlockClientEvent::Block(block)));
                     }
                 }
                 Some(event) => return Ok(Some(event)),
@@ -168,7 +175,7 @@ impl Session {
     }
 
     /// A block that came by prediction is kept.
-    fn wanted(&self, block: Box<Block>) -> Option<Box<Block>> {
+    fn wanted(&self, block: Box<ReceivedBlock>) -> Option<Box<ReceivedBlock>> {
         match lock(&self.predictions).get_mut(&block.head.set) {
             Some(prediction) => prediction.came(block),
             None => Some(block),

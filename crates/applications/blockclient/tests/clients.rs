@@ -9,7 +9,9 @@
 mod common;
 
 use common::{Site, set};
-use stackline_blockclient::shapes::{Event, Options, Pace, Played, Set};
+use stackline_blockclient::ffi_types::{
+    FfiClientEvent, FfiClientOptions, FfiDataSet, FfiPlayoutCounts, FfiPlayoutOptions,
+};
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -94,19 +96,19 @@ fn structures_are_those_of_the_header() {
         return;
     };
     let sizes = [
-        size_of::<Options>(),
-        size_of::<Set>(),
-        size_of::<Pace>(),
-        size_of::<Played>(),
-        size_of::<Event>(),
+        size_of::<FfiClientOptions>(),
+        size_of::<FfiDataSet>(),
+        size_of::<FfiPlayoutOptions>(),
+        size_of::<FfiPlayoutCounts>(),
+        size_of::<FfiClientEvent>(),
     ];
     let places = [
-        offset_of!(Event, server),
-        offset_of!(Event, app_send),
-        offset_of!(Event, app_receive),
-        offset_of!(Event, data),
-        offset_of!(Event, words),
-        offset_of!(Event, owner),
+        offset_of!(FfiClientEvent, server),
+        offset_of!(FfiClientEvent, app_send),
+        offset_of!(FfiClientEvent, app_receive),
+        offset_of!(FfiClientEvent, data),
+        offset_of!(FfiClientEvent, words),
+        offset_of!(FfiClientEvent, owner),
     ];
     let line = |numbers: &[usize]| {
         numbers

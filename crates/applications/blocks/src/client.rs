@@ -3,16 +3,16 @@
 //! It opens no connection and keeps no data. A list that supersedes makes the blocks of older lists of its set unwanted,
 //! unless it names them again; a list that does not is added to them.
 
-use crate::set::Set;
-use crate::wire::control::{List, Missing};
-use crate::wire::data::{BlockHead, Failed};
+use crate::set::BlockSet;
+use crate::wire::master_messages::{BlockListRequest, MissingBlocksNotice};
+use crate::wire::server_messages::{BlockFailedNotice, BlockHead};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
 /// A block that was asked for and has not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outstanding {
+pub struct OutstandingBlock {
     /// The unit of its newest request.
     pub unit: u64,
     /// Of which list that was.
@@ -44,30 +44,30 @@ pub struct Tally {
 
 /// What an arrived block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum BlockArrival {
     /// It was outstanding.
     Wanted,
     /// It had been superseded, or had come already.
     Unwanted,
 }
 
-struct Open {
-    about: Set,
-    outstanding: BTreeMap<u64, Outstanding>,
+struct ClientSetState {
+    about: BlockSet,
+    outstanding: BTreeMap<u64, OutstandingBlock>,
     tally: Option<Tally>,
 }
 
 /// A client.
 #[derive(Default)]
-pub struct Client {
-    sets: BTreeMap<u32, Open>,
+pub struct BlockClientMachine {
+    sets: BTreeMap<u32, ClientSetState>,
     serial: u64,
     next_unit: u64,
     unwanted: u64,
     unwanted_bytes: u64,
 }
 
-impl core::fmt::Debug for Client {
+impl core::fmt::Debug for BlockClientMachine {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Client")
             .field("serial", &self.serial)
@@ -76,7 +76,7 @@ impl core::fmt::Debug for Client {
     }
 }
 
-impl Client {
+impl BlockClientMachine {
     /// Whose units begin with that number: several clients of one run number their blocks apart.
     #[must_use]
     pub fn new(first_unit: u64) -> Self {
@@ -87,10 +87,10 @@ impl Client {
     }
 
     /// A set was opened.
-    pub fn opened(&mut self, set: u32, about: Set) {
+    pub fn opened(&mut self, set: u32, about: BlockSet) {
         self.sets.insert(
             set,
-            Open {
+            ClientSetState {
                 about,
                 outstanding: BTreeMap::new(),
                 tally: None,
@@ -100,13 +100,13 @@ impl Client {
 
     /// What a set is.
     #[must_use]
-    pub fn about(&self, set: u32) -> Option<&Set> {
+    pub fn about(&self, set: u32) -> Option<&BlockSet> {
         self.sets.get(&set).map(|open| &open.about)
     }
 
     /// Blocks of a set that are wanted and have not come.
     #[must_use]
-    pub fn outstanding(&self, set: u32) -> Vec<(u64, Outstanding)> {
+    pub fn outstanding(&self, set: u32) -> Vec<(u64, OutstandingBlock)> {
         let open = self.sets.get(&set).into_iter();
         open.flat_map(|open| open.outstanding.iter().map(|(number, one)| (*number, *one)))
             .collect()
@@ -132,8 +132,8 @@ impl Client {
         blocks: Vec<u64>,
         supersedes: bool,
         report: bool,
-    ) -> (List, Option<Tally>) {
-        let blocks = once(blocks);
+    ) -> (BlockListRequest, Option<Tally>) {
+        let blocks = remove_duplicates(blocks);
         self.serial += 1;
         let (serial, first_unit) = (self.serial, self.next_unit);
         self.next_unit += blocks.len() as u64;
@@ -152,11 +152,11 @@ impl Client {
             let new = blocks
                 .iter()
                 .zip(units)
-                .map(|(number, unit)| (*number, Outstanding { unit, serial }));
+                .map(|(number, unit)| (*number, OutstandingBlock { unit, serial }));
             open.outstanding.extend(new);
         }
         (
-            List {
+            BlockListRequest {
                 set,
                 serial,
                 supersedes,
@@ -178,14 +178,14 @@ impl Client {
     }
 
     /// A block came whole.
-    pub fn arrived(&mut self, now: Instant, head: &BlockHead) -> Arrival {
+    pub fn arrived(&mut self, now: Instant, head: &BlockHead) -> BlockArrival {
         let open = self.sets.get_mut(&head.set);
         let found = open
             .and_then(|open| Some((open.outstanding.remove(&head.number)?, open.tally.as_mut())));
         let Some((_, tally)) = found else {
             self.unwanted += 1;
             self.unwanted_bytes += u64::from(head.length);
-            return Arrival::Unwanted;
+            return BlockArrival::Unwanted;
         };
         if let Some(tally) = tally {
             tally.delivered += 1;
@@ -193,11 +193,11 @@ impl Client {
             tally.bytes += u64::from(head.length);
             tally.last = now.since(tally.sent);
         }
-        Arrival::Wanted
+        BlockArrival::Wanted
     }
 
     /// The master says that blocks will not come; those of them that were wanted.
-    pub fn missing(&mut self, missing: &Missing) -> Vec<u64> {
+    pub fn missing(&mut self, missing: &MissingBlocksNotice) -> Vec<u64> {
         let (set, serial) = (missing.set, Some(missing.serial));
         missing
             .blocks
@@ -208,7 +208,7 @@ impl Client {
     }
 
     /// A server says that a block will not come; whether it was wanted.
-    pub fn failed(&mut self, failed: &Failed) -> bool {
+    pub fn failed(&mut self, failed: &BlockFailedNotice) -> bool {
         self.drop_block(failed.set, failed.number, Some(failed.serial))
     }
 
@@ -245,7 +245,7 @@ impl Client {
 
 /// Blocks in their order, each once.
 #[must_use]
-pub fn once(mut blocks: Vec<u64>) -> Vec<u64> {
+pub fn remove_duplicates(mut blocks: Vec<u64>) -> Vec<u64> {
     if !blocks.is_sorted_by(|one, next| one < next) {
         let mut known = BTreeSet::new();
         blocks.retain(|number| known.insert(*number));

@@ -26,23 +26,23 @@
 
 extern crate alloc;
 
+pub mod block_history;
 pub mod client;
-pub mod flight;
-pub mod history;
+pub mod demand;
 pub mod limits;
 pub mod master;
 pub mod placement;
 pub mod playout;
 pub mod pyramid;
-pub mod record;
-pub mod replay;
+pub mod pyramid_viewer;
 pub mod score;
+pub mod send_window;
 pub mod server;
+pub mod session_record;
 pub mod set;
-pub mod viewer;
 pub mod wire;
 
-pub use client::Client;
+pub use client::BlockClientMachine;
 pub use master::Master;
-pub use server::Server;
-pub use set::Set;
+pub use server::DiskServerMachine;
+pub use set::BlockSet;

@@ -4,12 +4,12 @@
 //! It moves nothing later: what was placed stands in the master's catalogue.
 
 use crate::pyramid::{Pyramid, Tile};
-use crate::wire::codec::{Field, Malformed, Reader};
+use crate::wire::codec::{BlockWireField, BlockWireReader, MalformedBlockMessage};
 use alloc::vec::Vec;
 
 /// How disks are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum BlockPlacementPolicy {
     /// One after the other.
     RoundRobin,
     /// Drawn, from that seed.
@@ -22,8 +22,8 @@ pub enum Placement {
     Given,
 }
 
-impl Placement {
-    /// The disk for a block among `disks`; of a block that is [`Placement::Given`], 0.
+impl BlockPlacementPolicy {
+    /// The disk for a block among `disks`; of a block that is [`BlockPlacementPolicy::Given`], 0.
     #[must_use]
     pub fn disk(self, number: u64, picture: Option<&Pyramid>, disks: usize) -> usize {
         let disks = disks.max(1) as u64;
@@ -43,7 +43,7 @@ impl Placement {
 
 /// Which copy of a block is read: the first, since the placement spreads those as evenly as it can; where it cannot be
 /// reached one of the others, spread by the block's number.
-pub fn copy<P>(
+pub fn choose_copy<P>(
     number: u64,
     mut places: impl Iterator<Item = P>,
     mut is_reachable: impl FnMut(&P) -> bool,
@@ -80,7 +80,7 @@ const fn common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common(b, a % b) }
 }
 
-impl Field for Placement {
+impl BlockWireField for BlockPlacementPolicy {
     const LEAST: usize = 1;
     fn put(&self, to: &mut Vec<u8>) {
         match self {
@@ -94,14 +94,14 @@ impl Field for Placement {
             Self::Given => 4_u8.put(to),
         }
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
         Ok(match u8::take(from)? {
             0 => Self::RoundRobin,
             1 => Self::Random(u64::take(from)?),
             2 => Self::Hash,
             3 => Self::Tiles,
             4 => Self::Given,
-            _ => return Err(Malformed::Field("placement")),
+            _ => return Err(MalformedBlockMessage::Field("placement")),
         })
     }
 }
@@ -129,7 +129,7 @@ mod tests {
                         column,
                     })
                     .unwrap();
-                Placement::Tiles.disk(number, Some(&PICTURE), disks)
+                BlockPlacementPolicy::Tiles.disk(number, Some(&PICTURE), disks)
             };
             for row in 1..63 {
                 for column in 1..63 {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn drawn_and_hashed_blocks_are_spread_evenly() {
-        for placement in [Placement::Random(7), Placement::Hash] {
+        for placement in [BlockPlacementPolicy::Random(7), BlockPlacementPolicy::Hash] {
             let mut counts = [0_u32; 10];
             for number in 0..10_000 {
                 counts[placement.disk(number, None, 10)] += 1;

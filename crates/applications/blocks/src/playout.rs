@@ -8,7 +8,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// What is done about a block that is due and not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingBlockPolicy {
     /// It is left out: the pace is kept.
     Skip,
     /// It is waited for: nothing is left out.
@@ -17,7 +17,7 @@ pub enum Missing {
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step<T> {
+pub enum PlayoutStep<T> {
     /// The block of that number is due.
     Give(u64, T),
     /// The block of that number was due and is left out.
@@ -36,7 +36,7 @@ pub struct Playout<T> {
     held: BTreeMap<u64, T>,
     depth: usize,
     interval: Duration,
-    missing: Missing,
+    missing: MissingBlockPolicy,
     /// When the next one is due; nothing while blocks are gathered.
     due: Option<Instant>,
     /// Blocks that came behind their turn, that were left out, and how often all stood still.
@@ -53,7 +53,7 @@ impl<T> Playout<T> {
         end: u64,
         depth: usize,
         interval: Duration,
-        missing: Missing,
+        missing: MissingBlockPolicy,
     ) -> Self {
         let held = BTreeMap::new();
         Self {
@@ -80,28 +80,28 @@ impl<T> Playout<T> {
     }
 
     /// What is to be done at that moment; to be asked again until it says to wait, or that all is over.
-    pub fn step(&mut self, now: Instant) -> Step<T> {
+    pub fn step(&mut self, now: Instant) -> PlayoutStep<T> {
         if self.next >= self.end {
-            return Step::Over;
+            return PlayoutStep::Over;
         }
         let Some(due) = self.due else {
             return self.gather(now);
         };
         if now < due {
-            return Step::Wait(Some(due));
+            return PlayoutStep::Wait(Some(due));
         }
         let number = self.next;
         match (self.held.remove(&number), self.missing) {
             (Some(block), _) => {
                 self.pass(due);
-                Step::Give(number, block)
+                PlayoutStep::Give(number, block)
             }
-            (None, Missing::Skip) => {
+            (None, MissingBlockPolicy::Skip) => {
                 self.skipped += 1;
                 self.pass(due);
-                Step::Skipped(number)
+                PlayoutStep::Skipped(number)
             }
-            (None, Missing::Wait) => {
+            (None, MissingBlockPolicy::Wait) => {
                 self.stalls += 1;
                 self.due = None;
                 self.gather(now)
@@ -110,11 +110,11 @@ impl<T> Playout<T> {
     }
 
     /// Begins when enough is held, the next block among it.
-    fn gather(&mut self, now: Instant) -> Step<T> {
+    fn gather(&mut self, now: Instant) -> PlayoutStep<T> {
         let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
-        let whole = self.missing == Missing::Skip || self.held.contains_key(&self.next);
+        let whole = self.missing == MissingBlockPolicy::Skip || self.held.contains_key(&self.next);
         if self.held.len() < self.depth.clamp(1, left) || !whole {
-            return Step::Wait(None);
+            return PlayoutStep::Wait(None);
         }
         self.due = Some(now);
         self.step(now)
@@ -139,33 +139,36 @@ mod tests {
 
     const INTERVAL: Duration = Duration(10);
 
-    fn playout(missing: Missing) -> Playout<&'static str> {
+    fn playout(missing: MissingBlockPolicy) -> Playout<&'static str> {
         Playout::new(0, 4, 2, INTERVAL, missing)
     }
 
     #[test]
     fn blocks_come_in_any_order_and_are_given_out_in_theirs() {
-        let mut playout = playout(Missing::Skip);
-        assert_eq!(playout.step(Instant(0)), Step::Wait(None));
+        let mut playout = playout(MissingBlockPolicy::Skip);
+        assert_eq!(playout.step(Instant(0)), PlayoutStep::Wait(None));
         playout.came(1, "b");
         assert_eq!(
             playout.step(Instant(3)),
-            Step::Wait(None),
+            PlayoutStep::Wait(None),
             "one is not enough to begin"
         );
         playout.came(0, "a");
-        assert_eq!(playout.step(Instant(5)), Step::Give(0, "a"));
-        assert_eq!(playout.step(Instant(5)), Step::Wait(Some(Instant(15))));
+        assert_eq!(playout.step(Instant(5)), PlayoutStep::Give(0, "a"));
+        assert_eq!(
+            playout.step(Instant(5)),
+            PlayoutStep::Wait(Some(Instant(15)))
+        );
         playout.came(3, "d");
         playout.came(2, "c");
         let given: Vec<_> = [15, 25, 35, 45].map(|at| playout.step(Instant(at))).into();
         assert_eq!(
             given,
             [
-                Step::Give(1, "b"),
-                Step::Give(2, "c"),
-                Step::Give(3, "d"),
-                Step::Over
+                PlayoutStep::Give(1, "b"),
+                PlayoutStep::Give(2, "c"),
+                PlayoutStep::Give(3, "d"),
+                PlayoutStep::Over
             ]
         );
         assert_eq!(playout.counts(), (0, 0, 0));
@@ -173,44 +176,47 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_skipped_and_comes_too_late() {
-        let mut playout = playout(Missing::Skip);
+        let mut playout = playout(MissingBlockPolicy::Skip);
         playout.came(0, "a");
         playout.came(2, "c");
-        assert_eq!(playout.step(Instant(0)), Step::Give(0, "a"));
-        assert_eq!(playout.step(Instant(10)), Step::Skipped(1));
+        assert_eq!(playout.step(Instant(0)), PlayoutStep::Give(0, "a"));
+        assert_eq!(playout.step(Instant(10)), PlayoutStep::Skipped(1));
         playout.came(1, "b");
-        assert_eq!(playout.step(Instant(20)), Step::Give(2, "c"));
+        assert_eq!(playout.step(Instant(20)), PlayoutStep::Give(2, "c"));
         assert_eq!(playout.counts(), (1, 1, 0));
     }
 
     #[test]
     fn or_it_is_waited_for_until_enough_is_held_again() {
-        let mut playout = playout(Missing::Wait);
+        let mut playout = playout(MissingBlockPolicy::Wait);
         playout.came(0, "a");
         playout.came(2, "c");
-        assert_eq!(playout.step(Instant(0)), Step::Give(0, "a"));
-        assert_eq!(playout.step(Instant(10)), Step::Wait(None));
+        assert_eq!(playout.step(Instant(0)), PlayoutStep::Give(0, "a"));
+        assert_eq!(playout.step(Instant(10)), PlayoutStep::Wait(None));
         playout.came(3, "d");
         assert_eq!(
             playout.step(Instant(20)),
-            Step::Wait(None),
+            PlayoutStep::Wait(None),
             "the one that is due is not among them"
         );
         playout.came(1, "b");
-        assert_eq!(playout.step(Instant(30)), Step::Give(1, "b"));
-        assert_eq!(playout.step(Instant(40)), Step::Give(2, "c"));
+        assert_eq!(playout.step(Instant(30)), PlayoutStep::Give(1, "b"));
+        assert_eq!(playout.step(Instant(40)), PlayoutStep::Give(2, "c"));
         assert_eq!(playout.counts(), (0, 0, 1));
     }
 
     #[test]
     fn a_late_look_gives_what_was_due_at_once_and_keeps_the_pace() {
-        let mut playout = playout(Missing::Skip);
+        let mut playout = playout(MissingBlockPolicy::Skip);
         for (number, block) in [(0, "a"), (1, "b"), (2, "c")] {
             playout.came(number, block);
         }
-        assert_eq!(playout.step(Instant(0)), Step::Give(0, "a"));
-        assert_eq!(playout.step(Instant(25)), Step::Give(1, "b"));
-        assert_eq!(playout.step(Instant(25)), Step::Give(2, "c"));
-        assert_eq!(playout.step(Instant(25)), Step::Wait(Some(Instant(30))));
+        assert_eq!(playout.step(Instant(0)), PlayoutStep::Give(0, "a"));
+        assert_eq!(playout.step(Instant(25)), PlayoutStep::Give(1, "b"));
+        assert_eq!(playout.step(Instant(25)), PlayoutStep::Give(2, "c"));
+        assert_eq!(
+            playout.step(Instant(25)),
+            PlayoutStep::Wait(Some(Instant(30)))
+        );
     }
 }

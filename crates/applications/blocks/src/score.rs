@@ -1,8 +1,8 @@
 //! What a session got: blocks delivered before they were superseded first of all, then throughput, then the time of each
 //! segment (Tierney et al. 1996, sections 4.2.2 and 4.2.3).
 
+use crate::block_history::{BlockPathPoint, History};
 use crate::client::Tally;
-use crate::history::{History, Point};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -10,15 +10,47 @@ use stackline_core::time::{Duration, Instant};
 /// Blocks of a burst.
 const BURST: usize = 5;
 /// The segments of a block's way: from, to, in words.
-pub const SEGMENTS: [(Point, Point, &str); 8] = [
-    (Point::AppSend, Point::MasterIn, "request to master"),
-    (Point::MasterIn, Point::MasterOut, "name translation"),
-    (Point::MasterOut, Point::ServerIn, "master to server"),
-    (Point::ServerIn, Point::StartRead, "read queue"),
-    (Point::StartRead, Point::EndRead, "disk read"),
-    (Point::EndRead, Point::StartWrite, "write queue"),
-    (Point::StartWrite, Point::AppReceive, "block to application"),
-    (Point::AppSend, Point::AppReceive, "whole way"),
+pub const SEGMENTS: [(BlockPathPoint, BlockPathPoint, &str); 8] = [
+    (
+        BlockPathPoint::AppSend,
+        BlockPathPoint::MasterIn,
+        "request to master",
+    ),
+    (
+        BlockPathPoint::MasterIn,
+        BlockPathPoint::MasterOut,
+        "name translation",
+    ),
+    (
+        BlockPathPoint::MasterOut,
+        BlockPathPoint::ServerIn,
+        "master to server",
+    ),
+    (
+        BlockPathPoint::ServerIn,
+        BlockPathPoint::StartRead,
+        "read queue",
+    ),
+    (
+        BlockPathPoint::StartRead,
+        BlockPathPoint::EndRead,
+        "disk read",
+    ),
+    (
+        BlockPathPoint::EndRead,
+        BlockPathPoint::StartWrite,
+        "write queue",
+    ),
+    (
+        BlockPathPoint::StartWrite,
+        BlockPathPoint::AppReceive,
+        "block to application",
+    ),
+    (
+        BlockPathPoint::AppSend,
+        BlockPathPoint::AppReceive,
+        "whole way",
+    ),
 ];
 
 /// One server's part.
@@ -86,7 +118,7 @@ impl Score {
 
     /// A block came.
     pub fn came(&mut self, history: &History, wanted: bool) {
-        let Some(at) = history.passed(Point::AppReceive) else {
+        let Some(at) = history.passed(BlockPathPoint::AppReceive) else {
             return;
         };
         let (first, last) = self.span.unwrap_or((at, at));

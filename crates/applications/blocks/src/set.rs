@@ -1,14 +1,14 @@
 //! What a data set is: blocks of one size under a name, perhaps the tiles of a picture.
 
 use crate::limits;
-use crate::placement::Placement;
+use crate::placement::BlockPlacementPolicy;
 use crate::pyramid::Pyramid;
 use crate::wire::codec::record;
 use alloc::string::String;
 
 record! {
     /// A data set.
-    pub struct Set {
+    pub struct BlockSet {
         /// Its name: letters, digits, `.`, `_`, `-`; not longer than 100.
         pub name: String,
         /// Bytes of a block; the last one may be shorter.
@@ -18,13 +18,13 @@ record! {
         /// Copies of each block, on different servers while there are enough.
         pub replicas: u8,
         /// Where blocks are put.
-        pub placement: Placement,
+        pub placement: BlockPlacementPolicy,
         /// The picture whose tiles they are.
         pub picture: Option<Pyramid>,
     }
 }
 
-impl Set {
+impl BlockSet {
     /// How many blocks it has.
     #[must_use]
     pub const fn blocks(&self) -> u64 {

@@ -1,22 +1,24 @@
 //! Messages come back as they were, and bytes that are none are refused without harm.
 
 use proptest::prelude::*;
-use stackline_blocks::placement::Placement;
+use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::pyramid::Pyramid;
-use stackline_blocks::set::Set;
-use stackline_blocks::wire::control::{
-    Commit, Create, Gone, Join, Joined, Kept, List, Mapped, Missing, Opened, Place, Row,
-    ServerInfo, SetInfo, Told, Written,
+use stackline_blocks::set::BlockSet;
+use stackline_blocks::wire::handshake::{BlockHello, BlockPeerRole, BlockWriteKey, MAGIC};
+use stackline_blocks::wire::master_messages::{
+    BlockCopyLocation, BlockInventoryReply, BlockListRequest, BlockMapEntry, Commit,
+    CommittedBlock, Create, DiskOwnerRecord, DiskServerJoined, Gone, Join, Mapped,
+    MissingBlocksNotice, OpenSetReply, ServerInfo, SetInfo,
 };
-use stackline_blocks::wire::data::{
-    Attached, BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests,
-};
-use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Role};
 use stackline_blocks::wire::message::{self, Message};
-use stackline_blocks::wire::{HEAD, Malformed, VERSION, parts};
+use stackline_blocks::wire::server_messages::{
+    Attached, BLOCK_HEAD, BlockHead, BlockListEntry, Discarded, DiskInfo, Flushed,
+    ServerBlockRequests,
+};
+use stackline_blocks::wire::{HEAD, MalformedBlockMessage, VERSION, block_parts};
 
-fn disk() -> Disk {
-    Disk {
+fn disk() -> DiskInfo {
+    DiskInfo {
         identity: 1 << 100,
         path: "/data/ä".into(),
         capacity: 1 << 40,
@@ -27,14 +29,14 @@ fn disk() -> Disk {
     }
 }
 
-fn set(placement: Placement) -> Set {
+fn set(placement: BlockPlacementPolicy) -> BlockSet {
     let picture = Some(Pyramid {
         width: 9,
         height: 8,
         tile: 7,
         pixel_bytes: 3,
     });
-    Set {
+    BlockSet {
         name: "kansas".into(),
         block_size: 49_152,
         bytes: 1 << 33,
@@ -75,21 +77,21 @@ fn messages() -> Vec<Message> {
         up: true,
         disks: vec![disk()],
     }];
-    let place = Place {
+    let place = BlockCopyLocation {
         server: 1,
         disk: 2,
         offset: 3,
     };
-    let row = Row {
+    let row = BlockMapEntry {
         checksum: 4,
         places: vec![place.clone(), place],
     };
-    let kept = Kept {
+    let kept = DiskOwnerRecord {
         master: 1 << 99,
         used: 4096,
         last_set: 0,
     };
-    let entry = Entry {
+    let entry = BlockListEntry {
         index: 1,
         number: 2,
         disk: 3,
@@ -104,11 +106,11 @@ fn messages() -> Vec<Message> {
         start_write: 4,
     };
     let placements = [
-        Placement::RoundRobin,
-        Placement::Random(9),
-        Placement::Hash,
-        Placement::Tiles,
-        Placement::Given,
+        BlockPlacementPolicy::RoundRobin,
+        BlockPlacementPolicy::Random(9),
+        BlockPlacementPolicy::Hash,
+        BlockPlacementPolicy::Tiles,
+        BlockPlacementPolicy::Given,
     ];
     let mut all: Vec<Message> = placements
         .map(|placement| {
@@ -120,23 +122,23 @@ fn messages() -> Vec<Message> {
         })
         .into();
     all.extend([
-        Hello {
+        BlockHello {
             magic: MAGIC,
             version: VERSION,
-            role: Role::Writer,
+            role: BlockPeerRole::Writer,
             nonce: [3; 16],
         }
         .into(),
-        Opened {
+        OpenSetReply {
             request: 1,
             session: u128::MAX,
             master: 9,
             set: 2,
-            about: set(Placement::Tiles),
+            about: set(BlockPlacementPolicy::Tiles),
             servers,
         }
         .into(),
-        List {
+        BlockListRequest {
             set: 1,
             serial: 2,
             supersedes: true,
@@ -146,7 +148,7 @@ fn messages() -> Vec<Message> {
             blocks: vec![5, 6],
         }
         .into(),
-        Missing {
+        MissingBlocksNotice {
             set: 1,
             serial: 2,
             why: 3,
@@ -156,11 +158,11 @@ fn messages() -> Vec<Message> {
         Commit {
             request: 1,
             set: 2,
-            blocks: vec![Written { number: 1, row }],
+            blocks: vec![CommittedBlock { number: 1, row }],
             seal: true,
         }
         .into(),
-        Requests {
+        ServerBlockRequests {
             session: 1,
             set: 2,
             serial: 3,
@@ -196,7 +198,7 @@ fn messages() -> Vec<Message> {
             adopt: true,
         }
         .into(),
-        Joined {
+        DiskServerJoined {
             server: 1,
             master: 2,
         }
@@ -206,8 +208,9 @@ fn messages() -> Vec<Message> {
     all
 }
 
-fn read(bytes: &[u8]) -> Result<Message, Malformed> {
-    let length = message::length(bytes[..4].try_into().expect("four bytes"), 1 << 20)?;
+fn read(bytes: &[u8]) -> Result<Message, MalformedBlockMessage> {
+    let length =
+        message::parse_message_length(bytes[..4].try_into().expect("four bytes"), 1 << 20)?;
     assert_eq!(length + 4, bytes.len());
     Message::read(bytes[4], &bytes[HEAD..])
 }
@@ -221,10 +224,10 @@ fn messages_come_back_as_they_were() {
 
 #[test]
 fn what_waits_weighs_at_least_what_it_has_on_its_way() {
-    let row = Row {
+    let row = BlockMapEntry {
         checksum: 4,
         places: vec![
-            Place {
+            BlockCopyLocation {
                 server: 1,
                 disk: 2,
                 offset: 3
@@ -240,7 +243,7 @@ fn what_waits_weighs_at_least_what_it_has_on_its_way() {
         disks: vec![disk(); 64],
     };
     let info = SetInfo {
-        about: set(Placement::Hash),
+        about: set(BlockPlacementPolicy::Hash),
         written: 1,
         reachable: 2,
         sealed: true,
@@ -253,7 +256,7 @@ fn what_waits_weighs_at_least_what_it_has_on_its_way() {
             rows: vec![row; 4096],
         }
         .into(),
-        Told {
+        BlockInventoryReply {
             request: 1,
             sets: vec![info; 4096],
             servers: vec![server; 100],
@@ -280,7 +283,10 @@ fn every_shorter_and_longer_message_is_refused() {
             );
         }
         let longer = [&bytes[HEAD..], &[0]].concat();
-        assert_eq!(Message::read(bytes[4], &longer), Err(Malformed::Long));
+        assert_eq!(
+            Message::read(bytes[4], &longer),
+            Err(MalformedBlockMessage::Long)
+        );
     }
 }
 
@@ -302,20 +308,29 @@ fn an_attached_connection_says_whether_data_come_in_parts() {
 
 #[test]
 fn parts_are_no_longer_than_what_is_left_and_none_is_the_end() {
-    assert_eq!(parts::before(49_152), [0, 0, 0xc0, 0]);
-    assert_eq!(parts::length([0, 0, 0xc0, 0], 49_152), Ok(Some(49_152)));
+    assert_eq!(block_parts::encode_part_length(49_152), [0, 0, 0xc0, 0]);
     assert_eq!(
-        parts::length([0, 0, 0xc0, 0], 49_151),
-        Err(Malformed::Field("part"))
+        block_parts::parse_part_length([0, 0, 0xc0, 0], 49_152),
+        Ok(Some(49_152))
     );
-    assert_eq!(parts::length(parts::CUT, 49_152), Ok(None));
-    assert_eq!(parts::length([0xff; 4], usize::MAX), Ok(Some(0xffff_ffff)));
+    assert_eq!(
+        block_parts::parse_part_length([0, 0, 0xc0, 0], 49_151),
+        Err(MalformedBlockMessage::Field("part"))
+    );
+    assert_eq!(
+        block_parts::parse_part_length(block_parts::CUT, 49_152),
+        Ok(None)
+    );
+    assert_eq!(
+        block_parts::parse_part_length([0xff; 4], usize::MAX),
+        Ok(Some(0xffff_ffff))
+    );
 }
 
 #[test]
 fn a_list_cannot_announce_more_than_it_has() {
     // A list of blocks that says 4,294,967,295 and has none: refused before memory is taken for them.
-    let mut bytes = Message::from(Missing {
+    let mut bytes = Message::from(MissingBlocksNotice {
         set: 1,
         serial: 2,
         why: 3,
@@ -326,20 +341,20 @@ fn a_list_cannot_announce_more_than_it_has() {
     bytes[end - 4..].fill(0xff);
     assert_eq!(
         Message::read(bytes[4], &bytes[HEAD..]),
-        Err(Malformed::Short)
+        Err(MalformedBlockMessage::Short)
     );
 }
 
 #[test]
 fn a_proof_holds_for_its_key_role_side_and_nonces_only() {
-    let (key, other) = (Key([1; 32]), Key([2; 32]));
+    let (key, other) = (BlockWriteKey([1; 32]), BlockWriteKey([2; 32]));
     let (ours, theirs) = ([3; 16], [4; 16]);
-    let proof = key.proof(false, Role::Writer, &ours, &theirs);
-    assert!(key.verifies(&proof, false, Role::Writer, &ours, &theirs));
-    assert!(!other.verifies(&proof, false, Role::Writer, &ours, &theirs));
-    assert!(!key.verifies(&proof, true, Role::Writer, &ours, &theirs));
-    assert!(!key.verifies(&proof, false, Role::Server, &ours, &theirs));
-    assert!(!key.verifies(&proof, false, Role::Writer, &theirs, &ours));
+    let proof = key.proof(false, BlockPeerRole::Writer, &ours, &theirs);
+    assert!(key.verifies(&proof, false, BlockPeerRole::Writer, &ours, &theirs));
+    assert!(!other.verifies(&proof, false, BlockPeerRole::Writer, &ours, &theirs));
+    assert!(!key.verifies(&proof, true, BlockPeerRole::Writer, &ours, &theirs));
+    assert!(!key.verifies(&proof, false, BlockPeerRole::Server, &ours, &theirs));
+    assert!(!key.verifies(&proof, false, BlockPeerRole::Writer, &theirs, &ours));
 }
 
 proptest! {

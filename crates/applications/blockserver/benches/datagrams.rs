@@ -12,8 +12,8 @@ use common::Site;
 use nix::sys::socket::{MsgFlags, getsockopt, recv, send, setsockopt, sockopt};
 use rounds::ours::{self, Ours, Reading};
 use rounds::{Figures, Peer, own_cpu};
-use stackline_blocks::wire::message::Transport;
-use stackline_blockserver::client::Options;
+use stackline_blocks::wire::message::BlockDataTransport;
+use stackline_blockserver::client::BlockClientOptions;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -109,8 +109,8 @@ fn main() {
         in_flight: IN_FLIGHT,
         number: |at| at % BLOCKS,
     };
-    let options = Options {
-        transport: Transport::Udp,
+    let options = BlockClientOptions {
+        transport: BlockDataTransport::Udp,
         ..ours::discarding()
     };
     let ours = Ours {

@@ -10,7 +10,7 @@ mod rounds;
 use common::Site;
 use rounds::ours::{self, Ours, Reading};
 use rounds::{Figures, Peer};
-use stackline_blockserver::disk::Disk;
+use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::server;
 use std::path::PathBuf;
 use std::process::Command;
@@ -88,8 +88,8 @@ fn site() -> (Site, PathBuf) {
     let mut site = Site::new(0);
     let path = site.directory.path().join("direct");
     std::fs::create_dir_all(&path).unwrap();
-    let disk = Disk::open(&path, true, Some(BLOCKS * BLOCK as u64 * 2)).unwrap();
-    let options = server::Options {
+    let disk = BlockDisk::open(&path, true, Some(BLOCKS * BLOCK as u64 * 2)).unwrap();
+    let options = server::DiskServerOptions {
         cache: 0,
         depth: DEPTH,
         ..site.options(0)

@@ -11,9 +11,9 @@ mod http;
 
 use common::{Site, set};
 use http::Http;
-use stackline_blocks::set::Set;
-use stackline_blockserver::client::Options;
-use stackline_blockserver::get;
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::client::BlockClientOptions;
+use stackline_blockserver::range_read;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -50,12 +50,12 @@ fn by_http(
 }
 
 fn by_client(site: &Site) -> f64 {
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let (mut count, begun) = (0, Instant::now());
     while begun.elapsed() < ROUND {
         let take = |_, _| Ok(());
-        get::range(&client, &open, 0, BLOCKS, take).unwrap();
+        range_read::read_range(&client, &open, 0, BLOCKS, take).unwrap();
         count += BLOCKS;
     }
     count as f64 / begun.elapsed().as_secs_f64()
@@ -63,7 +63,7 @@ fn by_client(site: &Site) -> f64 {
 
 fn main() {
     let site = Site::new(1);
-    site.load(&Set {
+    site.load(&BlockSet {
         block_size: BLOCK,
         bytes: BLOCKS * u64::from(BLOCK),
         ..set("map", 1, 1)

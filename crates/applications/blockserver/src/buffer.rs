@@ -8,12 +8,12 @@ const PAGE: usize = ALIGNMENT as usize;
 
 /// Memory of a block.
 #[derive(Debug, Default)]
-pub struct Buffer {
+pub struct BlockBuffer {
     memory: Vec<u8>,
     length: usize,
 }
 
-impl Buffer {
+impl BlockBuffer {
     /// Whole pages for so many bytes; what they hold is left over from before.
     pub fn pages(&mut self, length: usize) -> &mut [u8] {
         self.length = length;
@@ -44,14 +44,14 @@ impl Buffer {
 
 /// Buffers that nobody uses.
 #[derive(Debug, Default)]
-pub struct Pool(Mutex<Vec<Buffer>>);
+pub struct BlockBufferPool(Mutex<Vec<BlockBuffer>>);
 
 /// Most buffers that are kept for later.
 const KEPT: usize = 64;
 
-impl Pool {
+impl BlockBufferPool {
     /// One for a block.
-    pub fn take(&self) -> Buffer {
+    pub fn take(&self) -> BlockBuffer {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +60,7 @@ impl Pool {
     }
 
     /// One that is no longer used.
-    pub fn give(&self, buffer: Buffer) {
+    pub fn give(&self, buffer: BlockBuffer) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT {
             kept.push(buffer);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn pages_begin_at_a_page() {
-        let mut buffer = Buffer::default();
+        let mut buffer = BlockBuffer::default();
         assert_eq!(buffer.data(), b"");
         for length in [1, 4096, 4097, 49_152, 100] {
             let pages = buffer.pages(length);

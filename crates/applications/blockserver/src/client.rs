@@ -17,27 +17,27 @@
 //! server is gone, what was wanted of it is asked of replicas, or reported.
 
 mod event;
-mod links;
+mod event_queue;
 mod lists;
-mod queue;
+mod server_links;
 
-use crate::connection::{self, Receiver, Sender};
-use crate::list_trace;
+use crate::connection::{self, BlockMessageReceiver, BlockMessageSender};
+use crate::list_file;
 use crate::server::now;
 use event::lock;
-pub use event::{Block, Event};
-use links::Link;
-use queue::Queue;
-use stackline_blocks::client::{Arrival, Tally};
+pub use event::{BlockClientEvent, ReceivedBlock};
+use event_queue::BlockEventQueue;
+use server_links::DiskServerLink;
+use stackline_blocks::client::{BlockArrival, Tally};
 use stackline_blocks::limits;
-use stackline_blocks::set::Set;
-use stackline_blocks::wire::control::{
-    Ask, Commit, Create, Created, Delete, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo,
-    Told,
+use stackline_blocks::set::BlockSet;
+use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
+use stackline_blocks::wire::master_messages::{
+    Ask, BlockInventoryReply, BlockMapEntry, Commit, Create, Created, Delete, Map,
+    MissingBlocksNotice, OpenSetRequest, Reserve, ServerInfo, SetInfo,
 };
-use stackline_blocks::wire::data::BlockHead;
-use stackline_blocks::wire::greeting::{Key, Role};
-use stackline_blocks::wire::message::{Message, Transport, Why};
+use stackline_blocks::wire::message::{BlockDataTransport, Message, Why};
+use stackline_blocks::wire::server_messages::BlockHead;
 use stackline_core::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
@@ -57,11 +57,11 @@ const STACK: usize = 256 << 10;
 
 /// How a client is to be.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BlockClientOptions {
     /// The key, where sets are to be written.
-    pub key: Option<Key>,
+    pub key: Option<BlockWriteKey>,
     /// How blocks travel.
-    pub transport: Transport,
+    pub transport: BlockDataTransport,
     /// Blocks that were asked for longer ago are dropped at the server, ns.
     pub age: Option<u64>,
     /// Bytes of the receive buffer of each connection; the system's without.
@@ -80,11 +80,11 @@ pub struct Options {
     pub capture: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for BlockClientOptions {
     fn default() -> Self {
         Self {
             key: None,
-            transport: Transport::Tcp,
+            transport: BlockDataTransport::Tcp,
             age: None,
             receive_buffer: None,
             pace: None,
@@ -105,7 +105,7 @@ pub struct OpenSet {
     /// Who that master is: together with the number what is read is told from all else.
     pub master: u128,
     /// What it is.
-    pub about: Set,
+    pub about: BlockSet,
 }
 
 /// A list that was sent.
@@ -120,10 +120,10 @@ pub struct SentList {
 }
 
 #[derive(Default)]
-struct Known {
-    machine: stackline_blocks::Client,
+struct BlockClientState {
+    machine: stackline_blocks::BlockClientMachine,
     /// Where blocks are, of sets that are not too large.
-    rows: BTreeMap<u32, Vec<Row>>,
+    rows: BTreeMap<u32, Vec<BlockMapEntry>>,
     /// Which copies of a block failed.
     failed: BTreeMap<(u32, u64), BTreeSet<(u16, u16)>>,
     session: u128,
@@ -147,26 +147,26 @@ struct Damaged {
     covered: u64,
 }
 
-struct Shared {
-    options: Options,
-    known: Mutex<Known>,
+struct BlockClientShared {
+    options: BlockClientOptions,
+    known: Mutex<BlockClientState>,
     /// Sends to the master; nobody where it is gone.
-    master: Mutex<Option<Sender>>,
+    master: Mutex<Option<BlockMessageSender>>,
     answers: Mutex<BTreeMap<u32, SyncSender<Message>>>,
-    links: Mutex<BTreeMap<u16, Link>>,
-    reaching: links::Reaching,
-    events: Queue,
+    links: Mutex<BTreeMap<u16, DiskServerLink>>,
+    reaching: server_links::Reaching,
+    events: BlockEventQueue,
     next_request: AtomicU32,
-    capture: Option<Mutex<list_trace::Writer>>,
+    capture: Option<Mutex<list_file::BlockListWriter>>,
     closed: AtomicBool,
 }
 
 /// A client.
-pub struct Client {
-    shared: Arc<Shared>,
+pub struct BlockClient {
+    shared: Arc<BlockClientShared>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for BlockClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client")
             .field("options", &self.shared.options)
@@ -174,44 +174,49 @@ impl std::fmt::Debug for Client {
     }
 }
 
-impl Client {
+impl BlockClient {
     /// Connects to a master; to write with the options' key, to read without.
     ///
     /// # Errors
     /// As [`connection::connect`].
-    pub fn connect(master: &str, options: Options) -> Result<Self> {
-        if options.pace.is_some() && !matches!(options.transport, Transport::Udp | Transport::Rtp) {
+    pub fn connect(master: &str, options: BlockClientOptions) -> Result<Self> {
+        if options.pace.is_some()
+            && !matches!(
+                options.transport,
+                BlockDataTransport::Udp | BlockDataTransport::Rtp
+            )
+        {
             return Err(Error::input("only datagrams are paced").hint(
                 "the transports udp and rtp send them; tcp and blast find their pace themselves",
             ));
         }
         let role = if options.key.is_some() {
-            Role::Loader
+            BlockPeerRole::Loader
         } else {
-            Role::Client
+            BlockPeerRole::Client
         };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
-        let drawn = || (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
+        let drawn = || (crate::key::generate_identity().unwrap_or(1) as u64 >> 24) << 20;
         let first_unit = options.first_unit.unwrap_or_else(drawn);
         let capture = options
             .capture
             .as_deref()
-            .map(list_trace::Writer::create)
+            .map(list_file::BlockListWriter::create)
             .transpose()?
             .map(Mutex::new);
-        let machine = stackline_blocks::Client::new(first_unit);
-        let known = Known {
+        let machine = stackline_blocks::BlockClientMachine::new(first_unit);
+        let known = BlockClientState {
             machine,
-            ..Known::default()
+            ..BlockClientState::default()
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(BlockClientShared {
             options,
             known: Mutex::new(known),
             master: Mutex::new(Some(sender)),
             answers: Mutex::default(),
             links: Mutex::default(),
-            reaching: links::Reaching::default(),
-            events: Queue::default(),
+            reaching: server_links::Reaching::default(),
+            events: BlockEventQueue::default(),
             next_request: AtomicU32::new(1),
             capture,
             closed: AtomicBool::new(false),
@@ -232,7 +237,7 @@ impl Client {
     /// When there is no such set, or the master does not answer.
     pub fn open(&self, name: &str) -> Result<OpenSet> {
         let answer = self.shared.ask(|request| {
-            Open {
+            OpenSetRequest {
                 request,
                 name: name.to_owned(),
             }
@@ -258,7 +263,7 @@ impl Client {
             );
         }
         self.shared
-            .reach(&opened.servers, opened.session, links::REACHING);
+            .reach(&opened.servers, opened.session, server_links::REACHING);
         if opened.about.blocks() <= MAPPED {
             let rows = self.map(opened.set, 0, opened.about.blocks())?;
             lock(&self.shared.known).rows.insert(opened.set, rows);
@@ -274,7 +279,7 @@ impl Client {
     ///
     /// # Errors
     /// When the master does not answer.
-    pub fn map(&self, set: u32, first: u64, count: u64) -> Result<Vec<Row>> {
+    pub fn map(&self, set: u32, first: u64, count: u64) -> Result<Vec<BlockMapEntry>> {
         let mut rows = Vec::new();
         while (rows.len() as u64) < count {
             let first = first + rows.len() as u64;
@@ -310,7 +315,7 @@ impl Client {
     /// The same, without the master: places are known.
     ///
     /// # Errors
-    /// As for [`Client::request`].
+    /// As for [`BlockClientMachine::request`].
     pub fn request_directly(
         &self,
         set: u32,
@@ -321,7 +326,7 @@ impl Client {
     }
 
     /// What happens next; nothing when the time is over.
-    pub fn next(&self, within: Option<Duration>) -> Option<Event> {
+    pub fn next(&self, within: Option<Duration>) -> Option<BlockClientEvent> {
         let until = within.map(|within| std::time::Instant::now() + within);
         loop {
             let left =
@@ -329,26 +334,28 @@ impl Client {
             let (mut event, before) = self.shared.events.take(left)?;
             let is_old = |set: u32| lock(&self.shared.known).withdrawals(set) > before;
             match &mut event {
-                Event::Block(block) => block.wanted = block.wanted && !is_old(block.head.set),
-                Event::Failed { set, .. } if is_old(*set) => continue,
+                BlockClientEvent::Block(block) => {
+                    block.wanted = block.wanted && !is_old(block.head.set)
+                }
+                BlockClientEvent::Failed { set, .. } if is_old(*set) => continue,
                 _ => {}
             }
             return Some(event);
         }
     }
 
-    /// [`Client::next`] gives a block again that it has given.
-    pub fn give_back(&self, block: Box<Block>) {
+    /// [`BlockClientMachine::next`] gives a block again that it has given.
+    pub fn give_back(&self, block: Box<ReceivedBlock>) {
         let withdrawals = lock(&self.shared.known).withdrawals(block.head.set);
         self.shared
             .events
-            .put_again(Event::Block(block), withdrawals);
+            .put_again(BlockClientEvent::Block(block), withdrawals);
     }
 
     /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
     ///
     /// # Errors
-    /// As for [`Client::request`].
+    /// As for [`BlockClientMachine::request`].
     pub fn withdraw(&self, set: u32) -> Result<()> {
         self.shared.withdraw(set)
     }
@@ -415,7 +422,7 @@ impl Client {
     /// When the master does not answer.
     pub fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>)> {
         match self.shared.ask(|request| Ask { request }.into())? {
-            Message::Told(Told { sets, servers, .. }) => Ok((sets, servers)),
+            Message::Told(BlockInventoryReply { sets, servers, .. }) => Ok((sets, servers)),
             other => Err(refusal(&other)),
         }
     }
@@ -439,7 +446,7 @@ impl Client {
         lock(&self.shared.master).is_some()
     }
 
-    pub(crate) fn create(&self, about: &Set) -> Result<Created> {
+    pub(crate) fn create(&self, about: &BlockSet) -> Result<Created> {
         match self.shared.ask(|request| {
             Create {
                 request,
@@ -452,7 +459,12 @@ impl Client {
         }
     }
 
-    pub(crate) fn reserve(&self, set: u32, blocks: &[u64], given: &[u32]) -> Result<Vec<Row>> {
+    pub(crate) fn reserve(
+        &self,
+        set: u32,
+        blocks: &[u64],
+        given: &[u32],
+    ) -> Result<Vec<BlockMapEntry>> {
         let (blocks, given) = (blocks.to_vec(), given.to_vec());
         match self.shared.ask(|request| {
             Reserve {
@@ -473,7 +485,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for BlockClient {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.shared.events.close();
@@ -521,7 +533,7 @@ fn master_gone(sent_away: Option<&String>) -> Error {
     }
 }
 
-impl Known {
+impl BlockClientState {
     /// How often all that was wanted of a set was withdrawn. Whoever reports what became of a block reads this under the
     /// lock under which it learns it: otherwise a withdrawal in between would not cover it.
     fn withdrawals(&self, set: u32) -> u64 {
@@ -551,14 +563,14 @@ impl Known {
     }
 }
 
-impl Shared {
+impl BlockClientShared {
     /// Reports what is not of a set.
-    fn tell(&self, event: Event) {
+    fn report_event(&self, event: BlockClientEvent) {
         self.events.put(event, 0);
     }
 
     /// Reports what became of a block, known when its set had been withdrawn `withdrawals` times.
-    fn tell_of_block(&self, event: Event, withdrawals: u64) {
+    fn report_block_event(&self, event: BlockClientEvent, withdrawals: u64) {
         self.events.put(event, withdrawals);
     }
 
@@ -604,7 +616,7 @@ impl Shared {
         }
     }
 
-    fn hear_master(self: Arc<Self>, mut receiver: Receiver) {
+    fn hear_master(self: Arc<Self>, mut receiver: BlockMessageReceiver) {
         while let Ok(message) = receiver.message() {
             let request = match &message {
                 Message::Opened(m) => m.request,
@@ -640,7 +652,7 @@ impl Shared {
         // Whoever waits for an answer waits no longer.
         lock(&self.answers).clear();
         if !self.closed.load(Ordering::SeqCst) {
-            self.tell(Event::MasterGone);
+            self.report_event(BlockClientEvent::MasterGone);
             self.ask_again();
         }
     }
@@ -668,7 +680,7 @@ impl Shared {
         lock(&self.known).rows.remove(&set);
     }
 
-    fn missing(&self, missing: &Missing) {
+    fn missing(&self, missing: &MissingBlocksNotice) {
         if Why::of(missing.why) == Why::NoSet {
             self.forget(missing.set);
         }
@@ -680,8 +692,8 @@ impl Shared {
             )
         };
         for number in gone {
-            self.tell_of_block(
-                Event::Failed {
+            self.report_block_event(
+                BlockClientEvent::Failed {
                     set: missing.set,
                     number,
                     why: Why::of(missing.why),
@@ -697,7 +709,9 @@ impl Shared {
             known.servers.insert(server.id, server.clone());
             known.session
         };
-        let silent = lock(&self.links).get(&server.id).map(Link::is_silent);
+        let silent = lock(&self.links)
+            .get(&server.id)
+            .map(DiskServerLink::is_silent);
         match (server.up, silent) {
             (true, None) => {
                 self.comes(server.id);
@@ -745,9 +759,9 @@ impl Shared {
                 known.withdrawals(head.set),
             )
         };
-        let wanted = arrival == Arrival::Wanted;
-        self.tell_of_block(
-            Event::Block(Box::new(Block {
+        let wanted = arrival == BlockArrival::Wanted;
+        self.report_block_event(
+            BlockClientEvent::Block(Box::new(ReceivedBlock {
                 head,
                 data,
                 at,
@@ -788,6 +802,6 @@ impl Shared {
         if again && self.request(set, vec![number], false, true).is_ok() {
             return;
         }
-        self.tell_of_block(Event::Failed { set, number, why }, withdrawals);
+        self.report_block_event(BlockClientEvent::Failed { set, number, why }, withdrawals);
     }
 }

@@ -5,14 +5,16 @@
 
 mod receiver;
 
-use crate::key::nonce;
+use crate::key::generate_nonce;
 use nix::sys::socket::{MsgFlags, send};
-pub use receiver::{Incoming, Receiver};
+pub use receiver::{BlockMessageReceiver, Incoming};
 use socket2::{SockRef, TcpKeepalive};
 use stackline_blocks::limits;
 use stackline_blocks::wire::VERSION;
-use stackline_blocks::wire::control::Refused;
-use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Prove, Role, Welcome};
+use stackline_blocks::wire::handshake::{
+    BlockHello, BlockPeerRole, BlockWriteKey, MAGIC, Prove, Welcome,
+};
+use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
 use stackline_guard::deadline::Deadline;
@@ -32,7 +34,7 @@ const CONNECTING: Duration = Duration::from_secs(5);
 
 /// Why nothing more comes.
 #[derive(Debug)]
-pub enum Ended {
+pub enum BlockConnectionEnd {
     /// The other side closed it between two messages.
     Closed,
     /// Nothing came in time.
@@ -41,7 +43,7 @@ pub enum Ended {
     Broken(String),
 }
 
-impl From<io::Error> for Ended {
+impl From<io::Error> for BlockConnectionEnd {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Closed,
@@ -51,7 +53,7 @@ impl From<io::Error> for Ended {
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for BlockConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed => f.write_str("the other side closed the connection"),
@@ -63,12 +65,12 @@ impl std::fmt::Display for Ended {
 
 /// Writes messages.
 #[derive(Debug)]
-pub struct Sender {
+pub struct BlockMessageSender {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-impl Sender {
+impl BlockMessageSender {
     const fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -140,17 +142,20 @@ impl Sender {
 }
 
 /// Both directions of a connection.
-pub type Halves = (Receiver, Sender);
+pub type BlockConnectionHalves = (BlockMessageReceiver, BlockMessageSender);
 
 /// The sending half of a connection that is none yet.
 #[cfg(test)]
-pub(crate) const fn sender(stream: TcpStream) -> Sender {
-    Sender::new(stream)
+pub(crate) const fn sender(stream: TcpStream) -> BlockMessageSender {
+    BlockMessageSender::new(stream)
 }
 
-fn halves(stream: TcpStream) -> io::Result<Halves> {
+fn halves(stream: TcpStream) -> io::Result<BlockConnectionHalves> {
     let sending = stream.try_clone()?;
-    Ok((Receiver::new(stream), Sender::new(sending)))
+    Ok((
+        BlockMessageReceiver::new(stream),
+        BlockMessageSender::new(sending),
+    ))
 }
 
 /// Sets the sizes of a connection's buffers, where they are given, and that small messages leave at once.
@@ -172,10 +177,10 @@ fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::
 /// When nobody answers, the other side speaks another version or does not hold the key.
 pub fn connect(
     address: &str,
-    role: Role,
-    key: Option<&Key>,
+    role: BlockPeerRole,
+    key: Option<&BlockWriteKey>,
     receive_buffer: Option<usize>,
-) -> Result<Halves> {
+) -> Result<BlockConnectionHalves> {
     let failed = |error: io::Error| {
         Error::environment(format!("{address} cannot be reached: {error}"))
             .hint("is it running there, and is that its address?")
@@ -203,7 +208,7 @@ pub fn connect(
     }
     let stream = stream.ok_or(last).map_err(failed)?;
     tune(&stream, None, receive_buffer).map_err(failed)?;
-    if matches!(role, Role::Client | Role::Loader) {
+    if matches!(role, BlockPeerRole::Client | BlockPeerRole::Loader) {
         // A master whose machine went down is noticed also by who asks it nothing.
         let alive = TcpKeepalive::new()
             .with_time(KEEPALIVE)
@@ -216,10 +221,10 @@ pub fn connect(
     stream.set_write_timeout(Some(GREETING)).map_err(failed)?;
     let (mut receiver, mut sender) = halves(stream).map_err(failed)?;
     let deadline = Deadline::within(GREETING);
-    let ours = nonce().map_err(failed)?;
+    let ours = generate_nonce().map_err(failed)?;
     sender
         .message(
-            &Hello {
+            &BlockHello {
                 magic: MAGIC,
                 version: VERSION,
                 role,
@@ -234,8 +239,8 @@ pub fn connect(
         Ok(Message::Refused(refused)) => {
             return Err(refusal(address, Why::of(refused.why), &refused.words));
         }
-        Err(Ended::Silent) => return Err(silent(address)),
-        Err(Ended::Closed) => {
+        Err(BlockConnectionEnd::Silent) => return Err(silent_peer_error(address)),
+        Err(BlockConnectionEnd::Closed) => {
             return Err(Error::environment(format!("{address} closed the connection without a word")).hint(
                 "is that the port that `stackline blocks master` prints? if so, it may have too many connections",
             ));
@@ -271,7 +276,7 @@ pub fn connect(
 }
 
 /// That somebody has taken a connection and says nothing.
-pub(crate) fn silent(address: &str) -> Error {
+pub(crate) fn silent_peer_error(address: &str) -> Error {
     Error::environment(format!(
         "{address} does not answer, though it can be connected to"
     ))
@@ -300,12 +305,12 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
 /// Takes a connection that came, finds out who it is.
 ///
 /// # Errors
-/// [`Ended`], also where the other side was refused.
-pub fn accept(
+/// [`BlockConnectionEnd`], also where the other side was refused.
+pub fn accept_connection(
     stream: TcpStream,
-    key: Option<&Key>,
+    key: Option<&BlockWriteKey>,
     send_buffer: Option<usize>,
-) -> Result<(Role, Halves), Ended> {
+) -> Result<(BlockPeerRole, BlockConnectionHalves), BlockConnectionEnd> {
     let deadline = Deadline::within(GREETING);
     stream.set_write_timeout(Some(GREETING))?;
     tune(&stream, send_buffer, None)?;
@@ -318,7 +323,9 @@ pub fn accept(
         );
     };
     if hello.magic != MAGIC {
-        return Err(Ended::Broken("what came is of another protocol".into()));
+        return Err(BlockConnectionEnd::Broken(
+            "what came is of another protocol".into(),
+        ));
     }
     if hello.version != VERSION {
         let words = format!(
@@ -328,7 +335,7 @@ pub fn accept(
         return refuse(&mut sender, Why::Version, &words);
     }
     let (role, theirs) = (hello.role, hello.nonce);
-    let ours = nonce()?;
+    let ours = generate_nonce()?;
     let proof = key
         .filter(|_| role.proves())
         .map(|key| key.proof(true, role, &theirs, &ours));
@@ -363,7 +370,7 @@ pub fn accept(
 
 /// Tells the other side why the connection ends, as far as there is room for it, and ends it: whoever waits for it wakes.
 pub(crate) fn send_away(stream: &TcpStream, words: &str) {
-    let refused = Refused {
+    let refused = BlockRequestRefused {
         request: 0,
         why: Why::Limit as u8,
         words: words.to_owned(),
@@ -373,12 +380,16 @@ pub(crate) fn send_away(stream: &TcpStream, words: &str) {
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-fn refuse<T>(sender: &mut Sender, why: Why, words: &str) -> Result<T, Ended> {
-    let refused = Refused {
+fn refuse<T>(
+    sender: &mut BlockMessageSender,
+    why: Why,
+    words: &str,
+) -> Result<T, BlockConnectionEnd> {
+    let refused = BlockRequestRefused {
         request: 0,
         why: why as u8,
         words: words.to_owned(),
     };
     let _ = sender.message(&refused.into());
-    Err(Ended::Broken(words.to_owned()))
+    Err(BlockConnectionEnd::Broken(words.to_owned()))
 }

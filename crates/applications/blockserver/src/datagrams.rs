@@ -7,8 +7,8 @@
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg, setsockopt, sockopt};
-use stackline_blocks::wire::Field;
-use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead};
+use stackline_blocks::wire::BlockWireField;
+use stackline_blocks::wire::server_messages::{BLOCK_HEAD, BlockHead};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -31,21 +31,21 @@ const TICKS: u64 = 90_000;
 
 /// What sends blocks.
 #[derive(Debug)]
-pub struct Datagrams {
+pub struct BlockDatagramSender {
     socket: UdpSocket,
     /// Bytes of the headers of a datagram.
     header: usize,
     /// Bytes of a block in a datagram.
     carries: usize,
     rtp: Option<Rtp>,
-    pace: Option<Pace>,
+    pace: Option<BlockDatagramPacer>,
     heads: Vec<u8>,
     headers: Vec<u8>,
 }
 
 /// When datagrams may leave.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct BlockDatagramPacer {
     /// Bytes a second.
     rate: u64,
     /// Bytes that leave at once.
@@ -54,7 +54,7 @@ struct Pace {
     next: Instant,
 }
 
-impl Pace {
+impl BlockDatagramPacer {
     /// So many bytes leave now; those that come late make up for nothing.
     fn leaves(&mut self, now: Instant, bytes: usize) {
         let takes = Duration::from_secs_f64(bytes as f64 / self.rate as f64);
@@ -68,7 +68,7 @@ struct Rtp {
     source: u32,
 }
 
-impl Datagrams {
+impl BlockDatagramSender {
     /// To that place.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Datagrams {
     #[must_use]
     pub fn paced(mut self, rate: u64) -> Self {
         let burst = ((self.carries + self.header + HEADERS) * 4).max((rate / 1000) as usize);
-        self.pace = (rate > 0).then(|| Pace {
+        self.pace = (rate > 0).then(|| BlockDatagramPacer {
             rate,
             burst,
             next: Instant::now(),
@@ -144,7 +144,7 @@ impl Datagrams {
     /// The same, where `pause` waits for so long, or not so long, between what may leave at once.
     ///
     /// # Errors
-    /// As for [`Datagrams::blocks`], and what `pause` says.
+    /// As for [`BlockDatagramSender::blocks`], and what `pause` says.
     pub fn blocks_with<B, E: From<io::Error>>(
         &mut self,
         blocks: &[(BlockHead, B)],
@@ -170,7 +170,7 @@ impl Datagrams {
         for (number, (head, block)) in blocks.iter().enumerate() {
             let all = BLOCK_HEAD + data(block).len();
             for from in (0..all).step_by(most) {
-                let call = Call {
+                let call = BlockDatagramCall {
                     number,
                     from,
                     to: (from + most).min(all),
@@ -187,7 +187,7 @@ impl Datagrams {
         let Some(mut pace) = self.pace else {
             return Ok(send(&self.socket, &parts)?);
         };
-        let bytes = |call: &Call| {
+        let bytes = |call: &BlockDatagramCall| {
             let carried = call.to - call.from;
             carried + carried.div_ceil(self.carries) * (self.header + HEADERS)
         };
@@ -217,7 +217,7 @@ impl Datagrams {
     }
 
     /// The headers of the datagrams of a call.
-    fn put_headers(&mut self, head: &BlockHead, call: &Call, all: usize) {
+    fn put_headers(&mut self, head: &BlockHead, call: &BlockDatagramCall, all: usize) {
         for at in (call.from..call.to).step_by(self.carries) {
             if let Some(rtp) = &mut self.rtp {
                 let last = at + self.carries >= all;
@@ -237,7 +237,7 @@ impl Datagrams {
     }
 
     /// What the kernel is given for a call: headers, the block's head and its data, where they are.
-    fn parts<'a>(&'a self, call: &Call, data: &'a [u8]) -> Vec<IoSlice<'a>> {
+    fn parts<'a>(&'a self, call: &BlockDatagramCall, data: &'a [u8]) -> Vec<IoSlice<'a>> {
         let own = &self.heads[call.number * BLOCK_HEAD..][..BLOCK_HEAD];
         let headers = self.headers[call.headers..].chunks(self.header);
         let mut parts = Vec::with_capacity(2 * (call.to - call.from).div_ceil(self.carries) + 1);
@@ -259,7 +259,7 @@ impl Datagrams {
 
 /// A piece of a block that the kernel cuts into datagrams.
 #[derive(Debug)]
-struct Call {
+struct BlockDatagramCall {
     /// Which block.
     number: usize,
     /// Its bytes, the head included.
@@ -325,7 +325,7 @@ mod tests {
         for rtp in [false, true] {
             let to = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
             let rate = 10_000_000;
-            let mut datagrams = Datagrams::open(to.local_addr().unwrap(), rtp, 7)
+            let mut datagrams = BlockDatagramSender::open(to.local_addr().unwrap(), rtp, 7)
                 .unwrap()
                 .paced(rate);
             let (data, begun) = (vec![7_u8; 300_000], Instant::now());

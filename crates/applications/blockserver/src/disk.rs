@@ -7,13 +7,13 @@
 
 mod page;
 
-use crate::buffer::Buffer;
+use crate::buffer::BlockBuffer;
 use nix::fcntl::OFlag;
-use page::{Found, Page};
-use stackline_blocks::server::Spot;
-use stackline_blocks::wire::control::Kept;
-use stackline_blocks::wire::data::Disk as About;
+use page::{DiskPageContent, Page};
+use stackline_blocks::server::DiskExtent;
+use stackline_blocks::wire::master_messages::DiskOwnerRecord;
 use stackline_blocks::wire::message::Why;
+use stackline_blocks::wire::server_messages::DiskInfo as About;
 use stackline_core::error::{Error, Result};
 use stackline_guard::files;
 use std::fs::{self, File, OpenOptions};
@@ -30,9 +30,9 @@ const NAME: &str = "stackline.blocks";
 
 /// A disk.
 #[derive(Debug)]
-pub struct Disk {
+pub struct BlockDisk {
     /// Nothing of a disk that was not there when its server started.
-    files: Option<Files>,
+    files: Option<BlockDiskFiles>,
     path: PathBuf,
     file_path: PathBuf,
     /// Its identity is 0 if it was not there.
@@ -47,14 +47,14 @@ pub struct Disk {
 }
 
 #[derive(Debug)]
-struct Files {
+struct BlockDiskFiles {
     /// What is read and written.
     data: File,
     /// What holds the lock: another server cannot have the same disk.
     locked: File,
 }
 
-impl Disk {
+impl BlockDisk {
     /// Opens a disk, or makes an empty file one. `direct`: past the system's page cache. `size`: bytes it may take; of
     /// a directory all that is free unless it is given.
     ///
@@ -127,7 +127,7 @@ impl Disk {
         } else {
             plain.try_clone().map_err(failed)?
         };
-        let files = Some(Files {
+        let files = Some(BlockDiskFiles {
             data,
             locked: plain,
         });
@@ -141,7 +141,7 @@ impl Disk {
     }
 
     fn with(
-        files: Option<Files>,
+        files: Option<BlockDiskFiles>,
         (path, file_path): (&Path, &Path),
         page: Page,
         capacity: u64,
@@ -164,7 +164,7 @@ impl Disk {
     pub fn missing(path: &Path) -> Self {
         let nobody = Page {
             identity: 0,
-            kept: Kept {
+            kept: DiskOwnerRecord {
                 master: 0,
                 used: FIRST,
                 last_set: 0,
@@ -196,7 +196,7 @@ impl Disk {
 
     /// Whose it is, as its first page says.
     #[must_use]
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> DiskOwnerRecord {
         self.page().kept.clone()
     }
 
@@ -226,7 +226,7 @@ impl Disk {
             };
             let new = Page {
                 identity: page.identity,
-                kept: Kept {
+                kept: DiskOwnerRecord {
                     master,
                     used,
                     last_set: 0,
@@ -249,7 +249,7 @@ impl Disk {
 
     /// Whether a place may be there.
     #[must_use]
-    pub const fn holds(&self, spot: &Spot) -> bool {
+    pub const fn holds(&self, spot: &DiskExtent) -> bool {
         spot.offset >= FIRST && spot.offset.saturating_add(spot.length as u64) <= self.capacity
     }
 
@@ -266,8 +266,13 @@ impl Disk {
     /// Reads a block.
     ///
     /// # Errors
-    /// [`Why::Disk`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
-    pub fn read(&self, spot: &Spot, checksum: u32, buffer: &mut Buffer) -> Result<(), Why> {
+    /// [`Why::DiskInfo`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
+    pub fn read(
+        &self,
+        spot: &DiskExtent,
+        checksum: u32,
+        buffer: &mut BlockBuffer,
+    ) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
         if !self.holds(spot) {
             return Err(Why::NoBlock);
@@ -293,11 +298,11 @@ impl Disk {
         }
     }
 
-    /// Writes a block; [`Disk::sync`] makes it last.
+    /// Writes a block; [`DiskInfo::sync`] makes it last.
     ///
     /// # Errors
-    /// [`Why::Full`] or [`Why::Disk`].
-    pub fn write(&self, spot: &Spot, buffer: &mut Buffer) -> Result<(), Why> {
+    /// [`Why::Full`] or [`Why::DiskInfo`].
+    pub fn write(&self, spot: &DiskExtent, buffer: &mut BlockBuffer) -> Result<(), Why> {
         let files = self
             .files
             .as_ref()
@@ -334,14 +339,14 @@ impl Disk {
     /// What was written of a set outlasts the machine when this returns, and that the disk is used so far and holds that set.
     ///
     /// # Errors
-    /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
+    /// [`Why::DiskInfo`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
     pub fn sync(&self, set: u32) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
         let stored = self.stored.load(Ordering::Relaxed);
         {
             // Written before the sync that makes the blocks last, so that it costs no other.
             let mut page = self.page();
-            let kept = Kept {
+            let kept = DiskOwnerRecord {
                 used: stored.max(page.kept.used),
                 last_set: set.max(page.kept.last_set),
                 ..page.kept
@@ -376,10 +381,10 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
         |error: io::Error| Error::environment(format!("the disk {}: {error}", path.display()));
     let mut bytes = [0; page::LENGTH];
     read_up_to(file, &mut bytes).map_err(failed)?;
-    match page::found(&bytes) {
-        Found::Page(page) => Ok(page),
+    match page::parse_page(&bytes) {
+        DiskPageContent::Page(page) => Ok(page),
         // Of a device nobody knows how far it is used.
-        Found::Old(identity) => {
+        DiskPageContent::Old(identity) => {
             let used = if is_device {
                 u64::MAX
             } else {
@@ -387,30 +392,30 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
             };
             Ok(Page {
                 identity,
-                kept: Kept {
+                kept: DiskOwnerRecord {
                     master: 0,
                     used,
                     last_set: 0,
                 },
             })
         }
-        Found::Nothing if is_writable => new_page(file, path).map_err(failed),
-        Found::Nothing => Err(Error::environment(format!(
+        DiskPageContent::Nothing if is_writable => new_page(file, path).map_err(failed),
+        DiskPageContent::Nothing => Err(Error::environment(format!(
             "{} is empty and can only be read",
             path.display()
         ))
         .hint("a new disk is one that this user may write")),
-        Found::Damaged => Err(Error::environment(format!(
+        DiskPageContent::Damaged => Err(Error::environment(format!(
             "the first page of the disk {} is damaged",
             path.display()
         ))
         .hint("restore its first 68 bytes from a copy; nothing was written")),
-        Found::Newer(version) => Err(Error::environment(format!(
+        DiskPageContent::Newer(version) => Err(Error::environment(format!(
             "the disk {} is of version {version}, which this program does not know",
             path.display()
         ))
         .hint("serve it with the newer stackline that made it; nothing was written")),
-        Found::Other => {
+        DiskPageContent::Other => {
             let error = Error::input(format!(
                 "{} holds something else than blocks",
                 path.display()
@@ -427,8 +432,8 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
 /// The first page of a new disk: it is nobody's yet.
 fn new_page(file: &File, path: &Path) -> io::Result<Page> {
     let page = Page {
-        identity: crate::key::number()?,
-        kept: Kept {
+        identity: crate::key::generate_identity()?,
+        kept: DiskOwnerRecord {
             master: 0,
             used: FIRST,
             last_set: 0,
@@ -490,8 +495,8 @@ fn device_size(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    fn spot(offset: u64, length: u32) -> Spot {
-        Spot {
+    fn spot(offset: u64, length: u32) -> DiskExtent {
+        DiskExtent {
             disk: 0,
             offset,
             length,
@@ -500,19 +505,19 @@ mod tests {
 
     const MASTER: u128 = 5;
 
-    fn open(path: &Path) -> Disk {
-        Disk::open(path, false, Some(1 << 20)).unwrap()
+    fn open(path: &Path) -> BlockDisk {
+        BlockDisk::open(path, false, Some(1 << 20)).unwrap()
     }
 
     /// A disk of [`MASTER`].
-    fn owned(path: &Path) -> Disk {
+    fn owned(path: &Path) -> BlockDisk {
         let disk = open(path);
         assert!(!disk.belong_to(MASTER).unwrap());
         disk
     }
 
-    fn buffer(data: &[u8]) -> Buffer {
-        let mut buffer = Buffer::default();
+    fn buffer(data: &[u8]) -> BlockBuffer {
+        let mut buffer = BlockBuffer::default();
         buffer.pages(data.len())[..data.len()].copy_from_slice(data);
         buffer
     }
@@ -523,7 +528,7 @@ mod tests {
         let disk = owned(directory.path());
         let data: Vec<u8> = (0..5000).map(|n| n as u8).collect();
         disk.write(&spot(8192, 5000), &mut buffer(&data)).unwrap();
-        let mut back = Buffer::default();
+        let mut back = BlockBuffer::default();
         disk.read(&spot(8192, 5000), crc32fast::hash(&data), &mut back)
             .unwrap();
         assert_eq!(&back.pages(5000)[..5000], &data[..]);
@@ -543,7 +548,7 @@ mod tests {
     fn nothing_beside_the_blocks_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
         let disk = owned(directory.path());
-        let mut buffer = Buffer::default();
+        let mut buffer = BlockBuffer::default();
         for place in [
             spot(0, 16),
             spot(4095, 1),
@@ -569,8 +574,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("disk");
         fs::write(&file, b"").unwrap();
-        let first = Disk::open(&file, false, None).unwrap();
-        let second = Disk::open(&file, false, None).unwrap_err();
+        let first = BlockDisk::open(&file, false, None).unwrap();
+        let second = BlockDisk::open(&file, false, None).unwrap_err();
         assert!(second.message.contains("another server"), "{second:?}");
         assert_ne!(first.about().identity, 0);
     }
@@ -594,7 +599,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("letter");
         fs::write(&file, b"dear reader").unwrap();
-        let error = Disk::open(&file, false, None).unwrap_err();
+        let error = BlockDisk::open(&file, false, None).unwrap_err();
         assert!(error.message.contains("something else"), "{error:?}");
         assert_eq!(fs::read(&file).unwrap(), b"dear reader");
     }
@@ -603,12 +608,13 @@ mod tests {
     fn a_disk_says_whose_it_is_before_a_block_is_written_and_how_far_it_is_used() {
         let directory = tempfile::tempdir().unwrap();
         let disk = open(directory.path());
-        let write = |disk: &Disk, offset| disk.write(&spot(offset, 100), &mut buffer(&[1; 100]));
+        let write =
+            |disk: &BlockDisk, offset| disk.write(&spot(offset, 100), &mut buffer(&[1; 100]));
         assert_eq!(
             (write(&disk, 8192), disk.kept()),
             (
                 Err(Why::Foreign),
-                Kept {
+                DiskOwnerRecord {
                     master: 0,
                     used: FIRST,
                     last_set: 0
@@ -622,7 +628,7 @@ mod tests {
         let disk = open(directory.path());
         assert_eq!(
             disk.kept(),
-            Kept {
+            DiskOwnerRecord {
                 master: MASTER,
                 used: FIRST,
                 last_set: 0
@@ -637,7 +643,7 @@ mod tests {
         let disk = open(directory.path());
         assert_eq!(
             disk.kept(),
-            Kept {
+            DiskOwnerRecord {
                 master: MASTER,
                 used: 8292,
                 last_set: 7
@@ -648,7 +654,7 @@ mod tests {
         drop(disk);
         assert_eq!(
             open(directory.path()).kept(),
-            Kept {
+            DiskOwnerRecord {
                 master: MASTER + 1,
                 used: FIRST,
                 last_set: 0
@@ -670,7 +676,7 @@ mod tests {
                 (disk.about().identity, disk.kept()),
                 (
                     9,
-                    Kept {
+                    DiskOwnerRecord {
                         master: 0,
                         used,
                         last_set: 0
@@ -684,7 +690,7 @@ mod tests {
                 (disk.about().identity, disk.kept()),
                 (
                     9,
-                    Kept {
+                    DiskOwnerRecord {
                         master: MASTER,
                         used,
                         last_set: 0
@@ -704,7 +710,7 @@ mod tests {
             .unwrap();
         file.write_at(b"x", 45).unwrap();
         let before = fs::read(directory.path().join(NAME)).unwrap();
-        let error = Disk::open(directory.path(), false, None).unwrap_err();
+        let error = BlockDisk::open(directory.path(), false, None).unwrap_err();
         assert!(error.message.contains("is damaged"), "{error:?}");
         assert!(fs::read(directory.path().join(NAME)).unwrap() == before);
     }

@@ -24,24 +24,24 @@
 //! | `pages` | the list of sets, and the page that shows a picture |
 
 mod answer;
+mod block_requests;
 mod body;
-mod bounded;
-mod conformity;
-mod desk;
+mod bounded_body;
+mod entity_tag;
 mod fault;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod limits;
 mod listen;
+mod memory_limit;
 mod pages;
-mod patient;
 mod picture;
 mod range;
-mod room;
+mod request_check;
 mod route;
+mod server_timing;
 mod session;
-mod tag;
-mod timing;
 mod viewers;
+mod write_timeout;
 
-pub use listen::{Options, Running, start};
+pub use listen::{GatewayOptions, RunningGateway, start};

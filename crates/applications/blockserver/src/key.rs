@@ -1,6 +1,6 @@
 //! The key that writes need: a file with 64 hexadecimal digits that only its owner may read.
 
-use stackline_blocks::wire::greeting::Key;
+use stackline_blocks::wire::handshake::BlockWriteKey;
 use stackline_core::error::{Error, Result};
 use stackline_guard::{files, secret};
 use std::io;
@@ -32,7 +32,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 ///
 /// # Errors
 /// When the kernel has no random bytes.
-pub fn nonce() -> io::Result<[u8; 16]> {
+pub fn generate_nonce() -> io::Result<[u8; 16]> {
     random()
 }
 
@@ -40,7 +40,7 @@ pub fn nonce() -> io::Result<[u8; 16]> {
 ///
 /// # Errors
 /// As for [`nonce`].
-pub fn number() -> io::Result<u128> {
+pub fn generate_identity() -> io::Result<u128> {
     Ok(u128::from_be_bytes(random()?))
 }
 
@@ -48,18 +48,18 @@ pub fn number() -> io::Result<u128> {
 ///
 /// # Errors
 /// As for [`nonce`].
-pub fn fresh() -> io::Result<Key> {
-    Ok(Key(random()?))
+pub fn generate_key() -> io::Result<BlockWriteKey> {
+    Ok(BlockWriteKey(random()?))
 }
 
 /// Makes a key in a new file.
 ///
 /// # Errors
 /// When there is a file already, or none can be written.
-pub fn create(path: &Path) -> Result<()> {
+pub fn create_key_file(path: &Path) -> Result<()> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            let hint = match read(path) {
+            let hint = match read_key_file(path) {
                 Ok(_) => {
                     "it is the key: copy it to the other hosts; to make another one, remove it first"
                 }
@@ -72,15 +72,15 @@ pub fn create(path: &Path) -> Result<()> {
             path.display()
         )),
     };
-    let key = fresh().map_err(failed)?;
-    write(path, &key).map_err(failed)
+    let key = generate_key().map_err(failed)?;
+    write_key_file(path, &key).map_err(failed)
 }
 
 /// Writes a key into a new file, which is there whole or not at all.
 ///
 /// # Errors
 /// What the system says.
-pub fn write(path: &Path, key: &Key) -> io::Result<()> {
+pub fn write_key_file(path: &Path, key: &BlockWriteKey) -> io::Result<()> {
     let digits: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
     secret::write_new(path, format!("{digits}\n").as_bytes())
 }
@@ -89,7 +89,7 @@ pub fn write(path: &Path, key: &Key) -> io::Result<()> {
 ///
 /// # Errors
 /// When there is none, or the file holds something else.
-pub fn read(path: &Path) -> Result<Key> {
+pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     let text = files::read_text(path, LONGEST).map_err(|error| {
         Error::input(format!(
             "the key {} cannot be read: {error}",
@@ -107,7 +107,7 @@ pub fn read(path: &Path) -> Result<Key> {
             .is_some()
     });
     if whole && parsed {
-        Ok(Key(key))
+        Ok(BlockWriteKey(key))
     } else {
         Err(Error::input(format!("{} is no key", path.display()))
             .hint("a key is 64 hexadecimal digits"))
@@ -118,14 +118,14 @@ pub fn read(path: &Path) -> Result<Key> {
 ///
 /// # Errors
 /// As for [`read`]; none where no file was named and none is there.
-pub fn find(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Key>> {
+pub fn find_key(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<BlockWriteKey>> {
     let Some(path) = named
         .map(Path::to_owned)
         .or_else(|| usual_place().filter(|path| path.exists()))
     else {
         return Ok(None);
     };
-    let key = read(&path)?;
+    let key = read_key_file(&path)?;
     if let Some(note) = secret::readable_by_others(&path) {
         say(&note);
     }

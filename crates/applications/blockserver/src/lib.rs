@@ -27,25 +27,25 @@
 //! | [`places`] | who gets a place where there are too many connections |
 //! | [`notes`] | what servers say while they run |
 
-mod blasts;
+mod blast_transport;
+pub mod block_events;
+pub mod block_playout;
 pub mod buffer;
 pub mod client;
 pub mod connection;
+pub mod connection_slots;
 pub mod datagrams;
 pub mod disk;
 pub mod gateway;
-pub mod get;
 pub mod key;
-pub mod list_trace;
+pub mod list_file;
 pub mod load;
 pub mod master;
-pub mod notes;
-pub mod places;
-pub mod play;
+pub mod master_store;
+pub mod notices;
 pub mod prediction;
+pub mod range_read;
 pub mod reassembly;
-pub mod replay;
 pub mod server;
+pub mod session_replay;
 pub mod simulated;
-pub mod store;
-pub mod ways;

@@ -3,13 +3,15 @@
 //!
 //! A loader that was ended goes on behind what was acknowledged: blocks that are there are not written again.
 
-use crate::client::{Client, READ_ON, refusal};
-use crate::connection::{self, Halves};
-use stackline_blocks::set::Set;
-use stackline_blocks::wire::control::{Commit, Created, Row, ServerInfo, Written};
-use stackline_blocks::wire::data::{Store, Sync};
-use stackline_blocks::wire::greeting::{Key, Role};
+use crate::client::{BlockClient, READ_ON, refusal};
+use crate::connection::{self, BlockConnectionHalves};
+use stackline_blocks::set::BlockSet;
+use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
+use stackline_blocks::wire::master_messages::{
+    BlockMapEntry, Commit, CommittedBlock, Created, ServerInfo,
+};
 use stackline_blocks::wire::message::{Message, Why};
+use stackline_blocks::wire::server_messages::{StoreBlockRequest, Sync};
 use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +26,7 @@ const SAID: Duration = Duration::from_millis(500);
 const AGAIN: &str = "once the master is there, start the load again: it goes on where it was";
 
 /// Where the blocks of a set come from.
-pub trait Source {
+pub trait BlockSource {
     /// The bytes of a block.
     ///
     /// # Errors
@@ -34,7 +36,7 @@ pub trait Source {
 
 /// What was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct BlockLoadCounts {
     /// Blocks that were written now.
     pub written: u64,
     /// Blocks that an earlier load had written.
@@ -43,14 +45,14 @@ pub struct Loaded {
 
 /// How a set is loaded.
 #[derive(Clone, Copy)]
-pub struct How<'a> {
+pub struct BlockLoadOptions<'a> {
     /// On which disk each block is, where the set's placement says that the loader says it.
     pub given: Option<&'a dyn Fn(u64) -> u32>,
     /// Bytes that are acknowledged at once; what is lost at most when a loader is killed.
     pub batch: u64,
 }
 
-impl Default for How<'_> {
+impl Default for BlockLoadOptions<'_> {
     /// Batches of 16 MiB.
     fn default() -> Self {
         Self {
@@ -60,7 +62,7 @@ impl Default for How<'_> {
     }
 }
 
-impl std::fmt::Debug for How<'_> {
+impl std::fmt::Debug for BlockLoadOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("How")
             .field("batch", &self.batch)
@@ -74,21 +76,21 @@ impl std::fmt::Debug for How<'_> {
 /// # Errors
 /// As for [`load_with`].
 pub fn load(
-    client: &Client,
-    key: &Key,
-    about: &Set,
-    source: &mut dyn Source,
+    client: &BlockClient,
+    key: &BlockWriteKey,
+    about: &BlockSet,
+    source: &mut dyn BlockSource,
     given: Option<&dyn Fn(u64) -> u32>,
     progress: impl FnMut(u64) -> Result<()>,
-) -> Result<Loaded> {
+) -> Result<BlockLoadCounts> {
     load_with(
         client,
         key,
         about,
         source,
-        How {
+        BlockLoadOptions {
             given,
-            ..How::default()
+            ..BlockLoadOptions::default()
         },
         progress,
     )
@@ -99,15 +101,15 @@ pub fn load(
 /// # Errors
 /// When the set is there, somebody else loads it, it was begun with other content, there is no room, or a server goes.
 pub fn load_with(
-    client: &Client,
-    key: &Key,
-    about: &Set,
-    source: &mut dyn Source,
-    How { given, batch }: How<'_>,
+    client: &BlockClient,
+    key: &BlockWriteKey,
+    about: &BlockSet,
+    source: &mut dyn BlockSource,
+    BlockLoadOptions { given, batch }: BlockLoadOptions<'_>,
     mut progress: impl FnMut(u64) -> Result<()>,
-) -> Result<Loaded> {
+) -> Result<BlockLoadCounts> {
     let created = client.create(about)?;
-    let mut loaded = Loaded {
+    let mut loaded = BlockLoadCounts {
         written: 0,
         before: 0,
     };
@@ -116,7 +118,7 @@ pub fn load_with(
         key,
         about,
         source,
-        How { given, batch },
+        BlockLoadOptions { given, batch },
         (&created, &mut loaded),
         &mut progress,
     );
@@ -133,12 +135,12 @@ pub fn load_with(
 }
 
 fn write_all(
-    client: &Client,
-    key: &Key,
-    about: &Set,
-    source: &mut dyn Source,
-    How { given, batch }: How<'_>,
-    (created, loaded): (&Created, &mut Loaded),
+    client: &BlockClient,
+    key: &BlockWriteKey,
+    about: &BlockSet,
+    source: &mut dyn BlockSource,
+    BlockLoadOptions { given, batch }: BlockLoadOptions<'_>,
+    (created, loaded): (&Created, &mut BlockLoadCounts),
     progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let set = created.set;
@@ -198,7 +200,12 @@ fn write_all(
 }
 
 /// Appends a block, as long as it has to be.
-fn whole(about: &Set, source: &mut dyn Source, number: u64, into: &mut Vec<u8>) -> Result<()> {
+fn whole(
+    about: &BlockSet,
+    source: &mut dyn BlockSource,
+    number: u64,
+    into: &mut Vec<u8>,
+) -> Result<()> {
     into.clear();
     source.block(number, into)?;
     into.resize(about.length(number) as usize, 0);
@@ -206,7 +213,7 @@ fn whole(about: &Set, source: &mut dyn Source, number: u64, into: &mut Vec<u8>) 
 }
 
 /// Whether the source is the one that the load was begun with, as far as one block of each batch can show it.
-fn same(about: &Set, source: &mut dyn Source, number: u64, checksum: u32) -> Result<()> {
+fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u32) -> Result<()> {
     let mut data = Vec::new();
     whole(about, source, number, &mut data)?;
     if crc32fast::hash(&data) == checksum {
@@ -223,18 +230,18 @@ struct Writers<'k> {
     servers: Vec<ServerInfo>,
     /// The number of the set.
     set: u32,
-    key: &'k Key,
-    connections: BTreeMap<u16, Halves>,
+    key: &'k BlockWriteKey,
+    connections: BTreeMap<u16, BlockConnectionHalves>,
 }
 
 impl Writers<'_> {
-    fn connection(&mut self, server: u16) -> Result<&mut Halves> {
+    fn connection(&mut self, server: u16) -> Result<&mut BlockConnectionHalves> {
         if !self.connections.contains_key(&server) {
             let info = self.servers.iter().find(|info| info.id == server);
             let address = &info
                 .ok_or_else(|| Error::environment("a server came while blocks were loaded"))?
                 .address;
-            let halves = connection::connect(address, Role::Writer, Some(self.key), None)
+            let halves = connection::connect(address, BlockPeerRole::Writer, Some(self.key), None)
                 .map_err(|error| error.within(&self.name(server)))?;
             let failed = |error| Error::environment(format!("{address}: {error}"));
             halves
@@ -260,11 +267,11 @@ impl Writers<'_> {
     /// Writes blocks and waits until they last.
     fn write(
         &mut self,
-        about: &Set,
-        source: &mut dyn Source,
+        about: &BlockSet,
+        source: &mut dyn BlockSource,
         numbers: &[u64],
-        places: Vec<Row>,
-    ) -> Result<Vec<Written>> {
+        places: Vec<BlockMapEntry>,
+    ) -> Result<Vec<CommittedBlock>> {
         let mut written = Vec::new();
         let mut touched = Vec::new();
         let mut data = Vec::new();
@@ -273,7 +280,7 @@ impl Writers<'_> {
             let checksum = crc32fast::hash(&data);
             for place in &row.places {
                 let (disk, offset, length) = (place.disk, place.offset, data.len() as u32);
-                let store = Store {
+                let store = StoreBlockRequest {
                     request: *number as u32,
                     disk,
                     offset,
@@ -291,9 +298,9 @@ impl Writers<'_> {
                     touched.push(place.server);
                 }
             }
-            written.push(Written {
+            written.push(CommittedBlock {
                 number: *number,
-                row: Row { checksum, ..row },
+                row: BlockMapEntry { checksum, ..row },
             });
         }
         let set = self.set;

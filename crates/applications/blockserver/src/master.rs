@@ -3,20 +3,20 @@
 
 mod outbox;
 
-use crate::connection::{self, Ended, Incoming};
-use crate::notes::Rarely;
-use crate::places::{Limits, Places};
+use crate::connection::{self, BlockConnectionEnd, Incoming};
+use crate::connection_slots::{BlockConnectionLimits, BlockConnectionSlots};
+use crate::master_store::MasterStore;
+use crate::notices::Rarely;
 use crate::server::now;
-use crate::store::Store;
 use outbox::Outbox;
 use stackline_blocks::limits;
-use stackline_blocks::master::{Actions, Change, Master};
-use stackline_blocks::wire::control::Refused;
-use stackline_blocks::wire::greeting::{Key, Role};
+use stackline_blocks::master::{Actions, Master, MasterChange};
+use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
+use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
+use stackline_guard::connection_slots::ConnectionSlot;
 use stackline_guard::files;
-use stackline_guard::pool::Place;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -33,27 +33,27 @@ const STACK: usize = 256 << 10;
 
 /// How a master is to be.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BlockMasterOptions {
     /// Where it listens.
     pub listen: SocketAddr,
     /// The key that writes need, where there is one.
-    pub key: Option<Key>,
+    pub key: Option<BlockWriteKey>,
     /// How many connections it takes.
-    pub places: Limits,
+    pub places: BlockConnectionLimits,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
 
 /// Actions whose messages are charged to those they go to.
-struct Job {
-    changes: Vec<Change>,
+struct MasterJob {
+    changes: Vec<MasterChange>,
     sends: Vec<(Arc<Outbox>, u64, Message)>,
     closes: Vec<u64>,
     /// Whose they are, and the bytes of what is to be remembered.
     of: Option<(Arc<Outbox>, u64)>,
 }
 
-struct State {
+struct MasterServiceState {
     machine: Master,
     outboxes: BTreeMap<u64, Arc<Outbox>>,
     /// Actions on their way to be remembered.
@@ -62,13 +62,13 @@ struct State {
     failure: Option<Error>,
 }
 
-struct Shared {
-    state: Mutex<State>,
-    options: Options,
-    jobs: mpsc::Sender<Job>,
+struct MasterServiceShared {
+    state: Mutex<MasterServiceState>,
+    options: BlockMasterOptions,
+    jobs: mpsc::Sender<MasterJob>,
     next: AtomicU64,
     stopped: AtomicBool,
-    places: Places,
+    places: BlockConnectionSlots,
     /// Bytes that wait for all clients, and the most that did.
     waiting: Arc<AtomicU64>,
     most: AtomicU64,
@@ -80,12 +80,12 @@ struct Shared {
 
 /// A master that runs.
 #[derive(Clone)]
-pub struct Running {
-    shared: Arc<Shared>,
+pub struct RunningMaster {
+    shared: Arc<MasterServiceShared>,
     address: SocketAddr,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningMaster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running")
             .field("address", &self.address)
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Running {
 ///
 /// # Errors
 /// When it cannot listen, or what it remembers cannot be read.
-pub fn start(options: Options, data: &Path) -> Result<Running> {
+pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> {
     let failed = |error: std::io::Error| {
         Error::environment(format!("the master cannot be started: {error}"))
     };
@@ -109,7 +109,7 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
         .hint("--data DIRECTORY names another place for what the master remembers")
     })?;
     let path = data.join("master.redb");
-    let store = Store::open(&path)?;
+    let store = MasterStore::open(&path)?;
     let made = files::sync_name(&path).and_then(|()| files::sync_name(data));
     made.map_err(failed)?;
     let mut machine = Master::default();
@@ -120,18 +120,18 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     })?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
-    let state = Mutex::new(State {
+    let state = Mutex::new(MasterServiceState {
         machine,
         outboxes: BTreeMap::new(),
         on_their_way: 0,
         failure: None,
     });
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(MasterServiceShared {
         state,
         jobs,
         next: AtomicU64::new(1),
         stopped: AtomicBool::new(false),
-        places: Places::new("the master".into(), options.places),
+        places: BlockConnectionSlots::new("the master".into(), options.places),
         waiting: Arc::default(),
         most: AtomicU64::new(0),
         closed: Rarely::default(),
@@ -145,7 +145,7 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     .map_err(failed)?;
     let accepting = Arc::clone(&shared);
     spawn("accept", move || accepting.listen(&listener)).map_err(failed)?;
-    Ok(Running { shared, address })
+    Ok(RunningMaster { shared, address })
 }
 
 fn spawn(
@@ -158,14 +158,14 @@ fn spawn(
         .spawn(work)
 }
 
-impl Running {
+impl RunningMaster {
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether all of its threads have gone after [`Running::stop`].
+    /// Whether all of its threads have gone after [`RunningMaster::stop`].
     #[must_use]
     pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
@@ -190,7 +190,7 @@ impl Running {
             outbox.end(None);
         }
         let _ = TcpStream::connect(self.address);
-        let _ = self.shared.jobs.send(Job {
+        let _ = self.shared.jobs.send(MasterJob {
             changes: Vec::new(),
             sends: Vec::new(),
             closes: Vec::new(),
@@ -199,8 +199,8 @@ impl Running {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl MasterServiceShared {
+    fn state(&self) -> MutexGuard<'_, MasterServiceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -224,9 +224,9 @@ impl Shared {
         }
     }
 
-    fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
+    fn client(self: &Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
         let Ok((role, (mut receiver, sender))) =
-            connection::accept(stream, self.options.key.as_ref(), None)
+            connection::accept_connection(stream, self.options.key.as_ref(), None)
         else {
             return;
         };
@@ -235,18 +235,20 @@ impl Shared {
             Err(words) => return connection::send_away(sender.stream(), &words),
         };
         drop(place);
-        if role == Role::Client {
+        if role == BlockPeerRole::Client {
             receiver.bound(limits::LONGEST_QUESTION, &self.incoming);
         }
-        let (Ok(session), Ok(stream)) = (crate::key::number(), receiver.stream().try_clone())
-        else {
+        let (Ok(session), Ok(stream)) = (
+            crate::key::generate_identity(),
+            receiver.stream().try_clone(),
+        ) else {
             return;
         };
         let peer = receiver.stream().peer_addr().ok();
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let outbox = Outbox::new(
             stream,
-            (role != Role::Server).then(|| Arc::clone(&self.waiting)),
+            (role != BlockPeerRole::Server).then(|| Arc::clone(&self.waiting)),
         );
         {
             let mut state = self.state();
@@ -257,7 +259,7 @@ impl Shared {
         }
         let sending = Arc::clone(&outbox);
         if spawn("send", move || sending.send(sender)).is_ok() {
-            if role == Role::Server {
+            if role == BlockPeerRole::Server {
                 // Where the system knows no such bound, a server that hangs is one that waits.
                 let _ = receiver.stream().set_read_timeout(Some(SILENCE));
             }
@@ -275,7 +277,7 @@ impl Shared {
     fn hear(
         &self,
         connection: u64,
-        receiver: &mut connection::Receiver,
+        receiver: &mut connection::BlockMessageReceiver,
         outbox: &Arc<Outbox>,
         mut touch: impl FnMut(),
         peer: Option<SocketAddr>,
@@ -286,7 +288,7 @@ impl Shared {
                 Ok(message) => message,
                 Err(ended) => {
                     let state = self.state();
-                    if let (Ended::Silent, Some(name)) =
+                    if let (BlockConnectionEnd::Silent, Some(name)) =
                         (ended, state.machine.server_name(connection))
                     {
                         (self.options.say)(&format!(
@@ -308,7 +310,7 @@ impl Shared {
     }
 
     /// The state once no server has too much before it: who asks for more than they take waits.
-    fn when_servers_have_room(&self) -> MutexGuard<'_, State> {
+    fn when_servers_have_room(&self) -> MutexGuard<'_, MasterServiceState> {
         loop {
             let state = self.state();
             let servers = state
@@ -329,13 +331,18 @@ impl Shared {
 
     /// What has to be remembered is, before anything of it is sent. Nobody is told of blocks that a master killed now
     /// would not know.
-    fn carry_out(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) {
+    fn carry_out(
+        &self,
+        state: &mut MasterServiceState,
+        actions: Actions,
+        asked: Option<&Arc<Outbox>>,
+    ) {
         actions
             .notes
             .iter()
             .for_each(|note| (self.options.say)(note));
-        let waits =
-            !actions.changes.is_empty() || (state.on_their_way > 0 && tells_of_blocks(&actions));
+        let waits = !actions.changes.is_empty()
+            || (state.on_their_way > 0 && reveals_written_blocks(&actions));
         let job = self.charged(state, actions, asked);
         if waits {
             state.on_their_way += 1;
@@ -347,7 +354,12 @@ impl Shared {
     }
 
     /// Charges those that messages go to, and who asked with what is to be remembered; lets go of those for whom too much waits.
-    fn charged(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) -> Job {
+    fn charged(
+        &self,
+        state: &mut MasterServiceState,
+        actions: Actions,
+        asked: Option<&Arc<Outbox>>,
+    ) -> MasterJob {
         let Actions {
             changes,
             sends,
@@ -360,13 +372,13 @@ impl Shared {
             outbox.charge(bytes);
             if outbox.bytes() > limits::MOST_WAITING {
                 outbox.end(None);
-                self.tell_of_closed();
+                self.report_closed();
             }
             Some((Arc::clone(outbox), bytes, message))
         };
         let sends = sends.into_iter().filter_map(charge).collect();
         let of = asked.filter(|_| !changes.is_empty()).map(|outbox| {
-            let bytes = changes.iter().map(Change::weight).sum();
+            let bytes = changes.iter().map(MasterChange::weight).sum();
             outbox.charge(bytes);
             (Arc::clone(outbox), bytes)
         });
@@ -375,7 +387,7 @@ impl Shared {
         if waiting > limits::ALL_ANSWERS {
             self.let_go(state);
         }
-        Job {
+        MasterJob {
             changes,
             sends,
             closes,
@@ -384,7 +396,7 @@ impl Shared {
     }
 
     /// Too much waits for all clients: the one for which most does is closed.
-    fn let_go(&self, state: &State) {
+    fn let_go(&self, state: &MasterServiceState) {
         let servers: Vec<u64> = state.machine.connections_of_servers().collect();
         let clients = state
             .outboxes
@@ -392,11 +404,11 @@ impl Shared {
             .filter(|(connection, _)| !servers.contains(connection));
         if let Some((_, outbox)) = clients.max_by_key(|(_, outbox)| outbox.bytes()) {
             outbox.end(None);
-            self.tell_of_closed();
+            self.report_closed();
         }
     }
 
-    fn tell_of_closed(&self) {
+    fn report_closed(&self) {
         if let Some(count) = self.closed.happened(std::time::Instant::now()) {
             (self.options.say)(&format!(
                 "connections that were closed because too much waited for them unread: {count}"
@@ -404,7 +416,7 @@ impl Shared {
         }
     }
 
-    fn remember(&self, store: &Store, waiting: &Receiver<Job>, address: SocketAddr) {
+    fn remember(&self, store: &MasterStore, waiting: &Receiver<MasterJob>, address: SocketAddr) {
         while let Ok(first) = waiting.recv() {
             if self.stopped.load(Ordering::SeqCst) {
                 return;
@@ -412,7 +424,7 @@ impl Shared {
             // All that waits is remembered at once.
             let mut all = vec![first];
             all.extend(waiting.try_iter());
-            let changes: Vec<Change> = all
+            let changes: Vec<MasterChange> = all
                 .iter_mut()
                 .flat_map(|job| std::mem::take(&mut job.changes))
                 .collect();
@@ -442,28 +454,28 @@ impl Shared {
 }
 
 /// Whether somebody learns which blocks are written.
-fn tells_of_blocks(actions: &Actions) -> bool {
-    let tells = |message: &Message| {
+fn reveals_written_blocks(actions: &Actions) -> bool {
+    let reveals = |message: &Message| {
         matches!(
             message,
             Message::Mapped(_) | Message::Told(_) | Message::Created(_)
         )
     };
-    actions.sends.iter().any(|(_, message)| tells(message))
+    actions.sends.iter().any(|(_, message)| reveals(message))
 }
 
 /// What was not remembered is not done.
-fn refuse(job: &mut Job, words: &str) {
+fn refuse(job: &mut MasterJob, words: &str) {
     for (_, _, message) in &mut job.sends {
         let request = match message {
             Message::Done(done) => done.request,
             Message::Created(created) => created.request,
             Message::Reserved(reserved) => reserved.request,
             Message::Mapped(mapped) => mapped.request,
-            Message::Told(told) => told.request,
+            Message::Told(inventory) => inventory.request,
             _ => continue,
         };
-        *message = Refused {
+        *message = BlockRequestRefused {
             request,
             why: Why::Memory as u8,
             words: words.to_owned(),
@@ -472,8 +484,8 @@ fn refuse(job: &mut Job, words: &str) {
     }
 }
 
-impl State {
-    fn deliver(&mut self, job: Job) {
+impl MasterServiceState {
+    fn deliver(&mut self, job: MasterJob) {
         job.sends
             .into_iter()
             .for_each(|(outbox, charged, message)| outbox.put(charged, message));

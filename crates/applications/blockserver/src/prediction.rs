@@ -16,7 +16,7 @@
 //! # Ok(()) }
 //! ```
 
-use crate::client::{Block, Client, Event, OpenSet};
+use crate::client::{BlockClient, BlockClientEvent, OpenSet, ReceivedBlock};
 use stackline_core::error::Result;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -26,13 +26,13 @@ const MOST: usize = 64;
 
 /// What may be needed next of one set, and what of it came.
 #[derive(Debug)]
-pub struct Prediction<P> {
+pub struct BlockPrediction<P> {
     set: OpenSet,
     predict: P,
     /// Most predicted blocks of a list, and most that are kept.
     pub most: usize,
     wanted: BTreeSet<u64>,
-    kept: BTreeMap<u64, Box<Block>>,
+    kept: BTreeMap<u64, Box<ReceivedBlock>>,
     order: VecDeque<u64>,
     /// Blocks that were there when they were asked for.
     hits: u64,
@@ -40,7 +40,7 @@ pub struct Prediction<P> {
     unasked: u64,
 }
 
-impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
+impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
     /// `predict` gets each list, and names what may be needed next, the likeliest first.
     pub fn new(set: &OpenSet, predict: P) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
     }
 
     /// Blocks are wanted: the list to ask for, which supersedes, and what of them is there already.
-    pub fn list(&mut self, blocks: Vec<u64>) -> (Vec<u64>, Vec<Box<Block>>) {
+    pub fn list(&mut self, blocks: Vec<u64>) -> (Vec<u64>, Vec<Box<ReceivedBlock>>) {
         let guessed = (self.predict)(&blocks);
         self.wanted.clear();
         let (mut list, mut there) = (Vec::with_capacity(blocks.len()), Vec::new());
@@ -82,7 +82,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
     }
 
     /// A block of the set came: it is given where it is wanted, and kept where not.
-    pub fn came(&mut self, block: Box<Block>) -> Option<Box<Block>> {
+    pub fn came(&mut self, block: Box<ReceivedBlock>) -> Option<Box<ReceivedBlock>> {
         let number = block.head.number;
         if self.wanted.remove(&number) {
             return Some(block);
@@ -109,24 +109,24 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
 /// A client of one set with a prediction.
 #[derive(Debug)]
 pub struct Predicting<'c, P> {
-    client: &'c Client,
+    client: &'c BlockClient,
     /// What it asks for beside what is wanted.
-    pub prediction: Prediction<P>,
+    pub prediction: BlockPrediction<P>,
 }
 
 impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
-    /// As [`Prediction::new`].
-    pub fn new(client: &'c Client, set: &OpenSet, predict: P) -> Self {
+    /// As [`BlockPrediction::new`].
+    pub fn new(client: &'c BlockClient, set: &OpenSet, predict: P) -> Self {
         Self {
             client,
-            prediction: Prediction::new(set, predict),
+            prediction: BlockPrediction::new(set, predict),
         }
     }
 
     /// Asks for blocks, and behind them for what may be needed next. What is left of the list before is discarded.
     ///
     /// # Errors
-    /// As for [`Client::request`].
+    /// As for [`BlockClient::request`].
     pub fn request(&mut self, blocks: Vec<u64>) -> Result<()> {
         let (list, there) = self.prediction.list(blocks);
         there
@@ -138,14 +138,14 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
     }
 
     /// What happens next; nothing when the time is over. Blocks that came by prediction are kept, not given.
-    pub fn next(&mut self, within: Option<Duration>) -> Option<Event> {
+    pub fn next(&mut self, within: Option<Duration>) -> Option<BlockClientEvent> {
         let until = within.map(|within| Instant::now() + within);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             match self.client.next(left)? {
-                Event::Block(block) if block.head.set == self.prediction.set.id => {
+                BlockClientEvent::Block(block) if block.head.set == self.prediction.set.id => {
                     if let Some(block) = self.prediction.came(block) {
-                        return Some(Event::Block(block));
+                        return Some(BlockClientEvent::Block(block));
                     }
                 }
                 event => return Some(event),
@@ -153,7 +153,7 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
         }
     }
 
-    /// As [`Prediction::counts`].
+    /// As [`BlockPrediction::counts`].
     #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         self.prediction.counts()

@@ -4,8 +4,8 @@
 
 use crate::datagrams::{PART, PAYLOAD_TYPE, RTP};
 use stackline_blocks::limits;
-use stackline_blocks::wire::data::{BLOCK_HEAD, BlockHead};
-use stackline_blocks::wire::{Field, Reader};
+use stackline_blocks::wire::server_messages::{BLOCK_HEAD, BlockHead};
+use stackline_blocks::wire::{BlockWireField, BlockWireReader};
 use std::collections::BTreeMap;
 
 /// Most blocks that are put together at a time.
@@ -57,7 +57,7 @@ impl Partial {
 
 /// Puts blocks together.
 #[derive(Debug, Default)]
-pub struct Reassembly {
+pub struct BlockReassembly {
     rtp: bool,
     discard: bool,
     partial: BTreeMap<u64, Partial>,
@@ -65,7 +65,7 @@ pub struct Reassembly {
     parts: u64,
 }
 
-impl Reassembly {
+impl BlockReassembly {
     /// Of datagrams with RTP's headers, or without.
     #[must_use]
     pub fn new(rtp: bool) -> Self {
@@ -106,7 +106,7 @@ impl Reassembly {
             datagram = &datagram[RTP..];
         }
         let (header, part) = datagram.split_at_checked(PART)?;
-        let mut reader = Reader::new(header);
+        let mut reader = BlockWireReader::new(header);
         let unit = u64::take(&mut reader).ok()?;
         let (at, all) = (
             u32::take(&mut reader).ok()?,
@@ -142,7 +142,7 @@ impl Reassembly {
             return None;
         }
         let Partial { head, data, .. } = self.partial.remove(&unit)?;
-        let head = BlockHead::take(&mut Reader::new(&head)).ok()?;
+        let head = BlockHead::take(&mut BlockWireReader::new(&head)).ok()?;
         if head.unit != unit
             || head.length as usize != all - BLOCK_HEAD
             || !(self.discard || data.len() == all - BLOCK_HEAD)
@@ -182,7 +182,7 @@ mod tests {
 
     fn stamped() -> BlockHead {
         let zeros = [0; BLOCK_HEAD];
-        BlockHead::take(&mut Reader::new(&zeros)).unwrap()
+        BlockHead::take(&mut BlockWireReader::new(&zeros)).unwrap()
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         for each in [50, 113, 200, 1456, 6000] {
             let backwards: Vec<Vec<u8>> = parts(7, each).into_iter().rev().collect();
             for order in [parts(7, each), backwards] {
-                let mut reassembly = Reassembly::new(false);
+                let mut reassembly = BlockReassembly::new(false);
                 let (last, others) = order.split_last().unwrap();
                 for part in others {
                     assert!(reassembly.datagram(part).is_none(), "{each}");
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_block_with_a_part_missing_is_lost_in_the_end() {
-        let mut reassembly = Reassembly::new(false);
+        let mut reassembly = BlockReassembly::new(false);
         for unit in 0..=AT_ONCE as u64 {
             for part in parts(unit, 1456).iter().skip(1) {
                 assert!(reassembly.datagram(part).is_none());

@@ -1,36 +1,39 @@
 //! A disk server at work: a thread reads each disk (several where depth is asked for), each client has one, one talks to
 //! the master. All decisions are the machine's (`stackline_blocks::server`).
 
-mod bell;
+mod attached_client;
 mod damage;
-mod data;
 mod outgoing;
+mod wake_bell;
 
-use crate::buffer::{Buffer, Pool};
-use crate::connection::{self, Ended, Halves, Incoming, Receiver, Sender};
-use crate::disk::Disk;
-use crate::notes::Rarely;
-use crate::places::{Limits, Places, Seat};
-use bell::Bell;
-use damage::Damage;
+use crate::buffer::{BlockBuffer, BlockBufferPool};
+use crate::connection::{
+    self, BlockConnectionEnd, BlockConnectionHalves, BlockMessageReceiver, BlockMessageSender,
+    Incoming,
+};
+use crate::connection_slots::{BlockConnectionLimits, BlockConnectionSlots, KnownConnectionSlot};
+use crate::disk::BlockDisk;
+use crate::notices::Rarely;
+use damage::DiskDamage;
 use stackline_blocks::limits;
 use stackline_blocks::master::OWNERSHIP_HINT;
-use stackline_blocks::server::{Counts, Server, Spot, Woken};
-use stackline_blocks::wire::control::{Alive, DiskChanged, Join, Refused};
-use stackline_blocks::wire::data::{Store, Synced};
-use stackline_blocks::wire::greeting::{Key, Role};
+use stackline_blocks::server::{DiskExtent, DiskServerCounts, DiskServerMachine, Woken};
+use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
+use stackline_blocks::wire::master_messages::{Alive, BlockRequestRefused, DiskChanged, Join};
 use stackline_blocks::wire::message::{Message, Why};
+use stackline_blocks::wire::server_messages::{StoreBlockRequest, Synced};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_guard::pool::Place;
+use stackline_guard::connection_slots::ConnectionSlot;
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
+use wake_bell::Bell;
 
 /// How often a server looks after its disks.
 const LOOK: Duration = Duration::from_millis(500);
@@ -48,7 +51,7 @@ const STACK: usize = 256 << 10;
 
 /// How a server is to be.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DiskServerOptions {
     /// Its name; the same after it was started again.
     pub name: String,
     /// Where it listens.
@@ -56,7 +59,7 @@ pub struct Options {
     /// Its master.
     pub master: String,
     /// The key that writes need.
-    pub key: Key,
+    pub key: BlockWriteKey,
     /// Bytes of blocks that are kept in memory.
     pub cache: u64,
     /// Reads at once at each disk.
@@ -69,7 +72,7 @@ pub struct Options {
     /// Whether disks of other masters are taken over: what those have on them is lost.
     pub adopt: bool,
     /// How many connections it takes.
-    pub places: Limits,
+    pub places: BlockConnectionLimits,
     /// Hears what happens that somebody should know.
     pub say: fn(&str),
 }
@@ -80,18 +83,18 @@ pub const UNSENT: u32 = 16 << 10;
 
 /// A block in memory; its buffer goes back to the pool with the last who needs it.
 #[derive(Debug)]
-pub(crate) struct Held {
-    buffer: Buffer,
-    pool: Weak<Pool>,
+pub(crate) struct PooledBlock {
+    buffer: BlockBuffer,
+    pool: Weak<BlockBufferPool>,
 }
 
-impl Held {
+impl PooledBlock {
     pub(crate) fn data(&self) -> &[u8] {
         self.buffer.data()
     }
 }
 
-impl Drop for Held {
+impl Drop for PooledBlock {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.give(std::mem::take(&mut self.buffer));
@@ -99,25 +102,25 @@ impl Drop for Held {
     }
 }
 
-type Block = Arc<Held>;
+type SharedPooledBlock = Arc<PooledBlock>;
 
-struct State {
-    machine: Server<Block>,
+struct DiskServerState {
+    machine: DiskServerMachine<SharedPooledBlock>,
     /// What wakes the threads of connections.
     bells: BTreeMap<u64, Arc<Bell>>,
 }
 
-struct Slot {
-    disk: Disk,
+struct ServedDisk {
+    disk: BlockDisk,
     /// Whether it was there, and could be written, when it was last looked at.
     is_up: AtomicBool,
     is_writable: AtomicBool,
     wake: Condvar,
-    damage: Mutex<Damage>,
+    damage: Mutex<DiskDamage>,
 }
 
-impl Slot {
-    fn new(disk: Disk) -> Self {
+impl ServedDisk {
+    fn new(disk: BlockDisk) -> Self {
         // The machine takes a disk as there until it is told otherwise.
         let is_writable = AtomicBool::new(disk.is_writable());
         Self {
@@ -129,19 +132,19 @@ impl Slot {
         }
     }
 
-    fn damage(&self) -> MutexGuard<'_, Damage> {
+    fn damage(&self) -> MutexGuard<'_, DiskDamage> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
-    disks: Vec<Slot>,
-    pool: Arc<Pool>,
+struct DiskServerShared {
+    state: Mutex<DiskServerState>,
+    disks: Vec<ServedDisk>,
+    pool: Arc<BlockBufferPool>,
     id: AtomicU16,
     next: AtomicU64,
     stopped: Arc<AtomicBool>,
-    places: Places,
+    places: BlockConnectionSlots,
     /// Clients that gave way, and lists that were refused at a bound.
     closed: Rarely,
     refused: Rarely,
@@ -151,17 +154,17 @@ struct Shared {
     adopts: AtomicBool,
     /// Threads that no client has.
     own_threads: usize,
-    options: Options,
+    options: DiskServerOptions,
 }
 
 /// A server that runs.
 #[derive(Clone)]
-pub struct Running {
-    shared: Arc<Shared>,
+pub struct RunningDiskServer {
+    shared: Arc<DiskServerShared>,
     address: SocketAddr,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningDiskServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running")
             .field("address", &self.address)
@@ -178,7 +181,7 @@ pub(crate) fn now() -> Instant {
 ///
 /// # Errors
 /// When it cannot listen.
-pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
+pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
     let listener = TcpListener::bind(options.listen).map_err(|error| {
         Error::environment(format!("nothing can listen at {}: {error}", options.listen))
             .hint("is another server there? --listen HOST:PORT names another place")
@@ -187,21 +190,21 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
         Error::environment(format!("the server cannot be started: {error}"))
     };
     let address = listener.local_addr().map_err(failed)?;
-    let machine = Server::new(0, disks.len() as u16, options.cache);
+    let machine = DiskServerMachine::new(0, disks.len() as u16, options.cache);
     let depth = options.depth.max(1);
     // Disks, and those that accept and talk to the master.
     let own_threads = disks.len() * depth + 2;
-    let shared = Arc::new(Shared {
-        state: Mutex::new(State {
+    let shared = Arc::new(DiskServerShared {
+        state: Mutex::new(DiskServerState {
             machine,
             bells: BTreeMap::new(),
         }),
-        disks: disks.into_iter().map(Slot::new).collect(),
+        disks: disks.into_iter().map(ServedDisk::new).collect(),
         pool: Arc::default(),
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
         stopped: Arc::default(),
-        places: Places::new(format!("the server {}", options.name), options.places),
+        places: BlockConnectionSlots::new(format!("the server {}", options.name), options.places),
         closed: Rarely::default(),
         refused: Rarely::default(),
         incoming: Arc::default(),
@@ -219,13 +222,13 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
     })
     .map_err(failed)?;
     spawn(&shared, "accept", move |shared| shared.listen(&listener)).map_err(failed)?;
-    Ok(Running { shared, address })
+    Ok(RunningDiskServer { shared, address })
 }
 
 fn spawn(
-    shared: &Arc<Shared>,
+    shared: &Arc<DiskServerShared>,
     name: &str,
-    work: impl FnOnce(&Arc<Shared>) + Send + 'static,
+    work: impl FnOnce(&Arc<DiskServerShared>) + Send + 'static,
 ) -> std::io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     thread::Builder::new()
@@ -234,7 +237,7 @@ fn spawn(
         .spawn(move || work(&shared))
 }
 
-impl Running {
+impl RunningDiskServer {
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -243,11 +246,11 @@ impl Running {
 
     /// How often what happened.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DiskServerCounts {
         self.shared.state().machine.counts()
     }
 
-    /// Whether all of its threads have gone after [`Running::stop`].
+    /// Whether all of its threads have gone after [`RunningDiskServer::stop`].
     #[must_use]
     pub fn is_over(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
@@ -268,8 +271,8 @@ impl Running {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl DiskServerShared {
+    fn state(&self) -> MutexGuard<'_, DiskServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -277,7 +280,7 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn wake(&self, state: &State, woken: &Woken) {
+    fn wake(&self, state: &DiskServerState, woken: &Woken) {
         for disk in &woken.disks {
             if let Some(slot) = self.disks.get(usize::from(*disk)) {
                 slot.wake.notify_all();
@@ -326,7 +329,7 @@ impl Shared {
                 self.found_damaged(slot, &read.spot);
             }
             let held = result.map(|()| {
-                Arc::new(Held {
+                Arc::new(PooledBlock {
                     buffer,
                     pool: Arc::downgrade(&self.pool),
                 })
@@ -338,7 +341,7 @@ impl Shared {
     }
 
     /// Blocks for clients that read nothing take all the room that others need: the one that has taken nothing for longest gives way.
-    fn make_way(&self, state: &State) {
+    fn make_way(&self, state: &DiskServerState) {
         let waiting = state
             .bells
             .iter()
@@ -356,7 +359,7 @@ impl Shared {
     }
 
     /// A copy is not what was written: said once of each.
-    fn found_damaged(&self, slot: &Slot, spot: &Spot) {
+    fn found_damaged(&self, slot: &ServedDisk, spot: &DiskExtent) {
         let words = slot.damage().found(spot.offset, std::time::Instant::now());
         if let Some(more) = words {
             let path = &slot.disk.about().path;
@@ -424,7 +427,7 @@ impl Shared {
         while !self.is_stopped() {
             let words = match connection::connect(
                 &self.options.master,
-                Role::Server,
+                BlockPeerRole::Server,
                 Some(&self.options.key),
                 None,
             ) {
@@ -456,14 +459,14 @@ impl Shared {
     /// Joins, and carries out what the master says, until it is gone.
     fn with_master(
         &self,
-        (mut receiver, mut sender): Halves,
+        (mut receiver, mut sender): BlockConnectionHalves,
         address: SocketAddr,
         is_joined: &mut bool,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), BlockConnectionEnd> {
         self.look_after_disks();
-        let about = |slot: &Slot| {
+        let about = |slot: &ServedDisk| {
             let damaged = slot.damage().count();
-            stackline_blocks::wire::data::Disk {
+            stackline_blocks::wire::server_messages::DiskInfo {
                 damaged,
                 ..slot.disk.about()
             }
@@ -487,12 +490,16 @@ impl Shared {
                     Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
                     _ => String::new(),
                 };
-                return Err(Ended::Broken(format!(
+                return Err(BlockConnectionEnd::Broken(format!(
                     "the master refuses: {}{hint}",
                     refused.words
                 )));
             }
-            _ => return Err(Ended::Broken("the master did not answer".into())),
+            _ => {
+                return Err(BlockConnectionEnd::Broken(
+                    "the master did not answer".into(),
+                ));
+            }
         };
         *is_joined = true;
         self.adopts.store(false, Ordering::Relaxed);
@@ -507,11 +514,11 @@ impl Shared {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let looking = scope.spawn(|| {
-                let mut told = std::time::Instant::now();
+                let mut last_heartbeat = std::time::Instant::now();
                 while !over.load(Ordering::Relaxed) && !self.is_stopped() {
                     thread::park_timeout(LOOK);
-                    if told.elapsed() >= HEARTBEAT {
-                        told = std::time::Instant::now();
+                    if last_heartbeat.elapsed() >= HEARTBEAT {
+                        last_heartbeat = std::time::Instant::now();
                         let _ = sender.message(
                             &Alive {
                                 damaged: self.damaged(),
@@ -541,7 +548,7 @@ impl Shared {
             looking.thread().unpark();
             match ended {
                 _ if self.is_stopped() => Ok(()),
-                Ended::Closed => Err(Ended::Broken(
+                BlockConnectionEnd::Closed => Err(BlockConnectionEnd::Broken(
                     "the master is gone; clients with an open set go on".into(),
                 )),
                 broken => Err(broken),
@@ -569,7 +576,7 @@ impl Shared {
         }
     }
 
-    fn requests(&self, list: stackline_blocks::wire::data::Requests) {
+    fn requests(&self, list: stackline_blocks::wire::server_messages::ServerBlockRequests) {
         let came = now();
         let mut state = self.state();
         match state.machine.requests(came, came, list) {
@@ -609,9 +616,12 @@ impl Shared {
         }
     }
 
-    fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
-        let accepted =
-            connection::accept(stream, Some(&self.options.key), self.options.send_buffer);
+    fn client(self: &Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
+        let accepted = connection::accept_connection(
+            stream,
+            Some(&self.options.key),
+            self.options.send_buffer,
+        );
         let Ok((role, (mut receiver, mut sender))) = accepted else {
             return;
         };
@@ -621,20 +631,20 @@ impl Shared {
         };
         drop(place);
         match role {
-            Role::Data => {
+            BlockPeerRole::Data => {
                 receiver.bound(limits::LONGEST_REQUEST, &self.incoming);
                 if self.options.send_buffer.is_none() && sender.wake_below(UNSENT).is_err() {
                     return;
                 }
                 self.data(receiver, sender, seat);
             }
-            Role::Writer => {
+            BlockPeerRole::Writer => {
                 let _ = self.write_blocks(&mut receiver, &mut sender);
             }
             _ => {
                 let words = "this is a disk server; the master is elsewhere".to_owned();
                 let _ = sender.message(
-                    &Refused {
+                    &BlockRequestRefused {
                         request: 0,
                         why: Why::Malformed as u8,
                         words,
@@ -647,8 +657,12 @@ impl Shared {
 
     // --- loaders ---
 
-    fn write_blocks(&self, receiver: &mut Receiver, sender: &mut Sender) -> Result<(), Ended> {
-        let mut buffer = Buffer::default();
+    fn write_blocks(
+        &self,
+        receiver: &mut BlockMessageReceiver,
+        sender: &mut BlockMessageSender,
+    ) -> Result<(), BlockConnectionEnd> {
+        let mut buffer = BlockBuffer::default();
         let mut written = vec![false; self.disks.len()];
         loop {
             match receiver.message()? {
@@ -680,17 +694,21 @@ impl Shared {
                         Err(why) => sender.message(&refused(sync.request, why))?,
                     }
                 }
-                _ => return Err(Ended::Broken("that message does not belong here".into())),
+                _ => {
+                    return Err(BlockConnectionEnd::Broken(
+                        "that message does not belong here".into(),
+                    ));
+                }
             }
         }
     }
 
-    fn store(&self, store: &Store, buffer: &mut Buffer) -> Result<(), Why> {
+    fn store(&self, store: &StoreBlockRequest, buffer: &mut BlockBuffer) -> Result<(), Why> {
         let slot = self.disks.get(usize::from(store.disk)).ok_or(Why::Disk)?;
         if crc32fast::hash(buffer.data()) != store.checksum {
             return Err(Why::Corrupt);
         }
-        let spot = Spot {
+        let spot = DiskExtent {
             disk: store.disk,
             offset: store.offset,
             length: store.length,
@@ -703,7 +721,7 @@ impl Shared {
 }
 
 fn refused(request: u32, why: Why) -> Message {
-    Refused {
+    BlockRequestRefused {
         request,
         why: why as u8,
         words: why.words().to_owned(),

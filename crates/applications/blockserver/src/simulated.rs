@@ -3,31 +3,31 @@
 //!
 //! Sets are there from the beginning; loading is not simulated. All hosts have the right time.
 
+mod event_export;
 mod parts;
-mod told;
-mod watched;
+mod usage;
 
-pub use told::{events, tell};
-pub use watched::{ConnectionUse, PortUse, Watched};
+pub use event_export::{emit_scene_events, event_table};
+pub use usage::{BlockSiteUsage, ConnectionUse, PortUse};
 
-use parts::{Parts, Task, Travels};
-use stackline_blocks::client::Arrival;
-use stackline_blocks::record::Record;
-use stackline_blocks::replay::{Asker, Demand, Schedule};
+use parts::{BlockSiteParts, BlockSiteTask, SimulatedBlockPayload};
+use stackline_blocks::client::BlockArrival;
+use stackline_blocks::demand::{Asker, BlockListSchedule, Demand};
 use stackline_blocks::server::{Woken, Write};
-use stackline_blocks::set::Set;
+use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::message::Message;
 use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_core::plan::Stack;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Tap};
-use stackline_sim::Datagram;
-use stackline_sim::messages::{Happening, Traced};
-use watched::{EVERY, Watcher};
+use stackline_net::{PortCounters, Tap};
+use stackline_sim::SimDatagram;
+use stackline_sim::messages::{Happening, MessageTrace};
+use usage::{EVERY, Watcher};
 
 /// A disk server.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct SimulatedServer {
 
 /// What processors take. Of the paper's hosts: Tierney et al. 1996, sections 4.2.3 and 4.3.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
+pub struct BlockProcessingCosts {
     /// The master, to translate a list.
     pub translate: Duration,
     /// The master, to send it on.
@@ -59,7 +59,7 @@ pub struct Costs {
 
 /// What is simulated.
 #[derive(Clone, Debug)]
-pub struct Scene<'n> {
+pub struct BlockScene<'n> {
     /// The network.
     pub network: &'n Network,
     /// The master's host.
@@ -71,13 +71,13 @@ pub struct Scene<'n> {
     /// `tcp` and its options, of all connections.
     pub stack: &'n Stack,
     /// What processors take.
-    pub costs: Costs,
+    pub costs: BlockProcessingCosts,
     /// The sets, each with what is asked of it.
-    pub sets: Vec<(Set, Demand)>,
+    pub sets: Vec<(BlockSet, Demand)>,
     /// Where the blocks of sets are put whose placement is given: a disk for each in turn.
     pub given: Vec<u32>,
     /// When lists are sent.
-    pub schedule: Schedule,
+    pub schedule: BlockListSchedule,
     /// Blocks that the application keeps, and most blocks of a list.
     pub keeps: usize,
     /// See `keeps`.
@@ -103,21 +103,21 @@ pub struct ServerOutcome {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct BlockSceneOutcome {
     /// The session's record.
-    pub record: Record,
+    pub record: BlockSessionRecord,
     /// When the last list was over.
     pub end: Instant,
     /// What connections did.
-    pub traced: Vec<Traced>,
+    pub traced: Vec<MessageTrace>,
     /// Of each server.
     pub servers: Vec<ServerOutcome>,
     /// What went through each direction of each link.
-    pub counters: Vec<Counters>,
+    pub counters: Vec<PortCounters>,
     /// Blocks that came and were not wanted any more, and their bytes.
     pub unwanted: (u64, u64),
     /// What ports and connections did, interval by interval, where histories are kept.
-    pub watched: Watched,
+    pub watched: BlockSiteUsage,
 }
 
 /// How long it is waited for connections.
@@ -127,18 +127,21 @@ const CONNECTING: Instant = Instant(60_000_000_000);
 ///
 /// # Errors
 /// When a host, path or option is not there, or nothing can be asked for.
-pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
-    let mut site = Site {
-        parts: Parts::new(scene, tap)?,
+pub fn carry_out<T: Tap<SimDatagram>>(
+    scene: &BlockScene<'_>,
+    tap: T,
+) -> Result<(BlockSceneOutcome, T)> {
+    let mut site = BlockSite {
+        parts: BlockSiteParts::new(scene, tap)?,
         scene,
-        record: Record::new(scene.histories),
+        record: BlockSessionRecord::new(scene.histories),
         askers: Vec::new(),
         watcher: Watcher::default(),
     };
     site.wait_for_connections()?;
     let begun = site.parts.world.now();
     if scene.histories {
-        site.parts.at(begun, Task::Look);
+        site.parts.at(begun, BlockSiteTask::Look);
     }
     for (index, (set, demand)) in scene.sets.iter().enumerate() {
         if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {
@@ -157,7 +160,8 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
             seed,
         );
         site.askers.push(asker);
-        site.parts.at(begun, Task::List { set: index, begun });
+        site.parts
+            .at(begun, BlockSiteTask::List { set: index, begun });
     }
     // What the last list asked for may come as long as that of any other.
     let end = begun + scene.schedule.duration;
@@ -167,7 +171,7 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     if scene.histories {
         site.look(end);
     }
-    let Site {
+    let BlockSite {
         mut parts,
         mut record,
         watcher,
@@ -183,7 +187,7 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());
     let watched = watcher.seen;
     Ok((
-        Outcome {
+        BlockSceneOutcome {
             record,
             end,
             traced,
@@ -196,15 +200,15 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     ))
 }
 
-struct Site<'s, T: Tap<Datagram>> {
-    parts: Parts<T>,
-    scene: &'s Scene<'s>,
-    record: Record,
+struct BlockSite<'s, T: Tap<SimDatagram>> {
+    parts: BlockSiteParts<T>,
+    scene: &'s BlockScene<'s>,
+    record: BlockSessionRecord,
     askers: Vec<Asker>,
     watcher: Watcher,
 }
 
-impl<T: Tap<Datagram>> Site<'_, T> {
+impl<T: Tap<SimDatagram>> BlockSite<'_, T> {
     fn wait_for_connections(&mut self) -> Result<()> {
         let mut missing = self.parts.connections();
         while missing > 0 {
@@ -221,7 +225,11 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         Ok(())
     }
 
-    fn happened(&mut self, now: Instant, happening: Happening<Travels>) -> Result<()> {
+    fn happened(
+        &mut self,
+        now: Instant,
+        happening: Happening<SimulatedBlockPayload>,
+    ) -> Result<()> {
         match happening {
             // The disk servers' costs are theirs, and they speak over connections alone.
             Happening::Connected(_)
@@ -245,7 +253,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 }
             }
             Happening::Sent { connection, side } => {
-                if side == Side::Responder
+                if side == PairSide::Responder
                     && let Some(server) = self.parts.server_of(connection)
                 {
                     self.parts.sent(now, server);
@@ -256,23 +264,30 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         Ok(())
     }
 
-    fn arrived(&mut self, now: Instant, connection: u32, side: Side, travels: Travels) {
+    fn arrived(
+        &mut self,
+        now: Instant,
+        connection: u32,
+        side: PairSide,
+        travels: SimulatedBlockPayload,
+    ) {
         let costs = self.scene.costs;
         match travels {
             // At the master.
-            Travels::Message(message @ Message::List(_)) => {
+            SimulatedBlockPayload::Message(message @ Message::List(_)) => {
                 let done = self.parts.master_busy(now, costs.translate);
-                self.parts.at(done, Task::Translate { came: now, message });
+                self.parts
+                    .at(done, BlockSiteTask::Translate { came: now, message });
             }
             // At a server.
-            Travels::Message(Message::Requests(list)) => {
+            SimulatedBlockPayload::Message(Message::Requests(list)) => {
                 if let Some(server) = self.parts.control_of(connection) {
                     self.parts.compute(
                         server,
                         now,
                         costs.parse,
                         false,
-                        Task::Parse {
+                        BlockSiteTask::Parse {
                             server,
                             came: now,
                             list,
@@ -281,14 +296,16 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 }
             }
             // At the client.
-            Travels::Message(Message::Flushed(flushed)) => self.record.flushed(&flushed),
-            Travels::Message(Message::Missing(missing)) => {
+            SimulatedBlockPayload::Message(Message::Flushed(flushed)) => {
+                self.record.flushed(&flushed)
+            }
+            SimulatedBlockPayload::Message(Message::Missing(missing)) => {
                 self.parts.client.missing(&missing);
             }
             // What came of a block whose rest is not sent is dropped.
-            Travels::Message(_) | Travels::Cut => {}
-            Travels::Block(head) => {
-                let wanted = self.parts.client.arrived(now, &head) == Arrival::Wanted;
+            SimulatedBlockPayload::Message(_) | SimulatedBlockPayload::Cut => {}
+            SimulatedBlockPayload::Block(head) => {
+                let wanted = self.parts.client.arrived(now, &head) == BlockArrival::Wanted;
                 self.record.came(&head, now, wanted);
                 let set = self.parts.set_index(head.set);
                 if let Some(asker) = set.and_then(|set| self.askers.get_mut(set)) {
@@ -301,48 +318,52 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         }
     }
 
-    fn carry_out(&mut self, now: Instant, task: Task) {
+    fn carry_out(&mut self, now: Instant, task: BlockSiteTask) {
         match task {
-            Task::List { set, begun } => self.list(now, set, begun),
-            Task::Local(travels, connection, side) => self.arrived(now, connection, side, travels),
-            Task::Translate { came, message } => {
+            BlockSiteTask::List { set, begun } => self.list(now, set, begun),
+            BlockSiteTask::Local(travels, connection, side) => {
+                self.arrived(now, connection, side, travels)
+            }
+            BlockSiteTask::Translate { came, message } => {
                 self.parts
                     .translate(came, now, message, self.scene.costs.forward)
             }
-            Task::Forward { server, message } => self.parts.tell_server(server, message),
-            Task::Parse { server, came, list } => {
+            BlockSiteTask::Forward { server, message } => {
+                self.parts.send_to_server(server, message)
+            }
+            BlockSiteTask::Parse { server, came, list } => {
                 let woken = self.parts.servers[server]
                     .requests(now, came, list)
                     .unwrap_or_default();
                 self.woken(now, server, &woken);
             }
-            Task::ReadDone { server, disk, spot } => {
+            BlockSiteTask::ReadDone { server, disk, spot } => {
                 self.parts.set_disk_free(server, disk);
                 let woken = self.parts.servers[server].read_done(now, spot, Ok(()));
                 self.woken(now, server, &woken);
                 self.read(now, server, disk);
             }
-            Task::Computed { server, task } => {
+            BlockSiteTask::Computed { server, task } => {
                 self.carry_out(now, *task);
                 self.parts.compute_next(server, now);
             }
-            Task::Read { server, disk, spot } => {
-                let task = Task::ReadDone { server, disk, spot };
+            BlockSiteTask::Read { server, disk, spot } => {
+                let task = BlockSiteTask::ReadDone { server, disk, spot };
                 self.parts
                     .compute(server, now, self.scene.costs.enter, false, task);
             }
-            Task::Hand { server, head } => {
+            BlockSiteTask::Hand { server, head } => {
                 self.parts.begin_block(server, head);
                 self.write(now, server);
             }
-            Task::Reads { connection, side } => self.parts.read_on(now, connection, side),
-            Task::Room(server) => {
+            BlockSiteTask::Reads { connection, side } => self.parts.read_on(now, connection, side),
+            BlockSiteTask::Room(server) => {
                 self.parts.looks(server);
                 self.write(now, server);
             }
-            Task::Look => {
+            BlockSiteTask::Look => {
                 self.look(now);
-                self.parts.at(now + EVERY, Task::Look);
+                self.parts.at(now + EVERY, BlockSiteTask::Look);
             }
         }
     }
@@ -359,7 +380,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         let blocks = asker.list();
         if let Some(next) = asker.next_at() {
             self.parts
-                .at(begun + next, Task::List { set: index, begun });
+                .at(begun + next, BlockSiteTask::List { set: index, begun });
         }
         let set = self.parts.sets[index];
         let numbers = blocks.clone();
@@ -372,7 +393,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         }
         self.record
             .sent(now, (list.first_unit, list.set, list.serial), &numbers);
-        self.parts.tell_master(list.into());
+        self.parts.send_to_master(list.into());
     }
 
     fn woken(&mut self, now: Instant, server: usize, woken: &Woken) {
@@ -393,7 +414,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             let done = now + self.parts.disk_takes(self.scene, server, disk);
             self.parts.at(
                 done,
-                Task::Read {
+                BlockSiteTask::Read {
                     server,
                     disk,
                     spot: read.spot,
@@ -417,7 +438,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             }
             let Some(write) = write else { return };
             match write {
-                Write::Words(words) => self.parts.tell_client(server, words),
+                Write::Words(words) => self.parts.send_to_client(server, words),
                 Write::Block(head, ()) => {
                     self.parts.begin_writing(server, head.unit);
                     self.parts.compute(
@@ -425,7 +446,7 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                         now,
                         self.scene.costs.hand,
                         true,
-                        Task::Hand { server, head },
+                        BlockSiteTask::Hand { server, head },
                     );
                     return;
                 }

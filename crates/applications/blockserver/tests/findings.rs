@@ -6,16 +6,18 @@
 )]
 
 use stackline_analyze::findings::{Finding, of_events};
-use stackline_blocks::placement::Placement;
-use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blocks::set::Set;
-use stackline_blockserver::simulated::{Costs, Scene, SimulatedServer, carry_out, events};
+use stackline_blocks::demand::{BlockListSchedule, Demand};
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::simulated::{
+    BlockProcessingCosts, BlockScene, SimulatedServer, carry_out, event_table,
+};
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_sim::{CAPABILITIES, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, stack_tables};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 const fn ms(ms: u64) -> Duration {
     Duration(ms * 1_000_000)
@@ -32,7 +34,7 @@ struct Given {
     blocks: u32,
     every: u64,
     seconds: u64,
-    costs: Costs,
+    costs: BlockProcessingCosts,
     supersedes: bool,
     seed: u64,
     /// Whether reads are drawn, by an exponential distribution.
@@ -40,7 +42,7 @@ struct Given {
 }
 
 fn given(network: String, servers: usize) -> Given {
-    let costs = Costs::default();
+    let costs = BlockProcessingCosts::default();
     let (stack, disks, read_ms, blocks, every, seconds, supersedes, seed) =
         ("tcp", 4, 5.0, 40, 200, 4, true, 1);
     Given {
@@ -71,7 +73,7 @@ fn star(servers: usize, switch: &str, server: &str, client: &str) -> String {
 }
 
 fn plan(network: &str, stack: &str) -> Plan {
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available {
         can: CAPABILITIES,
@@ -80,7 +82,7 @@ fn plan(network: &str, stack: &str) -> Plan {
     let text = format!("{network} 1 from app to m rr 1*1 over {stack} across net;");
     let checked = check(
         &text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],
@@ -105,8 +107,8 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
         disks: vec![read.clone(); given.disks],
         cache: 0,
     };
-    let (block_size, placement, picture) = (49_152, Placement::RoundRobin, None);
-    let set = Set {
+    let (block_size, placement, picture) = (49_152, BlockPlacementPolicy::RoundRobin, None);
+    let set = BlockSet {
         name: "set".into(),
         block_size,
         bytes: 65_536 * 49_152,
@@ -114,7 +116,7 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
         placement,
         picture,
     };
-    let scene = Scene {
+    let scene = BlockScene {
         network: &plan.networks[0],
         master: "m".into(),
         client: "app".into(),
@@ -123,7 +125,7 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
         costs: given.costs,
         given: Vec::new(),
         sets: vec![(set, Demand::Sequential(given.blocks))],
-        schedule: Schedule {
+        schedule: BlockListSchedule {
             interval: ms(given.every),
             duration: ms(1000 * given.seconds),
         },
@@ -134,7 +136,7 @@ fn diagnosed(given: &Given) -> Vec<Finding> {
         seed: Seed::root(given.seed),
     };
     let outcome = carry_out(&scene, ()).unwrap().0;
-    of_events(&events(&scene, &outcome))
+    of_events(&event_table(&scene, &outcome))
 }
 
 /// The first finding is of that kind and says those words.
@@ -191,9 +193,9 @@ fn slow_disks_on_a_fast_network() {
 
 #[test]
 fn a_slow_receiver() {
-    let costs = Costs {
+    let costs = BlockProcessingCosts {
         receive: ms(20),
-        ..Costs::default()
+        ..BlockProcessingCosts::default()
     };
     let one = Given {
         costs,
@@ -252,11 +254,11 @@ fn nothing_limits_what_asks_for_little() {
 #[test]
 fn twenty_others() {
     let fast = |servers| star(servers, ";", "622 Mbit/s 80 us", "622 Mbit/s 80 us");
-    let cost = |costs: Costs, servers| Given {
+    let cost = |costs: BlockProcessingCosts, servers| Given {
         costs,
         ..given(fast(servers), servers)
     };
-    let none = Costs::default();
+    let none = BlockProcessingCosts::default();
     let others: [(&str, Given, &str, &[&str]); 20] = [
         (
             "1 two servers of one disk each",
@@ -309,7 +311,7 @@ fn twenty_others() {
                 blocks: 60,
                 read_ms: 3.0,
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         receive: ms(40),
                         ..none
                     },
@@ -325,7 +327,7 @@ fn twenty_others() {
                 blocks: 150,
                 read_ms: 3.0,
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         receive: ms(8),
                         ..none
                     },
@@ -342,7 +344,7 @@ fn twenty_others() {
                 read_ms: 2.0,
                 stack: "tcp(receive_buffer = 64 KiB)",
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         receive: ms(15),
                         ..none
                     },
@@ -360,7 +362,7 @@ fn twenty_others() {
                 seconds: 8,
                 read_ms: 2.0,
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         receive: ms(25),
                         ..none
                     },
@@ -466,7 +468,7 @@ fn twenty_others() {
             Given {
                 blocks: 30,
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         translate: ms(260),
                         ..none
                     },
@@ -505,13 +507,13 @@ fn twenty_others() {
                 every: 500,
                 seconds: 8,
                 ..cost(
-                    Costs {
+                    BlockProcessingCosts {
                         translate: ms(5),
                         forward: ms(2),
                         parse: ms(3),
                         enter: ms(8),
                         receive: ms(2),
-                        ..Costs::default()
+                        ..BlockProcessingCosts::default()
                     },
                     3,
                 )
@@ -536,7 +538,7 @@ fn twelve_whose_reads_are_drawn() {
         ..given(network, servers)
     };
     let fast = |servers| star(servers, ";", "622 Mbit/s 80 us", "622 Mbit/s 80 us");
-    let none = Costs::default();
+    let none = BlockProcessingCosts::default();
     let others: [(&str, Given, &str, &[&str]); 12] = [
         (
             "a three servers collapse",
@@ -611,7 +613,7 @@ fn twelve_whose_reads_are_drawn() {
             Given {
                 blocks: 100,
                 read_ms: 5.0,
-                costs: Costs {
+                costs: BlockProcessingCosts {
                     receive: ms(12),
                     ..none
                 },
@@ -625,7 +627,7 @@ fn twelve_whose_reads_are_drawn() {
             Given {
                 blocks: 50,
                 read_ms: 12.0,
-                costs: Costs {
+                costs: BlockProcessingCosts {
                     receive: ms(30),
                     ..none
                 },
@@ -673,7 +675,7 @@ fn twelve_whose_reads_are_drawn() {
             Given {
                 blocks: 25,
                 read_ms: 8.0,
-                costs: Costs {
+                costs: BlockProcessingCosts {
                     translate: ms(240),
                     ..none
                 },

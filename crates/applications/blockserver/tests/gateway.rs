@@ -10,15 +10,15 @@ mod http;
 
 use common::{Site, content, set, start_master};
 use http::{Http, load_picture, options, picture, pixels, records, start};
-use stackline_blocks::set::Set;
-use stackline_blockserver::disk::Disk;
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::gateway::{self, limits::Patience};
-use stackline_blockserver::load::{self, Source};
+use stackline_blockserver::load::{self, BlockSource};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 /// All bytes of a set of [`common::set`].
-fn all(about: &Set) -> Vec<u8> {
+fn all(about: &BlockSet) -> Vec<u8> {
     (0..about.blocks())
         .flat_map(|number| content(number, about.length(number) as usize))
         .collect()
@@ -256,13 +256,13 @@ fn what_a_client_has_is_not_sent_again_until_it_changes() {
     assert_eq!(ask(&mut http, &tag).status, 404);
     assert_eq!(http.get("/map/3").status, 404);
     struct Other;
-    impl Source for Other {
+    impl BlockSource for Other {
         fn block(&mut self, _: u64, into: &mut Vec<u8>) -> stackline_core::error::Result<()> {
             into.extend([7; 8192]);
             Ok(())
         }
     }
-    let about = Set {
+    let about = BlockSet {
         bytes: 5 * 8192,
         ..set("map", 5, 1)
     };
@@ -344,7 +344,7 @@ fn many_clients_get_what_they_asked_for() {
 #[test]
 fn who_gives_up_leaves_nothing_behind() {
     let site = Site::new(1);
-    let about = Set {
+    let about = BlockSet {
         block_size: 1 << 20,
         bytes: 64 << 20,
         ..set("large", 1, 1)
@@ -370,7 +370,7 @@ fn who_gives_up_leaves_nothing_behind() {
 fn a_request_that_is_given_up_is_waited_for_no_more() {
     // A master that takes connections and says nothing: what is asked for is waited for.
     let silent = std::net::TcpListener::bind(std::net::SocketAddr::from(common::ANYWHERE)).unwrap();
-    let options = gateway::Options {
+    let options = gateway::GatewayOptions {
         listen: common::ANYWHERE.into(),
         master: silent.local_addr().unwrap().to_string(),
         patience: Patience::default(),
@@ -442,7 +442,7 @@ fn a_server_that_is_down_is_503_until_it_is_there_again() {
     // The old one lets go of its disks when its last thread has gone.
     drop(site.servers.pop());
     let until = Instant::now() + Duration::from_secs(10);
-    while (0..2).any(|disk| Disk::open(&site.disk(1, disk), false, None).is_err()) {
+    while (0..2).any(|disk| BlockDisk::open(&site.disk(1, disk), false, None).is_err()) {
         assert!(Instant::now() < until, "its disks are still taken");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -494,7 +494,10 @@ fn without_a_master_open_sets_are_read_and_others_are_503() {
     assert_eq!(http.get("/open/6").body, content(6, 8192));
 }
 
-fn restarted(site: &Site, address: std::net::SocketAddr) -> stackline_blockserver::master::Running {
+fn restarted(
+    site: &Site,
+    address: std::net::SocketAddr,
+) -> stackline_blockserver::master::RunningMaster {
     let data = site.directory.path().join("master");
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -513,7 +516,7 @@ fn it_may_be_there_before_its_master() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let options = gateway::Options {
+    let options = gateway::GatewayOptions {
         listen: common::ANYWHERE.into(),
         master: free.to_string(),
         patience: Patience::default(),
@@ -529,7 +532,7 @@ fn it_may_be_there_before_its_master() {
         "{}",
         answer.text()
     );
-    let key = stackline_blockserver::key::fresh().unwrap();
+    let key = stackline_blockserver::key::generate_key().unwrap();
     let master = start_master(directory.path(), &key, free);
     let until = Instant::now() + Duration::from_secs(10);
     while http.get("/").status != 200 {
@@ -544,7 +547,7 @@ fn a_corrupt_block_is_502() {
     use std::os::unix::fs::FileExt;
     let site = Site::new(1);
     site.load(&set("map", 4, 1)).unwrap();
-    let client = site.client(stackline_blockserver::client::Options::default());
+    let client = site.client(stackline_blockserver::client::BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let place = client.map(open.id, 2, 1).unwrap()[0].places[0].clone();
     let disk = site
@@ -575,7 +578,7 @@ fn a_range_that_fails_on_its_way_ends_early() {
     let site = Site::new(1);
     let about = set("map", 500, 1);
     site.load(&about).unwrap();
-    let client = site.client(stackline_blockserver::client::Options::default());
+    let client = site.client(stackline_blockserver::client::BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let place = client.map(open.id, 300, 1).unwrap()[0].places[0].clone();
     let disk = site
@@ -634,7 +637,7 @@ fn more_sets_than_one_session_may_open_are_read() {
 #[test]
 fn the_idlest_connection_beyond_the_limit_gives_way() {
     let site = Site::new(1);
-    let gateway = gateway::start(gateway::Options {
+    let gateway = gateway::start(gateway::GatewayOptions {
         connections: 4,
         ..options(&site)
     })
@@ -656,7 +659,7 @@ fn the_idlest_connection_beyond_the_limit_gives_way() {
 #[test]
 fn slow_clients_are_let_go() {
     let site = Site::new(1);
-    let about = Set {
+    let about = BlockSet {
         block_size: 1 << 20,
         bytes: 64 << 20,
         ..set("large", 1, 1)
@@ -668,7 +671,7 @@ fn slow_clients_are_let_go() {
         stall: short,
         ..Patience::default()
     };
-    let gateway = gateway::start(gateway::Options {
+    let gateway = gateway::start(gateway::GatewayOptions {
         patience,
         ..options(&site)
     })
@@ -953,7 +956,7 @@ fn a_list_streams_its_blocks() {
 #[test]
 fn a_list_supersedes_the_one_before_of_its_viewer_alone() {
     let site = Site::new(2);
-    let about = Set {
+    let about = BlockSet {
         block_size: 1 << 20,
         bytes: 64 << 20,
         ..set("large", 1, 1)
@@ -1017,7 +1020,7 @@ fn no_level_of_a_picture_does_harm() {
 /// A set of one byte again and again.
 struct Same(u8);
 
-impl Source for Same {
+impl BlockSource for Same {
     fn block(&mut self, _: u64, into: &mut Vec<u8>) -> stackline_core::error::Result<()> {
         into.extend([self.0; 8192]);
         Ok(())
@@ -1032,7 +1035,7 @@ fn what_was_deleted_is_gone_at_once_also_after_the_master_was_started_again() {
     let mut tags = std::collections::BTreeSet::new();
     // Once with the same content: what somebody keeps of the old set is not taken for the new one.
     for byte in [1_u8, 2, 2] {
-        let about = Set {
+        let about = BlockSet {
             bytes: 4 * 8192,
             ..set("s", 4, 1)
         };
@@ -1100,14 +1103,14 @@ fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
 #[test]
 fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
     let site = Site::new(1);
-    let about = Set {
+    let about = BlockSet {
         block_size: 1 << 20,
         bytes: 24 << 20,
         ..set("large", 1, 1)
     };
     site.load(&about).unwrap();
     let room = 8 << 20;
-    let gateway = gateway::start(gateway::Options {
+    let gateway = gateway::start(gateway::GatewayOptions {
         room,
         ..options(&site)
     })

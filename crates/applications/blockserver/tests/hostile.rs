@@ -9,14 +9,14 @@ mod common;
 
 use common::{ANYWHERE, Site, set};
 use stackline_blocks::limits;
-use stackline_blocks::set::Set;
+use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::VERSION;
-use stackline_blocks::wire::control::Map;
-use stackline_blocks::wire::greeting::{Hello, MAGIC, Role};
+use stackline_blocks::wire::handshake::{BlockHello, BlockPeerRole, MAGIC};
+use stackline_blocks::wire::master_messages::Map;
 use stackline_blocks::wire::message::Message;
-use stackline_blockserver::client::{Client, Options};
-use stackline_blockserver::connection::{self, Halves};
-use stackline_blockserver::places::Limits;
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::connection::{self, BlockConnectionHalves};
+use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::{master, server};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -35,9 +35,9 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A client without a key that asks for answers of some 200 KiB and reads none.
-fn asks_and_does_not_read(master: &str, questions: u32) -> Halves {
+fn asks_and_does_not_read(master: &str, questions: u32) -> BlockConnectionHalves {
     let (receiver, mut sender) =
-        connection::connect(master, Role::Client, None, Some(4096)).unwrap();
+        connection::connect(master, BlockPeerRole::Client, None, Some(4096)).unwrap();
     sender
         .stream()
         .set_write_timeout(Some(Duration::from_millis(100)))
@@ -61,8 +61,8 @@ fn asks_and_does_not_read(master: &str, questions: u32) -> Halves {
 fn mapped(say: fn(&str)) -> Site {
     let mut site = Site::new(0);
     site.master.stop();
-    let (key, places) = (Some(site.key.clone()), Limits::default());
-    let options = master::Options {
+    let (key, places) = (Some(site.key.clone()), BlockConnectionLimits::default());
+    let options = master::BlockMasterOptions {
         listen: ANYWHERE.into(),
         key,
         places,
@@ -72,7 +72,7 @@ fn mapped(say: fn(&str)) -> Site {
     site.servers.push(site.start_server(0));
     site.wait_for(1);
     let blocks = limits::LONGEST_BATCH as u64;
-    site.load(&Set {
+    site.load(&BlockSet {
         block_size: 512,
         bytes: blocks * 512,
         ..set("map", 1, 1)
@@ -85,14 +85,21 @@ fn mapped(say: fn(&str)) -> Site {
 fn twelve_clients_that_do_not_read_answers_hold_little() {
     let site = mapped(|_| {});
     let address = site.master.address().to_string();
-    let held: Vec<Halves> = (0..12)
+    let held: Vec<BlockConnectionHalves> = (0..12)
         .map(|_| asks_and_does_not_read(&address, 1000))
         .collect();
     // Each waits for itself: what is queued for it, and one answer more.
     until("answers wait for all of them", || {
         (site.master.most_waiting() >= 12 * limits::ANSWERS).then_some(())
     });
-    assert_eq!(site.client(Options::default()).list().unwrap().0.len(), 1);
+    assert_eq!(
+        site.client(BlockClientOptions::default())
+            .list()
+            .unwrap()
+            .0
+            .len(),
+        1
+    );
     let most = site.master.most_waiting();
     assert!(
         most <= 12 * (limits::ANSWERS + (256 << 10)) + (1 << 20),
@@ -112,13 +119,20 @@ fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
         );
     });
     let address = site.master.address().to_string();
-    let held: Vec<Halves> = (0..90)
+    let held: Vec<BlockConnectionHalves> = (0..90)
         .map(|_| asks_and_does_not_read(&address, 60))
         .collect();
     until("one of them is closed", || {
         (CLOSED.load(Ordering::SeqCst) > 0).then_some(())
     });
-    assert_eq!(site.client(Options::default()).list().unwrap().0.len(), 1);
+    assert_eq!(
+        site.client(BlockClientOptions::default())
+            .list()
+            .unwrap()
+            .0
+            .len(),
+        1
+    );
     let most = site.master.most_waiting();
     assert!(
         most > limits::ALL_ANSWERS && most <= limits::ALL_ANSWERS + (2 << 20),
@@ -130,10 +144,10 @@ fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
 #[test]
 fn a_byte_each_second_is_no_greeting() {
     let site = Site::new(1);
-    let hello = Message::from(Hello {
+    let hello = Message::from(BlockHello {
         magic: MAGIC,
         version: VERSION,
-        role: Role::Client,
+        role: BlockPeerRole::Client,
         nonce: [7; 16],
     })
     .bytes();
@@ -167,13 +181,13 @@ fn a_byte_each_second_is_no_greeting() {
 #[test]
 fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are() {
     let mut site = Site::new(0);
-    let places = Limits {
+    let places = BlockConnectionLimits {
         strangers: 8,
         readers: 16,
         trusted: 3,
     };
     site.master.stop();
-    let options = master::Options {
+    let options = master::BlockMasterOptions {
         listen: ANYWHERE.into(),
         key: Some(site.key.clone()),
         places,
@@ -181,10 +195,10 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     };
     site.master = master::start(options, &site.directory.path().join("small")).unwrap();
     site.servers
-        .push(site.start_server_with(0, |options| server::Options { places, ..options }));
+        .push(site.start_server_with(0, |options| server::DiskServerOptions { places, ..options }));
     site.wait_for(1);
     let (master, server) = (site.master.address(), site.servers[0].address());
-    let first = site.client(Options::default());
+    let first = site.client(BlockClientOptions::default());
     first.list().unwrap();
     // Many that say nothing, and many that say that they read and then nothing.
     let silent: Vec<TcpStream> = [master, server]
@@ -193,11 +207,13 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
         .take(60)
         .map(|to| TcpStream::connect(to).unwrap())
         .collect();
-    let idle = |role: Role, to: std::net::SocketAddr| {
+    let idle = |role: BlockPeerRole, to: std::net::SocketAddr| {
         move |_: u32| connection::connect(&to.to_string(), role, None, None).unwrap()
     };
-    let readers: Vec<Halves> = (0..60).map(idle(Role::Client, master)).collect();
-    let attached: Vec<Halves> = (0..60).map(idle(Role::Data, server)).collect();
+    let readers: Vec<BlockConnectionHalves> =
+        (0..60).map(idle(BlockPeerRole::Client, master)).collect();
+    let attached: Vec<BlockConnectionHalves> =
+        (0..60).map(idle(BlockPeerRole::Data, server)).collect();
     // With the key: the server, and a loader that writes to it.
     site.load(&set("map", 20, 1)).unwrap();
     // The idlest reader had to go, and knows why; the newest is still there.
@@ -209,8 +225,8 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
         "{error:?}"
     );
     // As many loaders as it takes, and one more, which is told so.
-    let loaders: Vec<Client> = until("the loader of before has gone", || {
-        let loaders: Vec<Client> = (0..2).map(|_| site.loader()).collect();
+    let loaders: Vec<BlockClient> = until("the loader of before has gone", || {
+        let loaders: Vec<BlockClient> = (0..2).map(|_| site.loader()).collect();
         loaders
             .iter()
             .all(|loader| loader.list().is_ok())
@@ -230,8 +246,13 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
 fn messages_that_never_become_whole_hold_little() {
     let site = Site::new(1);
     // A list as long as one may be, without its end: one longer is refused at its head.
-    let (_receiver, sender) =
-        connection::connect(&site.master.address().to_string(), Role::Client, None, None).unwrap();
+    let (_receiver, sender) = connection::connect(
+        &site.master.address().to_string(),
+        BlockPeerRole::Client,
+        None,
+        None,
+    )
+    .unwrap();
     let mut stream = sender.stream();
     let length = (limits::LONGEST_QUESTION + 2) as u32;
     stream
@@ -241,5 +262,5 @@ fn messages_that_never_become_whole_hold_little() {
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
     assert_eq!(stream.read(&mut [0; 10]).unwrap_or(0), 0, "it is closed");
-    site.client(Options::default()).list().unwrap();
+    site.client(BlockClientOptions::default()).list().unwrap();
 }

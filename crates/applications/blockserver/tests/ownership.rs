@@ -8,10 +8,10 @@
 mod common;
 
 use common::{Site, content, set, try_master};
-use stackline_blockserver::client::Options;
-use stackline_blockserver::disk::Disk;
-use stackline_blockserver::places::Limits;
-use stackline_blockserver::{get, master, server};
+use stackline_blockserver::client::BlockClientOptions;
+use stackline_blockserver::connection_slots::BlockConnectionLimits;
+use stackline_blockserver::disk::BlockDisk;
+use stackline_blockserver::{master, range_read, server};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
@@ -40,11 +40,11 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A master at that address that remembers there; the old one may still hold its file.
-fn at(site: &Site, data: &Path, address: SocketAddr) -> master::Running {
+fn at(site: &Site, data: &Path, address: SocketAddr) -> master::RunningMaster {
     until("the master starts", || {
-        let (key, places) = (Some(site.key.clone()), Limits::default());
+        let (key, places) = (Some(site.key.clone()), BlockConnectionLimits::default());
         master::start(
-            master::Options {
+            master::BlockMasterOptions {
                 listen: address,
                 key,
                 places,
@@ -68,10 +68,10 @@ fn refusals(directory: &Path) -> usize {
 }
 
 fn read_back(site: &Site, name: &str) {
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open(name).unwrap();
     let mut came = 0;
-    get::range(&client, &open, 0, u64::MAX, |number, data| {
+    range_read::read_range(&client, &open, 0, u64::MAX, |number, data| {
         assert_eq!(
             data,
             content(number, open.about.length(number) as usize),
@@ -89,7 +89,7 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     let mut site = Site::new(0);
     let (address, directory) = (site.master.address(), site.directory.path().to_owned());
     site.servers
-        .push(site.start_server_with(0, |options| server::Options { say, ..options }));
+        .push(site.start_server_with(0, |options| server::DiskServerOptions { say, ..options }));
     site.wait_for(1);
     site.load(&set("a", 100, 1)).unwrap();
 
@@ -115,13 +115,13 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     site.servers.pop().unwrap().stop();
     site.master.stop();
     site.master = at(&site, &directory.join("elsewhere"), address);
-    let options = server::Options {
+    let options = server::DiskServerOptions {
         say,
         adopt: true,
         ..site.options(0)
     };
     let disks = until("the disks are free", || {
-        let open = |disk| Disk::open(&site.disk(0, disk), false, Some(1 << 30)).ok();
+        let open = |disk| BlockDisk::open(&site.disk(0, disk), false, Some(1 << 30)).ok();
         Some(vec![open(0)?, open(1)?])
     });
     site.servers.push(server::start(options, disks).unwrap());
@@ -184,13 +184,19 @@ fn numbers_of_sets_are_used_once_whatever_was_deleted_before_a_restart() {
     let mut site = Site::new(1);
     let (address, data) = (site.master.address(), site.directory.path().join("master"));
     site.load(&set("a", 3, 1)).unwrap();
-    let before = site.client(Options::default()).open("a").unwrap();
+    let before = site
+        .client(BlockClientOptions::default())
+        .open("a")
+        .unwrap();
     site.loader().delete("a").unwrap();
     site.master.stop();
     site.master = at(&site, &data, address);
     site.wait_for(1);
     site.load(&set("a", 3, 1)).unwrap();
-    let after = site.client(Options::default()).open("a").unwrap();
+    let after = site
+        .client(BlockClientOptions::default())
+        .open("a")
+        .unwrap();
     assert!(
         after.id > before.id && after.master == before.master && after.master != 0,
         "{before:?} {after:?}"
@@ -237,13 +243,13 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
         let (site, options) = (&site, site.options(0));
         let serve = move || {
             let first = until("the first disk is free", || {
-                Disk::open(&site.disk(0, 0), false, Some(1 << 30)).ok()
+                BlockDisk::open(&site.disk(0, 0), false, Some(1 << 30)).ok()
             });
             drop(first);
             read_only(&site.disk(0, 0));
             let open = |disk| {
                 until("the disk is free", || {
-                    Disk::open(&site.disk(0, disk), false, Some(1 << 30)).ok()
+                    BlockDisk::open(&site.disk(0, disk), false, Some(1 << 30)).ok()
                 })
             };
             server::start(options, vec![open(0), open(1)]).unwrap()
@@ -253,7 +259,7 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
     site.servers.push(server);
     site.wait_for(1);
     let disks = site
-        .client(Options::default())
+        .client(BlockClientOptions::default())
         .list()
         .unwrap()
         .1
@@ -269,7 +275,7 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
     read_back(&site, "a");
     site.load(&set("b", 40, 1)).unwrap();
     read_back(&site, "b");
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("b").unwrap();
     let rows = client.map(open.id, 0, 40).unwrap();
     assert!(

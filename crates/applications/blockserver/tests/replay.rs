@@ -7,11 +7,11 @@
 mod common;
 
 use common::{Site, set};
-use stackline_blocks::history::Point;
-use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blockserver::client::Options;
-use stackline_blockserver::list_trace;
-use stackline_blockserver::replay::{Outcome, Session, run};
+use stackline_blocks::block_history::BlockPathPoint;
+use stackline_blocks::demand::{BlockListSchedule, Demand};
+use stackline_blockserver::client::BlockClientOptions;
+use stackline_blockserver::list_file;
+use stackline_blockserver::session_replay::{BlockReplayOutcome, BlockReplaySession, run};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use std::sync::atomic::AtomicBool;
@@ -21,8 +21,8 @@ fn ms(ms: u64) -> Duration {
 }
 
 /// Ten lists that add to one another: on a busy machine only blocks of the last may still be missing at the end.
-fn session(site: &Site, demand: Demand, options: Options) -> Outcome {
-    let client = site.client(Options {
+fn session(site: &Site, demand: Demand, options: BlockClientOptions) -> BlockReplayOutcome {
+    let client = site.client(BlockClientOptions {
         first_unit: Some(1),
         report: true,
         discard: true,
@@ -30,9 +30,9 @@ fn session(site: &Site, demand: Demand, options: Options) -> Outcome {
     });
     let open = client.open("map").unwrap();
     let interrupted = AtomicBool::new(false);
-    let session = Session {
+    let session = BlockReplaySession {
         sets: vec![(open, demand)],
-        schedule: Schedule {
+        schedule: BlockListSchedule {
             interval: ms(100),
             duration: ms(1000),
         },
@@ -50,7 +50,7 @@ fn session(site: &Site, demand: Demand, options: Options) -> Outcome {
 fn a_session_gets_what_it_asks_for_and_knows_every_hop() {
     let site = Site::new(2);
     site.load(&set("map", 1000, 1)).unwrap();
-    let outcome = session(&site, Demand::Sequential(10), Options::default());
+    let outcome = session(&site, Demand::Sequential(10), BlockClientOptions::default());
     let score = &outcome.record.score;
     assert_eq!((score.lists, score.requested), (10, 100));
     assert!(outcome.record.histories.len() >= 90, "{score:?}");
@@ -67,12 +67,14 @@ fn a_session_gets_what_it_asks_for_and_knows_every_hop() {
         .iter()
         .filter(|one| one.unit < last - 1)
     {
-        let mut points = Point::ALL.to_vec();
+        let mut points = BlockPathPoint::ALL.to_vec();
         if one.cached {
-            points.retain(|point| !matches!(point, Point::StartRead | Point::EndRead));
+            points.retain(|point| {
+                !matches!(point, BlockPathPoint::StartRead | BlockPathPoint::EndRead)
+            });
         }
         // The last block of each connection is the only one whose end of writing nobody told.
-        points.retain(|point| *point != Point::EndWrite);
+        points.retain(|point| *point != BlockPathPoint::EndWrite);
         let times: Vec<u64> = points
             .iter()
             .map(|point| one.passed(*point).unwrap().0)
@@ -83,7 +85,7 @@ fn a_session_gets_what_it_asks_for_and_knows_every_hop() {
         .record
         .histories
         .iter()
-        .filter(|one| one.passed(Point::EndWrite).is_some())
+        .filter(|one| one.passed(BlockPathPoint::EndWrite).is_some())
         .count();
     assert!(ends + 2 >= outcome.record.histories.len(), "{ends}");
 }
@@ -96,14 +98,18 @@ fn a_captured_session_asks_for_the_same_again() {
     session(
         &site,
         Demand::Random(5),
-        Options {
+        BlockClientOptions {
             capture: Some(file.clone()),
-            ..Options::default()
+            ..BlockClientOptions::default()
         },
     );
-    let lists = list_trace::read(&file).unwrap().remove("map").unwrap();
+    let lists = list_file::read_lists(&file).unwrap().remove("map").unwrap();
     assert_eq!((lists.len(), lists[3].1.len()), (10, 5));
-    let outcome = session(&site, Demand::Trace(lists.clone()), Options::default());
+    let outcome = session(
+        &site,
+        Demand::Trace(lists.clone()),
+        BlockClientOptions::default(),
+    );
     assert_eq!(outcome.record.score.requested, 50);
     let asked: Vec<u64> = lists
         .iter()

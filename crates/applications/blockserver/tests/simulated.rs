@@ -4,18 +4,20 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_blocks::history::Point;
-use stackline_blocks::placement::Placement;
+use stackline_blocks::block_history::BlockPathPoint;
+use stackline_blocks::demand::{BlockListSchedule, Demand};
+use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::pyramid::Pyramid;
-use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blocks::set::Set;
-use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out};
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::simulated::{
+    BlockProcessingCosts, BlockScene, BlockSceneOutcome, SimulatedServer, carry_out,
+};
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_sim::{CAPABILITIES, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, stack_tables};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 fn ms(ms: u64) -> Duration {
     Duration(ms * 1_000_000)
@@ -26,7 +28,7 @@ fn plan(network: &str, stack: &str) -> Plan {
 }
 
 fn plan_of(network: &str, from: &str, to: &str, stack: &str) -> Plan {
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available {
         can: CAPABILITIES,
@@ -35,7 +37,7 @@ fn plan_of(network: &str, from: &str, to: &str, stack: &str) -> Plan {
     let text = format!("{network} 1 from {from} to {to} rr 1*1 over {stack} across net;");
     let checked = check(
         &text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],
@@ -55,7 +57,7 @@ struct Given<'t> {
     stack: &'t str,
     disk: f64,
     disks: usize,
-    costs: Costs,
+    costs: BlockProcessingCosts,
     demand: Demand,
     supersedes: bool,
     cache: u64,
@@ -63,7 +65,7 @@ struct Given<'t> {
 
 impl Default for Given<'_> {
     fn default() -> Self {
-        let (costs, demand, cache) = (Costs::default(), Demand::Sequential(20), 0);
+        let (costs, demand, cache) = (BlockProcessingCosts::default(), Demand::Sequential(20), 0);
         Self {
             network: LAN,
             stack: "tcp",
@@ -77,15 +79,15 @@ impl Default for Given<'_> {
     }
 }
 
-fn run(given: Given<'_>, seed: u64) -> Outcome {
+fn run(given: Given<'_>, seed: u64) -> BlockSceneOutcome {
     let plan = plan(given.network, given.stack);
     let server = |host: &str| SimulatedServer {
         host: host.into(),
         disks: vec![Distribution::Constant(given.disk); given.disks],
         cache: given.cache,
     };
-    let (block_size, placement, picture) = (49_152, Placement::RoundRobin, None);
-    let set = Set {
+    let (block_size, placement, picture) = (49_152, BlockPlacementPolicy::RoundRobin, None);
+    let set = BlockSet {
         name: "set".into(),
         block_size,
         bytes: 4096 * 49_152,
@@ -93,7 +95,7 @@ fn run(given: Given<'_>, seed: u64) -> Outcome {
         placement,
         picture,
     };
-    let scene = Scene {
+    let scene = BlockScene {
         network: &plan.networks[0],
         master: "m".into(),
         client: "app".into(),
@@ -102,7 +104,7 @@ fn run(given: Given<'_>, seed: u64) -> Outcome {
         costs: given.costs,
         sets: vec![(set, given.demand)],
         given: Vec::new(),
-        schedule: Schedule {
+        schedule: BlockListSchedule {
             interval: ms(200),
             duration: ms(2000),
         },
@@ -137,12 +139,12 @@ fn what_the_path_carries_is_delivered_before_it_is_superseded() {
 
 #[test]
 fn segments_take_what_costs_disks_and_links_say() {
-    let costs = Costs {
+    let costs = BlockProcessingCosts {
         translate: ms(2),
         forward: ms(5),
         parse: ms(3),
         enter: ms(8),
-        ..Costs::default()
+        ..BlockProcessingCosts::default()
     };
     let mut outcome = run(
         Given {
@@ -202,7 +204,7 @@ fn what_is_too_much_is_discarded_at_the_servers_and_the_link_stays_full() {
             .record
             .histories
             .iter()
-            .all(|one| one.flushed.is_some() || one.passed(Point::AppReceive).is_some())
+            .all(|one| one.flushed.is_some() || one.passed(BlockPathPoint::AppReceive).is_some())
     );
 }
 
@@ -225,7 +227,7 @@ fn slow_disks_leave_lines_that_end_in_the_read_queue() {
         .collect();
     let unread = flushed
         .iter()
-        .filter(|one| one.passed(Point::StartRead).is_none())
+        .filter(|one| one.passed(BlockPathPoint::StartRead).is_none())
         .count();
     assert!(
         unread * 10 > flushed.len() * 8,
@@ -239,9 +241,9 @@ fn slow_disks_leave_lines_that_end_in_the_read_queue() {
 
 #[test]
 fn a_slow_application_leaves_lines_that_end_in_the_write_queue() {
-    let costs = Costs {
+    let costs = BlockProcessingCosts {
         receive: ms(20),
-        ..Costs::default()
+        ..BlockProcessingCosts::default()
     };
     let stack = "tcp(send_buffer = 64 KiB, receive_buffer = 64 KiB)";
     let outcome = run(
@@ -262,7 +264,7 @@ fn a_slow_application_leaves_lines_that_end_in_the_write_queue() {
         .collect();
     let read = flushed
         .iter()
-        .filter(|one| one.passed(Point::EndRead).is_some())
+        .filter(|one| one.passed(BlockPathPoint::EndRead).is_some())
         .count();
     assert!(read * 10 > flushed.len() * 8, "{read} of {}", flushed.len());
 }
@@ -324,9 +326,9 @@ fn shares(servers: &[&str], (mbit, ms_each_way, queue): (u64, u64, &str), blocks
         disks: vec![Distribution::Constant(0.0); 4],
         cache: 256 << 20,
     };
-    let (block_size, placement, picture) = (49_152, Placement::Tiles, Some(PICTURE));
+    let (block_size, placement, picture) = (49_152, BlockPlacementPolicy::Tiles, Some(PICTURE));
     let bytes = PICTURE.tiles() * 49_152;
-    let set = Set {
+    let set = BlockSet {
         name: "set".into(),
         block_size,
         bytes,
@@ -334,16 +336,16 @@ fn shares(servers: &[&str], (mbit, ms_each_way, queue): (u64, u64, &str), blocks
         placement,
         picture,
     };
-    let scene = Scene {
+    let scene = BlockScene {
         network: &plan.networks[0],
         master: "app".into(),
         client: "app".into(),
         servers: servers.iter().map(server).collect(),
         stack: &plan.measurements[0].parts[0].stack,
-        costs: Costs::default(),
+        costs: BlockProcessingCosts::default(),
         sets: vec![(set, Demand::Sequential(blocks))],
         given: Vec::new(),
-        schedule: Schedule {
+        schedule: BlockListSchedule {
             interval: ms(200),
             duration: ms(8000),
         },

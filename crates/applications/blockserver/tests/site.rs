@@ -8,10 +8,10 @@
 mod common;
 
 use common::{ANYWHERE, Site, content, set, start_master};
-use stackline_blocks::wire::message::{Transport, Why};
-use stackline_blockserver::client::{Client, Event, Options};
-use stackline_blockserver::get;
+use stackline_blocks::wire::message::{BlockDataTransport, Why};
+use stackline_blockserver::client::{BlockClient, BlockClientEvent, BlockClientOptions};
 use stackline_blockserver::prediction::Predicting;
+use stackline_blockserver::range_read;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -21,15 +21,17 @@ use std::time::Duration;
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
 /// Takes blocks until so many wanted ones came.
-fn blocks(client: &Client, count: usize) -> BTreeSet<u64> {
+fn blocks(client: &BlockClient, count: usize) -> BTreeSet<u64> {
     let mut came = BTreeSet::new();
     while came.len() < count {
         match client.next(SOON) {
-            Some(Event::Block(block)) if block.wanted => {
+            Some(BlockClientEvent::Block(block)) if block.wanted => {
                 assert_eq!(block.data, content(block.head.number, block.data.len()));
                 came.insert(block.head.number);
             }
-            Some(Event::Failed { number, why, .. }) => panic!("block {number}: {}", why.words()),
+            Some(BlockClientEvent::Failed { number, why, .. }) => {
+                panic!("block {number}: {}", why.words())
+            }
             Some(_) => {}
             None => panic!("{} of {count} blocks came", came.len()),
         }
@@ -37,10 +39,10 @@ fn blocks(client: &Client, count: usize) -> BTreeSet<u64> {
     came
 }
 
-fn whole(client: &Client, name: &str) -> u64 {
+fn whole(client: &BlockClient, name: &str) -> u64 {
     let set = client.open(name).unwrap();
     let mut came = BTreeSet::new();
-    get::range(client, &set, 0, u64::MAX, |number, data| {
+    range_read::read_range(client, &set, 0, u64::MAX, |number, data| {
         assert_eq!(data, content(number, set.about.length(number) as usize));
         assert!(came.insert(number), "block {number} came twice");
         Ok(())
@@ -54,7 +56,10 @@ fn what_was_loaded_on_two_servers_comes_back() {
     let site = Site::new(2);
     let loaded = site.load(&set("map", 500, 1)).unwrap();
     assert_eq!((loaded.written, loaded.before), (500, 0));
-    assert_eq!(whole(&site.client(Options::default()), "map"), 500);
+    assert_eq!(
+        whole(&site.client(BlockClientOptions::default()), "map"),
+        500
+    );
     let (sets, servers) = site.loader().list().unwrap();
     assert_eq!(
         (sets[0].written, sets[0].reachable, sets[0].sealed),
@@ -71,10 +76,10 @@ fn what_was_loaded_on_two_servers_comes_back() {
 fn stamps_of_every_hop_come_with_the_block_in_order() {
     let site = Site::new(1);
     site.load(&set("map", 10, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     client.request(open.id, vec![3], true).unwrap();
-    let Some(Event::Block(block)) = client.next(SOON) else {
+    let Some(BlockClientEvent::Block(block)) = client.next(SOON) else {
         panic!("a block")
     };
     let head = block.head;
@@ -91,7 +96,7 @@ fn stamps_of_every_hop_come_with_the_block_in_order() {
     assert!(stamps.is_sorted() && stamps[0] > 0, "{stamps:?}");
     assert!(!head.cached);
     client.request(open.id, vec![3], true).unwrap();
-    let Some(Event::Block(again)) = client.next(SOON) else {
+    let Some(BlockClientEvent::Block(again)) = client.next(SOON) else {
         panic!("a block")
     };
     assert!(again.head.cached && again.head.unit > head.unit);
@@ -102,10 +107,14 @@ fn stamps_of_every_hop_come_with_the_block_in_order() {
 fn blocks_come_by_every_transport() {
     let site = Site::new(2);
     site.load(&set("map", 100, 1)).unwrap();
-    for transport in [Transport::Udp, Transport::Rtp, Transport::Blast] {
-        let client = site.client(Options {
+    for transport in [
+        BlockDataTransport::Udp,
+        BlockDataTransport::Rtp,
+        BlockDataTransport::Blast,
+    ] {
+        let client = site.client(BlockClientOptions {
             transport,
-            ..Options::default()
+            ..BlockClientOptions::default()
         });
         let open = client.open("map").unwrap();
         client.request(open.id, (0..100).collect(), true).unwrap();
@@ -118,11 +127,11 @@ fn a_server_that_dies_is_named_and_replicas_serve() {
     let site = Site::new(2);
     site.load(&set("safe", 200, 2)).unwrap();
     site.load(&set("single", 200, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let (safe, single) = (client.open("safe").unwrap(), client.open("single").unwrap());
     site.servers[1].stop();
     let gone = std::iter::from_fn(|| client.next(SOON)).find_map(|event| match event {
-        Event::ServerGone { name, .. } => Some(name),
+        BlockClientEvent::ServerGone { name, .. } => Some(name),
         _ => None,
     });
     assert_eq!(gone.as_deref(), Some("server1"));
@@ -134,8 +143,8 @@ fn a_server_that_dies_is_named_and_replicas_serve() {
     let (mut came, mut failed) = (0, 0);
     while came + failed < 200 {
         match client.next(SOON) {
-            Some(Event::Block(_)) => came += 1,
-            Some(Event::Failed { why, .. }) => {
+            Some(BlockClientEvent::Block(_)) => came += 1,
+            Some(BlockClientEvent::Failed { why, .. }) => {
                 assert_eq!(why, Why::NoServer);
                 failed += 1;
             }
@@ -150,7 +159,7 @@ fn a_server_that_dies_is_named_and_replicas_serve() {
 fn a_server_killed_while_it_sends_loses_nothing_that_has_a_copy() {
     let site = Site::new(2);
     site.load(&set("safe", 400, 2)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("safe").unwrap();
     client.request(open.id, (0..400).collect(), true).unwrap();
     site.servers[0].stop();
@@ -161,11 +170,12 @@ fn a_server_killed_while_it_sends_loses_nothing_that_has_a_copy() {
 fn clients_go_on_when_the_master_is_gone() {
     let site = Site::new(2);
     site.load(&set("map", 50, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     site.master.stop();
     assert!(
-        std::iter::from_fn(|| client.next(SOON)).any(|event| matches!(event, Event::MasterGone))
+        std::iter::from_fn(|| client.next(SOON))
+            .any(|event| matches!(event, BlockClientEvent::MasterGone))
     );
     client.request(open.id, (0..50).collect(), true).unwrap();
     assert_eq!(blocks(&client, 50).len(), 50);
@@ -178,7 +188,7 @@ fn a_corrupt_block_is_served_by_its_replica_or_named() {
     let site = Site::new(2);
     site.load(&set("safe", 4, 2)).unwrap();
     site.load(&set("single", 4, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let (safe, single) = (client.open("safe").unwrap(), client.open("single").unwrap());
     let rows = [
         client.map(safe.id, 0, 4).unwrap(),
@@ -197,7 +207,7 @@ fn a_corrupt_block_is_served_by_its_replica_or_named() {
     assert_eq!(blocks(&client, 4).len(), 4);
     client.request(single.id, vec![2], true).unwrap();
     let failed = std::iter::from_fn(|| client.next(SOON)).find_map(|event| match event {
-        Event::Failed { number, why, .. } => Some((number, why)),
+        BlockClientEvent::Failed { number, why, .. } => Some((number, why)),
         _ => None,
     });
     assert_eq!(failed, Some((2, Why::Corrupt)));
@@ -208,7 +218,7 @@ fn a_disk_that_disappears_is_reported_and_the_others_serve() {
     let site = Site::new(1);
     site.load(&set("map", 20, 1)).unwrap();
     std::fs::remove_dir_all(site.disk(0, 0)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let until = std::time::Instant::now() + Duration::from_secs(10);
     while client.list().unwrap().1[0].disks[0].up {
         assert!(std::time::Instant::now() < until, "the disk is still up");
@@ -219,8 +229,8 @@ fn a_disk_that_disappears_is_reported_and_the_others_serve() {
     let (mut came, mut failed) = (0, 0);
     while came + failed < 20 {
         match client.next(SOON) {
-            Some(Event::Block(_)) => came += 1,
-            Some(Event::Failed { .. }) => failed += 1,
+            Some(BlockClientEvent::Block(_)) => came += 1,
+            Some(BlockClientEvent::Failed { .. }) => failed += 1,
             Some(_) => {}
             None => panic!("{came} came and {failed} failed"),
         }
@@ -245,7 +255,10 @@ fn a_master_that_starts_again_knows_everything() {
         std::thread::sleep(Duration::from_millis(50));
     };
     site.wait_for(2);
-    assert_eq!(whole(&site.client(Options::default()), "map"), 100);
+    assert_eq!(
+        whole(&site.client(BlockClientOptions::default()), "map"),
+        100
+    );
 }
 
 #[test]
@@ -253,7 +266,7 @@ fn loads_of_one_name_do_not_mix() {
     let site = Site::new(1);
     let (first, second) = (site.loader(), site.loader());
     let about = set("map", 10, 1);
-    let other = stackline_blocks::set::Set {
+    let other = stackline_blocks::set::BlockSet {
         bytes: 5 * 8192,
         ..about.clone()
     };
@@ -290,7 +303,7 @@ fn loads_of_one_name_do_not_mix() {
 #[test]
 fn a_load_that_was_ended_goes_on_where_it_was() {
     let site = Site::new(1);
-    let about = stackline_blocks::set::Set {
+    let about = stackline_blocks::set::BlockSet {
         block_size: 1 << 20,
         bytes: 40 << 20,
         ..set("map", 1, 1)
@@ -327,18 +340,18 @@ fn a_load_that_was_ended_goes_on_where_it_was() {
 #[test]
 fn writing_needs_the_key() {
     let site = Site::new(1);
-    let other = stackline_blockserver::key::fresh().unwrap();
+    let other = stackline_blockserver::key::generate_key().unwrap();
     let address = site.master.address().to_string();
-    let error = Client::connect(
+    let error = BlockClient::connect(
         &address,
-        Options {
+        BlockClientOptions {
             key: Some(other),
-            ..Options::default()
+            ..BlockClientOptions::default()
         },
     )
     .unwrap_err();
     assert!(error.message.contains("key"), "{error:?}");
-    let reader = site.client(Options::default());
+    let reader = site.client(BlockClientOptions::default());
     let error = reader.delete("map").unwrap_err();
     assert!(error.message.contains("may only read"), "{error:?}");
 }
@@ -379,7 +392,10 @@ fn hostile_peers_are_closed_and_harm_nobody() {
             assert!(answer.len() < 2000);
         }
     }
-    assert_eq!(whole(&site.client(Options::default()), "map"), 10);
+    assert_eq!(
+        whole(&site.client(BlockClientOptions::default()), "map"),
+        10
+    );
 }
 
 #[test]
@@ -404,11 +420,11 @@ fn a_superseded_list_is_discarded_at_the_server() {
     site.load(&set("map", 4000, 1)).unwrap();
     // The first list takes four seconds at this pace: the second finds most of it.
     let pace = Some(8 << 20);
-    let client = site.client(Options {
+    let client = site.client(BlockClientOptions {
         report: true,
-        transport: Transport::Udp,
+        transport: BlockDataTransport::Udp,
         pace,
-        ..Options::default()
+        ..BlockClientOptions::default()
     });
     let open = client.open("map").unwrap();
     client.request(open.id, (0..4000).collect(), true).unwrap();
@@ -417,12 +433,13 @@ fn a_superseded_list_is_discarded_at_the_server() {
     let (mut wanted, mut flushed, mut is_before) = (Vec::new(), 0, true);
     while wanted.is_empty() || flushed == 0 {
         match client.next(SOON) {
-            Some(Event::Block(block)) if block.wanted && is_before && block.head.number != 7 => {}
-            Some(Event::Block(block)) => {
+            Some(BlockClientEvent::Block(block))
+                if block.wanted && is_before && block.head.number != 7 => {}
+            Some(BlockClientEvent::Block(block)) => {
                 is_before = false;
                 wanted.extend(block.wanted.then_some(block.head.number));
             }
-            Some(Event::Flushed(list)) => {
+            Some(BlockClientEvent::Flushed(list)) => {
                 is_before = false;
                 flushed += list.blocks.len();
             }
@@ -443,8 +460,9 @@ fn a_thousand_clients_read_at_once() {
     std::thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(move || {
-                let clients: Vec<Client> =
-                    (0..100).map(|_| site.client(Options::default())).collect();
+                let clients: Vec<BlockClient> = (0..100)
+                    .map(|_| site.client(BlockClientOptions::default()))
+                    .collect();
                 let opens: Vec<_> = clients
                     .iter()
                     .map(|client| client.open("map").unwrap().id)
@@ -478,7 +496,7 @@ fn a_second_master_or_server_at_one_place_is_refused() {
 fn what_was_predicted_is_there_when_it_is_asked_for() {
     let site = Site::new(1);
     site.load(&set("map", 100, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let mut viewer = Predicting::new(&client, &open, |list: &[u64]| {
         list.iter().map(|block| block + 10).collect()
@@ -486,7 +504,7 @@ fn what_was_predicted_is_there_when_it_is_asked_for() {
     let came = |viewer: &mut Predicting<'_, _>, count: usize| -> Vec<u64> {
         let mut came: Vec<u64> = (0..count)
             .map(|_| match viewer.next(SOON) {
-                Some(Event::Block(block)) => block.head.number,
+                Some(BlockClientEvent::Block(block)) => block.head.number,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -511,10 +529,10 @@ fn what_was_predicted_is_there_when_it_is_asked_for() {
 fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
     let site = Site::new(2);
     site.load(&set("map", 600, 1)).unwrap();
-    let client = site.client(Options::default());
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let mut taken = 0;
-    let ended = get::range(&client, &open, 0, 600, |_, _| {
+    let ended = range_read::read_range(&client, &open, 0, 600, |_, _| {
         taken += 1;
         if taken < 5 {
             Ok(())
@@ -534,7 +552,7 @@ fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
     );
     let mut wanted = BTreeSet::new();
     while let Some(event) = client.next(Some(Duration::from_millis(500))) {
-        if let Event::Block(block) = event
+        if let BlockClientEvent::Block(block) = event
             && block.wanted
         {
             assert!(wanted.insert(block.head.number));

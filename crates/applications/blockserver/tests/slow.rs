@@ -8,12 +8,12 @@
 mod common;
 
 use common::{Site, set};
-use stackline_blocks::server::Counts;
-use stackline_blocks::wire::data::{Attach, Entry, Requests};
-use stackline_blocks::wire::greeting::Role;
-use stackline_blocks::wire::message::{Message, Transport};
-use stackline_blockserver::client::Options;
-use stackline_blockserver::connection::{self, Halves};
+use stackline_blocks::server::DiskServerCounts;
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::message::{BlockDataTransport, Message};
+use stackline_blocks::wire::server_messages::{Attach, BlockListEntry, ServerBlockRequests};
+use stackline_blockserver::client::BlockClientOptions;
+use stackline_blockserver::connection::{self, BlockConnectionHalves};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,11 @@ const BLOCKS: u32 = 1000;
 const LISTS: u64 = 20;
 const LIST: u32 = 40;
 
-fn attached(site: &Site) -> Halves {
+fn attached(site: &Site) -> BlockConnectionHalves {
     let address = site.servers[0].address().to_string();
     let (mut receiver, mut sender) =
-        connection::connect(&address, Role::Data, None, Some(16 << 10)).unwrap();
-    let (transport, port, age, pace) = (Transport::Tcp as u8, 0, 0, 0);
+        connection::connect(&address, BlockPeerRole::Data, None, Some(16 << 10)).unwrap();
+    let (transport, port, age, pace) = (BlockDataTransport::Tcp as u8, 0, 0, 0);
     sender
         .message(
             &Attach {
@@ -44,9 +44,9 @@ fn attached(site: &Site) -> Halves {
     (receiver, sender)
 }
 
-fn list(serial: u64, entries: Vec<Entry>) -> Message {
+fn list(serial: u64, entries: Vec<BlockListEntry>) -> Message {
     let (first_unit, stamps) = (serial * 10_000, [1, 2, 3]);
-    Requests {
+    ServerBlockRequests {
         session: SESSION,
         set: 0,
         serial,
@@ -60,15 +60,15 @@ fn list(serial: u64, entries: Vec<Entry>) -> Message {
 }
 
 /// An entry of a list: its place there, and the number of its block.
-fn entries(site: &Site) -> impl Fn((u32, u32)) -> Entry {
-    let client = site.client(Options::default());
+fn entries(site: &Site) -> impl Fn((u32, u32)) -> BlockListEntry {
+    let client = site.client(BlockClientOptions::default());
     let open = client.open("map").unwrap();
     let rows = client.map(open.id, 0, u64::from(BLOCKS)).unwrap();
     move |(index, number)| {
         let row = &rows[number as usize];
         let (disk, offset, checksum) = (row.places[0].disk, row.places[0].offset, row.checksum);
         let number = u64::from(number);
-        Entry {
+        BlockListEntry {
             index,
             number,
             disk,
@@ -80,7 +80,7 @@ fn entries(site: &Site) -> impl Fn((u32, u32)) -> Entry {
 }
 
 /// Waits for what will be.
-fn until(site: &Site, is_so: impl Fn(Counts) -> bool) -> Counts {
+fn until(site: &Site, is_so: impl Fn(DiskServerCounts) -> bool) -> DiskServerCounts {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         let counts = site.servers[0].counts();

@@ -31,7 +31,7 @@ fn colour(browser: &mut Browser, x: u32, y: u32) -> Value {
 }
 
 /// What the tile of a point in the picture has there, by its level.
-fn expected(about: &stackline_blocks::set::Set, level: u8, x: u32, y: u32) -> Value {
+fn expected(about: &stackline_blocks::set::BlockSet, level: u8, x: u32, y: u32) -> Value {
     let picture = about.picture.clone().unwrap();
     let (x, y, side) = (x >> level, y >> level, u32::from(picture.tile));
     let tile = stackline_blocks::pyramid::Tile {
@@ -146,7 +146,7 @@ fn the_page_in_chromium() {
     // A server that is gone is told in words, and tiles come once it is there.
     site.servers
         .iter()
-        .for_each(stackline_blockserver::server::Running::stop);
+        .for_each(stackline_blockserver::server::RunningDiskServer::stop);
     site.wait_for(0);
     browser.eval(
         "Object.assign(stackline.view, { x: 3000, y: 2500, scale: 1 }); stackline.move(0, 0)",

@@ -9,9 +9,11 @@
 //! The client sees one display all the time: its requests keep their numbers, and what it waited for when the display was lost is answered
 //! once the picture is there again. Input that came meanwhile is lost.
 
-use crate::machine::{CREDIT, ClientId, Display, Ends, Picture};
-use crate::protocol::{self, Answer, HEAD_BYTES, Malformed, Request, put};
-use crate::symbols::{Limits, Refusal};
+use crate::machine::{CREDIT, ClientId, DisplayEndReason, DisplayMachine, DisplayPictureRequests};
+use crate::protocol::{
+    self, DisplayAnswer, DisplayRequest, HEAD_BYTES, MalformedDisplayMessage, write_request,
+};
+use crate::symbols::{DisplayClientLimits, DisplayRefusal};
 use std::collections::VecDeque;
 
 /// What the agent itself waits for.
@@ -27,9 +29,9 @@ struct Owed {
 
 /// An agent of one client.
 #[derive(Debug)]
-pub struct Agent {
+pub struct DisplayClientAgent {
     /// What the client has on its display; never drawn here.
-    picture: Display,
+    picture: DisplayMachine,
     id: ClientId,
     hello: Vec<u8>,
     is_known: bool,
@@ -51,11 +53,11 @@ pub struct Agent {
     taken: u32,
 }
 
-impl Agent {
+impl DisplayClientAgent {
     /// Of a client that may take so much, and has to know the secret, where there is one.
     #[must_use]
-    pub fn new(limits: Limits, secret: Vec<u8>) -> Self {
-        let mut picture = Display::new(limits, secret);
+    pub fn new(limits: DisplayClientLimits, secret: Vec<u8>) -> Self {
+        let mut picture = DisplayMachine::new(limits, secret);
         let id = picture.connect();
         Self {
             picture,
@@ -91,35 +93,35 @@ impl Agent {
     ///
     /// # Errors
     /// Why its connection has to end.
-    pub fn from_client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Ends> {
+    pub fn from_client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DisplayEndReason> {
         self.rest.extend_from_slice(bytes);
         // What begins otherwise is ended at once, and not once it is a whole message; so is a long one.
         let is_other = |first: &u8| {
             !protocol::begins_hello(*first)
-                || protocol::needed(&self.rest) > protocol::LONGEST_HELLO
+                || protocol::message_length(&self.rest) > protocol::LONGEST_HELLO
         };
         if self.hello.is_empty() && self.rest.first().is_some_and(is_other) {
-            return Err(Ends::NotHello);
+            return Err(DisplayEndReason::NotHello);
         }
         let mut used = 0;
         while let Some((request, wants, length)) =
-            protocol::take(&self.rest[used..]).map_err(Ends::Malformed)?
+            protocol::parse_request(&self.rest[used..]).map_err(DisplayEndReason::Malformed)?
         {
             let own = self.rest[used..used + length].to_vec();
-            if let Request::Hello { .. } = request
+            if let DisplayRequest::Hello { .. } = request
                 && self.hello.is_empty()
             {
                 self.hello.clone_from(&own);
                 self.keep_hello()?;
             } else if self.hello.is_empty() {
-                return Err(Ends::NotHello);
+                return Err(DisplayEndReason::NotHello);
             } else {
                 self.taken = self.taken.saturating_add(length as u32);
                 if self.taken > CREDIT {
-                    return Err(Ends::Beyond);
+                    return Err(DisplayEndReason::Beyond);
                 }
                 self.requests = self.requests.wrapping_add(1);
-                let token = if let Request::Sync(token) = request {
+                let token = if let DisplayRequest::Sync(token) = request {
                     Some(token)
                 } else {
                     None
@@ -140,12 +142,12 @@ impl Agent {
     }
 
     /// Whether the display's secret is right is its own business.
-    fn keep_hello(&mut self) -> Result<(), Ends> {
+    fn keep_hello(&mut self) -> Result<(), DisplayEndReason> {
         self.picture.receive(self.id, &self.hello, &mut || 0)
     }
 
     /// A request changes the picture here as it does there; nothing is drawn or answered.
-    fn keep(&mut self, mut request: Vec<u8>, is_sync: bool) -> Result<(), Ends> {
+    fn keep(&mut self, mut request: Vec<u8>, is_sync: bool) -> Result<(), DisplayEndReason> {
         if is_sync {
             self.picture.passes(self.id);
             return Ok(());
@@ -154,8 +156,8 @@ impl Agent {
         self.picture.receive(self.id, &request, &mut || 0)?;
         let output = self.picture.output(self.id);
         let mut rest = output.as_slice();
-        while let Ok(Some((answer, length))) = Answer::take(rest) {
-            if let Answer::Refused { request, why } = answer {
+        while let Ok(Some((answer, length))) = DisplayAnswer::take(rest) {
+            if let DisplayAnswer::Refused { request, why } = answer {
                 self.refused.push_back((request, why));
             }
             rest = &rest[length..];
@@ -180,10 +182,10 @@ impl Agent {
     ///
     /// # Errors
     /// When it is no display.
-    pub fn from_display(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    pub fn from_display(&mut self, bytes: &[u8]) -> Result<Vec<u8>, MalformedDisplayMessage> {
         self.answers.extend_from_slice(bytes);
         let (mut out, mut used) = (Vec::new(), 0);
-        while let Some((answer, length)) = Answer::take(&self.answers[used..])? {
+        while let Some((answer, length)) = DisplayAnswer::take(&self.answers[used..])? {
             self.answered(&answer, &mut out);
             used += length;
         }
@@ -201,14 +203,14 @@ impl Agent {
             .unwrap_or((i64::from(request) + self.offset) as u32)
     }
 
-    fn answered(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn answered(&mut self, answer: &DisplayAnswer, out: &mut Vec<u8>) {
         match answer {
-            Answer::Welcome { .. } if self.is_known => {}
-            Answer::Welcome { .. } => {
+            DisplayAnswer::Welcome { .. } if self.is_known => {}
+            DisplayAnswer::Welcome { .. } => {
                 self.is_known = true;
                 answer.put(out);
             }
-            Answer::Synced {
+            DisplayAnswer::Synced {
                 token: AGAIN,
                 stamps,
             } if self.before.is_some() => {
@@ -218,41 +220,41 @@ impl Agent {
                     let mut is_refused = false;
                     while let Some((refused, why)) = self.refused_until(request) {
                         is_refused |= refused == request;
-                        Answer::Refused {
+                        DisplayAnswer::Refused {
                             request: refused,
                             why,
                         }
                         .put(out);
                     }
                     match token {
-                        Some(token) => Answer::Synced {
+                        Some(token) => DisplayAnswer::Synced {
                             token,
                             stamps: *stamps,
                         }
                         .put(out),
                         None if is_refused => {}
-                        None => Answer::Done.put(out),
+                        None => DisplayAnswer::Done.put(out),
                     }
                 }
                 while let Some((request, why)) = self.refused_until(self.at_again) {
-                    Answer::Refused { request, why }.put(out);
+                    DisplayAnswer::Refused { request, why }.put(out);
                 }
                 if self.taken > 0 {
-                    Answer::Credit(std::mem::take(&mut self.taken)).put(out);
+                    DisplayAnswer::Credit(std::mem::take(&mut self.taken)).put(out);
                 }
             }
             // What a picture that was accepted once is told now is the agent's business.
-            _ if self.before.is_some() && !matches!(answer, Answer::Input { .. }) => {}
-            Answer::Done | Answer::Synced { .. } => {
+            _ if self.before.is_some() && !matches!(answer, DisplayAnswer::Input { .. }) => {}
+            DisplayAnswer::Done | DisplayAnswer::Synced { .. } => {
                 if let Some(owed) = self.owed.pop_front() {
                     self.has_come_to(owed.request);
                 }
                 answer.put(out);
             }
-            Answer::Refused { request, why } => {
+            DisplayAnswer::Refused { request, why } => {
                 let request = self.number(*request);
                 // A picture that was cut is told beside the answer to its request.
-                let is_answer = *why != Refusal::TooMuch as u8;
+                let is_answer = *why != DisplayRefusal::TooMuch as u8;
                 if is_answer
                     && self
                         .owed
@@ -262,16 +264,16 @@ impl Agent {
                     self.owed.pop_front();
                 }
                 self.has_come_to(request);
-                Answer::Refused { request, why: *why }.put(out);
+                DisplayAnswer::Refused { request, why: *why }.put(out);
             }
-            Answer::Credit(bytes) => {
+            DisplayAnswer::Credit(bytes) => {
                 let due = (*bytes).min(self.taken);
                 self.taken -= due;
                 if due > 0 {
-                    Answer::Credit(due).put(out);
+                    DisplayAnswer::Credit(due).put(out);
                 }
             }
-            Answer::Input { .. } => answer.put(out),
+            DisplayAnswer::Input { .. } => answer.put(out),
         }
     }
 
@@ -283,14 +285,14 @@ impl Agent {
         if self.requests == 0 {
             return out;
         }
-        let Picture {
+        let DisplayPictureRequests {
             bytes,
             requests,
             kept,
         } = self.picture.picture(self.id);
         out.extend(bytes);
         self.kept = (requests + 1 - kept.len() as u32, kept);
-        put(&mut out, &Request::Sync(AGAIN), false);
+        write_request(&mut out, &DisplayRequest::Sync(AGAIN), false);
         self.offset = i64::from(self.requests) - i64::from(requests) - 1;
         self.before = Some(self.owed.len());
         self.at_again = self.requests;
@@ -302,19 +304,19 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{Item, Kind};
+    use crate::item::{DisplayItem, DisplayItemKind};
     use crate::machine::FULL_SIZE;
 
-    fn requests(all: &[(Request<'_>, bool)]) -> Vec<u8> {
+    fn requests(all: &[(DisplayRequest<'_>, bool)]) -> Vec<u8> {
         let mut out = Vec::new();
         all.iter()
-            .for_each(|(request, wants)| put(&mut out, request, *wants));
+            .for_each(|(request, wants)| write_request(&mut out, request, *wants));
         out
     }
 
     fn hello() -> Vec<u8> {
         requests(&[(
-            Request::Hello {
+            DisplayRequest::Hello {
                 version: protocol::VERSION,
                 token: b"",
             },
@@ -322,9 +324,9 @@ mod tests {
         )])
     }
 
-    fn answers(mut bytes: &[u8]) -> Vec<Answer> {
+    fn answers(mut bytes: &[u8]) -> Vec<DisplayAnswer> {
         let mut all = Vec::new();
-        while let Some((answer, length)) = Answer::take(bytes).unwrap() {
+        while let Some((answer, length)) = DisplayAnswer::take(bytes).unwrap() {
             all.push(answer);
             bytes = &bytes[length..];
         }
@@ -332,34 +334,40 @@ mod tests {
     }
 
     /// A display and its only client.
-    fn display() -> (Display, ClientId) {
-        let mut display = Display::new(Limits::default(), Vec::new());
+    fn display() -> (DisplayMachine, ClientId) {
+        let mut display = DisplayMachine::new(DisplayClientLimits::default(), Vec::new());
         let id = display.connect();
         (display, id)
     }
 
-    fn line(id: u32) -> Item {
-        Item::drawn(Kind::Vector, id, (0, 0), (20 + id as i16, 30))
+    fn line(id: u32) -> DisplayItem {
+        DisplayItem::drawn(DisplayItemKind::Vector, id, (0, 0), (20 + id as i16, 30))
     }
 
     #[test]
     fn a_display_that_was_lost_has_the_picture_again_and_what_was_waited_for_is_answered() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         let (mut first, one) = display();
         let drawn = requests(&[
-            (Request::DefineSymbol(7), false),
-            (Request::AddItem(line(1), b""), false),
+            (DisplayRequest::DefineSymbol(7), false),
+            (DisplayRequest::AddItem(line(1), b""), false),
             (
-                Request::AddItem(Item::drawn(Kind::Text, 2, (0, 0), (0, 0)), b"held"),
+                DisplayRequest::AddItem(
+                    DisplayItem::drawn(DisplayItemKind::Text, 2, (0, 0), (0, 0)),
+                    b"held",
+                ),
                 false,
             ),
-            (Request::EndSymbol, false),
-            (Request::DefineSymbol(8), false),
-            (Request::AddItem(Item::call(1, 7, 5, 5), b""), false),
-            (Request::EndSymbol, true),
-            (Request::CreateWindow(3, (100, 80), b"title"), false),
-            (Request::DisplayView(3, 8, (4, 4), FULL_SIZE), false),
-            (Request::Sync(5), false),
+            (DisplayRequest::EndSymbol, false),
+            (DisplayRequest::DefineSymbol(8), false),
+            (
+                DisplayRequest::AddItem(DisplayItem::call(1, 7, 5, 5), b""),
+                false,
+            ),
+            (DisplayRequest::EndSymbol, true),
+            (DisplayRequest::CreateWindow(3, (100, 80), b"title"), false),
+            (DisplayRequest::DisplayView(3, 8, (4, 4), FULL_SIZE), false),
+            (DisplayRequest::Sync(5), false),
         ]);
         let there = agent.from_client(&[hello(), drawn].concat()).unwrap();
         first.receive(one, &there, &mut || 0).unwrap();
@@ -367,155 +375,163 @@ mod tests {
         assert!(matches!(
             answers(&back)[..],
             [
-                Answer::Welcome { .. },
-                Answer::Done,
-                Answer::Synced { token: 5, .. }
+                DisplayAnswer::Welcome { .. },
+                DisplayAnswer::Done,
+                DisplayAnswer::Synced { token: 5, .. }
             ]
         ));
         let shown = first.draw(one, 3).unwrap().pixels().clone();
 
         // Two requests are on their way when the display is lost, and a symbol is being defined.
         let lost = requests(&[
-            (Request::EditSymbol(7), true),
-            (Request::EndSymbol, false),
-            (Request::Sync(6), false),
-            (Request::DefineSymbol(9), false),
-            (Request::AddItem(line(1), b""), false),
+            (DisplayRequest::EditSymbol(7), true),
+            (DisplayRequest::EndSymbol, false),
+            (DisplayRequest::Sync(6), false),
+            (DisplayRequest::DefineSymbol(9), false),
+            (DisplayRequest::AddItem(line(1), b""), false),
         ]);
         agent.from_client(&lost).unwrap();
         let (mut second, two) = display();
         second.receive(two, &agent.again(), &mut || 0).unwrap();
         let back = agent.from_display(&second.output(two)).unwrap();
-        let told = answers(&back);
+        let received = answers(&back);
         assert!(
             matches!(
-                told[..],
+                received[..],
                 [
-                    Answer::Done,
-                    Answer::Synced { token: 6, .. },
-                    Answer::Credit(_)
+                    DisplayAnswer::Done,
+                    DisplayAnswer::Synced { token: 6, .. },
+                    DisplayAnswer::Credit(_)
                 ]
             ),
-            "{told:?}"
+            "{received:?}"
         );
         assert_eq!(*second.draw(two, 3).unwrap().pixels(), shown);
 
         // It goes on where it was: request 18 is refused by the client's own count.
         let more = requests(&[
-            (Request::AddItem(line(2), b""), false),
-            (Request::EndSymbol, true),
-            (Request::DeleteSymbol(99), true),
+            (DisplayRequest::AddItem(line(2), b""), false),
+            (DisplayRequest::EndSymbol, true),
+            (DisplayRequest::DeleteSymbol(99), true),
         ]);
         let there = agent.from_client(&more).unwrap();
         second.receive(two, &there, &mut || 0).unwrap();
         let back = agent.from_display(&second.output(two)).unwrap();
-        let refused = Answer::Refused {
+        let refused = DisplayAnswer::Refused {
             request: 18,
-            why: Refusal::NoSymbol as u8,
+            why: DisplayRefusal::NoSymbol as u8,
         };
-        assert_eq!(answers(&back), [Answer::Done, refused]);
+        assert_eq!(answers(&back), [DisplayAnswer::Done, refused]);
         assert!(agent.owed.is_empty());
     }
 
     #[test]
     fn who_does_not_say_hello_is_no_client() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         assert_eq!(
-            agent.from_client(&requests(&[(Request::EndSymbol, false)])),
-            Err(Ends::NotHello)
+            agent.from_client(&requests(&[(DisplayRequest::EndSymbol, false)])),
+            Err(DisplayEndReason::NotHello)
         );
         assert!(agent.again().is_empty());
     }
 
     #[test]
-    fn what_was_refused_while_there_was_no_display_is_told_in_its_place() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+    fn refusals_without_a_display_are_reported_in_order() {
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         let (mut first, one) = display();
         first
             .receive(one, &agent.from_client(&hello()).unwrap(), &mut || 0)
             .unwrap();
         agent.from_display(&first.output(one)).unwrap();
         let lost = requests(&[
-            (Request::DeleteSymbol(99), false),
-            (Request::DefineSymbol(1), true),
-            (Request::DeleteSymbol(98), true),
-            (Request::EndSymbol, true),
-            (Request::DeleteItem(5), false),
+            (DisplayRequest::DeleteSymbol(99), false),
+            (DisplayRequest::DefineSymbol(1), true),
+            (DisplayRequest::DeleteSymbol(98), true),
+            (DisplayRequest::EndSymbol, true),
+            (DisplayRequest::DeleteItem(5), false),
         ]);
         agent.from_client(&lost).unwrap();
         let (mut second, two) = display();
         second.receive(two, &agent.again(), &mut || 0).unwrap();
-        let told = answers(&agent.from_display(&second.output(two)).unwrap());
-        let refused = |request| Answer::Refused {
+        let received = answers(&agent.from_display(&second.output(two)).unwrap());
+        let refused = |request| DisplayAnswer::Refused {
             request,
-            why: Refusal::NoSymbol as u8,
+            why: DisplayRefusal::NoSymbol as u8,
         };
         assert_eq!(
-            told[..5],
+            received[..5],
             [
                 refused(1),
-                Answer::Done,
+                DisplayAnswer::Done,
                 refused(3),
-                Answer::Done,
+                DisplayAnswer::Done,
                 refused(5)
             ],
-            "{told:?}"
+            "{received:?}"
         );
         assert!(agent.refused.is_empty() && agent.owed.is_empty());
     }
 
     #[test]
     fn what_a_batch_has_wrong_has_the_clients_numbers_after_the_display_was_lost_too() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         let (mut first, one) = display();
         let all = requests(&[
-            (Request::Sync(1), false),
-            (Request::BeginBatch, false),
-            (Request::DeleteSymbol(99), false),
-            (Request::EndBatch, true),
+            (DisplayRequest::Sync(1), false),
+            (DisplayRequest::BeginBatch, false),
+            (DisplayRequest::DeleteSymbol(99), false),
+            (DisplayRequest::EndBatch, true),
         ]);
         let there = agent.from_client(&[hello(), all.clone()].concat()).unwrap();
         first.receive(one, &there, &mut || 0).unwrap();
-        let told = answers(&agent.from_display(&first.output(one)).unwrap());
-        let refused = |request| Answer::Refused {
+        let received = answers(&agent.from_display(&first.output(one)).unwrap());
+        let refused = |request| DisplayAnswer::Refused {
             request,
-            why: Refusal::NoSymbol as u8,
+            why: DisplayRefusal::NoSymbol as u8,
         };
-        assert_eq!(told[2..], [refused(3), Answer::Done], "{told:?}");
+        assert_eq!(
+            received[2..],
+            [refused(3), DisplayAnswer::Done],
+            "{received:?}"
+        );
         // The same once more, of which no display has said anything.
         agent.from_client(&all).unwrap();
         let (mut second, two) = display();
         second.receive(two, &agent.again(), &mut || 0).unwrap();
-        let told = answers(&agent.from_display(&second.output(two)).unwrap());
+        let received = answers(&agent.from_display(&second.output(two)).unwrap());
         assert!(
-            matches!(told[0], Answer::Synced { token: 1, .. }),
-            "{told:?}"
+            matches!(received[0], DisplayAnswer::Synced { token: 1, .. }),
+            "{received:?}"
         );
-        assert_eq!(told[1..3], [refused(7), Answer::Done], "{told:?}");
+        assert_eq!(
+            received[1..3],
+            [refused(7), DisplayAnswer::Done],
+            "{received:?}"
+        );
         assert!(agent.refused.is_empty() && agent.owed.is_empty());
     }
 
     #[test]
     fn half_a_batch_that_is_given_again_keeps_its_numbers() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         let wrong = [
-            (Request::DeleteSymbol(99), false),
-            (Request::Sync(1), false),
-            (Request::DeleteSymbol(98), true),
+            (DisplayRequest::DeleteSymbol(99), false),
+            (DisplayRequest::Sync(1), false),
+            (DisplayRequest::DeleteSymbol(98), true),
         ];
         agent
             .from_client(
                 &[
                     hello(),
-                    requests(&[(Request::BeginBatch, false)]),
+                    requests(&[(DisplayRequest::BeginBatch, false)]),
                     requests(&wrong),
                 ]
                 .concat(),
             )
             .unwrap();
-        let refused = |request| Answer::Refused {
+        let refused = |request| DisplayAnswer::Refused {
             request,
-            why: Refusal::NoSymbol as u8,
+            why: DisplayRefusal::NoSymbol as u8,
         };
         // However often the display goes.
         for _ in 0..2 {
@@ -526,22 +542,29 @@ mod tests {
         let (mut last, one) = display();
         last.receive(one, &agent.again(), &mut || 0).unwrap();
         agent.from_display(&last.output(one)).unwrap();
-        let end = requests(&[(Request::EndBatch, true), (Request::DeleteSymbol(97), true)]);
+        let end = requests(&[
+            (DisplayRequest::EndBatch, true),
+            (DisplayRequest::DeleteSymbol(97), true),
+        ]);
         let there = agent.from_client(&end).unwrap();
         last.receive(one, &there, &mut || 0).unwrap();
-        let told = answers(&agent.from_display(&last.output(one)).unwrap());
-        assert_eq!(told, [refused(2), refused(4), Answer::Done, refused(6)]);
+        let received = answers(&agent.from_display(&last.output(one)).unwrap());
+        assert_eq!(
+            received,
+            [refused(2), refused(4), DisplayAnswer::Done, refused(6)]
+        );
     }
 
     #[test]
     fn who_sends_more_than_it_may_is_ended() {
-        let mut agent = Agent::new(Limits::default(), Vec::new());
+        let mut agent = DisplayClientAgent::new(DisplayClientLimits::default(), Vec::new());
         agent.from_client(&hello()).unwrap();
-        let many = requests(&[(Request::DeleteSymbol(1), false)]).repeat(CREDIT as usize / 8);
+        let many =
+            requests(&[(DisplayRequest::DeleteSymbol(1), false)]).repeat(CREDIT as usize / 8);
         assert!(agent.from_client(&many).is_ok());
         assert_eq!(
-            agent.from_client(&requests(&[(Request::EndSymbol, false)])),
-            Err(Ends::Beyond)
+            agent.from_client(&requests(&[(DisplayRequest::EndSymbol, false)])),
+            Err(DisplayEndReason::Beyond)
         );
     }
 }

@@ -10,7 +10,7 @@ pub const BYTES: usize = 512 << 20;
 
 /// What all take together.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Total>);
+pub struct DisplayMemoryBudget(Arc<Total>);
 
 #[derive(Debug)]
 struct Total {
@@ -18,13 +18,13 @@ struct Total {
     taken: AtomicUsize,
 }
 
-impl Default for Budget {
+impl Default for DisplayMemoryBudget {
     fn default() -> Self {
         Self::of(BYTES)
     }
 }
 
-impl Budget {
+impl DisplayMemoryBudget {
     /// Of so many bytes.
     #[must_use]
     pub fn of(most: usize) -> Self {
@@ -41,8 +41,8 @@ impl Budget {
     }
 
     /// One more share, of nothing yet.
-    pub(crate) fn share(&self) -> Share {
-        Share {
+    pub(crate) fn share(&self) -> DisplayMemoryShare {
+        DisplayMemoryShare {
             budget: self.clone(),
             bytes: 0,
         }
@@ -51,18 +51,18 @@ impl Budget {
 
 /// The share of one client, given back when it goes.
 #[derive(Debug)]
-pub(crate) struct Share {
-    budget: Budget,
+pub(crate) struct DisplayMemoryShare {
+    budget: DisplayMemoryBudget,
     bytes: usize,
 }
 
-impl Default for Share {
+impl Default for DisplayMemoryShare {
     fn default() -> Self {
-        Budget::default().share()
+        DisplayMemoryBudget::default().share()
     }
 }
 
-impl Share {
+impl DisplayMemoryShare {
     /// Takes so many bytes more, or as many as there are: how many.
     pub(crate) fn grow(&mut self, bytes: usize) -> usize {
         let total = &self.budget.0;
@@ -90,7 +90,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for DisplayMemoryShare {
     fn drop(&mut self) {
         self.settle(0);
     }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn shares_grow_to_the_budget_and_are_given_back() {
-        let budget = Budget::of(100);
+        let budget = DisplayMemoryBudget::of(100);
         let (mut one, mut other) = (budget.share(), budget.share());
         assert_eq!(
             (one.grow(70), other.grow(70), budget.taken()),

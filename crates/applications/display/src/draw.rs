@@ -1,8 +1,8 @@
 //! A symbol with all that it calls, as pixels. So many items and pixels a picture and no more: calls of calls could be more than there is
 //! time for.
 
-use crate::item::{Item, Kind, ONE};
-use crate::pixels::{Pixels, Point, spline};
+use crate::item::{DisplayItem, DisplayItemKind, ONE};
+use crate::pixels::{PixelPoint, Pixels, spline};
 use crate::symbols::{Symbol, Symbols};
 
 /// Items drawn in one picture, at most: what is beyond is left out, and counted.
@@ -14,19 +14,19 @@ pub(crate) const DEEPEST: usize = 64;
 
 /// Where a symbol lies: moved, scaled in 256ths, turned by quarters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SymbolPlacement {
     /// Where its origin is.
-    pub at: Point,
+    pub at: PixelPoint,
     /// 256ths.
     pub scale: i32,
     /// Quarters of a turn, from x to y.
     pub turns: u8,
 }
 
-impl Place {
+impl SymbolPlacement {
     /// Where a point of the symbol is.
     #[must_use]
-    pub const fn point(&self, (x, y): Point) -> Point {
+    pub const fn point(&self, (x, y): PixelPoint) -> PixelPoint {
         if self.scale == ONE as i32 && self.turns == 0 {
             return (self.at.0 + x, self.at.1 + y);
         }
@@ -46,7 +46,7 @@ impl Place {
 
     /// Where a symbol is that is called by an item of this one.
     #[must_use]
-    pub fn of_call(&self, call: &Item) -> Self {
+    pub fn of_call(&self, call: &DisplayItem) -> Self {
         let scale =
             ((i64::from(self.scale) * i64::from(call.x1.max(1))) >> 8).clamp(1, 1 << 16) as i32;
         Self {
@@ -73,7 +73,11 @@ const fn limited(value: i64) -> i32 {
 }
 
 /// The points that an item holds.
-pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> {
+pub(crate) fn points(
+    symbol: &Symbol,
+    item: &DisplayItem,
+    place: &SymbolPlacement,
+) -> Vec<PixelPoint> {
     let short = |bytes: &[u8]| i32::from(i16::from_be_bytes([bytes[0], bytes[1]]));
     let all = symbol.bytes_of(item).chunks_exact(4);
     let relative = |four: &[u8]| {
@@ -82,8 +86,8 @@ pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> 
             i32::from(item.y0) + short(&four[2..]),
         )
     };
-    let points: Vec<Point> = all.map(|four| place.point(relative(four))).collect();
-    if item.kind == Some(Kind::Spline) {
+    let points: Vec<PixelPoint> = all.map(|four| place.point(relative(four))).collect();
+    if item.kind == Some(DisplayItemKind::Spline) {
         spline(&points)
     } else {
         points
@@ -91,8 +95,13 @@ pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> 
 }
 
 /// Draws a symbol. How many items, and whether all were.
-pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
-    let mut drawing = Drawing {
+pub fn draw_symbol(
+    pixels: &mut Pixels,
+    symbols: &Symbols,
+    number: u32,
+    place: SymbolPlacement,
+) -> (usize, bool) {
+    let mut drawing = SymbolDrawing {
         pixels,
         symbols,
         left: MOST_ITEMS,
@@ -107,13 +116,13 @@ pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place)
 }
 
 /// Draws items of a symbol that were added to what is drawn already.
-pub fn added(
+pub fn draw_added_items(
     pixels: &mut Pixels,
     symbols: &Symbols,
-    (symbol, items): (&Symbol, &[Item]),
-    place: Place,
+    (symbol, items): (&Symbol, &[DisplayItem]),
+    place: SymbolPlacement,
 ) -> usize {
-    let mut drawing = Drawing {
+    let mut drawing = SymbolDrawing {
         pixels,
         symbols,
         left: MOST_ITEMS,
@@ -124,7 +133,7 @@ pub fn added(
     MOST_ITEMS - drawing.left
 }
 
-struct Drawing<'d> {
+struct SymbolDrawing<'d> {
     pixels: &'d mut Pixels,
     symbols: &'d Symbols,
     left: usize,
@@ -133,12 +142,18 @@ struct Drawing<'d> {
     is_too_deep: bool,
 }
 
-impl Drawing<'_> {
+impl SymbolDrawing<'_> {
     /// Draws items, one after the other; false where there is no more time.
-    fn items(&mut self, symbol: &Symbol, items: &[Item], place: Place, depth: usize) -> bool {
+    fn items(
+        &mut self,
+        symbol: &Symbol,
+        items: &[DisplayItem],
+        place: SymbolPlacement,
+        depth: usize,
+    ) -> bool {
         items.iter().all(|item| match item.kind {
             // By far the most, and a quarter faster by themselves.
-            Some(Kind::Vector) => self.vector(item, &place),
+            Some(DisplayItemKind::Vector) => self.vector(item, &place),
             Some(kind) => self.item(symbol, item, kind, place, depth),
             None => true,
         })
@@ -156,9 +171,9 @@ impl Drawing<'_> {
     }
 
     #[inline]
-    fn vector(&mut self, item: &Item, place: &Place) -> bool {
+    fn vector(&mut self, item: &DisplayItem, place: &SymbolPlacement) -> bool {
         let (from, to) = corners(item, place);
-        let is_drawn = self.has_time(self.cost(Kind::Vector, || 0, from, to));
+        let is_drawn = self.has_time(self.cost(DisplayItemKind::Vector, || 0, from, to));
         if is_drawn {
             self.pixels.vector(from, to, item.colour());
         }
@@ -168,9 +183,9 @@ impl Drawing<'_> {
     fn item(
         &mut self,
         symbol: &Symbol,
-        item: &Item,
-        kind: Kind,
-        place: Place,
+        item: &DisplayItem,
+        kind: DisplayItemKind,
+        place: SymbolPlacement,
         depth: usize,
     ) -> bool {
         let ((from, to), colour) = (corners(item, &place), item.colour());
@@ -178,20 +193,21 @@ impl Drawing<'_> {
             return false;
         }
         match kind {
-            Kind::Vector => self.pixels.vector(from, to, colour),
-            Kind::Rectangle => self.pixels.rectangle(from, to, colour, item.stipple),
-            Kind::Text => self.pixels.text(from, symbol.bytes_of(item), colour),
-            Kind::Polyline | Kind::Spline => {
+            DisplayItemKind::Vector => self.pixels.vector(from, to, colour),
+            DisplayItemKind::Rectangle => self.pixels.rectangle(from, to, colour, item.stipple),
+            DisplayItemKind::Text => self.pixels.text(from, symbol.bytes_of(item), colour),
+            DisplayItemKind::Polyline | DisplayItemKind::Spline => {
                 self.pixels.polyline(&points(symbol, item, &place), colour)
             }
-            Kind::Fill => self
-                .pixels
-                .fill(&points(symbol, item, &place), colour, item.stipple),
-            Kind::Raster => {
+            DisplayItemKind::Fill => {
+                self.pixels
+                    .fill(&points(symbol, item, &place), colour, item.stipple)
+            }
+            DisplayItemKind::Raster => {
                 let width = usize::from(item.x1.max(0) as u16);
                 self.pixels.bits(from, symbol.bytes_of(item), width, colour);
             }
-            Kind::Call => {
+            DisplayItemKind::Call => {
                 let called = self.symbols.get(item.data);
                 self.is_too_deep |= called.is_some() && depth >= DEEPEST;
                 let called = called.filter(|_| depth < DEEPEST);
@@ -205,27 +221,35 @@ impl Drawing<'_> {
 
     /// Pixels that drawing an item touches, about: more than those that are seen of it.
     #[inline]
-    fn cost(&self, kind: Kind, bytes: impl Fn() -> i64, from: Point, to: Point) -> i64 {
+    fn cost(
+        &self,
+        kind: DisplayItemKind,
+        bytes: impl Fn() -> i64,
+        from: PixelPoint,
+        to: PixelPoint,
+    ) -> i64 {
         let (width, height) = self.pixels.size();
         let points = || bytes() / 4;
         let within = |a: i32, b: i32, most: i32| long(a, b).min(i64::from(most) + 1);
         match kind {
-            Kind::Vector => long(from.0, to.0).max(long(from.1, to.1)),
-            Kind::Rectangle => within(from.0, to.0, width) * within(from.1, to.1, height),
-            Kind::Text => 128 * bytes(),
-            Kind::Raster => 8 * bytes(),
+            DisplayItemKind::Vector => long(from.0, to.0).max(long(from.1, to.1)),
+            DisplayItemKind::Rectangle => {
+                within(from.0, to.0, width) * within(from.1, to.1, height)
+            }
+            DisplayItemKind::Text => 128 * bytes(),
+            DisplayItemKind::Raster => 8 * bytes(),
             // Points may lie anywhere: as if each line went across everything.
-            Kind::Polyline => points() * FAR,
-            Kind::Spline => points() * FAR / 4,
-            Kind::Fill => i64::from(height) * (points() + i64::from(width)),
-            Kind::Call => 0,
+            DisplayItemKind::Polyline => points() * FAR,
+            DisplayItemKind::Spline => points() * FAR / 4,
+            DisplayItemKind::Fill => i64::from(height) * (points() + i64::from(width)),
+            DisplayItemKind::Call => 0,
         }
     }
 }
 
 /// Where both corners of an item are.
 #[inline]
-const fn corners(item: &Item, place: &Place) -> (Point, Point) {
+const fn corners(item: &DisplayItem, place: &SymbolPlacement) -> (PixelPoint, PixelPoint) {
     (
         place.point((item.x0 as i32, item.y0 as i32)),
         place.point((item.x1 as i32, item.y1 as i32)),

@@ -7,7 +7,7 @@
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum DisplayItemKind {
     /// A line of one pixel from the one corner to the other.
     Vector = 1,
     /// A rectangle, both corners included, filled with a stipple.
@@ -26,7 +26,7 @@ pub enum Kind {
     Call = 8,
 }
 
-impl Kind {
+impl DisplayItemKind {
     /// By its number on the wire.
     #[must_use]
     pub const fn of(number: u8) -> Option<Self> {
@@ -64,7 +64,7 @@ pub const STIPPLES: [[u8; 8]; 5] = [
 
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct DisplayItem {
     /// Chosen by the client; unique in its symbol.
     pub id: u32,
     /// The called symbol of a call; else the colour, 0 to 255, in the lowest byte.
@@ -78,7 +78,7 @@ pub struct Item {
     /// Second corner.
     pub y1: i16,
     /// What it is; none is an item that was deleted.
-    pub kind: Option<Kind>,
+    pub kind: Option<DisplayItemKind>,
     /// Which of [`STIPPLES`] fills it.
     pub stipple: u8,
     /// Where its bytes are, if it has some: the store's.
@@ -90,10 +90,15 @@ pub const WIRE_BYTES: usize = 16;
 /// A scale of one.
 pub const ONE: i16 = 256;
 
-impl Item {
+impl DisplayItem {
     /// An item that is drawn, of colour 1.
     #[must_use]
-    pub const fn drawn(kind: Kind, id: u32, (x0, y0): (i16, i16), (x1, y1): (i16, i16)) -> Self {
+    pub const fn drawn(
+        kind: DisplayItemKind,
+        id: u32,
+        (x0, y0): (i16, i16),
+        (x1, y1): (i16, i16),
+    ) -> Self {
         Self {
             id,
             data: 1,
@@ -117,7 +122,7 @@ impl Item {
             y0: y,
             x1: ONE,
             y1: 0,
-            kind: Some(Kind::Call),
+            kind: Some(DisplayItemKind::Call),
             stipple: 0,
             bytes: 0,
         }
@@ -152,7 +157,7 @@ impl Item {
     /// From the wire.
     #[inline]
     #[must_use]
-    pub fn from_wire(kind: Kind, stipple: u8, wire: &[u8; WIRE_BYTES]) -> Self {
+    pub fn from_wire(kind: DisplayItemKind, stipple: u8, wire: &[u8; WIRE_BYTES]) -> Self {
         let long =
             |at: usize| u32::from_be_bytes([wire[at], wire[at + 1], wire[at + 2], wire[at + 3]]);
         let short = |at: usize| i16::from_be_bytes([wire[at], wire[at + 1]]);
@@ -182,9 +187,13 @@ mod tests {
 
     #[test]
     fn an_item_has_twenty_bytes_in_memory_and_on_the_wire() {
-        assert_eq!(size_of::<Item>(), 20);
+        assert_eq!(size_of::<DisplayItem>(), 20);
         assert_eq!(WIRE_BYTES + super::super::protocol::HEAD_BYTES, 20);
-        let item = Item::drawn(Kind::Rectangle, 7, (-3, 4), (500, -600)).stippled(2);
-        assert_eq!(Item::from_wire(Kind::Rectangle, 2, &item.to_wire()), item);
+        let item =
+            DisplayItem::drawn(DisplayItemKind::Rectangle, 7, (-3, 4), (500, -600)).stippled(2);
+        assert_eq!(
+            DisplayItem::from_wire(DisplayItemKind::Rectangle, 2, &item.to_wire()),
+            item
+        );
     }
 }

@@ -21,7 +21,7 @@ pub mod agent;
 pub mod budget;
 pub mod draw;
 pub mod font;
-pub mod hit;
+pub mod hit_test;
 pub mod item;
 pub mod machine;
 pub mod ngp;

@@ -11,13 +11,13 @@
 //! A client cannot see or change what is another's. What it may take is limited; what it does wrong is told and changes nothing, and what
 //! is no message at all ends its connection.
 
-use crate::budget::{Budget, Share};
-use crate::draw::{self, Place};
-use crate::hit::hits;
-use crate::item::{Item, ONE};
+use crate::budget::{DisplayMemoryBudget, DisplayMemoryShare};
+use crate::draw::{self, SymbolPlacement};
+use crate::hit_test::find_hits;
+use crate::item::{DisplayItem, ONE};
 use crate::pixels::{LARGEST, Pixels};
-use crate::protocol::{self, Answer, Input, Request, Stamps, VERSION};
-use crate::symbols::{Limits, Refusal, Symbol, Symbols};
+use crate::protocol::{self, DisplayAnswer, DisplayInput, DisplayRequest, Stamps, VERSION};
+use crate::symbols::{DisplayClientLimits, DisplayRefusal, Symbol, Symbols};
 use std::collections::BTreeMap;
 
 /// Bytes that a client may send before it is told that it may send more.
@@ -35,7 +35,7 @@ pub struct ClientId(pub u64);
 
 /// A step on the way of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DisplayRequestStep {
     /// Its bytes were read.
     Parsed,
     /// The display file is as it says, or it is kept for the end of its batch.
@@ -45,7 +45,7 @@ pub enum Step {
 }
 
 /// Who tells the time and hears of each step of each request.
-pub trait Watch {
+pub trait DisplayStepObserver {
     /// ns since the display began.
     fn now(&mut self) -> u64;
 
@@ -55,12 +55,12 @@ pub trait Watch {
     }
 
     /// A request of a client, by its number since `Hello`, passed a step.
-    fn passed(&mut self, step: Step, client: ClientId, request: u32) {
+    fn passed(&mut self, step: DisplayRequestStep, client: ClientId, request: u32) {
         let _ = (step, client, request);
     }
 }
 
-impl<F: FnMut() -> u64> Watch for F {
+impl<F: FnMut() -> u64> DisplayStepObserver for F {
     fn now(&mut self) -> u64 {
         self()
     }
@@ -68,9 +68,9 @@ impl<F: FnMut() -> u64> Watch for F {
 
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum DisplayEndReason {
     /// What it sent is no message.
-    Malformed(protocol::Malformed),
+    Malformed(protocol::MalformedDisplayMessage),
     /// It did not begin with `Hello`, or not of this version.
     NotHello,
     /// It does not know the secret.
@@ -79,7 +79,7 @@ pub enum Ends {
     Beyond,
 }
 
-impl Ends {
+impl DisplayEndReason {
     /// For people.
     #[must_use]
     pub fn words(&self) -> String {
@@ -98,12 +98,12 @@ impl Ends {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
     symbol: u32,
-    place: Place,
+    place: SymbolPlacement,
 }
 
 /// What of a window is not drawn yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Damage {
+enum DisplayWindowDamage {
     #[default]
     None,
     /// Items that were added to its symbol, from that place in the list on.
@@ -118,7 +118,7 @@ pub struct Window {
     pub title: String,
     pixels: Pixels,
     view: Option<View>,
-    damage: Damage,
+    damage: DisplayWindowDamage,
     /// Counts how often it was drawn anew, for whoever looks on; a window that takes its place begins elsewhere.
     pub drawn: u64,
     /// Items of the last picture that was drawn whole, and whether that was all of them.
@@ -137,7 +137,7 @@ impl Window {
 
 /// The symbol that is open.
 #[derive(Debug)]
-enum Open {
+enum OpenDisplaySymbol {
     /// It is defined, and there once it is done.
     Defined(u32, Symbol),
     /// It changes as it is.
@@ -146,12 +146,12 @@ enum Open {
 
 /// Requests of a batch, as they came, and their numbers.
 #[derive(Debug, Default)]
-struct Batch {
+struct DisplayRequestBatch {
     bytes: Vec<u8>,
     numbers: Vec<u32>,
 }
 
-impl Batch {
+impl DisplayRequestBatch {
     /// Bytes that it takes.
     const fn memory(&self) -> usize {
         self.bytes.len() + self.numbers.len() * size_of::<u32>()
@@ -159,12 +159,12 @@ impl Batch {
 }
 
 #[derive(Debug, Default)]
-struct Client {
+struct DisplayClientState {
     is_known: bool,
     symbols: Symbols,
     windows: BTreeMap<u32, Window>,
-    open: Option<Open>,
-    batch: Option<Batch>,
+    open: Option<OpenDisplaySymbol>,
+    batch: Option<DisplayRequestBatch>,
     /// The beginning of a message whose rest is not here.
     rest: Vec<u8>,
     out: Vec<u8>,
@@ -175,18 +175,18 @@ struct Client {
     events: usize,
     dropped: u32,
     /// What it holds of the memory that all displays of a service have.
-    share: Share,
+    share: DisplayMemoryShare,
 }
 
-impl Client {
+impl DisplayClientState {
     /// Bytes of its symbols, of the one that is half defined, and of half a batch.
     fn symbols_memory(&self) -> usize {
-        let open = if let Some(Open::Defined(_, symbol)) = &self.open {
+        let open = if let Some(OpenDisplaySymbol::Defined(_, symbol)) = &self.open {
             symbol.memory()
         } else {
             0
         };
-        self.symbols.memory() + open + self.batch.as_ref().map_or(0, Batch::memory)
+        self.symbols.memory() + open + self.batch.as_ref().map_or(0, DisplayRequestBatch::memory)
     }
 
     /// Pixels of all its windows, but for one; a byte each.
@@ -209,31 +209,31 @@ impl Client {
 
 /// All clients.
 #[derive(Debug)]
-pub struct Display {
-    clients: BTreeMap<ClientId, Client>,
+pub struct DisplayMachine {
+    clients: BTreeMap<ClientId, DisplayClientState>,
     next: u64,
-    limits: Limits,
+    limits: DisplayClientLimits,
     /// The secret that clients have to know.
     token: Vec<u8>,
-    budget: Budget,
+    budget: DisplayMemoryBudget,
 }
 
-impl Display {
+impl DisplayMachine {
     /// Without clients. Those have to know the secret; with an empty one all may come.
     #[must_use]
-    pub fn new(limits: Limits, token: Vec<u8>) -> Self {
+    pub fn new(limits: DisplayClientLimits, token: Vec<u8>) -> Self {
         Self {
             clients: BTreeMap::new(),
             next: 0,
             limits,
             token,
-            budget: Budget::default(),
+            budget: DisplayMemoryBudget::default(),
         }
     }
 
     /// The same; what its clients take is part of what all displays with that budget take.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn within(self, budget: DisplayMemoryBudget) -> Self {
         Self { budget, ..self }
     }
 
@@ -249,9 +249,9 @@ impl Display {
         let id = ClientId(self.next);
         self.clients.insert(
             id,
-            Client {
+            DisplayClientState {
                 share: self.budget.share(),
-                ..Client::default()
+                ..DisplayClientState::default()
             },
         );
         id
@@ -270,8 +270,8 @@ impl Display {
         &mut self,
         client: ClientId,
         bytes: &[u8],
-        watch: &mut dyn Watch,
-    ) -> Result<(), Ends> {
+        watch: &mut dyn DisplayStepObserver,
+    ) -> Result<(), DisplayEndReason> {
         let Self {
             clients,
             limits,
@@ -283,11 +283,11 @@ impl Display {
         };
         let hears = watch.hears();
         let arrived = watch.now();
-        let limits = Limits {
+        let limits = DisplayClientLimits {
             bytes: may_have(known, limits.bytes, bytes.len()),
             ..*limits
         };
-        let mut work = Work {
+        let mut work = DisplayRequestWork {
             id: client,
             client: known,
             limits: &limits,
@@ -331,7 +331,7 @@ impl Display {
             known
                 .windows
                 .values()
-                .any(|window| window.damage != Damage::None)
+                .any(|window| window.damage != DisplayWindowDamage::None)
         })
     }
 
@@ -379,28 +379,28 @@ impl Display {
     /// Requests by which another display comes to have what a client has here: its symbols and windows, then what is half defined or half
     /// a batch.
     #[must_use]
-    pub fn picture(&self, client: ClientId) -> Picture {
-        let mut picture = Picture::default();
+    pub fn picture(&self, client: ClientId) -> DisplayPictureRequests {
+        let mut picture = DisplayPictureRequests::default();
         let Some(known) = self.clients.get(&client) else {
             return picture;
         };
         for number in known.symbols.numbers() {
             if let Some(symbol) = known.symbols.get(number) {
                 picture.defined(number, symbol);
-                picture.put(&Request::EndSymbol);
+                picture.put(&DisplayRequest::EndSymbol);
             }
         }
         for (number, window) in &known.windows {
             let (width, height) = window.pixels.size();
             let size = (width as u16, height as u16);
-            picture.put(&Request::CreateWindow(
+            picture.put(&DisplayRequest::CreateWindow(
                 *number,
                 size,
                 window.title.as_bytes(),
             ));
             if let Some(View { symbol, place }) = window.view {
                 let at = (place.at.0 as i16, place.at.1 as i16);
-                picture.put(&Request::DisplayView(
+                picture.put(&DisplayRequest::DisplayView(
                     *number,
                     symbol,
                     at,
@@ -409,15 +409,17 @@ impl Display {
             }
         }
         match &known.open {
-            Some(Open::Defined(number, symbol)) => picture.defined(*number, symbol),
-            Some(Open::Edited(number)) => picture.put(&Request::EditSymbol(*number)),
+            Some(OpenDisplaySymbol::Defined(number, symbol)) => picture.defined(*number, symbol),
+            Some(OpenDisplaySymbol::Edited(number)) => {
+                picture.put(&DisplayRequest::EditSymbol(*number))
+            }
             None => {}
         }
         if let Some(batch) = &known.batch {
-            picture.put(&Request::BeginBatch);
+            picture.put(&DisplayRequest::BeginBatch);
             let mut used = 0;
             while let Some(Ok(Some((request, _, length)))) =
-                batch.bytes.get(used..).map(protocol::take)
+                batch.bytes.get(used..).map(protocol::parse_request)
             {
                 picture.put(&request);
                 used += length;
@@ -436,7 +438,7 @@ impl Display {
 
     /// A key or the pointer in a window: its client learns so, with what is there. A pointer that was pressed may have left the window, and
     /// outside is nothing.
-    pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
+    pub fn input(&mut self, client: ClientId, window: u32, input: DisplayInput) {
         let Some(known) = self.clients.get_mut(&client) else {
             return;
         };
@@ -452,22 +454,22 @@ impl Display {
         let found = shown
             .view
             .zip(at)
-            .map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
+            .map(|(view, at)| find_hits(&known.symbols, view.symbol, view.place, at));
         let (found, is_all) = found.unwrap_or((Vec::new(), true));
         let hits = found
             .into_iter()
             .map(|hit| (hit.symbol, hit.item))
             .collect();
         if !is_all && known.out.len() < MOST_WAITING {
-            Answer::Refused {
+            DisplayAnswer::Refused {
                 request: known.requests,
-                why: Refusal::Work as u8,
+                why: DisplayRefusal::Work as u8,
             }
             .put(&mut known.out);
         }
         let dropped = std::mem::take(&mut known.dropped);
         known.events += 1;
-        Answer::Input {
+        DisplayAnswer::Input {
             window,
             input,
             dropped,
@@ -479,7 +481,7 @@ impl Display {
 
 /// Requests that make a picture.
 #[derive(Debug, Default)]
-pub struct Picture {
+pub struct DisplayPictureRequests {
     /// As they are sent.
     pub bytes: Vec<u8>,
     /// How many there are.
@@ -488,26 +490,26 @@ pub struct Picture {
     pub kept: Vec<u32>,
 }
 
-impl Picture {
-    fn put(&mut self, request: &Request<'_>) {
-        protocol::put(&mut self.bytes, request, false);
+impl DisplayPictureRequests {
+    fn put(&mut self, request: &DisplayRequest<'_>) {
+        protocol::write_request(&mut self.bytes, request, false);
         self.requests += 1;
     }
 
     fn defined(&mut self, number: u32, symbol: &Symbol) {
-        self.put(&Request::DefineSymbol(number));
+        self.put(&DisplayRequest::DefineSymbol(number));
         for item in symbol.items().iter().filter(|item| item.kind.is_some()) {
-            self.put(&Request::AddItem(*item, symbol.bytes_of(item)));
+            self.put(&DisplayRequest::AddItem(*item, symbol.bytes_of(item)));
         }
     }
 }
 
 /// Bytes of symbols that a client may have once it has sent so many bytes more: what it has, and as much more as the budget of all has.
-fn may_have(client: &mut Client, most: usize, bytes: usize) -> usize {
+fn may_have(client: &mut DisplayClientState, most: usize, bytes: usize) -> usize {
     // An item takes up to twice the bytes of its request, what waits in a batch is there twice, and an index takes less than its items.
     let (now, batch) = (
         client.symbols_memory(),
-        client.batch.as_ref().map_or(0, Batch::memory),
+        client.batch.as_ref().map_or(0, DisplayRequestBatch::memory),
     );
     let more = client
         .share
@@ -518,23 +520,23 @@ fn may_have(client: &mut Client, most: usize, bytes: usize) -> usize {
 fn redraw(window: &mut Window, symbols: &Symbols) {
     let damage = std::mem::take(&mut window.damage);
     let Some(view) = window.view else {
-        if damage != Damage::None {
+        if damage != DisplayWindowDamage::None {
             window.pixels.clear();
             window.drawn += 1;
         }
         return;
     };
     match damage {
-        Damage::None => return,
-        Damage::Added(from) => {
+        DisplayWindowDamage::None => return,
+        DisplayWindowDamage::Added(from) => {
             if let Some(symbol) = symbols.get(view.symbol) {
                 let items = symbol.items().get(from..).unwrap_or_default();
-                draw::added(&mut window.pixels, symbols, (symbol, items), view.place);
+                draw::draw_added_items(&mut window.pixels, symbols, (symbol, items), view.place);
             }
         }
-        Damage::All => {
+        DisplayWindowDamage::All => {
             window.pixels.clear();
-            window.items = draw::symbol(&mut window.pixels, symbols, view.symbol, view.place);
+            window.items = draw::draw_symbol(&mut window.pixels, symbols, view.symbol, view.place);
             window.is_cut = !window.items.1;
         }
     }
@@ -542,24 +544,30 @@ fn redraw(window: &mut Window, symbols: &Symbols) {
 }
 
 /// A client's requests at work.
-struct Work<'w> {
+struct DisplayRequestWork<'w> {
     id: ClientId,
-    client: &'w mut Client,
-    limits: &'w Limits,
-    watch: &'w mut dyn Watch,
+    client: &'w mut DisplayClientState,
+    limits: &'w DisplayClientLimits,
+    watch: &'w mut dyn DisplayStepObserver,
     /// When what came was there.
     arrived: u64,
     hears: bool,
 }
 
-impl Work<'_> {
+impl DisplayRequestWork<'_> {
     /// Carries out the message whose beginning came before, if it is whole now. What is behind it.
-    fn completed<'b>(&mut self, mut bytes: &'b [u8], token: &[u8]) -> Result<&'b [u8], Ends> {
+    fn completed<'b>(
+        &mut self,
+        mut bytes: &'b [u8],
+        token: &[u8],
+    ) -> Result<&'b [u8], DisplayEndReason> {
         let mut message = std::mem::take(&mut self.client.rest);
         // The head says how long all of it is.
-        while !message.is_empty() && message.len() < protocol::needed(&message) && !bytes.is_empty()
+        while !message.is_empty()
+            && message.len() < protocol::message_length(&message)
+            && !bytes.is_empty()
         {
-            let missing = protocol::needed(&message) - message.len();
+            let missing = protocol::message_length(&message) - message.len();
             let (next, rest) = bytes.split_at(missing.min(bytes.len()));
             message.extend_from_slice(next);
             bytes = rest;
@@ -571,7 +579,7 @@ impl Work<'_> {
     }
 
     /// Carries out all requests that are whole. How many bytes those were.
-    fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, Ends> {
+    fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, DisplayEndReason> {
         let mut used = 0;
         loop {
             used += self.plain(&bytes[used..]);
@@ -580,9 +588,10 @@ impl Work<'_> {
                     .get(used)
                     .is_some_and(|first| !protocol::begins_hello(*first))
             {
-                return Err(Ends::NotHello);
+                return Err(DisplayEndReason::NotHello);
             }
-            let next = protocol::take(&bytes[used..]).map_err(Ends::Malformed)?;
+            let next =
+                protocol::parse_request(&bytes[used..]).map_err(DisplayEndReason::Malformed)?;
             let Some((request, wants, length)) = next else {
                 break;
             };
@@ -593,13 +602,13 @@ impl Work<'_> {
             }
             self.charge(length);
             self.client.requests = self.client.requests.wrapping_add(1);
-            self.tell(Step::Parsed, self.client.requests);
+            self.report_step(DisplayRequestStep::Parsed, self.client.requests);
             self.one(&request, wants, &bytes[used..used + length]);
             used += length;
         }
         // Who has not said who he is sends one short message.
         if !self.client.is_known && bytes.len() - used > protocol::LONGEST_HELLO {
-            return Err(Ends::NotHello);
+            return Err(DisplayEndReason::NotHello);
         }
         Ok(used)
     }
@@ -607,7 +616,7 @@ impl Work<'_> {
     /// Adds the items that the bytes begin with to the symbol that is open, as long as nothing is to be judged of them: with no look at
     /// the client between one and the next. How many bytes those were.
     fn plain(&mut self, bytes: &[u8]) -> usize {
-        let Client {
+        let DisplayClientState {
             symbols,
             open,
             batch,
@@ -619,14 +628,14 @@ impl Work<'_> {
         let items = bytes.as_chunks().0.iter().map_while(protocol::take_plain);
         let taken = match open {
             None => return 0,
-            Some(Open::Defined(_, symbol)) => {
+            Some(OpenDisplaySymbol::Defined(_, symbol)) => {
                 let left = self
                     .limits
                     .bytes
                     .saturating_sub(symbols.memory() + symbol.memory());
-                symbol.extend(items, left / size_of::<Item>())
+                symbol.extend(items, left / size_of::<DisplayItem>())
             }
-            Some(Open::Edited(number)) => {
+            Some(OpenDisplaySymbol::Edited(number)) => {
                 let number = *number;
                 let at = symbols.get(number).map_or(0, |symbol| symbol.items().len());
                 let taken = symbols.extend(self.limits, number, items);
@@ -642,29 +651,33 @@ impl Work<'_> {
         taken * protocol::PLAIN_BYTES
     }
 
-    fn hello(&mut self, request: &Request<'_>, token: &[u8]) -> Result<(), Ends> {
+    fn hello(
+        &mut self,
+        request: &DisplayRequest<'_>,
+        token: &[u8],
+    ) -> Result<(), DisplayEndReason> {
         match request {
-            Request::Hello {
+            DisplayRequest::Hello {
                 version: VERSION,
                 token: said,
             } => {
                 // Who knows a secret where none is asked for is no stranger.
                 if !token.is_empty() && !is_equal(said, token) {
-                    return Err(Ends::Stranger);
+                    return Err(DisplayEndReason::Stranger);
                 }
                 self.client.is_known = true;
-                Answer::Welcome {
+                DisplayAnswer::Welcome {
                     credit: CREDIT,
                     client: self.id.0,
                 }
                 .put(&mut self.client.out);
                 Ok(())
             }
-            _ => Err(Ends::NotHello),
+            _ => Err(DisplayEndReason::NotHello),
         }
     }
 
-    fn tell(&mut self, step: Step, request: u32) {
+    fn report_step(&mut self, step: DisplayRequestStep, request: u32) {
         if self.hears {
             self.watch.passed(step, self.id, request);
         }
@@ -674,24 +687,26 @@ impl Work<'_> {
     fn charge(&mut self, length: usize) {
         self.client.taken += length as u32;
         if self.client.taken >= CREDIT / 2 {
-            Answer::Credit(std::mem::take(&mut self.client.taken)).put(&mut self.client.out);
+            DisplayAnswer::Credit(std::mem::take(&mut self.client.taken)).put(&mut self.client.out);
         }
     }
 
     /// Carries out a request, or keeps it for the end of its batch, and answers.
-    fn one(&mut self, request: &Request<'_>, wants: bool, bytes: &[u8]) {
-        if self.client.batch.is_some() && !matches!(request, Request::EndBatch | Request::Sync(_)) {
+    fn one(&mut self, request: &DisplayRequest<'_>, wants: bool, bytes: &[u8]) {
+        if self.client.batch.is_some()
+            && !matches!(request, DisplayRequest::EndBatch | DisplayRequest::Sync(_))
+        {
             let kept = self.keep(request, bytes);
-            self.tell(Step::Stored, self.client.requests);
+            self.report_step(DisplayRequestStep::Stored, self.client.requests);
             self.answer(kept, wants);
             return;
         }
-        if let Request::Sync(token) = request {
+        if let DisplayRequest::Sync(token) = request {
             return self.sync(*token);
         }
         self.client.symbols.earns(bytes.len());
         let done = self.carry_out(request);
-        self.tell(Step::Stored, self.client.requests);
+        self.report_step(DisplayRequestStep::Stored, self.client.requests);
         // An answer says that it can be seen.
         if wants && done.is_ok() {
             self.draw_all();
@@ -699,17 +714,17 @@ impl Work<'_> {
         self.answer(done, wants);
     }
 
-    fn answer(&mut self, done: Result<(), Refusal>, wants: bool) {
+    fn answer(&mut self, done: Result<(), DisplayRefusal>, wants: bool) {
         match done {
-            Ok(()) if wants => Answer::Done.put(&mut self.client.out),
+            Ok(()) if wants => DisplayAnswer::Done.put(&mut self.client.out),
             Ok(()) => {}
             Err(why) => self.refuse(self.client.requests, why),
         }
     }
 
-    fn refuse(&mut self, request: u32, why: Refusal) {
+    fn refuse(&mut self, request: u32, why: DisplayRefusal) {
         if self.client.out.len() < MOST_WAITING {
-            Answer::Refused {
+            DisplayAnswer::Refused {
                 request,
                 why: why as u8,
             }
@@ -717,14 +732,17 @@ impl Work<'_> {
         }
     }
 
-    fn keep(&mut self, request: &Request<'_>, bytes: &[u8]) -> Result<(), Refusal> {
-        if matches!(request, Request::BeginBatch | Request::Hello { .. }) {
-            return Err(Refusal::Order);
+    fn keep(&mut self, request: &DisplayRequest<'_>, bytes: &[u8]) -> Result<(), DisplayRefusal> {
+        if matches!(
+            request,
+            DisplayRequest::BeginBatch | DisplayRequest::Hello { .. }
+        ) {
+            return Err(DisplayRefusal::Order);
         }
         let taken = self.client.symbols.memory();
         let batch = self.client.batch.get_or_insert_default();
         if taken + batch.memory() + size_of::<u32>() + bytes.len() > self.limits.bytes {
-            return Err(Refusal::Memory);
+            return Err(DisplayRefusal::Memory);
         }
         batch.bytes.extend_from_slice(bytes);
         batch.numbers.push(self.client.requests);
@@ -733,7 +751,7 @@ impl Work<'_> {
 
     fn sync(&mut self, token: u32) {
         let stored = self.watch.now();
-        self.tell(Step::Stored, self.client.requests);
+        self.report_step(DisplayRequestStep::Stored, self.client.requests);
         self.draw_all();
         let rendered = self.watch.now();
         let stamps = Stamps {
@@ -742,11 +760,11 @@ impl Work<'_> {
             rendered,
             presented: self.watch.now(),
         };
-        Answer::Synced { token, stamps }.put(&mut self.client.out);
+        DisplayAnswer::Synced { token, stamps }.put(&mut self.client.out);
     }
 
     fn draw_all(&mut self) {
-        let Client {
+        let DisplayClientState {
             windows, symbols, ..
         } = &mut *self.client;
         windows
@@ -756,42 +774,47 @@ impl Work<'_> {
             .values_mut()
             .any(|window| std::mem::take(&mut window.is_cut))
         {
-            self.answer(Err(Refusal::TooMuch), false);
+            self.answer(Err(DisplayRefusal::TooMuch), false);
         }
         // All requests since it was drawn last are drawn with it.
         if self.hears {
             (self.client.drawn + 1..=self.client.requests)
-                .for_each(|request| self.tell(Step::Rendered, request));
+                .for_each(|request| self.report_step(DisplayRequestStep::Rendered, request));
         }
         self.client.drawn = self.client.requests;
     }
 
-    fn carry_out(&mut self, request: &Request<'_>) -> Result<(), Refusal> {
+    fn carry_out(&mut self, request: &DisplayRequest<'_>) -> Result<(), DisplayRefusal> {
         match *request {
-            Request::Hello { .. } => Err(Refusal::Order),
-            Request::DefineSymbol(number) => self.opens(Open::Defined(number, Symbol::default())),
-            Request::EditSymbol(number) => {
-                self.client.symbols.get(number).ok_or(Refusal::NoSymbol)?;
-                self.opens(Open::Edited(number))
+            DisplayRequest::Hello { .. } => Err(DisplayRefusal::Order),
+            DisplayRequest::DefineSymbol(number) => {
+                self.opens(OpenDisplaySymbol::Defined(number, Symbol::default()))
             }
-            Request::EndSymbol => self.end(),
-            Request::DeleteSymbol(number) => {
+            DisplayRequest::EditSymbol(number) => {
+                self.client
+                    .symbols
+                    .get(number)
+                    .ok_or(DisplayRefusal::NoSymbol)?;
+                self.opens(OpenDisplaySymbol::Edited(number))
+            }
+            DisplayRequest::EndSymbol => self.end(),
+            DisplayRequest::DeleteSymbol(number) => {
                 self.client.symbols.delete(number)?;
                 self.all_changes();
                 Ok(())
             }
-            Request::AddItem(item, bytes) => self.add(item, bytes),
-            Request::ChangeItem(item, bytes) => match &mut self.client.open {
-                None => Err(Refusal::NoSymbol),
-                Some(Open::Defined(_, symbol)) => {
+            DisplayRequest::AddItem(item, bytes) => self.add(item, bytes),
+            DisplayRequest::ChangeItem(item, bytes) => match &mut self.client.open {
+                None => Err(DisplayRefusal::NoSymbol),
+                Some(OpenDisplaySymbol::Defined(_, symbol)) => {
                     if self.client.symbols.memory() + symbol.memory() + bytes.len()
                         > self.limits.bytes
                     {
-                        return Err(Refusal::Memory);
+                        return Err(DisplayRefusal::Memory);
                     }
                     symbol.change(item, bytes)
                 }
-                Some(Open::Edited(number)) => {
+                Some(OpenDisplaySymbol::Edited(number)) => {
                     let number = *number;
                     self.client
                         .symbols
@@ -800,79 +823,82 @@ impl Work<'_> {
                     Ok(())
                 }
             },
-            Request::DeleteItem(id) => match &mut self.client.open {
-                None => Err(Refusal::NoSymbol),
-                Some(Open::Defined(_, symbol)) => symbol.delete(id),
-                Some(Open::Edited(number)) => {
+            DisplayRequest::DeleteItem(id) => match &mut self.client.open {
+                None => Err(DisplayRefusal::NoSymbol),
+                Some(OpenDisplaySymbol::Defined(_, symbol)) => symbol.delete(id),
+                Some(OpenDisplaySymbol::Edited(number)) => {
                     let number = *number;
                     self.client.symbols.delete_item(number, id)?;
                     self.all_changes();
                     Ok(())
                 }
             },
-            Request::CreateWindow(number, size, title) => self.create(number, size, title),
-            Request::DisplayView(window, symbol, at, scale) => {
+            DisplayRequest::CreateWindow(number, size, title) => self.create(number, size, title),
+            DisplayRequest::DisplayView(window, symbol, at, scale) => {
                 let window = self
                     .client
                     .windows
                     .get_mut(&window)
-                    .ok_or(Refusal::NoWindow)?;
+                    .ok_or(DisplayRefusal::NoWindow)?;
                 if scale == 0 {
-                    return Err(Refusal::Bytes);
+                    return Err(DisplayRefusal::Bytes);
                 }
                 let at = (i32::from(at.0), i32::from(at.1));
-                let place = Place {
+                let place = SymbolPlacement {
                     at,
                     scale: i32::from(scale),
                     turns: 0,
                 };
-                (window.view, window.damage) = (Some(View { symbol, place }), Damage::All);
+                (window.view, window.damage) =
+                    (Some(View { symbol, place }), DisplayWindowDamage::All);
                 Ok(())
             }
-            Request::CloseWindow(number) => self
+            DisplayRequest::CloseWindow(number) => self
                 .client
                 .windows
                 .remove(&number)
                 .map(|_| ())
-                .ok_or(Refusal::NoWindow),
-            Request::BeginBatch => {
-                self.client.batch = Some(Batch::default());
+                .ok_or(DisplayRefusal::NoWindow),
+            DisplayRequest::BeginBatch => {
+                self.client.batch = Some(DisplayRequestBatch::default());
                 Ok(())
             }
-            Request::EndBatch => self.end_batch(),
-            Request::Sync(_) => Ok(()),
+            DisplayRequest::EndBatch => self.end_batch(),
+            DisplayRequest::Sync(_) => Ok(()),
         }
     }
 
-    fn opens(&mut self, open: Open) -> Result<(), Refusal> {
+    fn opens(&mut self, open: OpenDisplaySymbol) -> Result<(), DisplayRefusal> {
         if self.client.open.is_some() {
-            return Err(Refusal::Order);
+            return Err(DisplayRefusal::Order);
         }
         self.client.open = Some(open);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Refusal> {
-        if let Open::Defined(number, symbol) = self.client.open.take().ok_or(Refusal::NoSymbol)? {
+    fn end(&mut self) -> Result<(), DisplayRefusal> {
+        if let OpenDisplaySymbol::Defined(number, symbol) =
+            self.client.open.take().ok_or(DisplayRefusal::NoSymbol)?
+        {
             self.client.symbols.put(self.limits, number, symbol)?;
             self.all_changes();
         }
         Ok(())
     }
 
-    fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
-        let Client { symbols, open, .. } = &mut *self.client;
+    fn add(&mut self, item: DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
+        let DisplayClientState { symbols, open, .. } = &mut *self.client;
         match open {
-            None => Err(Refusal::NoSymbol),
-            Some(Open::Defined(_, symbol)) => {
+            None => Err(DisplayRefusal::NoSymbol),
+            Some(OpenDisplaySymbol::Defined(_, symbol)) => {
                 if symbols.memory() + symbol.memory() + symbol.growth(&item, bytes)
                     > self.limits.bytes
                 {
-                    return Err(Refusal::Memory);
+                    return Err(DisplayRefusal::Memory);
                 }
                 symbol.add(item, bytes)
             }
-            Some(Open::Edited(number)) => {
+            Some(OpenDisplaySymbol::Edited(number)) => {
                 let number = *number;
                 let at = symbols.get(number).map_or(0, |symbol| symbol.items().len());
                 symbols.add(self.limits, number, item, bytes)?;
@@ -887,20 +913,20 @@ impl Work<'_> {
         number: u32,
         (width, height): (u16, u16),
         title: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DisplayRefusal> {
         if !self.client.windows.contains_key(&number)
             && self.client.windows.len() >= self.limits.windows
         {
-            return Err(Refusal::TooMany);
+            return Err(DisplayRefusal::TooMany);
         }
         if width == 0 || height == 0 || width > LARGEST || height > LARGEST {
-            return Err(Refusal::Bytes);
+            return Err(DisplayRefusal::Bytes);
         }
         let pixels = usize::from(width) * usize::from(height);
         if self.client.pixels(Some(number)) + pixels > MOST_PIXELS
             || self.client.share.grow(pixels) < pixels
         {
-            return Err(Refusal::Memory);
+            return Err(DisplayRefusal::Memory);
         }
         let title = String::from_utf8_lossy(title)
             .chars()
@@ -913,7 +939,7 @@ impl Work<'_> {
             title,
             pixels,
             view: None,
-            damage: Damage::All,
+            damage: DisplayWindowDamage::All,
             drawn,
             items: (0, true),
             is_cut: false,
@@ -923,11 +949,12 @@ impl Work<'_> {
     }
 
     /// Carries out what was kept, all of it; what of it is refused is told by its own number.
-    fn end_batch(&mut self) -> Result<(), Refusal> {
-        let Batch { bytes, numbers } = self.client.batch.take().ok_or(Refusal::Order)?;
+    fn end_batch(&mut self) -> Result<(), DisplayRefusal> {
+        let DisplayRequestBatch { bytes, numbers } =
+            self.client.batch.take().ok_or(DisplayRefusal::Order)?;
         let mut used = 0;
         for number in numbers {
-            let Ok(Some((request, _, length))) = protocol::take(&bytes[used..]) else {
+            let Ok(Some((request, _, length))) = protocol::parse_request(&bytes[used..]) else {
                 break;
             };
             self.client.symbols.earns(length);
@@ -944,10 +971,10 @@ impl Work<'_> {
         for window in self.client.windows.values_mut() {
             let is_root = window.view.is_some_and(|view| view.symbol == number);
             window.damage = match std::mem::take(&mut window.damage) {
-                Damage::None if is_root => Damage::Added(at),
-                Damage::Added(from) if is_root => Damage::Added(from),
+                DisplayWindowDamage::None if is_root => DisplayWindowDamage::Added(at),
+                DisplayWindowDamage::Added(from) if is_root => DisplayWindowDamage::Added(from),
                 // It may be called by what the window shows.
-                _ => Damage::All,
+                _ => DisplayWindowDamage::All,
             };
         }
     }
@@ -956,7 +983,7 @@ impl Work<'_> {
         self.client
             .windows
             .values_mut()
-            .for_each(|window| window.damage = Damage::All);
+            .for_each(|window| window.damage = DisplayWindowDamage::All);
     }
 }
 

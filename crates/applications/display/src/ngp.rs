@@ -12,15 +12,15 @@
 //!   7 repeated    times 2, a request as it is
 //! ```
 //! A digest is the first half of the items' SHA-256. What is kept belongs to a key, which its client chooses: nobody names what others have
-//! sent. A client that would rather have the newest picture seen than each of them gives reliability up by [`Waiting`]. It knows no sockets;
+//! sent. A client that would rather have the newest picture seen than each of them gives reliability up by [`NgpRequestQueue`]. It knows no sockets;
 //! whoever calls it moves the bytes.
 
-mod waiting;
+mod request_queue;
 
-pub use waiting::Waiting;
+pub use request_queue::NgpRequestQueue;
 
 use crate::machine::CREDIT;
-use crate::protocol::{self, HEAD_BYTES, Request};
+use crate::protocol::{self, DisplayRequest, HEAD_BYTES};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const KEPT: usize = 8 << 20;
 const HELD: usize = 64 << 10;
 /// Digests that are told.
-const TOLD: usize = 1024;
+const MOST_ANNOUNCED: usize = 1024;
 /// Bytes of frames that wait for a missing definition: more than a client may have on its way.
 const WAITING: usize = 4 << 20;
 /// Items shorter than that are sent again.
@@ -51,11 +51,11 @@ const AGAIN: u8 = 6;
 const REPEATED: u8 = 7;
 
 /// What a client's definitions are kept under.
-pub type Key = [u8; 16];
-type Digest = [u8; 16];
+pub type NgpDefinitionKey = [u8; 16];
+type NgpDefinitionDigest = [u8; 16];
 
-fn digest(items: &[u8]) -> Digest {
-    let mut digest = Digest::default();
+fn digest(items: &[u8]) -> NgpDefinitionDigest {
+    let mut digest = NgpDefinitionDigest::default();
     digest.copy_from_slice(&Sha256::digest(items)[..16]);
     digest
 }
@@ -74,13 +74,13 @@ impl Broken {
 
 /// Definitions by their digests, the oldest of which go.
 #[derive(Clone, Debug, Default)]
-pub struct Store {
-    definitions: BTreeMap<Digest, Arc<[u8]>>,
-    order: VecDeque<Digest>,
+pub struct NgpDefinitionStore {
+    definitions: BTreeMap<NgpDefinitionDigest, Arc<[u8]>>,
+    order: VecDeque<NgpDefinitionDigest>,
     bytes: usize,
 }
 
-impl Store {
+impl NgpDefinitionStore {
     fn keep(&mut self, items: &[u8]) {
         let digest = digest(items);
         if items.len() > KEPT || self.definitions.contains_key(&digest) {
@@ -99,25 +99,25 @@ impl Store {
         }
     }
 
-    fn get(&self, digest: &Digest) -> Option<Arc<[u8]>> {
+    fn get(&self, digest: &NgpDefinitionDigest) -> Option<Arc<[u8]>> {
         self.definitions.get(digest).cloned()
     }
 }
 
 /// The same for all connections of a key.
-pub type SharedStore = Arc<Mutex<Store>>;
+pub type SharedStore = Arc<Mutex<NgpDefinitionStore>>;
 
-fn lock(store: &SharedStore) -> MutexGuard<'_, Store> {
+fn lock(store: &SharedStore) -> MutexGuard<'_, NgpDefinitionStore> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Frames that came.
 #[derive(Debug, Default)]
-struct Frames {
+struct NgpFrameBuffer {
     rest: Vec<u8>,
 }
 
-impl Frames {
+impl NgpFrameBuffer {
     /// All that are whole by now.
     fn take(&mut self, bytes: &[u8]) -> Result<Vec<(u8, Vec<u8>)>, Broken> {
         self.rest.extend_from_slice(bytes);
@@ -159,13 +159,13 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The client's end.
 #[derive(Debug, Default)]
 pub struct Near {
-    frames: Frames,
+    frames: NgpFrameBuffer,
     rest: Vec<u8>,
     /// A definition that is not whole yet begins here in `rest`, and is looked at up to there.
     held: Option<usize>,
     /// What was sent, and of that what the other end has.
     sent: SharedStore,
-    there: BTreeSet<Digest>,
+    there: BTreeSet<NgpDefinitionDigest>,
     out: Vec<u8>,
     is_greeted: bool,
 }
@@ -173,7 +173,7 @@ pub struct Near {
 impl Near {
     /// With what connections of the same key sent.
     #[must_use]
-    pub fn new(key: &Key, sent: SharedStore) -> Self {
+    pub fn new(key: &NgpDefinitionKey, sent: SharedStore) -> Self {
         let mut new = Self {
             sent,
             ..Self::default()
@@ -194,12 +194,14 @@ impl Near {
         // Up to there requests go as they are; whole definitions go as such.
         let (mut plain, mut at) = (0, self.held.take().unwrap_or(0));
         let mut begins = (at > 0).then_some(0);
-        while let Ok(Some((request, wants, length))) = protocol::take(&self.rest[at..]) {
+        while let Ok(Some((request, wants, length))) = protocol::parse_request(&self.rest[at..]) {
             let next = at + length;
             begins = match (request, begins) {
-                (Request::DefineSymbol(_), _) if !wants => Some(at),
-                (Request::AddItem(..), Some(from)) if !wants && next - from <= HELD => Some(from),
-                (Request::EndSymbol, Some(from)) if at - from - DEFINE >= SHORT => {
+                (DisplayRequest::DefineSymbol(_), _) if !wants => Some(at),
+                (DisplayRequest::AddItem(..), Some(from)) if !wants && next - from <= HELD => {
+                    Some(from)
+                }
+                (DisplayRequest::EndSymbol, Some(from)) if at - from - DEFINE >= SHORT => {
                     put_bytes_if_any(&mut self.out, &self.rest[plain..from]);
                     self.define(from, at, next);
                     plain = next;
@@ -212,7 +214,7 @@ impl Near {
         // A definition may become whole; what is no message the display refuses.
         let ends = match begins {
             Some(from) => from,
-            None if protocol::take(&self.rest[at..]).is_err() => self.rest.len(),
+            None if protocol::parse_request(&self.rest[at..]).is_err() => self.rest.len(),
             None => at,
         };
         put_bytes_if_any(&mut self.out, &self.rest[plain..ends]);
@@ -221,7 +223,7 @@ impl Near {
     }
 
     /// What waits leaves, up to about so many bytes on the wire.
-    pub fn send_waiting(&mut self, waiting: &mut Waiting, most: usize) {
+    pub fn send_waiting(&mut self, waiting: &mut NgpRequestQueue, most: usize) {
         let mut plain = Vec::new();
         while self.out.len() + plain.len() < most
             && let Some(next) = waiting.take()
@@ -262,7 +264,7 @@ impl Near {
         sent.keep(items);
         self.there.insert(digest);
         // What is not kept here any more could not be named.
-        if self.there.len() > 2 * (sent.definitions.len() + TOLD) {
+        if self.there.len() > 2 * (sent.definitions.len() + MOST_ANNOUNCED) {
             self.there
                 .retain(|digest| sent.definitions.contains_key(digest));
         }
@@ -279,13 +281,13 @@ impl Near {
                 BYTES => answers.extend(body),
                 HELLO => {
                     self.is_greeted = true;
-                    let told = body
+                    let announced = body
                         .chunks_exact(16)
-                        .filter_map(|digest| Digest::try_from(digest).ok());
-                    self.there.extend(told.take(TOLD));
+                        .filter_map(|digest| NgpDefinitionDigest::try_from(digest).ok());
+                    self.there.extend(announced.take(MOST_ANNOUNCED));
                 }
                 MISSING => {
-                    let missing = Digest::try_from(body)
+                    let missing = NgpDefinitionDigest::try_from(body)
                         .map_err(|_| Broken("what is missing has no digest"))?;
                     let items = lock(&self.sent)
                         .get(&missing)
@@ -319,12 +321,12 @@ fn put_bytes_if_any(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The display's end.
 #[derive(Debug, Default)]
 pub struct Far {
-    frames: Frames,
+    frames: NgpFrameBuffer,
     store: SharedStore,
     /// Frames behind one whose definition is missing.
     waiting: VecDeque<(u8, Vec<u8>)>,
     waiting_bytes: usize,
-    asked: Option<Digest>,
+    asked: Option<NgpDefinitionDigest>,
     is_greeted: bool,
     out: Vec<u8>,
 }
@@ -337,7 +339,7 @@ impl Far {
     pub fn receive(
         &mut self,
         bytes: &[u8],
-        kept: impl FnOnce(&Key) -> SharedStore,
+        kept: impl FnOnce(&NgpDefinitionKey) -> SharedStore,
     ) -> Result<Vec<u8>, Broken> {
         let mut requests = Vec::new();
         let mut kept = Some(kept);
@@ -355,19 +357,19 @@ impl Far {
                 (HELLO, false) => {
                     let key = body
                         .strip_prefix(&MAGIC)
-                        .and_then(|key| Key::try_from(key).ok());
+                        .and_then(|key| NgpDefinitionKey::try_from(key).ok());
                     let key = key.ok_or(Broken("it speaks another version"))?;
                     self.is_greeted = true;
                     self.store = kept.take().map(|kept| kept(&key)).unwrap_or_default();
-                    let told: Vec<u8> = lock(&self.store)
+                    let announced: Vec<u8> = lock(&self.store)
                         .order
                         .iter()
                         .rev()
-                        .take(TOLD)
+                        .take(MOST_ANNOUNCED)
                         .flatten()
                         .copied()
                         .collect();
-                    put(&mut self.out, HELLO, &[&told]);
+                    put(&mut self.out, HELLO, &[&announced]);
                 }
                 (_, false) => return Err(Broken("it did not say who it is")),
                 (AGAIN, _) => lock(&self.store).keep(&body),
@@ -464,19 +466,19 @@ impl Far {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{Item, Kind};
+    use crate::item::{DisplayItem, DisplayItemKind};
     use proptest::prelude::*;
 
-    const KEY: Key = [7; 16];
+    const KEY: NgpDefinitionKey = [7; 16];
 
     fn definition(symbol: u32, items: std::ops::Range<i16>, wants: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
-        protocol::put(&mut bytes, &Request::DefineSymbol(symbol), false);
+        protocol::write_request(&mut bytes, &DisplayRequest::DefineSymbol(symbol), false);
         for (id, at) in items.enumerate() {
-            let item = Item::drawn(Kind::Vector, id as u32 + 1, (at, 0), (at, 9));
-            protocol::put(&mut bytes, &Request::AddItem(item, b""), false);
+            let item = DisplayItem::drawn(DisplayItemKind::Vector, id as u32 + 1, (at, 0), (at, 9));
+            protocol::write_request(&mut bytes, &DisplayRequest::AddItem(item, b""), false);
         }
-        protocol::put(&mut bytes, &Request::EndSymbol, wants);
+        protocol::write_request(&mut bytes, &DisplayRequest::EndSymbol, wants);
         bytes
     }
 
@@ -535,12 +537,12 @@ mod tests {
     fn what_waits_comes_as_often_as_it_was_said_and_takes_few_bytes() {
         let change = |at: i16| {
             let mut bytes = Vec::new();
-            let item = Item::drawn(Kind::Vector, 1, (at, 0), (at, 9));
-            protocol::put(&mut bytes, &Request::ChangeItem(item, b""), false);
+            let item = DisplayItem::drawn(DisplayItemKind::Vector, 1, (at, 0), (at, 9));
+            protocol::write_request(&mut bytes, &DisplayRequest::ChangeItem(item, b""), false);
             bytes
         };
         let (mut near, mut far) = (Near::new(&KEY, SharedStore::default()), Far::default());
-        let mut waiting = Waiting::default();
+        let mut waiting = NgpRequestQueue::default();
         (0..1000).for_each(|at| waiting.push(&change(at)));
         near.send_waiting(&mut waiting, usize::MAX);
         let sent = near.output();
@@ -561,7 +563,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_strangers_get_nothing_of_others() {
-        let mut store = Store::default();
+        let mut store = NgpDefinitionStore::default();
         for at in 0..300_u32 {
             let mut items = vec![0; 64 << 10];
             items[..4].copy_from_slice(&at.to_be_bytes());
@@ -598,8 +600,8 @@ mod tests {
             let mut all = Vec::new();
             for (symbol, items, wants, other) in symbols {
                 match other {
-                    0 => protocol::put(&mut all, &Request::Sync(symbol), false),
-                    1 => protocol::put(&mut all, &Request::EditSymbol(symbol), wants),
+                    0 => protocol::write_request(&mut all, &DisplayRequest::Sync(symbol), false),
+                    1 => protocol::write_request(&mut all, &DisplayRequest::EditSymbol(symbol), wants),
                     _ => {}
                 }
                 let mut own = definition(symbol, 0..items, wants);
@@ -610,7 +612,7 @@ mod tests {
                 all.extend(own);
             }
             // Every definition is whole at last.
-            protocol::put(&mut all, &Request::Sync(9), false);
+            protocol::write_request(&mut all, &DisplayRequest::Sync(9), false);
             let pieces: Vec<&[u8]> = all.chunks(size).collect();
             let (came, _) = through(&mut Near::new(&KEY, SharedStore::default()), &mut Far::default(), &pieces, &SharedStore::default());
             prop_assert!(came == all, "{} of {}", came.len(), all.len());

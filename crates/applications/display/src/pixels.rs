@@ -14,7 +14,7 @@ pub struct Pixels {
 }
 
 /// A place.
-pub type Point = (i32, i32);
+pub type PixelPoint = (i32, i32);
 
 /// Sides of a window, at most.
 pub const LARGEST: u16 = 4096;
@@ -46,7 +46,7 @@ impl Pixels {
 
     /// The colour at a place; none outside.
     #[must_use]
-    pub fn at(&self, (x, y): Point) -> Option<u8> {
+    pub fn at(&self, (x, y): PixelPoint) -> Option<u8> {
         ((0..self.width).contains(&x) && (0..self.height).contains(&y))
             .then(|| self.bytes[y as usize * self.width as usize + x as usize])
     }
@@ -58,13 +58,13 @@ impl Pixels {
 
     /// What is negative is beyond all sides as a number without a sign.
     #[inline]
-    const fn has(&self, (x, y): Point) -> bool {
+    const fn has(&self, (x, y): PixelPoint) -> bool {
         (x as u32) < self.width as u32 && (y as u32) < self.height as u32
     }
 
     /// A line of one pixel, both ends included (Bresenham 1965).
     #[inline]
-    pub fn vector(&mut self, from: Point, to: Point, colour: u8) {
+    pub fn vector(&mut self, from: PixelPoint, to: PixelPoint, colour: u8) {
         if !self.has(from) || !self.has(to) {
             return self.clipped(from, to, colour);
         }
@@ -97,7 +97,7 @@ impl Pixels {
 
     /// The same of a line that does not lie inside with both its ends.
     #[inline(never)]
-    fn clipped(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
+    fn clipped(&mut self, (x0, y0): PixelPoint, (x1, y1): PixelPoint, colour: u8) {
         // Of a line that never comes into the window there is nothing to draw.
         if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height
         {
@@ -128,7 +128,7 @@ impl Pixels {
     }
 
     /// A rectangle with both corners, filled with a stipple, whose pattern lies fast on the window.
-    pub fn rectangle(&mut self, a: Point, b: Point, colour: u8, stipple: u8) {
+    pub fn rectangle(&mut self, a: PixelPoint, b: PixelPoint, colour: u8, stipple: u8) {
         let (left, right) = (a.0.min(b.0).max(0), a.0.max(b.0).min(self.width - 1));
         let (top, bottom) = (a.1.min(b.1).max(0), a.1.max(b.1).min(self.height - 1));
         if left > right || top > bottom {
@@ -150,7 +150,7 @@ impl Pixels {
     }
 
     /// Letters, the first with its upper left corner there.
-    pub fn text(&mut self, (x, y): Point, letters: &[u8], colour: u8) {
+    pub fn text(&mut self, (x, y): PixelPoint, letters: &[u8], colour: u8) {
         for (number, byte) in letters.iter().enumerate() {
             let left = x + CELL.0 * number as i32;
             if left >= self.width {
@@ -163,7 +163,7 @@ impl Pixels {
     }
 
     /// Rows of so many bits, each of whole bytes; set bits have the colour, those behind a row's width are none of it.
-    pub fn bits(&mut self, (x, y): Point, bits: &[u8], width: usize, colour: u8) {
+    pub fn bits(&mut self, (x, y): PixelPoint, bits: &[u8], width: usize, colour: u8) {
         let row_bytes = width.div_ceil(8).max(1);
         let (last, in_last) = (row_bytes - 1, (0xff_u32 << (8 * row_bytes - width)) as u8);
         for (number, row) in bits.chunks(row_bytes).enumerate() {
@@ -195,14 +195,14 @@ impl Pixels {
     }
 
     /// Lines from point to point.
-    pub fn polyline(&mut self, points: &[Point], colour: u8) {
+    pub fn polyline(&mut self, points: &[PixelPoint], colour: u8) {
         points
             .windows(2)
             .for_each(|pair| self.vector(pair[0], pair[1], colour));
     }
 
     /// The area within points, by the even-odd rule: pixels whose middle is inside.
-    pub fn fill(&mut self, points: &[Point], colour: u8, stipple: u8) {
+    pub fn fill(&mut self, points: &[PixelPoint], colour: u8, stipple: u8) {
         let (Some(top), Some(bottom)) = (
             points.iter().map(|p| p.1).min(),
             points.iter().map(|p| p.1).max(),
@@ -225,7 +225,7 @@ impl Pixels {
 
 /// Where the edges of an area cross a row, in no order: of each the first pixel whose middle is right of it, at the middle of the row, the
 /// same whichever way the edge goes.
-fn crossings(points: &[Point], y: i32) -> impl Iterator<Item = i32> {
+fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
     let ends = points
         .iter()
         .zip(points.iter().skip(1).chain(points.first()));
@@ -243,7 +243,7 @@ fn crossings(points: &[Point], y: i32) -> impl Iterator<Item = i32> {
 
 /// Whether a pixel is one that [`Pixels::fill`] paints, where no stipple leaves it out.
 #[must_use]
-pub(crate) fn is_filled(points: &[Point], (x, y): Point) -> bool {
+pub(crate) fn is_filled(points: &[PixelPoint], (x, y): PixelPoint) -> bool {
     crossings(points, y)
         .filter(|crossing| *crossing <= x)
         .count()
@@ -280,7 +280,7 @@ fn spread(bits: u8) -> u64 {
 
 /// Points of a quadratic B-spline through the middles of the lines between its points, from the first point to the last.
 #[must_use]
-pub fn spline(points: &[Point]) -> Vec<Point> {
+pub fn spline(points: &[PixelPoint]) -> Vec<PixelPoint> {
     const STEPS: i64 = 16;
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Vec::new();
@@ -289,7 +289,7 @@ pub fn spline(points: &[Point]) -> Vec<Point> {
         return points.to_vec();
     }
     // In halves of a pixel, so that middles are whole.
-    let middle = |a: &Point, b: &Point| {
+    let middle = |a: &PixelPoint, b: &PixelPoint| {
         (
             i64::from(a.0) + i64::from(b.0),
             i64::from(a.1) + i64::from(b.1),
@@ -465,7 +465,7 @@ mod tests {
             [(0, 0), (10, 0), (40, 100), (0, 100)],
             [(10, 0), (200, 0), (200, 100), (40, 100)],
         );
-        let turned: Vec<Point> = one.iter().rev().copied().collect();
+        let turned: Vec<PixelPoint> = one.iter().rev().copied().collect();
         for first in [&one[..], &turned] {
             let (mut a, mut b) = (Pixels::new(200, 100), Pixels::new(200, 100));
             a.fill(first, 1, 0);

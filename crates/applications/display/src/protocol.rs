@@ -5,7 +5,7 @@
 //! ```
 //! An `AddItem` of a vector or a rectangle has 20 bytes, as in the paper (section 8). Nothing is judged here but the form.
 
-use crate::item::{Item, Kind, WIRE_BYTES};
+use crate::item::{DisplayItem, DisplayItemKind, WIRE_BYTES};
 
 /// Bytes of a head.
 pub const HEAD_BYTES: usize = 4;
@@ -31,7 +31,7 @@ const ADD: u8 = 6;
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request<'b> {
+pub enum DisplayRequest<'b> {
     /// The first message; the secret where the server wants one.
     Hello {
         /// The version that it speaks.
@@ -48,9 +48,9 @@ pub enum Request<'b> {
     /// A symbol goes.
     DeleteSymbol(u32),
     /// An item more, behind the others, with what it holds.
-    AddItem(Item, &'b [u8]),
+    AddItem(DisplayItem, &'b [u8]),
     /// Another item in the place of the one with its id.
-    ChangeItem(Item, &'b [u8]),
+    ChangeItem(DisplayItem, &'b [u8]),
     /// An item goes.
     DeleteItem(u32),
     /// A window, so wide and high, with a title.
@@ -69,7 +69,7 @@ pub enum Request<'b> {
 
 /// What a server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum DisplayAnswer {
     /// The client may send so many bytes.
     Welcome {
         /// Bytes after the first message.
@@ -100,7 +100,7 @@ pub enum Answer {
         /// Which.
         window: u32,
         /// What happened.
-        input: Input,
+        input: DisplayInput,
         /// Events before it that were dropped because the client did not read them.
         dropped: u32,
         /// Items there, the last drawn first: symbol and item.
@@ -123,7 +123,7 @@ pub struct Stamps {
 
 /// What happened in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum DisplayInput {
     /// A key was pressed: its character.
     Key(u32),
     /// The pointer is there.
@@ -136,7 +136,7 @@ pub enum Input {
 
 /// Why bytes are no messages: the connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedDisplayMessage {
     /// A length below that of a head.
     Length,
     /// An operation that there is not.
@@ -149,7 +149,7 @@ pub enum Malformed {
     Version(u16),
 }
 
-impl Malformed {
+impl MalformedDisplayMessage {
     /// For people.
     #[must_use]
     pub fn words(self) -> String {
@@ -169,17 +169,17 @@ impl Malformed {
 
 /// Puts a request behind others.
 #[inline]
-pub fn put(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
+pub fn write_request(out: &mut Vec<u8>, request: &DisplayRequest<'_>, wants_answer: bool) {
     match request {
         // By far the most: all of it at once.
-        Request::AddItem(item, b"") => out.extend_from_slice(&plain(item, wants_answer)),
+        DisplayRequest::AddItem(item, b"") => out.extend_from_slice(&plain(item, wants_answer)),
         _ => put_any(out, request, wants_answer),
     }
 }
 
 /// Puts requests that add items behind others, where all of them hold nothing: else nothing is put. No answer is wanted.
 #[must_use]
-pub fn put_plain(out: &mut Vec<u8>, items: &[(Item, Vec<u8>)]) -> bool {
+pub fn put_plain(out: &mut Vec<u8>, items: &[(DisplayItem, Vec<u8>)]) -> bool {
     let is_plain = items.iter().all(|(_, held)| held.is_empty());
     if is_plain {
         let begin = out.len();
@@ -195,7 +195,7 @@ pub fn put_plain(out: &mut Vec<u8>, items: &[(Item, Vec<u8>)]) -> bool {
 
 /// The message that adds an item that holds nothing.
 #[inline]
-fn plain(item: &Item, wants_answer: bool) -> [u8; PLAIN_BYTES] {
+fn plain(item: &DisplayItem, wants_answer: bool) -> [u8; PLAIN_BYTES] {
     let mut whole = [0; PLAIN_BYTES];
     let operation = ADD | if wants_answer { ANSWER } else { 0 };
     whole[..HEAD_BYTES].copy_from_slice(&[operation, kind_byte(item), 0, PLAIN_BYTES as u8]);
@@ -206,16 +206,20 @@ fn plain(item: &Item, wants_answer: bool) -> [u8; PLAIN_BYTES] {
 /// The item that a message adds, where it holds nothing, calls nothing and wants no answer: by far the most are so.
 #[inline]
 #[must_use]
-pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<Item> {
+pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<DisplayItem> {
     let ([ADD, kind, 0, 20], wire) = message.split_first_chunk::<HEAD_BYTES>()? else {
         return None;
     };
     let drawn = match kind & 0xf {
-        1 => Kind::Vector,
-        2 => Kind::Rectangle,
+        1 => DisplayItemKind::Vector,
+        2 => DisplayItemKind::Rectangle,
         _ => return None,
     };
-    Some(Item::from_wire(drawn, kind >> 4, wire.first_chunk()?))
+    Some(DisplayItem::from_wire(
+        drawn,
+        kind >> 4,
+        wire.first_chunk()?,
+    ))
 }
 
 /// Whether the first message, which is `Hello`, can begin so.
@@ -226,14 +230,14 @@ pub const fn begins_hello(first: u8) -> bool {
 
 /// Bytes that a message has, as far as what is there of it says: its head's, or all of them.
 #[must_use]
-pub fn needed(message: &[u8]) -> usize {
+pub fn message_length(message: &[u8]) -> usize {
     let length = message
         .get(2..HEAD_BYTES)
         .map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
     length.max(HEAD_BYTES)
 }
 
-fn put_any(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
+fn put_any(out: &mut Vec<u8>, request: &DisplayRequest<'_>, wants_answer: bool) {
     let begin = out.len();
     let (operation, kind) = numbers(request);
     out.extend([
@@ -243,35 +247,35 @@ fn put_any(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
         0,
     ]);
     match request {
-        Request::Hello { version, token } => {
+        DisplayRequest::Hello { version, token } => {
             out.extend(MAGIC);
             out.extend(version.to_be_bytes());
             out.extend(*token);
         }
-        Request::DefineSymbol(number)
-        | Request::EditSymbol(number)
-        | Request::DeleteSymbol(number)
-        | Request::DeleteItem(number)
-        | Request::CloseWindow(number)
-        | Request::Sync(number) => out.extend(number.to_be_bytes()),
-        Request::AddItem(item, bytes) | Request::ChangeItem(item, bytes) => {
+        DisplayRequest::DefineSymbol(number)
+        | DisplayRequest::EditSymbol(number)
+        | DisplayRequest::DeleteSymbol(number)
+        | DisplayRequest::DeleteItem(number)
+        | DisplayRequest::CloseWindow(number)
+        | DisplayRequest::Sync(number) => out.extend(number.to_be_bytes()),
+        DisplayRequest::AddItem(item, bytes) | DisplayRequest::ChangeItem(item, bytes) => {
             out.extend(item.to_wire());
             out.extend(*bytes);
         }
-        Request::CreateWindow(window, size, title) => {
+        DisplayRequest::CreateWindow(window, size, title) => {
             out.extend(window.to_be_bytes());
             out.extend(size.0.to_be_bytes());
             out.extend(size.1.to_be_bytes());
             out.extend(*title);
         }
-        Request::DisplayView(window, symbol, at, scale) => {
+        DisplayRequest::DisplayView(window, symbol, at, scale) => {
             out.extend(window.to_be_bytes());
             out.extend(symbol.to_be_bytes());
             out.extend(at.0.to_be_bytes());
             out.extend(at.1.to_be_bytes());
             out.extend(scale.to_be_bytes());
         }
-        Request::EndSymbol | Request::BeginBatch | Request::EndBatch => {}
+        DisplayRequest::EndSymbol | DisplayRequest::BeginBatch | DisplayRequest::EndBatch => {}
     }
     close(out, begin);
 }
@@ -284,26 +288,26 @@ fn close(out: &mut Vec<u8>, begin: usize) {
     }
 }
 
-const fn numbers(request: &Request<'_>) -> (u8, u8) {
+const fn numbers(request: &DisplayRequest<'_>) -> (u8, u8) {
     match request {
-        Request::Hello { .. } => (HELLO, 0),
-        Request::DefineSymbol(_) => (2, 0),
-        Request::EditSymbol(_) => (3, 0),
-        Request::EndSymbol => (4, 0),
-        Request::DeleteSymbol(_) => (5, 0),
-        Request::AddItem(item, _) => (ADD, kind_byte(item)),
-        Request::ChangeItem(item, _) => (7, kind_byte(item)),
-        Request::DeleteItem(_) => (8, 0),
-        Request::CreateWindow(..) => (9, 0),
-        Request::DisplayView(..) => (10, 0),
-        Request::CloseWindow(_) => (11, 0),
-        Request::BeginBatch => (12, 0),
-        Request::EndBatch => (13, 0),
-        Request::Sync(_) => (14, 0),
+        DisplayRequest::Hello { .. } => (HELLO, 0),
+        DisplayRequest::DefineSymbol(_) => (2, 0),
+        DisplayRequest::EditSymbol(_) => (3, 0),
+        DisplayRequest::EndSymbol => (4, 0),
+        DisplayRequest::DeleteSymbol(_) => (5, 0),
+        DisplayRequest::AddItem(item, _) => (ADD, kind_byte(item)),
+        DisplayRequest::ChangeItem(item, _) => (7, kind_byte(item)),
+        DisplayRequest::DeleteItem(_) => (8, 0),
+        DisplayRequest::CreateWindow(..) => (9, 0),
+        DisplayRequest::DisplayView(..) => (10, 0),
+        DisplayRequest::CloseWindow(_) => (11, 0),
+        DisplayRequest::BeginBatch => (12, 0),
+        DisplayRequest::EndBatch => (13, 0),
+        DisplayRequest::Sync(_) => (14, 0),
     }
 }
 
-const fn kind_byte(item: &Item) -> u8 {
+const fn kind_byte(item: &DisplayItem) -> u8 {
     let kind = match item.kind {
         Some(kind) => kind as u8,
         None => 0,
@@ -315,13 +319,15 @@ const fn kind_byte(item: &Item) -> u8 {
 ///
 /// # Errors
 /// When it is no message.
-pub fn take(bytes: &[u8]) -> Result<Option<(Request<'_>, bool, usize)>, Malformed> {
+pub fn parse_request(
+    bytes: &[u8],
+) -> Result<Option<(DisplayRequest<'_>, bool, usize)>, MalformedDisplayMessage> {
     let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
         return Ok(None);
     };
     let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
     if length < HEAD_BYTES {
-        return Err(Malformed::Length);
+        return Err(MalformedDisplayMessage::Length);
     }
     let Some(body) = bytes.get(HEAD_BYTES..length) else {
         return Ok(None);
@@ -330,8 +336,12 @@ pub fn take(bytes: &[u8]) -> Result<Option<(Request<'_>, bool, usize)>, Malforme
     Ok(Some((request, head[0] & ANSWER != 0, length)))
 }
 
-fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malformed> {
-    let wrong = Malformed::Form(operation);
+fn request(
+    operation: u8,
+    kind: u8,
+    body: &[u8],
+) -> Result<DisplayRequest<'_>, MalformedDisplayMessage> {
+    let wrong = MalformedDisplayMessage::Form(operation);
     let number = || body.try_into().map(u32::from_be_bytes).map_err(|_| wrong);
     let nothing = |request| {
         if body.is_empty() {
@@ -342,27 +352,33 @@ fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malforme
     };
     Ok(match operation {
         1 => {
-            let rest = body.strip_prefix(&MAGIC).ok_or(Malformed::Magic)?;
+            let rest = body
+                .strip_prefix(&MAGIC)
+                .ok_or(MalformedDisplayMessage::Magic)?;
             let (version, token) = rest.split_at_checked(2).ok_or(wrong)?;
-            Request::Hello {
+            DisplayRequest::Hello {
                 version: u16::from_be_bytes([version[0], version[1]]),
                 token,
             }
         }
-        2 => Request::DefineSymbol(number()?),
-        3 => Request::EditSymbol(number()?),
-        4 => nothing(Request::EndSymbol)?,
-        5 => Request::DeleteSymbol(number()?),
+        2 => DisplayRequest::DefineSymbol(number()?),
+        3 => DisplayRequest::EditSymbol(number()?),
+        4 => nothing(DisplayRequest::EndSymbol)?,
+        5 => DisplayRequest::DeleteSymbol(number()?),
         6 | 7 => {
             let (wire, bytes) = body.split_first_chunk::<WIRE_BYTES>().ok_or(wrong)?;
-            let item = Item::from_wire(Kind::of(kind & 0xf).ok_or(wrong)?, kind >> 4, wire);
+            let item = DisplayItem::from_wire(
+                DisplayItemKind::of(kind & 0xf).ok_or(wrong)?,
+                kind >> 4,
+                wire,
+            );
             if operation == 6 {
-                Request::AddItem(item, bytes)
+                DisplayRequest::AddItem(item, bytes)
             } else {
-                Request::ChangeItem(item, bytes)
+                DisplayRequest::ChangeItem(item, bytes)
             }
         }
-        8 => Request::DeleteItem(number()?),
+        8 => DisplayRequest::DeleteItem(number()?),
         9 => {
             let (size, title) = body.split_first_chunk::<8>().ok_or(wrong)?;
             let window = u32::from_be_bytes([size[0], size[1], size[2], size[3]]);
@@ -370,7 +386,7 @@ fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malforme
                 u16::from_be_bytes([size[4], size[5]]),
                 u16::from_be_bytes([size[6], size[7]]),
             );
-            Request::CreateWindow(window, size, title)
+            DisplayRequest::CreateWindow(window, size, title)
         }
         10 => {
             let all: &[u8; 14] = body.try_into().map_err(|_| wrong)?;
@@ -378,17 +394,17 @@ fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malforme
                 |at: usize| u32::from_be_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
             let short = |at: usize| [all[at], all[at + 1]];
             let at = (i16::from_be_bytes(short(8)), i16::from_be_bytes(short(10)));
-            Request::DisplayView(long(0), long(4), at, u16::from_be_bytes(short(12)))
+            DisplayRequest::DisplayView(long(0), long(4), at, u16::from_be_bytes(short(12)))
         }
-        11 => Request::CloseWindow(number()?),
-        12 => nothing(Request::BeginBatch)?,
-        13 => nothing(Request::EndBatch)?,
-        14 => Request::Sync(number()?),
-        other => return Err(Malformed::Operation(other)),
+        11 => DisplayRequest::CloseWindow(number()?),
+        12 => nothing(DisplayRequest::BeginBatch)?,
+        13 => nothing(DisplayRequest::EndBatch)?,
+        14 => DisplayRequest::Sync(number()?),
+        other => return Err(MalformedDisplayMessage::Operation(other)),
     })
 }
 
-impl Answer {
+impl DisplayAnswer {
     /// Puts it behind others.
     pub fn put(&self, out: &mut Vec<u8>) {
         let begin = out.len();
@@ -443,13 +459,13 @@ impl Answer {
     ///
     /// # Errors
     /// When it is none.
-    pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
+    pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, MalformedDisplayMessage> {
         let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
             return Ok(None);
         };
         let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
         if length < HEAD_BYTES {
-            return Err(Malformed::Length);
+            return Err(MalformedDisplayMessage::Length);
         }
         let Some(body) = bytes.get(HEAD_BYTES..length) else {
             return Ok(None);
@@ -458,8 +474,8 @@ impl Answer {
     }
 }
 
-fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
-    let wrong = Malformed::Form(operation);
+fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<DisplayAnswer, MalformedDisplayMessage> {
+    let wrong = MalformedDisplayMessage::Form(operation);
     let long = |at: usize| {
         let bytes = body.get(at..at + 4).ok_or(wrong)?;
         bytes.try_into().map(u32::from_be_bytes).map_err(|_| wrong)
@@ -471,19 +487,21 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
     Ok(match operation {
         65 => match body {
             [high, low, ..] if u16::from_be_bytes([*high, *low]) != VERSION => {
-                return Err(Malformed::Version(u16::from_be_bytes([*high, *low])));
+                return Err(MalformedDisplayMessage::Version(u16::from_be_bytes([
+                    *high, *low,
+                ])));
             }
-            _ => Answer::Welcome {
+            _ => DisplayAnswer::Welcome {
                 credit: long(2)?,
                 client: stamp(6)?,
             },
         },
-        66 => Answer::Done,
-        67 => Answer::Refused {
+        66 => DisplayAnswer::Done,
+        67 => DisplayAnswer::Refused {
             request: long(0)?,
             why: kind,
         },
-        68 => Answer::Credit(long(0)?),
+        68 => DisplayAnswer::Credit(long(0)?),
         69 => {
             let stamps = Stamps {
                 parsed: stamp(4)?,
@@ -491,7 +509,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
                 rendered: stamp(20)?,
                 presented: stamp(28)?,
             };
-            Answer::Synced {
+            DisplayAnswer::Synced {
                 token: long(0)?,
                 stamps,
             }
@@ -504,18 +522,18 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
                 };
                 (long(0), long(4))
             };
-            Answer::Input {
+            DisplayAnswer::Input {
                 window: long(0)?,
-                input: Input::of(kind, long(4)?).ok_or(wrong)?,
+                input: DisplayInput::of(kind, long(4)?).ok_or(wrong)?,
                 dropped: long(8)?,
                 hits: hits.map(hit).collect(),
             }
         }
-        other => return Err(Malformed::Operation(other)),
+        other => return Err(MalformedDisplayMessage::Operation(other)),
     })
 }
 
-impl Input {
+impl DisplayInput {
     const fn number(self) -> u8 {
         match self {
             Self::Key(_) => 1,
@@ -561,42 +579,45 @@ mod tests {
 
     #[test]
     fn requests_come_back_as_they_went() {
-        let item = Item::drawn(Kind::Text, 5, (-1, 2), (3, -4)).stippled(3);
+        let item = DisplayItem::drawn(DisplayItemKind::Text, 5, (-1, 2), (3, -4)).stippled(3);
         let all = [
-            Request::Hello {
+            DisplayRequest::Hello {
                 version: VERSION,
                 token: b"0123456789abcdef",
             },
-            Request::DefineSymbol(1),
-            Request::EditSymbol(2),
-            Request::EndSymbol,
-            Request::DeleteSymbol(u32::MAX),
-            Request::AddItem(item, b"letters"),
-            Request::ChangeItem(Item::call(9, 8, 7, 6), b""),
-            Request::DeleteItem(4),
-            Request::CreateWindow(1, (800, 600), b"title"),
-            Request::DisplayView(1, 2, (-3, 4), 512),
-            Request::CloseWindow(1),
-            Request::BeginBatch,
-            Request::EndBatch,
-            Request::Sync(77),
+            DisplayRequest::DefineSymbol(1),
+            DisplayRequest::EditSymbol(2),
+            DisplayRequest::EndSymbol,
+            DisplayRequest::DeleteSymbol(u32::MAX),
+            DisplayRequest::AddItem(item, b"letters"),
+            DisplayRequest::ChangeItem(DisplayItem::call(9, 8, 7, 6), b""),
+            DisplayRequest::DeleteItem(4),
+            DisplayRequest::CreateWindow(1, (800, 600), b"title"),
+            DisplayRequest::DisplayView(1, 2, (-3, 4), 512),
+            DisplayRequest::CloseWindow(1),
+            DisplayRequest::BeginBatch,
+            DisplayRequest::EndBatch,
+            DisplayRequest::Sync(77),
         ];
         let mut bytes = Vec::new();
         all.iter()
             .zip([true, false].into_iter().cycle())
-            .for_each(|(one, wants)| put(&mut bytes, one, wants));
+            .for_each(|(one, wants)| write_request(&mut bytes, one, wants));
         let mut rest = bytes.as_slice();
         for (one, wants) in all.iter().zip([true, false].into_iter().cycle()) {
-            let (read, wanted, length) = take(rest).unwrap().unwrap();
+            let (read, wanted, length) = parse_request(rest).unwrap().unwrap();
             assert_eq!((&read, wanted), (one, wants));
-            assert_eq!(take(&rest[..length - 1]), Ok(None));
+            assert_eq!(parse_request(&rest[..length - 1]), Ok(None));
             rest = &rest[length..];
         }
         assert!(rest.is_empty());
         let mut vector = Vec::new();
-        put(
+        write_request(
             &mut vector,
-            &Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (9, 9)), b""),
+            &DisplayRequest::AddItem(
+                DisplayItem::drawn(DisplayItemKind::Vector, 1, (0, 0), (9, 9)),
+                b"",
+            ),
             false,
         );
         assert_eq!(vector.len(), 20);
@@ -606,18 +627,18 @@ mod tests {
     fn plain_items_together_are_the_bytes_of_each() {
         let items = [1, 2, 3].map(|id| {
             (
-                Item::drawn(Kind::Rectangle, id, (-1, 2), (9, -9)).stippled(1),
+                DisplayItem::drawn(DisplayItemKind::Rectangle, id, (-1, 2), (9, -9)).stippled(1),
                 Vec::new(),
             )
         });
         let (mut together, mut each) = (vec![7], vec![7]);
         assert!(put_plain(&mut together, &items));
-        items
-            .iter()
-            .for_each(|(item, held)| put(&mut each, &Request::AddItem(*item, held), false));
+        items.iter().for_each(|(item, held)| {
+            write_request(&mut each, &DisplayRequest::AddItem(*item, held), false)
+        });
         assert_eq!(together, each);
         let letters = (
-            Item::drawn(Kind::Text, 9, (1, 2), (0, 0)),
+            DisplayItem::drawn(DisplayItemKind::Text, 9, (1, 2), (0, 0)),
             b"letters".to_vec(),
         );
         assert!(!put_plain(
@@ -630,14 +651,14 @@ mod tests {
     #[test]
     fn answers_come_back_as_they_went() {
         let all = [
-            Answer::Welcome {
+            DisplayAnswer::Welcome {
                 credit: 1 << 20,
                 client: 7,
             },
-            Answer::Done,
-            Answer::Refused { request: 9, why: 4 },
-            Answer::Credit(65_536),
-            Answer::Synced {
+            DisplayAnswer::Done,
+            DisplayAnswer::Refused { request: 9, why: 4 },
+            DisplayAnswer::Credit(65_536),
+            DisplayAnswer::Synced {
                 token: 3,
                 stamps: Stamps {
                     parsed: 1,
@@ -646,15 +667,15 @@ mod tests {
                     presented: u64::MAX,
                 },
             },
-            Answer::Input {
+            DisplayAnswer::Input {
                 window: 1,
-                input: Input::Press(-5, 6),
+                input: DisplayInput::Press(-5, 6),
                 dropped: 1 << 16,
                 hits: vec![(1, 2), (3, 4)],
             },
-            Answer::Input {
+            DisplayAnswer::Input {
                 window: 1,
-                input: Input::Key(0x1f600),
+                input: DisplayInput::Key(0x1f600),
                 dropped: 0,
                 hits: Vec::new(),
             },
@@ -663,28 +684,37 @@ mod tests {
         all.iter().for_each(|one| one.put(&mut bytes));
         let mut rest = bytes.as_slice();
         for one in &all {
-            let (read, length) = Answer::take(rest).unwrap().unwrap();
+            let (read, length) = DisplayAnswer::take(rest).unwrap().unwrap();
             assert_eq!(&read, one);
             rest = &rest[length..];
         }
     }
 
     #[test]
-    fn what_is_no_message_is_told_apart() {
-        assert_eq!(take(&[2, 0, 0, 3]), Err(Malformed::Length));
-        assert_eq!(take(&[99, 0, 0, 4]), Err(Malformed::Operation(99)));
-        assert_eq!(take(&[4, 0, 0, 5, 0]), Err(Malformed::Form(4)));
-        assert_eq!(take(b"GET / HTTP/1.1\r\n"), Ok(None));
+    fn malformed_messages_are_distinguished() {
+        assert_eq!(
+            parse_request(&[2, 0, 0, 3]),
+            Err(MalformedDisplayMessage::Length)
+        );
+        assert_eq!(
+            parse_request(&[99, 0, 0, 4]),
+            Err(MalformedDisplayMessage::Operation(99))
+        );
+        assert_eq!(
+            parse_request(&[4, 0, 0, 5, 0]),
+            Err(MalformedDisplayMessage::Form(4))
+        );
+        assert_eq!(parse_request(b"GET / HTTP/1.1\r\n"), Ok(None));
     }
 
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
             let (mut rest, mut answers) = (bytes.as_slice(), bytes.as_slice());
-            while let Ok(Some((_, _, length))) = take(rest) {
+            while let Ok(Some((_, _, length))) = parse_request(rest) {
                 rest = &rest[length..];
             }
-            while let Ok(Some((_, length))) = Answer::take(answers) {
+            while let Ok(Some((_, length))) = DisplayAnswer::take(answers) {
                 answers = &answers[length..];
             }
         }

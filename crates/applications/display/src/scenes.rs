@@ -3,7 +3,7 @@
 //!
 //! Where the rectangles of an inverter lie is not printed: these are one in Mead and Conway's rules, in four layers.
 
-use crate::item::{Item, Kind};
+use crate::item::{DisplayItem, DisplayItemKind};
 
 /// Corners of the polygon, and its radius, pixels.
 pub const CORNERS: usize = 36;
@@ -22,7 +22,7 @@ pub const LETTERS: usize = 80;
 
 /// The polygon.
 #[must_use]
-pub fn polygon() -> Vec<Item> {
+pub fn polygon() -> Vec<DisplayItem> {
     let corner = |number: usize| {
         let angle = std::f64::consts::TAU * number as f64 / CORNERS as f64;
         let at = |value: f64| (RADIUS + 10.0 + RADIUS * value).round() as i16;
@@ -31,7 +31,9 @@ pub fn polygon() -> Vec<Item> {
     let pairs = (0..CORNERS).flat_map(|from| (from + 1..CORNERS).map(move |to| (from, to)));
     pairs
         .zip(1..)
-        .map(|((from, to), id)| Item::drawn(Kind::Vector, id, corner(from), corner(to)))
+        .map(|((from, to), id)| {
+            DisplayItem::drawn(DisplayItemKind::Vector, id, corner(from), corner(to))
+        })
         .collect()
 }
 
@@ -42,10 +44,10 @@ fn cut() -> [(i16, i16, i16, i16, u8); 3] {
 
 /// Lines of 10 pixels, as `x11perf -line10` draws them: so many of them beside and below each other.
 #[must_use]
-pub fn short_lines(many: u32) -> Vec<Item> {
+pub fn short_lines(many: u32) -> Vec<DisplayItem> {
     let line = |number: u32| {
         let (x, y) = ((number % 64 * 12) as i16, (number / 64 % 128 * 6) as i16);
-        Item::drawn(Kind::Vector, number + 1, (x, y), (x + 9, y + 4))
+        DisplayItem::drawn(DisplayItemKind::Vector, number + 1, (x, y), (x + 9, y + 4))
     };
     (0..many).map(line).collect()
 }
@@ -80,18 +82,18 @@ fn rectangle(
     (left, top, right, bottom, layer): (i16, i16, i16, i16, u8),
     id: u32,
     at: (i16, i16),
-) -> Item {
+) -> DisplayItem {
     let corners = ((left + at.0, top + at.1), (right + at.0, bottom + at.1));
     let colour = if layer == 0 { 1 } else { u32::from(layer) + 1 };
-    Item {
+    DisplayItem {
         data: colour,
-        ..Item::drawn(Kind::Rectangle, id, corners.0, corners.1).stippled(layer)
+        ..DisplayItem::drawn(DisplayItemKind::Rectangle, id, corners.0, corners.1).stippled(layer)
     }
 }
 
 /// An array of inverters of which every rectangle is an item of its own: 780.
 #[must_use]
-pub fn inverters() -> Vec<Item> {
+pub fn inverters() -> Vec<DisplayItem> {
     let places = (0..ARRAY.1)
         .flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
     let mut items = Vec::new();
@@ -108,14 +110,14 @@ pub fn inverters() -> Vec<Item> {
 
 /// The same as symbols: the cut, the inverter that calls it, the array that calls that; their items.
 #[must_use]
-pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<Item>; 3] {
+pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<DisplayItem>; 3] {
     let [cut_number, inverter_number, _] = numbers;
     let cut = cut()
         .into_iter()
         .zip(1..)
         .map(|(one, id)| rectangle(one, id, (0, 0)))
         .collect();
-    let mut inverter: Vec<Item> = OWN
+    let mut inverter: Vec<DisplayItem> = OWN
         .into_iter()
         .zip(1..)
         .map(|(one, id)| rectangle(one, id, (0, 0)))
@@ -123,13 +125,13 @@ pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<Item>; 3] {
     inverter.extend(
         CUTS.into_iter()
             .zip(OWN.len() as u32 + 1..)
-            .map(|((x, y), id)| Item::call(id, cut_number, x, y)),
+            .map(|((x, y), id)| DisplayItem::call(id, cut_number, x, y)),
     );
     let places = (0..ARRAY.1)
         .flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
     let array = places
         .zip(1..)
-        .map(|((x, y), id)| Item::call(id, inverter_number, x, y))
+        .map(|((x, y), id)| DisplayItem::call(id, inverter_number, x, y))
         .collect();
     [cut, inverter, array]
 }
@@ -137,11 +139,11 @@ pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<Item>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::{self, Place};
+    use crate::draw::{self, SymbolPlacement};
     use crate::pixels::Pixels;
-    use crate::symbols::{Limits, Symbol, Symbols};
+    use crate::symbols::{DisplayClientLimits, Symbol, Symbols};
 
-    fn symbol(items: &[Item]) -> Symbol {
+    fn symbol(items: &[DisplayItem]) -> Symbol {
         let mut symbol = Symbol::default();
         items
             .iter()
@@ -171,20 +173,23 @@ mod tests {
     #[test]
     fn structure_changes_nothing_that_is_seen() {
         let mut symbols = Symbols::default();
-        let limits = Limits::default();
+        let limits = DisplayClientLimits::default();
         symbols.put(&limits, 9, symbol(&inverters())).unwrap();
         for (number, items) in (1..).zip(structured_inverters([1, 2, 3])) {
             symbols.put(&limits, number, symbol(&items)).unwrap();
         }
-        let place = Place {
+        let place = SymbolPlacement {
             at: (0, 0),
             scale: 256,
             turns: 0,
         };
         let (mut plain, mut structured) = (Pixels::new(400, 400), Pixels::new(400, 400));
-        assert_eq!(draw::symbol(&mut plain, &symbols, 9, place), (780, true));
         assert_eq!(
-            draw::symbol(&mut structured, &symbols, 3, place),
+            draw::draw_symbol(&mut plain, &symbols, 9, place),
+            (780, true)
+        );
+        assert_eq!(
+            draw::draw_symbol(&mut structured, &symbols, 3, place),
             (780 + 30 + 60, true)
         );
         assert_eq!(plain, structured);

@@ -3,7 +3,7 @@
 //! Ids of items grow in nearly all pictures: then an item is found by halving, and takes its 20 bytes and nothing else. Where they do not,
 //! an index is kept beside them, and counted.
 
-use crate::item::{Item, Kind, STIPPLES};
+use crate::item::{DisplayItem, DisplayItemKind, STIPPLES};
 use std::collections::{HashMap, HashSet};
 
 /// Units of work that looking at a symbol costs beside those of its items, which cost one each.
@@ -15,7 +15,7 @@ const MOST_WORK: u64 = 4_000_000;
 
 /// What a client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DisplayClientLimits {
     /// Bytes of items, of what they hold, and of what is half defined.
     pub bytes: usize,
     /// Symbols, and windows.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub windows: usize,
 }
 
-impl Default for Limits {
+impl Default for DisplayClientLimits {
     fn default() -> Self {
         Self {
             bytes: 64 << 20,
@@ -37,7 +37,7 @@ impl Default for Limits {
 /// Why something is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Refusal {
+pub enum DisplayRefusal {
     /// There is no such symbol, or none is open.
     NoSymbol = 1,
     /// The symbol has no such item.
@@ -64,7 +64,7 @@ pub enum Refusal {
     Work = 12,
 }
 
-impl Refusal {
+impl DisplayRefusal {
     /// For people.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -112,8 +112,8 @@ impl Refusal {
 /// A symbol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
-    items: Vec<Item>,
-    /// What items hold beside their 20 bytes, by `Item::bytes` less one.
+    items: Vec<DisplayItem>,
+    /// What items hold beside their 20 bytes, by `DisplayItem::bytes` less one.
     held: Vec<Box<[u8]>>,
     /// How much memory that takes.
     held_bytes: usize,
@@ -133,7 +133,7 @@ const MOST_HELD: usize = u16::MAX as usize;
 impl Symbol {
     /// The items, in the order in which they are drawn; those that were deleted have no kind.
     #[must_use]
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[DisplayItem] {
         &self.items
     }
 
@@ -151,7 +151,7 @@ impl Symbol {
 
     /// What an item holds.
     #[must_use]
-    pub fn bytes_of(&self, item: &Item) -> &[u8] {
+    pub fn bytes_of(&self, item: &DisplayItem) -> &[u8] {
         usize::from(item.bytes)
             .checked_sub(1)
             .and_then(|at| self.held.get(at))
@@ -161,14 +161,14 @@ impl Symbol {
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.items.len() * size_of::<Item>()
+        self.items.len() * size_of::<DisplayItem>()
             + self.held_bytes
             + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
     }
 
     /// Bytes of memory that one more item takes, which holds these.
     #[must_use]
-    pub fn growth(&self, item: &Item, bytes: &[u8]) -> usize {
+    pub fn growth(&self, item: &DisplayItem, bytes: &[u8]) -> usize {
         let held = if bytes.is_empty() {
             0
         } else {
@@ -179,7 +179,7 @@ impl Symbol {
             None if self.grows(item.id) => 0,
             None => self.len() + 1,
         };
-        size_of::<Item>() + held + entries * ENTRY
+        size_of::<DisplayItem>() + held + entries * ENTRY
     }
 
     /// Whether an id goes on growing, so that the item is found without an index.
@@ -197,7 +197,7 @@ impl Symbol {
 
     /// An item by its id.
     #[must_use]
-    pub fn item(&self, id: u32) -> Option<&Item> {
+    pub fn item(&self, id: u32) -> Option<&DisplayItem> {
         self.place(id).and_then(|at| self.items.get(at))
     }
 
@@ -205,11 +205,11 @@ impl Symbol {
     ///
     /// # Errors
     /// When there is one of that id, its bytes are not of its kind, or too many hold bytes.
-    pub fn add(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn add(&mut self, item: DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
         fits(&item, bytes)?;
         let grows = self.grows(item.id);
         if !grows && self.place(item.id).is_some() {
-            return Err(Refusal::ItemExists);
+            return Err(DisplayRefusal::ItemExists);
         }
         let bytes = self.hold(bytes)?;
         if !grows {
@@ -223,14 +223,14 @@ impl Symbol {
                 .get_or_insert_with(|| all.map(|(at, item)| (item.id, at as u32)).collect());
             index.insert(item.id, self.items.len() as u32);
         }
-        self.may_call |= item.kind == Some(Kind::Call);
-        self.items.push(Item { bytes, ..item });
+        self.may_call |= item.kind == Some(DisplayItemKind::Call);
+        self.items.push(DisplayItem { bytes, ..item });
         Ok(())
     }
 
     /// Adds items that hold and call nothing as long as their ids grow, they are drawable, and there are no more than that: how many it
     /// took. The next, if there is one, is for [`Symbol::add`].
-    pub fn extend(&mut self, items: impl Iterator<Item = Item>, most: usize) -> usize {
+    pub fn extend(&mut self, items: impl Iterator<Item = DisplayItem>, most: usize) -> usize {
         if self.index.is_some() {
             return 0;
         }
@@ -244,12 +244,12 @@ impl Symbol {
         self.items.len() - before
     }
 
-    fn hold(&mut self, bytes: &[u8]) -> Result<u16, Refusal> {
+    fn hold(&mut self, bytes: &[u8]) -> Result<u16, DisplayRefusal> {
         if bytes.is_empty() {
             return Ok(0);
         }
         if self.held.len() >= MOST_HELD {
-            return Err(Refusal::TooMany);
+            return Err(DisplayRefusal::TooMany);
         }
         self.held.push(bytes.into());
         self.held_bytes += bytes.len() + size_of::<Box<[u8]>>();
@@ -260,9 +260,9 @@ impl Symbol {
     ///
     /// # Errors
     /// As [`Symbol::add`], and when there is none.
-    pub fn change(&mut self, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn change(&mut self, item: DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
         fits(&item, bytes)?;
-        let at = self.place(item.id).ok_or(Refusal::NoItem)?;
+        let at = self.place(item.id).ok_or(DisplayRefusal::NoItem)?;
         let before = usize::from(self.items[at].bytes);
         let bytes = match before
             .checked_sub(1)
@@ -276,8 +276,8 @@ impl Symbol {
             }
             None => self.hold(bytes)?,
         };
-        self.may_call |= item.kind == Some(Kind::Call);
-        self.items[at] = Item { bytes, ..item };
+        self.may_call |= item.kind == Some(DisplayItemKind::Call);
+        self.items[at] = DisplayItem { bytes, ..item };
         Ok(())
     }
 
@@ -285,8 +285,8 @@ impl Symbol {
     ///
     /// # Errors
     /// When there is none.
-    pub fn delete(&mut self, id: u32) -> Result<(), Refusal> {
-        let at = self.place(id).ok_or(Refusal::NoItem)?;
+    pub fn delete(&mut self, id: u32) -> Result<(), DisplayRefusal> {
+        let at = self.place(id).ok_or(DisplayRefusal::NoItem)?;
         let item = &mut self.items[at];
         item.kind = None;
         if let Some(held) = usize::from(item.bytes)
@@ -342,36 +342,39 @@ impl Symbol {
         };
         items
             .iter()
-            .filter(|item| item.kind == Some(Kind::Call))
+            .filter(|item| item.kind == Some(DisplayItemKind::Call))
             .map(|item| item.data)
     }
 }
 
 /// Whether an item holds and calls nothing and can be drawn.
-fn is_plain(item: &Item) -> bool {
-    matches!(item.kind, Some(Kind::Vector | Kind::Rectangle)) && is_drawable(item)
+fn is_plain(item: &DisplayItem) -> bool {
+    matches!(
+        item.kind,
+        Some(DisplayItemKind::Vector | DisplayItemKind::Rectangle)
+    ) && is_drawable(item)
 }
 
-fn is_drawable(item: &Item) -> bool {
+fn is_drawable(item: &DisplayItem) -> bool {
     item.data <= 255 && usize::from(item.stipple) < STIPPLES.len()
 }
 
-fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
+fn fits(item: &DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
     let Some(kind) = item.kind else {
-        return Err(Refusal::Bytes);
+        return Err(DisplayRefusal::Bytes);
     };
-    let is_in_range = if kind == Kind::Call {
+    let is_in_range = if kind == DisplayItemKind::Call {
         item.x1 > 0
     } else {
         is_drawable(item)
     };
     let is_right = is_in_range
         && match kind {
-            Kind::Text => true,
-            Kind::Polyline | Kind::Spline | Kind::Fill => {
+            DisplayItemKind::Text => true,
+            DisplayItemKind::Polyline | DisplayItemKind::Spline | DisplayItemKind::Fill => {
                 bytes.len().is_multiple_of(4) && !bytes.is_empty()
             }
-            Kind::Raster => {
+            DisplayItemKind::Raster => {
                 let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
                 row * usize::from(item.y1.max(0) as u16) == bytes.len() && !bytes.is_empty()
             }
@@ -380,7 +383,7 @@ fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
     if is_right {
         Ok(())
     } else {
-        Err(Refusal::Bytes)
+        Err(DisplayRefusal::Bytes)
     }
 }
 
@@ -451,13 +454,18 @@ impl Symbols {
     ///
     /// # Errors
     /// When it would call itself, or there are too many.
-    pub fn put(&mut self, limits: &Limits, number: u32, symbol: Symbol) -> Result<(), Refusal> {
+    pub fn put(
+        &mut self,
+        limits: &DisplayClientLimits,
+        number: u32,
+        symbol: Symbol,
+    ) -> Result<(), DisplayRefusal> {
         if !self.all.contains_key(&number) && self.all.len() >= limits.symbols {
-            return Err(Refusal::TooMany);
+            return Err(DisplayRefusal::TooMany);
         }
         let before = self.all.get(&number).map_or(0, Symbol::memory);
         if self.memory - before + symbol.memory() > limits.bytes {
-            return Err(Refusal::Memory);
+            return Err(DisplayRefusal::Memory);
         }
         self.has_no_circle(symbol.calls(), number)?;
         self.memory = self.memory - before + symbol.memory();
@@ -474,8 +482,8 @@ impl Symbols {
     ///
     /// # Errors
     /// When there is none.
-    pub fn delete(&mut self, number: u32) -> Result<(), Refusal> {
-        let symbol = self.all.remove(&number).ok_or(Refusal::NoSymbol)?;
+    pub fn delete(&mut self, number: u32) -> Result<(), DisplayRefusal> {
+        let symbol = self.all.remove(&number).ok_or(DisplayRefusal::NoSymbol)?;
         self.memory -= symbol.memory();
         symbol
             .calls()
@@ -494,15 +502,15 @@ impl Symbols {
     /// As [`Symbol::add`]; when the symbol is not there, would call itself, or there is no memory for it.
     pub fn add(
         &mut self,
-        limits: &Limits,
+        limits: &DisplayClientLimits,
         number: u32,
-        item: Item,
+        item: DisplayItem,
         bytes: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DisplayRefusal> {
         self.calls_back(number, &item)?;
-        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
+        let symbol = self.all.get_mut(&number).ok_or(DisplayRefusal::NoSymbol)?;
         if self.memory + symbol.growth(&item, bytes) > limits.bytes {
-            return Err(Refusal::Memory);
+            return Err(DisplayRefusal::Memory);
         }
         // What grows is the item, what it holds and its entry; all of it is counted only where there is an index.
         let is_plain = symbol.index.is_none() && bytes.is_empty();
@@ -510,11 +518,11 @@ impl Symbols {
         symbol.add(item, bytes)?;
         let is_plain = is_plain && symbol.index.is_none();
         self.memory += if is_plain {
-            size_of::<Item>()
+            size_of::<DisplayItem>()
         } else {
             symbol.memory() - before.min(symbol.memory())
         };
-        if item.kind == Some(Kind::Call) {
+        if item.kind == Some(DisplayItemKind::Call) {
             self.is_called(item.data);
         }
         Ok(())
@@ -523,16 +531,16 @@ impl Symbols {
     /// Adds items to a symbol as [`Symbol::extend`] does, as far as there is memory: how many it took.
     pub fn extend(
         &mut self,
-        limits: &Limits,
+        limits: &DisplayClientLimits,
         number: u32,
-        items: impl Iterator<Item = Item>,
+        items: impl Iterator<Item = DisplayItem>,
     ) -> usize {
-        let most = limits.bytes.saturating_sub(self.memory) / size_of::<Item>();
+        let most = limits.bytes.saturating_sub(self.memory) / size_of::<DisplayItem>();
         let taken = self
             .all
             .get_mut(&number)
             .map_or(0, |symbol| symbol.extend(items, most));
-        self.memory += taken * size_of::<Item>();
+        self.memory += taken * size_of::<DisplayItem>();
         taken
     }
 
@@ -542,21 +550,21 @@ impl Symbols {
     /// As [`Symbols::add`].
     pub fn change(
         &mut self,
-        limits: &Limits,
+        limits: &DisplayClientLimits,
         number: u32,
-        item: Item,
+        item: DisplayItem,
         bytes: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DisplayRefusal> {
         self.calls_back(number, &item)?;
         if self.memory + bytes.len() + size_of::<Box<[u8]>>() > limits.bytes && !bytes.is_empty() {
-            return Err(Refusal::Memory);
+            return Err(DisplayRefusal::Memory);
         }
         let before = self.called_by(number, item.id);
         self.edit(number, |symbol| symbol.change(item, bytes))?;
         before
             .into_iter()
             .for_each(|called| self.is_called_no_more(called));
-        if item.kind == Some(Kind::Call) {
+        if item.kind == Some(DisplayItemKind::Call) {
             self.is_called(item.data);
         }
         Ok(())
@@ -566,7 +574,7 @@ impl Symbols {
     ///
     /// # Errors
     /// When one or the other is not there.
-    pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), Refusal> {
+    pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), DisplayRefusal> {
         let before = self.called_by(number, id);
         self.edit(number, |symbol| symbol.delete(id))?;
         before
@@ -578,7 +586,7 @@ impl Symbols {
     /// Which symbol an item of a symbol calls, where it is a call.
     fn called_by(&self, number: u32, id: u32) -> Option<u32> {
         let item = self.all.get(&number)?.item(id)?;
-        (item.kind == Some(Kind::Call)).then_some(item.data)
+        (item.kind == Some(DisplayItemKind::Call)).then_some(item.data)
     }
 
     fn is_called(&mut self, number: u32) {
@@ -598,18 +606,18 @@ impl Symbols {
     fn edit(
         &mut self,
         number: u32,
-        edit: impl FnOnce(&mut Symbol) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
+        edit: impl FnOnce(&mut Symbol) -> Result<(), DisplayRefusal>,
+    ) -> Result<(), DisplayRefusal> {
+        let symbol = self.all.get_mut(&number).ok_or(DisplayRefusal::NoSymbol)?;
         let before = symbol.memory();
         let edited = edit(symbol);
         self.memory = self.memory - before + symbol.memory();
         edited
     }
 
-    fn calls_back(&mut self, number: u32, item: &Item) -> Result<(), Refusal> {
+    fn calls_back(&mut self, number: u32, item: &DisplayItem) -> Result<(), DisplayRefusal> {
         match item.kind {
-            Some(Kind::Call) => self.has_no_circle(std::iter::once(item.data), number),
+            Some(DisplayItemKind::Call) => self.has_no_circle(std::iter::once(item.data), number),
             _ => Ok(()),
         }
     }
@@ -620,13 +628,13 @@ impl Symbols {
         &mut self,
         mut calls: impl Iterator<Item = u32>,
         number: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DisplayRefusal> {
         if !self.callers.contains_key(&number) {
             // Others lead to it only by calls, but it may lead elsewhere from now on.
             self.seen.1.remove(&number);
             let is_circle = calls.any(|called| called == number);
             return if is_circle {
-                Err(Refusal::Circle)
+                Err(DisplayRefusal::Circle)
             } else {
                 Ok(())
             };
@@ -640,7 +648,7 @@ impl Symbols {
         let done = loop {
             let Some(next) = open.pop() else { break Ok(()) };
             if next == number {
-                break Err(Refusal::Circle);
+                break Err(DisplayRefusal::Circle);
             }
             if !self.seen.1.insert(next) {
                 continue;
@@ -651,7 +659,7 @@ impl Symbols {
                 .filter(|symbol| symbol.may_call)
                 .map_or(0, |symbol| symbol.items.len());
             let Some(left) = self.work.checked_sub(SYMBOL_WORK + items as u64) else {
-                break Err(Refusal::Work);
+                break Err(DisplayRefusal::Work);
             };
             self.work = left;
             open.extend(symbol.into_iter().flat_map(Symbol::calls));
@@ -679,8 +687,8 @@ mod tests {
                     _ => symbol.add(vector(id), b"").err(),
                 };
                 let expected = match what {
-                    0 => (!known.remove(&id)).then_some(Refusal::NoItem),
-                    _ => (!known.insert(id)).then_some(Refusal::ItemExists),
+                    0 => (!known.remove(&id)).then_some(DisplayRefusal::NoItem),
+                    _ => (!known.insert(id)).then_some(DisplayRefusal::ItemExists),
                 };
                 proptest::prop_assert_eq!(refused, expected);
                 let there = symbol.items().iter().filter(|item| item.kind.is_some()).count();
@@ -689,11 +697,11 @@ mod tests {
         }
     }
 
-    fn vector(id: u32) -> Item {
-        Item::drawn(Kind::Vector, id, (0, 0), (9, 9))
+    fn vector(id: u32) -> DisplayItem {
+        DisplayItem::drawn(DisplayItemKind::Vector, id, (0, 0), (9, 9))
     }
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: DisplayClientLimits = DisplayClientLimits {
         bytes: 1 << 20,
         symbols: 4,
         windows: 1,
@@ -704,7 +712,7 @@ mod tests {
         let mut symbol = Symbol::default();
         (0..1000).for_each(|id| symbol.add(vector(2 * id), &[]).unwrap());
         assert_eq!(symbol.memory(), 20_000);
-        assert_eq!(symbol.add(vector(10), &[]), Err(Refusal::ItemExists));
+        assert_eq!(symbol.add(vector(10), &[]), Err(DisplayRefusal::ItemExists));
         symbol.add(vector(11), &[]).unwrap();
         assert!(symbol.memory() > 30_000);
         assert_eq!(symbol.item(11).map(|item| item.id), Some(11));
@@ -713,7 +721,7 @@ mod tests {
         }
         assert_eq!(
             (symbol.len(), symbol.delete(0)),
-            (101, Err(Refusal::NoItem))
+            (101, Err(DisplayRefusal::NoItem))
         );
         assert_eq!(
             (symbol.item(11).is_some(), symbol.item(1900).is_some()),
@@ -721,7 +729,7 @@ mod tests {
         );
         symbol
             .change(
-                Item {
+                DisplayItem {
                     x1: 77,
                     ..vector(1900)
                 },
@@ -735,8 +743,12 @@ mod tests {
     fn chain(symbols: &mut Symbols, numbers: std::ops::Range<u32>) {
         for number in numbers {
             let mut symbol = Symbol::default();
-            symbol.add(Item::call(1, number + 1, 0, 0), &[]).unwrap();
-            symbols.put(&Limits::default(), number, symbol).unwrap();
+            symbol
+                .add(DisplayItem::call(1, number + 1, 0, 0), &[])
+                .unwrap();
+            symbols
+                .put(&DisplayClientLimits::default(), number, symbol)
+                .unwrap();
         }
     }
 
@@ -759,10 +771,10 @@ mod tests {
                 );
             }
             let mut last = Symbol::default();
-            last.add(Item::call(1, 0, 0, 0), &[]).unwrap();
+            last.add(DisplayItem::call(1, 0, 0, 0), &[]).unwrap();
             assert_eq!(
-                symbols.put(&Limits::default(), 60_000, last),
-                Err(Refusal::Circle)
+                symbols.put(&DisplayClientLimits::default(), 60_000, last),
+                Err(DisplayRefusal::Circle)
             );
         }
     }
@@ -774,21 +786,26 @@ mod tests {
         chain(&mut symbols, 1000..21_000);
         chain(&mut symbols, 1..2);
         symbols
-            .put(&Limits::default(), 2, Symbol::default())
+            .put(&DisplayClientLimits::default(), 2, Symbol::default())
             .unwrap();
         symbols.earns(1 << 20);
         for id in 1..=2000 {
             symbols
-                .add(&Limits::default(), 2, Item::call(id, 1000, 0, 0), &[])
+                .add(
+                    &DisplayClientLimits::default(),
+                    2,
+                    DisplayItem::call(id, 1000, 0, 0),
+                    &[],
+                )
                 .unwrap();
         }
         let once = MOST_WORK - symbols.work;
         assert!((640_000..=680_000).contains(&once), "{once}");
         // Symbol 1 gets a call in turn, for which it has to be looked again.
         symbols
-            .put(&Limits::default(), 30_000, {
+            .put(&DisplayClientLimits::default(), 30_000, {
                 let mut top = Symbol::default();
-                top.add(Item::call(1, 1, 0, 0), &[]).unwrap();
+                top.add(DisplayItem::call(1, 1, 0, 0), &[]).unwrap();
                 top
             })
             .unwrap();
@@ -796,55 +813,65 @@ mod tests {
         let refused = loop {
             symbols
                 .add(
-                    &Limits::default(),
+                    &DisplayClientLimits::default(),
                     1,
-                    Item::call(10_000 + opened, 50_000, 0, 0),
+                    DisplayItem::call(10_000 + opened, 50_000, 0, 0),
                     &[],
                 )
                 .unwrap();
             symbols.earns(40);
             opened += 1;
             if let Err(why) = symbols.add(
-                &Limits::default(),
+                &DisplayClientLimits::default(),
                 2,
-                Item::call(10_000 + opened, 1000, 0, 0),
+                DisplayItem::call(10_000 + opened, 1000, 0, 0),
                 &[],
             ) {
                 break why;
             }
         };
-        assert_eq!((refused, opened), (Refusal::Work, 6));
+        assert_eq!((refused, opened), (DisplayRefusal::Work, 6));
         // What was not looked through to its end is not taken for harmless.
         symbols
-            .put(&Limits::default(), 21_000, Symbol::default())
+            .put(&DisplayClientLimits::default(), 21_000, Symbol::default())
             .unwrap();
         symbols.earns(1 << 20);
         assert_eq!(
-            symbols.add(&Limits::default(), 21_000, Item::call(1, 1000, 0, 0), &[]),
-            Err(Refusal::Circle)
+            symbols.add(
+                &DisplayClientLimits::default(),
+                21_000,
+                DisplayItem::call(1, 1000, 0, 0),
+                &[]
+            ),
+            Err(DisplayRefusal::Circle)
         );
         // Calls that are gone, whichever way they went, call nobody.
         symbols.delete(1).unwrap();
         assert!(!symbols.callers.contains_key(&2));
         let mut other = Symbol::default();
         other.add(vector(1), &[]).unwrap();
-        symbols.put(&Limits::default(), 2, other).unwrap();
+        symbols
+            .put(&DisplayClientLimits::default(), 2, other)
+            .unwrap();
         assert_eq!(symbols.callers.get(&1000), None);
     }
 
     #[test]
     fn what_items_hold_is_kept_changed_and_given_back() {
         let mut symbol = Symbol::default();
-        let text = |id| Item::drawn(Kind::Text, id, (0, 0), (0, 0));
+        let text = |id| DisplayItem::drawn(DisplayItemKind::Text, id, (0, 0), (0, 0));
         (0..4).for_each(|id| symbol.add(text(id), b"letters").unwrap());
         symbol.change(text(2), b"more").unwrap();
         (0..2).chain([3]).for_each(|id| symbol.delete(id).unwrap());
         assert_eq!(symbol.bytes_of(symbol.item(2).unwrap()), b"more");
         assert_eq!((symbol.items().len(), symbol.memory()), (1, 20 + 4 + 16));
-        assert_eq!(symbol.add(vector(9), b"x"), Err(Refusal::Bytes));
+        assert_eq!(symbol.add(vector(9), b"x"), Err(DisplayRefusal::Bytes));
         assert_eq!(
-            symbol.add(Item::drawn(Kind::Raster, 9, (0, 0), (9, 2)), &[0; 3]),
-            Err(Refusal::Bytes)
+            symbol.add(
+                DisplayItem::drawn(DisplayItemKind::Raster, 9, (0, 0), (9, 2)),
+                &[0; 3]
+            ),
+            Err(DisplayRefusal::Bytes)
         );
     }
 
@@ -853,22 +880,28 @@ mod tests {
         let mut symbols = Symbols::default();
         let calling = |called: u32| {
             let mut symbol = Symbol::default();
-            symbol.add(Item::call(1, called, 0, 0), &[]).unwrap();
+            symbol.add(DisplayItem::call(1, called, 0, 0), &[]).unwrap();
             symbol
         };
         symbols.put(&LIMITS, 1, calling(2)).unwrap();
         symbols.put(&LIMITS, 2, calling(3)).unwrap();
-        assert_eq!(symbols.put(&LIMITS, 3, calling(1)), Err(Refusal::Circle));
-        assert_eq!(symbols.put(&LIMITS, 3, calling(3)), Err(Refusal::Circle));
+        assert_eq!(
+            symbols.put(&LIMITS, 3, calling(1)),
+            Err(DisplayRefusal::Circle)
+        );
+        assert_eq!(
+            symbols.put(&LIMITS, 3, calling(3)),
+            Err(DisplayRefusal::Circle)
+        );
         symbols.put(&LIMITS, 3, Symbol::default()).unwrap();
         assert_eq!(
-            symbols.add(&LIMITS, 3, Item::call(1, 1, 0, 0), &[]),
-            Err(Refusal::Circle)
+            symbols.add(&LIMITS, 3, DisplayItem::call(1, 1, 0, 0), &[]),
+            Err(DisplayRefusal::Circle)
         );
         symbols.put(&LIMITS, 4, Symbol::default()).unwrap();
         assert_eq!(
             symbols.put(&LIMITS, 5, Symbol::default()),
-            Err(Refusal::TooMany)
+            Err(DisplayRefusal::TooMany)
         );
         let full = (1..)
             .find_map(|id| {
@@ -878,7 +911,7 @@ mod tests {
                     .map(|why| (id, why))
             })
             .unwrap();
-        assert_eq!(full, ((1 << 20) / 20 - 1, Refusal::Memory));
+        assert_eq!(full, ((1 << 20) / 20 - 1, DisplayRefusal::Memory));
         let counted: usize = (1..=4)
             .filter_map(|number| symbols.get(number))
             .map(Symbol::memory)

@@ -1,16 +1,16 @@
 //! Where a display is: a TCP port, a unix socket by its path, streams of PUP or blasts, V's messages, streams through an internet server, a
 //! terminal or pipes; and connecting there.
 
-mod absent;
+mod absent_service;
 
-pub use absent::Service;
+pub use absent_service::DisplayServiceKind;
 
-use crate::blast::Blast;
-use crate::message_stream::Messages;
-use crate::ngp::{Changes, Ngp, Sent};
+use crate::blast_stream::BlastStream;
+use crate::message_stream::DisplayMessageStream;
+use crate::ngp::{Ngp, NgpChangeDelivery, NgpSentDefinitions};
 use crate::pup::Pup;
-use crate::raw::Raw;
-use crate::stream::Stream;
+use crate::raw_terminal::RawTerminal;
+use crate::stream::DisplayStream;
 use crate::vio::Vio;
 use stackline_core::error::{Error, Result};
 use stackline_events::setting::host;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Where a display is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum DisplayAddress {
     /// A host and a port.
     Tcp(String),
     /// A path.
@@ -43,16 +43,16 @@ pub enum Address {
     /// A host and a port, by streams of blasts.
     Blast(String),
     /// Through an internet server: its secret, where that is known, its host and port, and what it connects to.
-    Vio(Known, String, Box<Self>),
+    Vio(DisplayAddressSecret, String, Box<Self>),
     /// One of the streams with the network graphics protocol on it.
-    Ngp(Box<Self>, Sent, Changes),
+    Ngp(Box<Self>, NgpSentDefinitions, NgpChangeDelivery),
 }
 
 /// A secret that goes with an address, and is no part of how it is written.
 #[derive(Clone, Debug, Default)]
-pub struct Known(Option<Secret>);
+pub struct DisplayAddressSecret(Option<Secret>);
 
-impl PartialEq for Known {
+impl PartialEq for DisplayAddressSecret {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(own), Some(other)) => own.is(other.bytes()),
@@ -62,9 +62,9 @@ impl PartialEq for Known {
     }
 }
 
-impl Eq for Known {}
+impl Eq for DisplayAddressSecret {}
 
-impl Address {
+impl DisplayAddress {
     /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:HOST:PORT/ADDRESS`, `ngp:` or `ngp-newest:` before a
     /// stream's, `tty`, or `pipe`.
     ///
@@ -83,7 +83,10 @@ impl Address {
                 Ok(Self::Unix(path.into()))
             };
         }
-        for (prefix, changes) in [("ngp:", Changes::Every), ("ngp-newest:", Changes::Newest)] {
+        for (prefix, changes) in [
+            ("ngp:", NgpChangeDelivery::Every),
+            ("ngp-newest:", NgpChangeDelivery::Newest),
+        ] {
             let Some(rest) = text.strip_prefix(prefix) else {
                 continue;
             };
@@ -94,7 +97,7 @@ impl Address {
                 )
             };
             let below = Self::of(rest).ok().filter(is_stream);
-            return below.map(|below| Self::Ngp(Box::new(below), Sent::new(), changes)).ok_or_else(|| {
+            return below.map(|below| Self::Ngp(Box::new(below), NgpSentDefinitions::new(), changes)).ok_or_else(|| {
                 format!("a stream behind `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or {prefix}pup:127.0.0.1:7085")
             });
         }
@@ -134,7 +137,9 @@ impl Address {
     #[must_use]
     pub fn knowing(self, secret: &Secret) -> Self {
         match self {
-            Self::Vio(_, server, to) => Self::Vio(Known(Some(secret.clone())), server, to),
+            Self::Vio(_, server, to) => {
+                Self::Vio(DisplayAddressSecret(Some(secret.clone())), server, to)
+            }
             Self::Ngp(below, sent, changes) => {
                 Self::Ngp(Box::new(below.knowing(secret)), sent, changes)
             }
@@ -161,7 +166,11 @@ impl Address {
         let to = Self::of(to)
             .ok()
             .filter(|to| matches!(to, Self::Tcp(_) | Self::Pup(_)))?;
-        Some(Self::Vio(Known::default(), server, Box::new(to)))
+        Some(Self::Vio(
+            DisplayAddressSecret::default(),
+            server,
+            Box::new(to),
+        ))
     }
 
     /// Whether only this machine's programs reach what listens there.
@@ -213,33 +222,32 @@ impl Address {
     ///
     /// # Errors
     /// An [`Error`] that says who does not answer.
-    pub fn connect(&self) -> Result<Stream> {
-        self.connect_to(Service::Display)
+    pub fn connect(&self) -> Result<DisplayStream> {
+        self.connect_to(DisplayServiceKind::Display)
     }
 
     /// Connects to whoever serves that.
     ///
     /// # Errors
     /// As [`Self::connect`].
-    pub fn connect_to(&self, service: Service) -> Result<Stream> {
+    pub fn connect_to(&self, service: DisplayServiceKind) -> Result<DisplayStream> {
         self.reach(service, self)
     }
 
     /// Connects, and names an address where nobody is there.
-    fn reach(&self, service: Service, named: &Self) -> Result<Stream> {
+    fn reach(&self, service: DisplayServiceKind, named: &Self) -> Result<DisplayStream> {
         let stream = match self {
-            Self::Tcp(address) => tcp(address).map(Stream::Tcp),
-            Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Self::Tcp(address) => tcp(address).map(DisplayStream::Tcp),
+            Self::Unix(path) => UnixStream::connect(path).map(DisplayStream::Unix),
             Self::Terminal => return terminal(true),
             Self::Pipe => return terminal(false),
-            Self::Messages(place) => {
-                Messages::connect(place).map(|client| Stream::Messages(Box::new(client)))
-            }
-            Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
-            Self::Blast(place) => Blast::connect(place).map(Stream::Blast),
+            Self::Messages(place) => DisplayMessageStream::connect(place)
+                .map(|client| DisplayStream::Messages(Box::new(client))),
+            Self::Pup(place) => Pup::connect(place).map(DisplayStream::Pup),
+            Self::Blast(place) => BlastStream::connect(place).map(DisplayStream::Blast),
             Self::Ngp(below, sent, changes) => {
                 Ngp::connect(below.reach(service, named)?, sent, *changes)
-                    .map(|stream| Stream::Ngp(Box::new(stream)))
+                    .map(|stream| DisplayStream::Ngp(Box::new(stream)))
             }
             Self::Vio(secret, server, to) => {
                 let stream = Vio::connect(
@@ -247,8 +255,8 @@ impl Address {
                     secret.0.as_ref().map_or(&[], Secret::bytes),
                     &to.to_string(),
                 )
-                .map(Stream::Vio);
-                return stream.map_err(|error| absent::internet(server, &error));
+                .map(DisplayStream::Vio);
+                return stream.map_err(|error| absent_service::internet(server, &error));
             }
         };
         stream.map_err(|error| service.absent(named, &error))
@@ -261,9 +269,9 @@ impl Address {
 }
 
 /// This program's terminal, taking every byte as it is; or its standard input and output, whatever they are.
-fn terminal(is_one: bool) -> Result<Stream> {
+fn terminal(is_one: bool) -> Result<DisplayStream> {
     let raw = if is_one {
-        Raw::of(io::stdin().as_fd())
+        RawTerminal::of(io::stdin().as_fd())
     } else {
         None
     };
@@ -276,7 +284,7 @@ fn terminal(is_one: bool) -> Result<Stream> {
         clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
     let (input, output) =
         ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
-    Ok(Stream::Terminal(input, output, raw.map(Arc::new)))
+    Ok(DisplayStream::Terminal(input, output, raw.map(Arc::new)))
 }
 
 fn tcp(address: &str) -> io::Result<TcpStream> {
@@ -302,7 +310,7 @@ fn named(place: String) -> String {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for DisplayAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => f.write_str(address),
@@ -313,8 +321,8 @@ impl fmt::Display for Address {
             Self::Pup(place) => write!(f, "pup:{place}"),
             Self::Blast(place) => write!(f, "blast:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
-            Self::Ngp(below, _, Changes::Every) => write!(f, "ngp:{below}"),
-            Self::Ngp(below, _, Changes::Newest) => write!(f, "ngp-newest:{below}"),
+            Self::Ngp(below, _, NgpChangeDelivery::Every) => write!(f, "ngp:{below}"),
+            Self::Ngp(below, _, NgpChangeDelivery::Newest) => write!(f, "ngp-newest:{below}"),
         }
     }
 }

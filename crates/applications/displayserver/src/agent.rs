@@ -1,19 +1,19 @@
 //! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
 
-use crate::address::Address;
-use crate::listener::Listener;
+use crate::address::DisplayAddress;
+use crate::listener::DisplayListener;
 use crate::server::{
     HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread,
 };
-use crate::stream::Stream;
+use crate::stream::DisplayStream;
 use crate::threads::in_thread;
-use stackline_display::agent::Agent;
-use stackline_display::machine::Ends;
-use stackline_display::protocol::{self, Answer};
-use stackline_display::symbols::{Limits, Refusal};
+use stackline_display::agent::DisplayClientAgent;
+use stackline_display::machine::DisplayEndReason;
+use stackline_display::protocol::{self, DisplayAnswer};
+use stackline_display::symbols::{DisplayClientLimits, DisplayRefusal};
 use stackline_guard::attempts::Attempts;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::{Place, Pool};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,10 +32,10 @@ const WAITS: Duration = Duration::from_secs(3);
 const FULL: Duration = Duration::from_millis(5);
 
 /// What the threads of a client share.
-struct Shared {
-    agent: Agent,
+struct DisplayAgentShared {
+    agent: DisplayClientAgent,
     /// To the display, while there is one, and its connection.
-    display: Option<(Sender<Vec<u8>>, Stream)>,
+    display: Option<(Sender<Vec<u8>>, DisplayStream)>,
     /// There was one: until then nothing is read behind what says who the client is, so that the first one gets it as it is.
     is_begun: bool,
     /// The client is gone.
@@ -44,11 +44,11 @@ struct Shared {
 
 /// How an agent serves its clients.
 #[derive(Clone, Debug)]
-pub struct Service {
+pub struct DisplayAgentOptions {
     /// Where their display is.
-    pub display: Address,
+    pub display: DisplayAddress,
     /// What each may have.
-    pub limits: Limits,
+    pub limits: DisplayClientLimits,
     /// How long a display that is lost is waited for.
     pub patience: Duration,
     /// What clients have to know, but for programs of this user at a unix socket; with an empty one all may come.
@@ -56,8 +56,11 @@ pub struct Service {
 }
 
 /// Serves clients for ever.
-pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
-    let (strangers, clients) = (Pool::new(MOST_STRANGERS), Pool::new(MOST_CLIENTS));
+pub fn serve(listener: &DisplayListener, service: &DisplayAgentOptions, say: fn(&str)) {
+    let (strangers, clients) = (
+        ConnectionSlotPool::new(MOST_STRANGERS),
+        ConnectionSlotPool::new(MOST_CLIENTS),
+    );
     let attempts = Arc::new(Attempts::default());
     loop {
         let Ok(client) = listener.accept() else {
@@ -77,19 +80,19 @@ pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<DisplayAgentShared>) -> MutexGuard<'_, DisplayAgentShared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One client, until it goes or its display stays away.
 fn one(
-    mut client: Stream,
-    service: Service,
-    place: Place,
-    clients: &Arc<Pool>,
+    mut client: DisplayStream,
+    service: DisplayAgentOptions,
+    place: ConnectionSlot,
+    clients: &Arc<ConnectionSlotPool>,
     attempts: &Attempts,
 ) -> Result<(), String> {
-    let Service {
+    let DisplayAgentOptions {
         display,
         limits,
         patience,
@@ -101,7 +104,7 @@ fn one(
     } else {
         secret
     };
-    let mut agent = Agent::new(limits, secret);
+    let mut agent = DisplayClientAgent::new(limits, secret);
     match greet(&mut client, &mut agent) {
         Ok(true) => drop(place),
         Ok(false) if place.is_lost() => {
@@ -109,7 +112,7 @@ fn one(
         }
         Ok(false) => return Ok(()),
         Err(why) => {
-            if why == Ends::Stranger {
+            if why == DisplayEndReason::Stranger {
                 hear_out(&mut client, attempts.failed(Instant::now()));
             }
             client.end();
@@ -120,7 +123,7 @@ fn one(
         too_many(&mut client);
         return Err(format!("there are {MOST_CLIENTS} already"));
     };
-    let shared = Arc::new(Mutex::new(Shared {
+    let shared = Arc::new(Mutex::new(DisplayAgentShared {
         agent,
         display: None,
         is_begun: false,
@@ -140,7 +143,10 @@ fn one(
 }
 
 /// Whether a client says who it is in time. Of what it sends behind that nothing is read here: its display gets it.
-fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
+fn greet(
+    client: &mut DisplayStream,
+    agent: &mut DisplayClientAgent,
+) -> Result<bool, DisplayEndReason> {
     let (deadline, mut hello, mut piece) = (
         Deadline::within(HELLO),
         Vec::new(),
@@ -151,7 +157,7 @@ fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
             return Ok(false);
         };
         // Its head says how long it is.
-        let missing = protocol::needed(&hello)
+        let missing = protocol::message_length(&hello)
             .saturating_sub(hello.len())
             .clamp(1, piece.len());
         match client
@@ -170,7 +176,10 @@ fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
 }
 
 /// Takes what the client sends.
-fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
+fn take(
+    mut client: DisplayStream,
+    shared: &Mutex<DisplayAgentShared>,
+) -> Result<(), DisplayEndReason> {
     let mut piece = vec![0; PIECE];
     let mut ended = Ok(());
     while let Some(room) = room(shared, &client) {
@@ -203,7 +212,7 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
 }
 
 /// Bytes that may be taken from a client, once there are any; nothing where it is over.
-fn room(shared: &Mutex<Shared>, client: &Stream) -> Option<usize> {
+fn room(shared: &Mutex<DisplayAgentShared>, client: &DisplayStream) -> Option<usize> {
     loop {
         let (room, is_begun, is_over) = {
             let shared = lock(shared);
@@ -222,7 +231,7 @@ fn room(shared: &Mutex<Shared>, client: &Stream) -> Option<usize> {
 }
 
 /// A word of the agent's own, between the display's answers, which pass whole.
-fn tell(client: &mut Stream, answer: &Answer) {
+fn write_answer(client: &mut DisplayStream, answer: &DisplayAnswer) {
     let mut word = Vec::new();
     answer.put(&mut word);
     // Who is gone is seen where it is read.
@@ -231,12 +240,12 @@ fn tell(client: &mut Stream, answer: &Answer) {
 
 /// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
 fn keep(
-    shared: &Arc<Mutex<Shared>>,
-    display: &Address,
-    client: &mut Stream,
+    shared: &Arc<Mutex<DisplayAgentShared>>,
+    display: &DisplayAddress,
+    client: &mut DisplayStream,
     patience: Duration,
 ) -> Result<(), String> {
-    let (mut since, mut told, mut refused) = (Instant::now(), Instant::now(), 0);
+    let (mut since, mut last_sign, mut refused) = (Instant::now(), Instant::now(), 0);
     loop {
         let stream = loop {
             if lock(shared).is_over {
@@ -245,11 +254,11 @@ fn keep(
             match display.connect() {
                 Ok(stream) => break stream,
                 Err(error) if since.elapsed() >= patience => {
-                    tell(
+                    write_answer(
                         client,
-                        &Answer::Refused {
+                        &DisplayAnswer::Refused {
                             request: 0,
-                            why: Refusal::NoDisplay as u8,
+                            why: DisplayRefusal::NoDisplay as u8,
                         },
                     );
                     return Err(format!(
@@ -258,9 +267,9 @@ fn keep(
                         patience.as_secs()
                     ));
                 }
-                Err(_) if told.elapsed() >= WAITS && lock(shared).agent.is_known().0 => {
-                    told = Instant::now();
-                    tell(client, &Answer::Credit(0));
+                Err(_) if last_sign.elapsed() >= WAITS && lock(shared).agent.is_known().0 => {
+                    last_sign = Instant::now();
+                    write_answer(client, &DisplayAnswer::Credit(0));
                 }
                 Err(_) => thread::sleep(AGAIN),
             }
@@ -292,9 +301,9 @@ fn keep(
 
 /// One connection to the display, until it ends.
 fn answers(
-    shared: &Arc<Mutex<Shared>>,
-    mut stream: Stream,
-    client: &mut Stream,
+    shared: &Arc<Mutex<DisplayAgentShared>>,
+    mut stream: DisplayStream,
+    client: &mut DisplayStream,
 ) -> Result<(), String> {
     let (Ok(mut out), Ok(ended), Ok(kept)) = (stream.again(), stream.again(), stream.again())
     else {

@@ -1,12 +1,12 @@
 //! The benchmarks of the paper (section 3.1) at each level: construction (nothing is shown), and with a window that shows the picture as it
 //! comes; display is drawing what is there. Trials of a level take turns with those of the others.
 
-use crate::client::Client;
-use crate::level::{Level, Picture, send};
+use crate::client::DisplayClient;
+use crate::send_level::{DisplayPicture, DisplaySendLevel, send};
 use stackline_core::error::{Error, Result};
-use stackline_display::item::{Item, Kind};
+use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::Request;
+use stackline_display::protocol::DisplayRequest;
 use stackline_display::scenes::{self, LETTERS};
 use std::time::{Duration, Instant};
 
@@ -24,16 +24,16 @@ const LEAST: Duration = Duration::from_millis(20);
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
+pub enum DisplayBenchSubject {
     /// A picture is defined and not shown.
     Construction,
     /// A picture is sent to a window that shows it, at a level.
-    At(Level),
+    At(DisplaySendLevel),
     /// What is there is drawn.
     Display,
 }
 
-impl Rate {
+impl DisplayBenchSubject {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -47,23 +47,29 @@ impl Rate {
 
 /// Items a second of each trial.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct DisplayBenchResult {
     /// Of which picture.
     pub picture: &'static str,
     /// What was counted.
     pub unit: &'static str,
     /// What was measured.
-    pub rate: Rate,
+    pub rate: DisplayBenchSubject,
     /// Items a second, a trial each.
     pub trials: Vec<f64>,
 }
 
 /// The pictures, by name.
 #[must_use]
-pub fn pictures() -> [Picture; 4] {
-    let plain = |items: Vec<Item>| items.into_iter().map(|item| (item, Vec::new())).collect();
+pub fn pictures() -> [DisplayPicture; 4] {
+    let plain =
+        |items: Vec<DisplayItem>| items.into_iter().map(|item| (item, Vec::new())).collect();
     let letters = (0..LINES).map(|line| {
-        let item = Item::drawn(Kind::Text, line as u32 + 1, (8, 16 * line as i16), (0, 0));
+        let item = DisplayItem::drawn(
+            DisplayItemKind::Text,
+            line as u32 + 1,
+            (8, 16 * line as i16),
+            (0, 0),
+        );
         let bytes = (0..LETTERS)
             .map(|at| b' ' + 1 + ((line * 7 + at) % 94) as u8)
             .collect();
@@ -71,14 +77,14 @@ pub fn pictures() -> [Picture; 4] {
     });
     let numbers = [SYMBOL - 2, SYMBOL - 1, SYMBOL];
     [
-        Picture {
+        DisplayPicture {
             name: "vectors",
             unit: "vectors/s",
             items: plain(scenes::polygon()),
             symbols: Vec::new(),
             letters: 0,
         },
-        Picture {
+        DisplayPicture {
             name: "rectangles",
             unit: "rectangles/s",
             items: plain(scenes::inverters()),
@@ -88,14 +94,14 @@ pub fn pictures() -> [Picture; 4] {
                 .collect(),
             letters: 0,
         },
-        Picture {
+        DisplayPicture {
             name: "text",
             unit: "characters/s",
             items: letters.collect(),
             symbols: Vec::new(),
             letters: LINES * LETTERS,
         },
-        Picture {
+        DisplayPicture {
             name: "short",
             unit: "lines/s",
             items: plain(scenes::short_lines(SHORT)),
@@ -107,12 +113,17 @@ pub fn pictures() -> [Picture; 4] {
 
 /// What is measured of a picture, of these levels.
 #[must_use]
-pub fn rates(picture: &Picture, levels: &[Level]) -> Vec<Rate> {
-    let fits = |level: &&Level| **level != Level::Structured || !picture.symbols.is_empty();
-    let at = levels.iter().filter(fits).map(|level| Rate::At(*level));
-    std::iter::once(Rate::Construction)
+pub fn rates(picture: &DisplayPicture, levels: &[DisplaySendLevel]) -> Vec<DisplayBenchSubject> {
+    let fits = |level: &&DisplaySendLevel| {
+        **level != DisplaySendLevel::Structured || !picture.symbols.is_empty()
+    };
+    let at = levels
+        .iter()
+        .filter(fits)
+        .map(|level| DisplayBenchSubject::At(*level));
+    std::iter::once(DisplayBenchSubject::Construction)
         .chain(at)
-        .chain([Rate::Display])
+        .chain([DisplayBenchSubject::Display])
         .collect()
 }
 
@@ -121,20 +132,20 @@ pub fn rates(picture: &Picture, levels: &[Level]) -> Vec<Rate> {
 /// # Errors
 /// When the display refuses something, or is lost.
 pub fn measure(
-    client: &mut Client,
-    picture: &Picture,
-    rates: &[Rate],
+    client: &mut DisplayClient,
+    picture: &DisplayPicture,
+    rates: &[DisplayBenchSubject],
     trials: usize,
-    tell: &mut dyn FnMut(Rate, usize) -> bool,
-) -> Result<Vec<Measured>> {
-    client.send(&Request::CreateWindow(
+    on_trial: &mut dyn FnMut(DisplayBenchSubject, usize) -> bool,
+) -> Result<Vec<DisplayBenchResult>> {
+    client.send(&DisplayRequest::CreateWindow(
         WINDOW,
         SIZE,
         picture.name.as_bytes(),
     ))?;
-    let mut all: Vec<Measured> = rates
+    let mut all: Vec<DisplayBenchResult> = rates
         .iter()
-        .map(|rate| Measured {
+        .map(|rate| DisplayBenchResult {
             picture: picture.name,
             unit: picture.unit,
             rate: *rate,
@@ -143,7 +154,7 @@ pub fn measure(
         .collect();
     for trial in 0..trials {
         for one in &mut all {
-            if !tell(one.rate, trial) {
+            if !on_trial(one.rate, trial) {
                 return Err(Error {
                     blame: stackline_core::error::Blame::Interrupted,
                     ..Error::measurement("interrupted")
@@ -157,7 +168,11 @@ pub fn measure(
 }
 
 /// Seconds of a trial; of one that is short the mean of several.
-fn trial_s(client: &mut Client, picture: &Picture, rate: Rate) -> Result<f64> {
+fn trial_s(
+    client: &mut DisplayClient,
+    picture: &DisplayPicture,
+    rate: DisplayBenchSubject,
+) -> Result<f64> {
     let (mut taken, mut times, begun) = (Duration::ZERO, 0u32, Instant::now());
     while times == 0 || begun.elapsed() < LEAST {
         taken += once(client, picture, rate)?;
@@ -166,14 +181,18 @@ fn trial_s(client: &mut Client, picture: &Picture, rate: Rate) -> Result<f64> {
     Ok(taken.as_secs_f64() / f64::from(times))
 }
 
-fn once(client: &mut Client, picture: &Picture, rate: Rate) -> Result<Duration> {
-    let shows = |symbol| Request::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
+fn once(
+    client: &mut DisplayClient,
+    picture: &DisplayPicture,
+    rate: DisplayBenchSubject,
+) -> Result<Duration> {
+    let shows = |symbol| DisplayRequest::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
     // Nothing is there before, and the window shows it, or nothing.
-    if rate != Rate::Display {
-        client.send(&Request::DefineSymbol(SYMBOL))?;
-        client.send(&Request::EndSymbol)?;
+    if rate != DisplayBenchSubject::Display {
+        client.send(&DisplayRequest::DefineSymbol(SYMBOL))?;
+        client.send(&DisplayRequest::EndSymbol)?;
     }
-    client.send(&shows(if rate == Rate::Construction {
+    client.send(&shows(if rate == DisplayBenchSubject::Construction {
         0
     } else {
         SYMBOL
@@ -181,9 +200,11 @@ fn once(client: &mut Client, picture: &Picture, rate: Rate) -> Result<Duration> 
     client.sync(0)?;
     let begun = Instant::now();
     match rate {
-        Rate::Construction => send(client, Level::Batched, picture, SYMBOL)?,
-        Rate::At(level) => send(client, level, picture, SYMBOL)?,
-        Rate::Display => {
+        DisplayBenchSubject::Construction => {
+            send(client, DisplaySendLevel::Batched, picture, SYMBOL)?
+        }
+        DisplayBenchSubject::At(level) => send(client, level, picture, SYMBOL)?,
+        DisplayBenchSubject::Display => {
             client.send(&shows(SYMBOL))?;
             // Drawing alone, by the display's own clock.
             let stamps = client.sync(1)?;

@@ -1,13 +1,15 @@
 //! A connection to a display: requests are gathered and sent together, answers read where they are waited for. It sends no more than
 //! the display allows.
 
-use crate::address::{Address, Service};
+use crate::address::{DisplayAddress, DisplayServiceKind};
 use crate::server::unit;
-use crate::stream::Stream;
+use crate::stream::DisplayStream;
 use stackline_core::error::{Blame, Error, Result};
-use stackline_display::item::Item;
-use stackline_display::protocol::{Answer, Input, Request, Stamps, VERSION, put, put_plain};
-use stackline_display::symbols::Refusal;
+use stackline_display::item::DisplayItem;
+use stackline_display::protocol::{
+    DisplayAnswer, DisplayInput, DisplayRequest, Stamps, VERSION, put_plain, write_request,
+};
+use stackline_display::symbols::DisplayRefusal;
 use stackline_events::event;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -23,8 +25,8 @@ const HELLO: Duration = Duration::from_secs(30);
 
 /// A client.
 #[derive(Debug)]
-pub struct Client {
-    stream: Stream,
+pub struct DisplayClient {
+    stream: DisplayStream,
     /// How long it is waited for what comes.
     patience: Duration,
     out: Vec<u8>,
@@ -38,38 +40,38 @@ pub struct Client {
     done: u32,
     is_recorded: bool,
     /// Input that came while something else was waited for.
-    inputs: VecDeque<Event>,
-    refused: Option<(u32, Refusal)>,
+    inputs: VecDeque<DisplayInputEvent>,
+    refused: Option<(u32, DisplayRefusal)>,
     /// Where nothing has answered yet, which may be nobody.
-    unseen: Option<Address>,
+    unseen: Option<DisplayAddress>,
 }
 
 /// Input in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct DisplayInputEvent {
     /// Which.
     pub window: u32,
     /// What happened.
-    pub input: Input,
+    pub input: DisplayInput,
     /// The items there, as symbol and item, the last drawn first.
     pub hits: Vec<(u32, u32)>,
     /// Events before it that were not delivered.
     pub dropped: u32,
 }
 
-impl Client {
+impl DisplayClient {
     /// Connects and says who it is.
     ///
     /// # Errors
     /// An [`Error`] when there is no display, or it does not want this client.
-    pub fn connect(address: &Address, token: &[u8]) -> Result<Self> {
+    pub fn connect(address: &DisplayAddress, token: &[u8]) -> Result<Self> {
         let stream = address.connect()?;
         stream
             .read_within(Some(HELLO))
             .map_err(|error| lost(&error, HELLO))?;
         let credit = u64::MAX / 2;
         let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
-        let is_recorded = stackline_events::recorder::on();
+        let is_recorded = stackline_events::recorder::is_recording();
         let (requests, number, sent, done, refused, patience) = (0, 0, 0, 0, None, HELLO);
         let unseen = address.shows_late().then(|| address.clone());
         let mut client = Self {
@@ -87,26 +89,26 @@ impl Client {
             refused,
             unseen,
         };
-        put(
+        write_request(
             &mut client.out,
-            &Request::Hello {
+            &DisplayRequest::Hello {
                 version: VERSION,
                 token,
             },
             false,
         );
         match client.flush().and_then(|()| client.greeted()) {
-            Ok(Answer::Welcome { credit, client: number }) => {
+            Ok(DisplayAnswer::Welcome { credit, client: number }) => {
                 (client.credit, client.number) = (u64::from(credit), number);
                 client.stream.read_within(Some(PATIENCE)).map_err(|error| lost(&error, PATIENCE))?;
                 client.patience = PATIENCE;
                 Ok(client)
             }
-            Ok(Answer::Refused { request: 0, why }) if why == Refusal::NoDisplay as u8 => Err(Error::environment(
+            Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::NoDisplay as u8 => Err(Error::environment(
                 format!("the agent at {address} has no display: none answers where it looks for one"),
             )
             .hint("start it, `stackline display serve`, or the agent with another one, `--to`")),
-            Ok(Answer::Refused { request: 0, why }) if why == Refusal::TooMany as u8 => {
+            Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::TooMany as u8 => {
                 Err(Error::environment(format!("the display at {address} has as many clients as it takes"))
                     .hint("end one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
             }
@@ -119,10 +121,10 @@ impl Client {
     }
 
     /// The first answer that says something.
-    fn greeted(&mut self) -> Result<Answer> {
+    fn greeted(&mut self) -> Result<DisplayAnswer> {
         loop {
             match self.answer()? {
-                Answer::Credit(_) => {}
+                DisplayAnswer::Credit(_) => {}
                 other => return Ok(other),
             }
         }
@@ -132,7 +134,7 @@ impl Client {
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.
-    pub fn send(&mut self, request: &Request<'_>) -> Result<()> {
+    pub fn send(&mut self, request: &DisplayRequest<'_>) -> Result<()> {
         self.put(request, false)
     }
 
@@ -140,15 +142,16 @@ impl Client {
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.
-    pub fn add(&mut self, items: &[(Item, Vec<u8>)]) -> Result<()> {
+    pub fn add(&mut self, items: &[(DisplayItem, Vec<u8>)]) -> Result<()> {
         for some in items.chunks(TOGETHER) {
             // Where each has an event it has a time of its own.
             if !self.is_recorded && put_plain(&mut self.out, some) {
                 self.requests = self.requests.wrapping_add(some.len() as u32);
                 self.flush_much()?;
             } else {
-                some.iter()
-                    .try_for_each(|(item, held)| self.send(&Request::AddItem(*item, held)))?;
+                some.iter().try_for_each(|(item, held)| {
+                    self.send(&DisplayRequest::AddItem(*item, held))
+                })?;
             }
         }
         Ok(())
@@ -158,21 +161,21 @@ impl Client {
     ///
     /// # Errors
     /// An [`Error`] when it was refused, or the connection is lost.
-    pub fn ask(&mut self, request: &Request<'_>) -> Result<()> {
+    pub fn ask(&mut self, request: &DisplayRequest<'_>) -> Result<()> {
         self.put(request, true)?;
         self.flush()?;
         let number = self.requests;
         loop {
             match self.answer()? {
-                Answer::Done => {
+                DisplayAnswer::Done => {
                     self.is_done();
-                    return self.told();
+                    return self.take_refusal();
                 }
                 // A picture that was cut is told beside its answer.
-                Answer::Refused { request, why }
-                    if request == number && why != Refusal::TooMuch as u8 =>
+                DisplayAnswer::Refused { request, why }
+                    if request == number && why != DisplayRefusal::TooMuch as u8 =>
                 {
-                    return self.told();
+                    return self.take_refusal();
                 }
                 _ => {}
             }
@@ -182,15 +185,15 @@ impl Client {
     /// Waits until everything is drawn: when each step was done, and what was refused before.
     ///
     /// # Errors
-    /// As [`Client::ask`].
+    /// As [`DisplayClient::ask`].
     pub fn sync(&mut self, token: u32) -> Result<Stamps> {
-        self.put(&Request::Sync(token), false)?;
+        self.put(&DisplayRequest::Sync(token), false)?;
         self.flush()?;
         loop {
             match self.answer()? {
-                Answer::Synced { token: of, stamps } if of == token => {
+                DisplayAnswer::Synced { token: of, stamps } if of == token => {
                     self.is_done();
-                    return self.told().map(|()| stamps);
+                    return self.take_refusal().map(|()| stamps);
                 }
                 _ => {}
             }
@@ -201,7 +204,7 @@ impl Client {
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost, or none came for long.
-    pub fn input(&mut self) -> Result<Event> {
+    pub fn input(&mut self) -> Result<DisplayInputEvent> {
         self.flush()?;
         while self.inputs.is_empty() {
             self.answer()?;
@@ -221,7 +224,7 @@ impl Client {
     }
 
     /// The first refusal of what was sent since this was asked last.
-    fn told(&mut self) -> Result<()> {
+    fn take_refusal(&mut self) -> Result<()> {
         match self.refused.take() {
             None => Ok(()),
             Some((request, why)) => Err(Error::measurement(format!(
@@ -231,8 +234,8 @@ impl Client {
         }
     }
 
-    fn put(&mut self, request: &Request<'_>, wants: bool) -> Result<()> {
-        put(&mut self.out, request, wants);
+    fn put(&mut self, request: &DisplayRequest<'_>, wants: bool) -> Result<()> {
+        write_request(&mut self.out, request, wants);
         self.requests = self.requests.wrapping_add(1);
         if self.is_recorded {
             event!("DISPLAY_CALL", unit(self.number, self.requests));
@@ -271,9 +274,9 @@ impl Client {
     }
 
     /// The next answer. Credit, input and refusals are kept as well as told.
-    fn answer(&mut self) -> Result<Answer> {
+    fn answer(&mut self) -> Result<DisplayAnswer> {
         loop {
-            let taken = Answer::take(&self.rest);
+            let taken = DisplayAnswer::take(&self.rest);
             let taken = taken.map_err(|why| {
                 Error::measurement(format!("the display is none: {}", why.words()))
             })?;
@@ -284,7 +287,7 @@ impl Client {
             }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
-                Ok(0) if self.refused == Some((0, Refusal::NoDisplay)) => {
+                Ok(0) if self.refused == Some((0, DisplayRefusal::NoDisplay)) => {
                     return Err(Error::measurement("the agent's display is gone, and was waited for in vain").hint(
                         "start it again, `stackline display serve`; the agent's `--patience` is how long it waits",
                     ));
@@ -308,33 +311,33 @@ impl Client {
         match &self.unseen {
             // Whoever refuses is there.
             Some(address) if error.kind() != io::ErrorKind::PermissionDenied => {
-                Service::Display.absent(address, error)
+                DisplayServiceKind::Display.absent(address, error)
             }
             _ => lost(error, self.patience),
         }
     }
 
-    fn keep(&mut self, answer: &Answer) {
+    fn keep(&mut self, answer: &DisplayAnswer) {
         match answer {
-            Answer::Credit(more) => self.credit += u64::from(*more),
-            Answer::Refused { request, why } => {
-                let why = Refusal::of(*why).unwrap_or(Refusal::Order);
+            DisplayAnswer::Credit(more) => self.credit += u64::from(*more),
+            DisplayAnswer::Refused { request, why } => {
+                let why = DisplayRefusal::of(*why).unwrap_or(DisplayRefusal::Order);
                 self.refused.get_or_insert((*request, why));
             }
-            Answer::Input {
+            DisplayAnswer::Input {
                 window,
                 input,
                 dropped,
                 hits,
             } => {
-                self.inputs.push_back(Event {
+                self.inputs.push_back(DisplayInputEvent {
                     window: *window,
                     input: *input,
                     hits: hits.clone(),
                     dropped: *dropped,
                 });
             }
-            Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => {}
+            DisplayAnswer::Welcome { .. } | DisplayAnswer::Done | DisplayAnswer::Synced { .. } => {}
         }
     }
 }

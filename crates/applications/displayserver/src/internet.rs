@@ -5,17 +5,17 @@
 //! The server is one thread; each instance has one that reads its stream and one that writes it. As V's processes do, a reader tells the
 //! server by a message that something has come for a request that waits.
 
-mod ends;
+mod instance_ends;
 
-pub use ends::Serves;
+pub use instance_ends::Serves;
 
-use crate::address::Address;
-use crate::late::Late;
+use crate::address::DisplayAddress;
+use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::address;
-use ends::Ends;
+use instance_ends::InternetInstanceEnds;
 use stackline_core::error::{Error, Result};
-use stackline_proto::vio::{BLOCK, Instance, Reply, Request, Turn};
-use stackline_transfer::ikp::{self, Options, Segments, Ticket};
+use stackline_proto::vio::{BLOCK, VioBlockTurn, VioInstance, VioReply, VioRequest};
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions, Ticket};
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ const CLIENTS: usize = 16_384;
 
 /// What came over a stream.
 #[derive(Debug, Default)]
-struct Came {
+struct InternetStreamInput {
     bytes: VecDeque<u8>,
     ended: Option<String>,
     /// A request waits for it.
@@ -51,17 +51,17 @@ struct Came {
 }
 
 /// How an instance ends, once it is connected and until it has.
-type Ending = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+type InternetInstanceEnding = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 #[derive(Default)]
-struct Shared {
-    came: Mutex<Came>,
+struct InternetInstanceShared {
+    came: Mutex<InternetStreamInput>,
     room: Condvar,
-    ending: Ending,
+    ending: InternetInstanceEnding,
 }
 
-impl Shared {
-    fn came(&self) -> MutexGuard<'_, Came> {
+impl InternetInstanceShared {
+    fn came(&self) -> MutexGuard<'_, InternetStreamInput> {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,9 +79,9 @@ impl Shared {
 }
 
 /// An instance.
-struct Known {
-    machine: Instance,
-    shared: Arc<Shared>,
+struct InternetInstance {
+    machine: VioInstance,
+    shared: Arc<InternetInstanceShared>,
     to: SyncSender<Vec<u8>>,
     /// The request that waits, since when.
     waits: Option<(Ticket, Instant)>,
@@ -90,15 +90,15 @@ struct Known {
     is_released: bool,
 }
 
-struct Office {
-    messages: ikp::Server,
-    place: Place,
-    known: HashMap<u64, Known>,
-    late: Late,
+struct InternetServerState {
+    messages: ikp::IkpUdpServer,
+    place: InternetServerContext,
+    known: HashMap<u64, InternetInstance>,
+    late: LateDisplayAnswers,
 }
 
 /// Where it is asked, what lets clients in, and what instances are.
-struct Place {
+struct InternetServerContext {
     local: SocketAddr,
     secret: Vec<u8>,
     serves: Serves,
@@ -106,15 +106,15 @@ struct Place {
 }
 
 /// Instances that were begun, as long as they are.
-type Begun = Arc<Mutex<Vec<Weak<Shared>>>>;
+type Begun = Arc<Mutex<Vec<Weak<InternetInstanceShared>>>>;
 
 /// A server at work.
-pub struct Served {
+pub struct RunningInternetServer {
     local: SocketAddr,
     begun: Begun,
 }
 
-impl Served {
+impl RunningInternetServer {
     /// Where it is asked.
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
@@ -135,40 +135,41 @@ impl Served {
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
+pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInternetServer> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
             .hint("another program may have it: choose another address, `--listen`")
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
-    let options = Options {
+    let options = IkpTransferOptions {
         clients: CLIENTS,
         strangers_give_way: true,
-        ..Options::default()
+        ..IkpTransferOptions::default()
     };
-    let messages = ikp::Server::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
+    let messages =
+        ikp::IkpUdpServer::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
     let local = messages
         .local()
         .map_err(|error| failed(error.to_string()))?;
     let begun = Arc::default();
-    let place = Place {
+    let place = InternetServerContext {
         local,
         secret,
         serves,
         begun: Arc::clone(&begun),
     };
-    let mut office = Office {
+    let mut office = InternetServerState {
         messages,
         place,
         known: HashMap::new(),
-        late: Late::default(),
+        late: LateDisplayAnswers::default(),
     };
     thread::spawn(move || office.serve());
-    Ok(Served { local, begun })
+    Ok(RunningInternetServer { local, begun })
 }
 
 /// What is done with a request.
-enum Answer {
+enum InternetServerAnswer {
     Now(Vec<u8>),
     /// It said a wrong secret: later.
     Stranger(Vec<u8>),
@@ -176,7 +177,7 @@ enum Answer {
     Waits(u64),
 }
 
-impl Office {
+impl InternetServerState {
     fn serve(&mut self) {
         let mut looked = Instant::now();
         loop {
@@ -196,15 +197,17 @@ impl Office {
                         request.known();
                     }
                     match answer(known, is_known, place, request.message(), room) {
-                        Answer::Now(mut reply) => {
+                        InternetServerAnswer::Now(mut reply) => {
                             reply.truncate(room);
                             let _ = request.reply(&reply);
                         }
-                        Answer::Stranger(mut reply) => {
+                        InternetServerAnswer::Stranger(mut reply) => {
                             reply.truncate(room);
                             late.refuse(request.later(), reply, Instant::now());
                         }
-                        Answer::Waits(instance) => wanted = Some((instance, request.later())),
+                        InternetServerAnswer::Waits(instance) => {
+                            wanted = Some((instance, request.later()))
+                        }
                     }
                 }
                 Ok(None) => {}
@@ -229,7 +232,7 @@ impl Office {
         if let Some((before, _)) = known.waits.replace((ticket, Instant::now()))
             && let Some(request) = self.messages.again(before)
         {
-            let _ = request.reply(&Reply::Later.bytes());
+            let _ = request.reply(&VioReply::Later.bytes());
         }
     }
 
@@ -251,7 +254,7 @@ impl Office {
                 && let Some(request) = messages.again(ticket)
             {
                 let reply = if one.is_released {
-                    Reply::Ended(b"").bytes()
+                    VioReply::Ended(b"").bytes()
                 } else {
                     next_block(one, request.room())
                 };
@@ -291,7 +294,7 @@ impl Office {
                 && let Some((ticket, _)) = one.waits.take()
                 && let Some(request) = messages.again(ticket)
             {
-                let _ = request.reply(&Reply::Later.bytes());
+                let _ = request.reply(&VioReply::Later.bytes());
             }
             one.is_released |= one.heard.elapsed() >= idle;
         }
@@ -299,10 +302,14 @@ impl Office {
 }
 
 /// Whether a request says the secret, or the number of an instance, which only its client was told.
-fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool {
-    match Request::read(message) {
+fn is_known(
+    known: &HashMap<u64, InternetInstance>,
+    place: &InternetServerContext,
+    message: &[u8],
+) -> bool {
+    match VioRequest::read(message) {
         // Compared in a time that does not depend on where they differ.
-        Some(Request::Create { secret, .. }) => {
+        Some(VioRequest::Create { secret, .. }) => {
             let differs = secret
                 .iter()
                 .zip(&place.secret)
@@ -310,10 +317,10 @@ fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool 
             secret.len() == place.secret.len() && differs == 0
         }
         Some(
-            Request::Read(instance, _)
-            | Request::Write(instance, ..)
-            | Request::Release(instance)
-            | Request::Look(instance),
+            VioRequest::Read(instance, _)
+            | VioRequest::Write(instance, ..)
+            | VioRequest::Release(instance)
+            | VioRequest::Look(instance),
         ) => known.contains_key(&instance),
         None => false,
     }
@@ -321,87 +328,91 @@ fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool 
 
 /// Carries a request out.
 fn answer(
-    known: &mut HashMap<u64, Known>,
+    known: &mut HashMap<u64, InternetInstance>,
     is_known: bool,
-    place: &Place,
+    place: &InternetServerContext,
     message: &[u8],
     room: usize,
-) -> Answer {
-    let refused = |why: &str| Answer::Now(Reply::Refused(why.as_bytes()).bytes());
-    let Some(request) = Request::read(message) else {
+) -> InternetServerAnswer {
+    let refused = |why: &str| InternetServerAnswer::Now(VioReply::Refused(why.as_bytes()).bytes());
+    let Some(request) = VioRequest::read(message) else {
         return refused("that is no request");
     };
-    if let Request::Create { name, .. } = request {
+    if let VioRequest::Create { name, .. } = request {
         if !is_known {
-            return Answer::Stranger(Reply::Refused(b"the secret is another").bytes());
+            return InternetServerAnswer::Stranger(
+                VioReply::Refused(b"the secret is another").bytes(),
+            );
         }
-        return Answer::Now(create(known, place, name));
+        return InternetServerAnswer::Now(create(known, place, name));
     }
-    let (Request::Read(instance, _)
-    | Request::Write(instance, ..)
-    | Request::Release(instance)
-    | Request::Look(instance)) = request
+    let (VioRequest::Read(instance, _)
+    | VioRequest::Write(instance, ..)
+    | VioRequest::Release(instance)
+    | VioRequest::Look(instance)) = request
     else {
         return refused("that is no request");
     };
     let Some(one) = known.get_mut(&instance) else {
         return refused("there is no such instance");
     };
-    if !matches!(request, Request::Look(_)) {
+    if !matches!(request, VioRequest::Look(_)) {
         one.heard = Instant::now();
     }
     match request {
-        Request::Read(_, block) => match one.machine.reads(block) {
-            Turn::Again => Answer::Now(Reply::Done(one.machine.last()).bytes()),
-            Turn::Other => refused("that block is not the next one"),
-            Turn::Next => {
+        VioRequest::Read(_, block) => match one.machine.reads(block) {
+            VioBlockTurn::Again => {
+                InternetServerAnswer::Now(VioReply::Done(one.machine.last()).bytes())
+            }
+            VioBlockTurn::Other => refused("that block is not the next one"),
+            VioBlockTurn::Next => {
                 let came = one.shared.came();
                 let has = !came.bytes.is_empty() || came.ended.is_some();
                 drop(came);
                 if has {
-                    Answer::Now(next_block(one, room))
+                    InternetServerAnswer::Now(next_block(one, room))
                 } else {
-                    Answer::Waits(instance)
+                    InternetServerAnswer::Waits(instance)
                 }
             }
         },
-        Request::Write(_, block, bytes) => Answer::Now(write(one, block, bytes)),
-        Request::Release(_) => {
+        VioRequest::Write(_, block, bytes) => InternetServerAnswer::Now(write(one, block, bytes)),
+        VioRequest::Release(_) => {
             one.is_released = true;
-            Answer::Now(Reply::Done(b"").bytes())
+            InternetServerAnswer::Now(VioReply::Done(b"").bytes())
         }
-        _ => Answer::Now(Reply::Done(b"").bytes()),
+        _ => InternetServerAnswer::Now(VioReply::Done(b"").bytes()),
     }
 }
 
 /// The next block of what has come, or that there is no more.
-fn next_block(one: &mut Known, room: usize) -> Vec<u8> {
+fn next_block(one: &mut InternetInstance, room: usize) -> Vec<u8> {
     let mut came = one.shared.came();
     if came.bytes.is_empty() {
         return match &came.ended {
-            Some(why) => Reply::Ended(why.as_bytes()).bytes(),
-            None => Reply::Later.bytes(),
+            Some(why) => VioReply::Ended(why.as_bytes()).bytes(),
+            None => VioReply::Later.bytes(),
         };
     }
     let count = came.bytes.len().min(BLOCK).min(room.saturating_sub(1));
     let block: Vec<u8> = came.bytes.drain(..count).collect();
     drop(came);
     one.shared.room.notify_all();
-    let reply = Reply::Done(&block).bytes();
+    let reply = VioReply::Done(&block).bytes();
     one.machine.read(block);
     reply
 }
 
-fn write(one: &mut Known, block: u32, bytes: &[u8]) -> Vec<u8> {
+fn write(one: &mut InternetInstance, block: u32, bytes: &[u8]) -> Vec<u8> {
     match one.machine.writes(block) {
-        Turn::Again => Reply::Done(b"").bytes(),
-        Turn::Other => Reply::Refused(b"that block is not the next one").bytes(),
-        Turn::Next => match one.to.try_send(bytes.to_vec()) {
+        VioBlockTurn::Again => VioReply::Done(b"").bytes(),
+        VioBlockTurn::Other => VioReply::Refused(b"that block is not the next one").bytes(),
+        VioBlockTurn::Next => match one.to.try_send(bytes.to_vec()) {
             Ok(()) => {
                 one.machine.wrote();
-                Reply::Done(b"").bytes()
+                VioReply::Done(b"").bytes()
             }
-            Err(TrySendError::Full(_)) => Reply::Later.bytes(),
+            Err(TrySendError::Full(_)) => VioReply::Later.bytes(),
             Err(TrySendError::Disconnected(_)) => {
                 let why = one
                     .shared
@@ -409,29 +420,33 @@ fn write(one: &mut Known, block: u32, bytes: &[u8]) -> Vec<u8> {
                     .ended
                     .clone()
                     .unwrap_or_else(|| "the connection ended".into());
-                Reply::Ended(why.as_bytes()).bytes()
+                VioReply::Ended(why.as_bytes()).bytes()
             }
         },
     }
 }
 
 /// A new instance, which is being connected.
-fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8> {
-    let refused = |why: &str| Reply::Refused(why.as_bytes()).bytes();
+fn create(
+    known: &mut HashMap<u64, InternetInstance>,
+    place: &InternetServerContext,
+    name: &[u8],
+) -> Vec<u8> {
+    let refused = |why: &str| VioReply::Refused(why.as_bytes()).bytes();
     if known.len() >= MOST {
         return refused("there are too many instances already");
     }
     let named = str::from_utf8(name)
         .ok()
-        .and_then(|name| Address::of(name).ok());
-    let to = named.filter(|to| matches!(to, Address::Tcp(_) | Address::Pup(_)));
+        .and_then(|name| DisplayAddress::of(name).ok());
+    let to = named.filter(|to| matches!(to, DisplayAddress::Tcp(_) | DisplayAddress::Pup(_)));
     if to.is_none() && matches!(place.serves, Serves::Streams) {
         return refused("streams are named HOST:PORT or pup:HOST:PORT");
     }
     let Ok(instance) = getrandom::u64() else {
         return refused("there are no random numbers");
     };
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(InternetInstanceShared::default());
     let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);
     begun.retain(|shared| shared.strong_count() > 0);
     begun.push(Arc::downgrade(&shared));
@@ -439,17 +454,17 @@ fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8
     let (blocks, written) = sync_channel(BLOCKS);
     let (reads, serves, local) = (Arc::clone(&shared), place.serves.clone(), place.local);
     thread::spawn(move || {
-        let tell = Tell {
+        let reader = InternetInstanceReader {
             shared: reads,
-            server: ikp::Client::connect(local, &Options::default()).ok(),
+            server: ikp::IkpUdpClient::connect(local, &IkpTransferOptions::default()).ok(),
             instance,
         };
-        tell.carry(ends::connect(&serves, to.as_ref()), written);
+        reader.carry(instance_ends::connect(&serves, to.as_ref()), written);
     });
-    let (machine, heard) = (Instance::default(), Instant::now());
+    let (machine, heard) = (VioInstance::default(), Instant::now());
     known.insert(
         instance,
-        Known {
+        InternetInstance {
             machine,
             shared,
             to: blocks,
@@ -458,20 +473,20 @@ fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8
             is_released: false,
         },
     );
-    Reply::Created(instance, BLOCK as u16).bytes()
+    VioReply::Created(instance, BLOCK as u16).bytes()
 }
 
 /// The reader of an instance, and how it tells the server that something has come.
-struct Tell {
-    shared: Arc<Shared>,
-    server: Option<ikp::Client>,
+struct InternetInstanceReader {
+    shared: Arc<InternetInstanceShared>,
+    server: Option<ikp::IkpUdpClient>,
     instance: u64,
 }
 
-impl Tell {
+impl InternetInstanceReader {
     /// Reads what comes until it ends; a thread of its own writes, and ends both.
-    fn carry(mut self, connected: Result<Ends>, written: Receiver<Vec<u8>>) {
-        let Ends {
+    fn carry(mut self, connected: Result<InternetInstanceEnds>, written: Receiver<Vec<u8>>) {
+        let InternetInstanceEnds {
             mut reads,
             writes,
             end,
@@ -527,8 +542,8 @@ impl Tell {
         let wanted = std::mem::take(&mut self.shared.came().is_wanted);
         if let (true, Some(server)) = (wanted, &mut self.server) {
             let _ = server.send(
-                &Request::Look(self.instance).bytes(),
-                Segments::none(),
+                &VioRequest::Look(self.instance).bytes(),
+                IkpClientSegments::none(),
                 &mut [0; 64],
             );
         }

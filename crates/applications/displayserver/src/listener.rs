@@ -1,10 +1,10 @@
 //! Where connections come: sockets of all addresses that can be connected to.
 
-use crate::address::Address;
-use crate::blast::BlastListener;
-use crate::ngp::{Changes, Kept, Ngp, Sent};
+use crate::address::DisplayAddress;
+use crate::blast_stream::BlastStreamListener;
+use crate::ngp::{Ngp, NgpChangeDelivery, NgpDefinitionStores, NgpSentDefinitions};
 use crate::pup::PupListener;
-use crate::stream::Stream;
+use crate::stream::DisplayStream;
 use rustix::net::sockopt::set_socket_oobinline;
 use stackline_core::error::{Error, Result};
 use stackline_guard::socket;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Where connections come.
 #[derive(Debug)]
-pub enum Listener {
+pub enum DisplayListener {
     /// Over TCP.
     Tcp(TcpListener),
     /// On this machine, for programs of this user; the socket goes with it.
@@ -30,18 +30,18 @@ pub enum Listener {
     /// Streams of PUP.
     Pup(PupListener),
     /// Streams of blasts.
-    Blast(BlastListener),
+    Blast(BlastStreamListener),
     /// Others with the network graphics protocol on them, and what is kept of their clients.
-    Ngp(Box<Self>, Kept),
+    Ngp(Box<Self>, NgpDefinitionStores),
 }
 
-impl Listener {
+impl DisplayListener {
     /// Listens there. That only those who know a secret get in is seen to by whoever serves; at a unix socket only programs of this user
     /// connect.
     ///
     /// # Errors
     /// An [`Error`] of the environment.
-    pub fn at(address: &Address) -> Result<Self> {
+    pub fn at(address: &DisplayAddress) -> Result<Self> {
         let failed = |error: io::Error| {
             let why = match error.kind() {
                 io::ErrorKind::NotFound => "make its directory, or choose another address",
@@ -60,23 +60,23 @@ impl Listener {
                 .hint(format!("{why} (`--listen`, for a page `--view`)"))
         };
         match address {
-            Address::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
+            DisplayAddress::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
                 "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
             )),
-            Address::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
+            DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
                 .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
-            Address::Terminal | Address::Pipe => {
+            DisplayAddress::Terminal | DisplayAddress::Pipe => {
                 Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
             }
-            Address::Tcp(address) => once_free(|| TcpListener::bind(address.as_str())).map(Self::Tcp).map_err(failed),
-            Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
-            Address::Blast(address) => BlastListener::bind(address).map(Self::Blast).map_err(failed),
-            Address::Ngp(below, _, Changes::Newest) => {
+            DisplayAddress::Tcp(address) => once_free(|| TcpListener::bind(address.as_str())).map(Self::Tcp).map_err(failed),
+            DisplayAddress::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
+            DisplayAddress::Blast(address) => BlastStreamListener::bind(address).map(Self::Blast).map_err(failed),
+            DisplayAddress::Ngp(below, _, NgpChangeDelivery::Newest) => {
                 Err(Error::input("which changes are sent is the client's choice: nobody listens for `ngp-newest:`")
                     .hint(format!("listen at ngp:{below}; clients name it ngp-newest:{below}")))
             }
-            Address::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
-            Address::Unix(path) => {
+            DisplayAddress::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), NgpDefinitionStores::default())),
+            DisplayAddress::Unix(path) => {
                 let listens = || {
                     remove_left_behind(path);
                     socket::listen(path)
@@ -90,44 +90,45 @@ impl Listener {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn accept(&self) -> io::Result<Stream> {
+    pub fn accept(&self) -> io::Result<DisplayStream> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
                 // What is urgent is a byte of the stream like all others.
                 set_socket_oobinline(&stream, true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(DisplayStream::Tcp(stream))
             }
             Self::Unix(listener, _) => loop {
                 let (stream, _) = listener.accept()?;
                 if socket::is_same_user(&stream) {
-                    return Ok(Stream::Unix(stream));
+                    return Ok(DisplayStream::Unix(stream));
                 }
             },
-            Self::Pup(listener) => listener.accept().map(Stream::Pup),
-            Self::Blast(listener) => listener.accept().map(Stream::Blast),
-            Self::Ngp(below, kept) => {
-                Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream)))
-            }
+            Self::Pup(listener) => listener.accept().map(DisplayStream::Pup),
+            Self::Blast(listener) => listener.accept().map(DisplayStream::Blast),
+            Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept)
+                .map(|stream| DisplayStream::Ngp(Box::new(stream))),
         }
     }
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> Address {
+    pub fn address(&self) -> DisplayAddress {
         match self {
-            Self::Tcp(listener) => Address::Tcp(
+            Self::Tcp(listener) => DisplayAddress::Tcp(
                 listener
                     .local_addr()
                     .map_or_else(|_| String::new(), |address| address.to_string()),
             ),
-            Self::Unix(_, path) => Address::Unix(path.clone()),
-            Self::Pup(listener) => Address::Pup(listener.local().to_string()),
-            Self::Blast(listener) => Address::Blast(listener.local().to_string()),
-            Self::Ngp(below, _) => {
-                Address::Ngp(Box::new(below.address()), Sent::new(), Changes::Every)
-            }
+            Self::Unix(_, path) => DisplayAddress::Unix(path.clone()),
+            Self::Pup(listener) => DisplayAddress::Pup(listener.local().to_string()),
+            Self::Blast(listener) => DisplayAddress::Blast(listener.local().to_string()),
+            Self::Ngp(below, _) => DisplayAddress::Ngp(
+                Box::new(below.address()),
+                NgpSentDefinitions::new(),
+                NgpChangeDelivery::Every,
+            ),
         }
     }
 
@@ -146,7 +147,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for DisplayListener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
             let _ = std::fs::remove_file(path);

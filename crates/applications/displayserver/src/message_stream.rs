@@ -5,7 +5,7 @@
 //! reply     what 1 (0 that was all, 1 there is more, 2 the connection ends) | answers, or why it ends
 //! ```
 
-use stackline_transfer::ikp::{self, Options, Segments};
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -40,27 +40,28 @@ pub(crate) fn failed(kind: io::ErrorKind, error: &dyn Display) -> io::Error {
 }
 
 /// Nobody answers.
-pub(crate) fn silent(error: ikp::Error) -> io::Error {
+pub(crate) fn silent(error: ikp::IkpTransferError) -> io::Error {
     failed(io::ErrorKind::Other, &error)
 }
 
 /// A client's side, as a stream of bytes each way.
 #[derive(Debug)]
-pub struct Messages {
-    client: ikp::Client,
+pub struct DisplayMessageStream {
+    client: ikp::IkpUdpClient,
     answers: Vec<u8>,
     has_more: bool,
     /// How long reading may take.
     pub(crate) patience: Cell<Option<Duration>>,
 }
 
-impl Messages {
+impl DisplayMessageStream {
     /// To the display at that address; whether there is one shows with the first message.
     ///
     /// # Errors
     /// The kernel's, or that the address is none.
     pub fn connect(to: &str) -> io::Result<Self> {
-        let client = ikp::Client::connect(address(to)?, &Options::default()).map_err(silent)?;
+        let client = ikp::IkpUdpClient::connect(address(to)?, &IkpTransferOptions::default())
+            .map_err(silent)?;
         Ok(Self {
             client,
             answers: Vec::new(),
@@ -75,7 +76,7 @@ impl Messages {
         let mut reply = [0; REPLY];
         let count = self
             .client
-            .send(&message, Segments::none(), &mut reply)
+            .send(&message, IkpClientSegments::none(), &mut reply)
             .map_err(silent)?;
         let Some((what, answers)) = reply[..count].split_first() else {
             return Err(io::Error::other("the reply makes no sense"));
@@ -90,7 +91,7 @@ impl Messages {
     }
 }
 
-impl Write for Messages {
+impl Write for DisplayMessageStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = bytes.get(..MOST).unwrap_or(bytes);
         self.exchange(REQUESTS, piece)?;
@@ -102,7 +103,7 @@ impl Write for Messages {
     }
 }
 
-impl Read for Messages {
+impl Read for DisplayMessageStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (begun, mut pause) = (Instant::now(), ASK[0]);
         while self.answers.is_empty() {
@@ -126,7 +127,7 @@ impl Read for Messages {
     }
 }
 
-impl Drop for Messages {
+impl Drop for DisplayMessageStream {
     fn drop(&mut self) {
         let _ = self.exchange(GOODBYE, b"");
     }

@@ -1,13 +1,13 @@
 //! A display by V's messages (`ikp`, over UDP): a client sends its requests in messages and is blocked until each is carried out; the reply
 //! brings the answers there are. Class B of the paper, live.
 
-use crate::late::Late;
+use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
-use crate::server::Server;
+use crate::server::DisplayServer;
 use crate::threads::in_thread;
 use stackline_core::error::{Error, Result};
-use stackline_display::machine::{ClientId, Display, Ends};
-use stackline_transfer::ikp::{self, Options};
+use stackline_display::machine::{ClientId, DisplayEndReason, DisplayMachine};
+use stackline_transfer::ikp::{self, IkpTransferOptions};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,16 +22,16 @@ const LOOK: Duration = Duration::from_secs(1);
 const MOST_WAITING: usize = 1 << 20;
 
 /// A client of this display, which has said who it is.
-struct Known {
+struct MessageDisplayClient {
     id: ClientId,
-    display: Arc<Mutex<Display>>,
+    display: Arc<Mutex<DisplayMachine>>,
     out: Vec<u8>,
     heard: Instant,
 }
 
-impl Known {
+impl MessageDisplayClient {
     /// Carries requests out; why the connection ends, where it does.
-    fn carry_out(&mut self, server: &Server, requests: &[u8]) -> Result<(), String> {
+    fn carry_out(&mut self, server: &DisplayServer, requests: &[u8]) -> Result<(), String> {
         let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
@@ -55,21 +55,21 @@ impl Known {
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
+pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAddr> {
     let failed = |why: String| {
         Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
             .hint("another program may have it: choose another address, `--listen`")
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
     let mut messages =
-        ikp::Server::bind(address, &options()).map_err(|error| failed(error.to_string()))?;
+        ikp::IkpUdpServer::bind(address, &options()).map_err(|error| failed(error.to_string()))?;
     let local = messages
         .local()
         .map_err(|error| failed(error.to_string()))?;
-    let mut clients = Clients {
+    let mut clients = MessageDisplayClients {
         server: server.clone(),
         known: HashMap::new(),
-        late: Late::default(),
+        late: LateDisplayAnswers::default(),
         say,
     };
     thread::spawn(move || {
@@ -92,14 +92,14 @@ pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
 }
 
 /// The clients of this display, by address and number.
-struct Clients {
-    server: Server,
-    known: HashMap<(SocketAddr, u32), Known>,
-    late: Late,
+struct MessageDisplayClients {
+    server: DisplayServer,
+    known: HashMap<(SocketAddr, u32), MessageDisplayClient>,
+    late: LateDisplayAnswers,
     say: fn(&str),
 }
 
-impl Clients {
+impl MessageDisplayClients {
     /// Forgets who has been silent for too long.
     fn drop_silent(&mut self, now: Instant) {
         let server = &self.server;
@@ -113,7 +113,7 @@ impl Clients {
     }
 
     /// Carries a message out and replies.
-    fn answer(&mut self, mut request: ikp::Request<'_>, now: Instant) {
+    fn answer(&mut self, mut request: ikp::IkpRequest<'_>, now: Instant) {
         let key = (request.client(), request.number());
         let (what, requests) = request
             .message()
@@ -150,7 +150,7 @@ impl Clients {
                 let mut reply = [&[ENDS], why.as_bytes()].concat();
                 reply.truncate(room);
                 // Guesses wait, one behind the other.
-                if why == Ends::Stranger.words() {
+                if why == DisplayEndReason::Stranger.words() {
                     self.late.refuse(request.later(), reply, now);
                 } else {
                     self.forget(&key);
@@ -161,9 +161,9 @@ impl Clients {
     }
 
     /// A new client, whose first message says who it is: nothing is kept of any other.
-    fn greeted(&self, requests: &[u8], now: Instant) -> Result<Known, String> {
+    fn greeted(&self, requests: &[u8], now: Instant) -> Result<MessageDisplayClient, String> {
         let (id, display) = self.server.newcomer(false);
-        let mut known = Known {
+        let mut known = MessageDisplayClient {
             id,
             display,
             out: Vec::new(),
@@ -176,7 +176,7 @@ impl Clients {
             .unwrap_or_else(PoisonError::into_inner)
             .is_known(id);
         if !is_known {
-            return Err(Ends::NotHello.words());
+            return Err(DisplayEndReason::NotHello.words());
         }
         let attends = self.server.admit(id, &known.display);
         let attends = attends.ok_or("there are too many clients already")?;
@@ -201,10 +201,10 @@ impl Clients {
 }
 
 /// Packets with forged addresses keep nobody out.
-fn options() -> Options {
-    Options {
+fn options() -> IkpTransferOptions {
+    IkpTransferOptions {
         strangers_give_way: true,
-        ..Options::default()
+        ..IkpTransferOptions::default()
     }
 }
 

@@ -1,11 +1,11 @@
 //! A stream with the network graphics protocol (`display::ngp`) on it: whoever writes requests or reads answers sees the same bytes as
 //! without it. What was sent and kept outlives connections, at both ends.
 
-mod newest;
+mod newest_writer;
 
-use crate::stream::Stream;
-use newest::Newest;
-use stackline_display::ngp::{Broken, Far, Key, Near, SharedStore};
+use crate::stream::DisplayStream;
+use newest_writer::NgpNewestWriter;
+use stackline_display::ngp::{Broken, Far, Near, NgpDefinitionKey, SharedStore};
 use stackline_guard::deadline::Deadline;
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,33 +21,33 @@ const KEYS: usize = 16;
 
 /// What a client has sent, under a key of its own.
 #[derive(Clone, Debug)]
-pub struct Sent(Key, SharedStore);
+pub struct NgpSentDefinitions(NgpDefinitionKey, SharedStore);
 
-impl Sent {
+impl NgpSentDefinitions {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        let mut key = Key::default();
+        let mut key = NgpDefinitionKey::default();
         // Without random bytes keys are one, and displays may have to ask for definitions.
         let _ = getrandom::fill(&mut key);
         Self(key, SharedStore::default())
     }
 }
 
-impl PartialEq for Sent {
+impl PartialEq for NgpSentDefinitions {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Sent {}
+impl Eq for NgpSentDefinitions {}
 
 /// What a display keeps, by key; the oldest keys go.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(Arc<Mutex<Vec<(Key, SharedStore)>>>);
+pub struct NgpDefinitionStores(Arc<Mutex<Vec<(NgpDefinitionKey, SharedStore)>>>);
 
-impl Kept {
+impl NgpDefinitionStores {
     /// What is kept of a key, from now on the newest one.
-    fn of(&self, key: &Key) -> SharedStore {
+    fn of(&self, key: &NgpDefinitionKey) -> SharedStore {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(own, _)| own == key);
         let store = at.map(|at| kept.remove(at).1).unwrap_or_default();
@@ -59,12 +59,12 @@ impl Kept {
 }
 
 #[derive(Debug)]
-enum End {
+enum NgpStreamEnd {
     Near(Near),
-    Far(Far, Kept),
+    Far(Far, NgpDefinitionStores),
 }
 
-impl End {
+impl NgpStreamEnd {
     fn send(&mut self, bytes: &[u8]) {
         match self {
             Self::Near(near) => near.send(bytes),
@@ -98,18 +98,18 @@ impl End {
 #[derive(Debug)]
 pub struct Ngp {
     /// What is read; only the first that has it reads.
-    reads: Stream,
+    reads: DisplayStream,
     rest: Vec<u8>,
-    shared: Arc<Shared>,
+    shared: Arc<NgpStreamShared>,
     /// How long reading may take as a whole, frames that bring nothing included.
     patience: Cell<Option<Duration>>,
     /// Where what is written waits, so that newer changes can take the place of older ones.
-    newest: Option<Arc<Newest>>,
+    newest: Option<Arc<NgpNewestWriter>>,
 }
 
 /// Which changes of an item the display is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes {
+pub enum NgpChangeDelivery {
     /// Each of them.
     Every,
     /// The newest: others may be left out where the connection is slower than the client.
@@ -117,22 +117,22 @@ pub enum Changes {
 }
 
 #[derive(Debug)]
-struct Shared {
-    end: Mutex<End>,
-    writes: Mutex<Stream>,
+struct NgpStreamShared {
+    end: Mutex<NgpStreamEnd>,
+    writes: Mutex<DisplayStream>,
 }
 
-impl Shared {
-    fn writes(&self) -> MutexGuard<'_, Stream> {
+impl NgpStreamShared {
+    fn writes(&self) -> MutexGuard<'_, DisplayStream> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self) -> MutexGuard<'_, End> {
+    fn end(&self) -> MutexGuard<'_, NgpStreamEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts something into frames, or takes what came out of them; what is to be sent goes in its order.
-    fn step<T>(&self, step: impl FnOnce(&mut End) -> T) -> io::Result<T> {
+    fn step<T>(&self, step: impl FnOnce(&mut NgpStreamEnd) -> T) -> io::Result<T> {
         let mut writes = self.writes();
         let (done, out) = {
             let mut end = self.end();
@@ -146,8 +146,8 @@ impl Shared {
 }
 
 impl Ngp {
-    fn over(stream: Stream, end: End) -> io::Result<Self> {
-        let shared = Shared {
+    fn over(stream: DisplayStream, end: NgpStreamEnd) -> io::Result<Self> {
+        let shared = NgpStreamShared {
             end: Mutex::new(end),
             writes: Mutex::new(stream.again()?),
         };
@@ -164,13 +164,20 @@ impl Ngp {
     ///
     /// # Errors
     /// That the connection is lost, or the other end speaks something else.
-    pub fn connect(stream: Stream, sent: &Sent, changes: Changes) -> io::Result<Self> {
-        let mut new = Self::over(stream, End::Near(Near::new(&sent.0, Arc::clone(&sent.1))))?;
+    pub fn connect(
+        stream: DisplayStream,
+        sent: &NgpSentDefinitions,
+        changes: NgpChangeDelivery,
+    ) -> io::Result<Self> {
+        let mut new = Self::over(
+            stream,
+            NgpStreamEnd::Near(Near::new(&sent.0, Arc::clone(&sent.1))),
+        )?;
         new.shared.step(|_| ())?;
         let deadline = Deadline::within(GREETS);
         while !new
             .shared
-            .step(|end| matches!(end, End::Near(near) if near.is_greeted()))?
+            .step(|end| matches!(end, NgpStreamEnd::Near(near) if near.is_greeted()))?
         {
             new.reads.read_within(Some(deadline.timeout()?))?;
             if new.fill()? == 0 {
@@ -181,12 +188,12 @@ impl Ngp {
             }
         }
         new.reads.read_within(None)?;
-        if changes == Changes::Newest {
-            new.reads.keeps(newest::KERNEL);
+        if changes == NgpChangeDelivery::Newest {
+            new.reads.keeps(newest_writer::KERNEL);
             let shared = Arc::clone(&new.shared);
-            new.newest = Some(Arc::new(Newest::of(move |puts| {
+            new.newest = Some(Arc::new(NgpNewestWriter::of(move |puts| {
                 shared.step(|end| {
-                    if let End::Near(near) = end {
+                    if let NgpStreamEnd::Near(near) = end {
                         puts(near)
                     }
                 })
@@ -199,8 +206,8 @@ impl Ngp {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn accept(stream: Stream, kept: &Kept) -> io::Result<Self> {
-        Self::over(stream, End::Far(Far::default(), kept.clone()))
+    pub fn accept(stream: DisplayStream, kept: &NgpDefinitionStores) -> io::Result<Self> {
+        Self::over(stream, NgpStreamEnd::Far(Far::default(), kept.clone()))
     }
 
     /// The same connection once more. What was taken out of frames and not read stays with the first.

@@ -7,7 +7,7 @@ pub use listener::PupListener;
 
 use crate::message_stream::address;
 use stackline_core::time::Instant as Moment;
-use stackline_proto::pup::{Connection, Options, Packet, Port, Received, State};
+use stackline_proto::pup::{PupConnection, PupOptions, PupPacket, PupPort, PupReceived, PupState};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Where connections are asked for.
-const LISTENS: Port = Port {
+const LISTENS: PupPort = PupPort {
     network: 0,
     host: 0,
     socket: 7085,
@@ -31,11 +31,11 @@ const OPENS: Duration = Duration::from_secs(10);
 /// An end that says nothing is asked so often whether it is there: who waits for an answer of one that is gone has nothing else to notice it by.
 const IDLE: Duration = Duration::from_secs(5);
 
-fn options() -> Options {
+fn options() -> PupOptions {
     let idle = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
-    Options {
+    PupOptions {
         idle: Some(stackline_core::time::Duration(idle)),
-        ..Options::default()
+        ..PupOptions::default()
     }
 }
 
@@ -45,12 +45,12 @@ fn random() -> io::Result<u32> {
 
 /// A socket of UDP, and how it tells the time.
 #[derive(Debug)]
-struct Line {
+struct PupUdpSocket {
     socket: UdpSocket,
     begun: Instant,
 }
 
-impl Line {
+impl PupUdpSocket {
     fn now(&self) -> Moment {
         Moment(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -83,17 +83,17 @@ impl Line {
 
 /// A connection with its socket.
 #[derive(Debug)]
-struct Shared {
-    line: Arc<Line>,
+struct PupStreamShared {
+    line: Arc<PupUdpSocket>,
     to: SocketAddr,
-    connection: Mutex<Connection>,
+    connection: Mutex<PupConnection>,
     changed: Condvar,
     /// This end reads and writes no more.
     is_ended: AtomicBool,
 }
 
-impl Shared {
-    fn new(line: &Arc<Line>, to: SocketAddr, connection: Connection) -> Arc<Self> {
+impl PupStreamShared {
+    fn new(line: &Arc<PupUdpSocket>, to: SocketAddr, connection: PupConnection) -> Arc<Self> {
         let (connection, changed) = (Mutex::new(connection), Condvar::new());
         Arc::new(Self {
             line: Arc::clone(line),
@@ -104,14 +104,14 @@ impl Shared {
         })
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    fn connection(&self) -> MutexGuard<'_, PupConnection> {
         self.connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends what is due.
-    fn flush(&self, connection: &mut Connection) {
+    fn flush(&self, connection: &mut PupConnection) {
         while let Some(packet) = connection.poll(self.line.now()) {
             // What a full socket drops is sent again.
             let _ = self.line.socket.send_to(&packet, self.to);
@@ -119,7 +119,7 @@ impl Shared {
     }
 
     /// A packet has come, or time has passed. When there is something to do next; nothing where it is over.
-    fn turn(&self, packet: Option<&Packet<'_>>) -> Option<Moment> {
+    fn turn(&self, packet: Option<&PupPacket<'_>>) -> Option<Moment> {
         let mut connection = self.connection();
         if let Some(packet) = packet {
             connection.handle(self.line.now(), packet);
@@ -143,10 +143,10 @@ impl Shared {
     /// Waits for a change; an error once it took too long.
     fn wait<'c>(
         &self,
-        connection: MutexGuard<'c, Connection>,
+        connection: MutexGuard<'c, PupConnection>,
         since: Instant,
         patience: Option<Duration>,
-    ) -> io::Result<MutexGuard<'c, Connection>> {
+    ) -> io::Result<MutexGuard<'c, PupConnection>> {
         let rest = patience.map(|patience| patience.saturating_sub(since.elapsed()));
         if rest.is_some_and(|rest| rest.is_zero()) {
             return Err(ErrorKind::TimedOut.into());
@@ -158,13 +158,13 @@ impl Shared {
 
 /// The last of those who use a connection ends it.
 #[derive(Debug)]
-struct User {
-    shared: Arc<Shared>,
+struct PupStreamUser {
+    shared: Arc<PupStreamShared>,
     /// The program may end with it: its last words are waited for.
     lingers: bool,
 }
 
-impl Drop for User {
+impl Drop for PupStreamUser {
     fn drop(&mut self) {
         self.shared.end();
         let begun = Instant::now();
@@ -181,14 +181,14 @@ impl Drop for User {
 /// A connection, as whoever reads or writes has it.
 #[derive(Debug)]
 pub struct Pup {
-    user: Arc<User>,
+    user: Arc<PupStreamUser>,
     read_within: Cell<Option<Duration>>,
     write_within: Cell<Option<Duration>>,
 }
 
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum PupStreamInput {
     /// So many bytes, or none: that was all.
     Data(usize),
     /// A mark.
@@ -198,8 +198,8 @@ pub enum Came {
 }
 
 impl Pup {
-    fn of(shared: Arc<Shared>, lingers: bool) -> Self {
-        let user = Arc::new(User { shared, lingers });
+    fn of(shared: Arc<PupStreamShared>, lingers: bool) -> Self {
+        let user = Arc::new(PupStreamUser { shared, lingers });
         Self {
             user,
             read_within: Cell::new(None),
@@ -215,21 +215,21 @@ impl Pup {
         let to = address(to)?;
         let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
         socket.connect(to)?;
-        let line = Arc::new(Line {
+        let line = Arc::new(PupUdpSocket {
             socket,
             begun: Instant::now(),
         });
-        let own = Port {
+        let own = PupPort {
             socket: random()?,
             ..LISTENS
         };
-        let connection = Connection::connect(line.now(), options(), random()?, own, LISTENS);
-        let shared = Shared::new(&line, to, connection);
+        let connection = PupConnection::connect(line.now(), options(), random()?, own, LISTENS);
+        let shared = PupStreamShared::new(&line, to, connection);
         let driven = Arc::clone(&shared);
         thread::spawn(move || drive(&driven));
         let begun = Instant::now();
         let mut connection = shared.connection();
-        while *connection.state() == State::Opening {
+        while *connection.state() == PupState::Opening {
             if begun.elapsed() >= OPENS {
                 connection.abort("nobody waits for it any more");
                 shared.flush(&mut connection);
@@ -240,7 +240,7 @@ impl Pup {
                 Err(_) => shared.connection(),
             };
         }
-        if let State::Closed(why) = connection.state() {
+        if let PupState::Closed(why) = connection.state() {
             return Err(io::Error::other(
                 why.clone().unwrap_or_else(|| "it ended at once".into()),
             ));
@@ -284,8 +284,8 @@ impl Pup {
         let mut connection = shared.connection();
         loop {
             match connection.state() {
-                State::Closed(Some(why)) => return Err(io::Error::other(why.clone())),
-                State::Closed(None) | State::Dallying => return Ok(()),
+                PupState::Closed(Some(why)) => return Err(io::Error::other(why.clone())),
+                PupState::Closed(None) | PupState::Dallying => return Ok(()),
                 _ => connection = shared.wait(connection, Instant::now(), Some(IDLE))?,
             }
         }
@@ -295,30 +295,30 @@ impl Pup {
     ///
     /// # Errors
     /// That nothing came in time; that the connection broke.
-    pub fn next(&self, into: &mut [u8]) -> io::Result<Came> {
+    pub fn next(&self, into: &mut [u8]) -> io::Result<PupStreamInput> {
         let (shared, begun) = (&self.user.shared, Instant::now());
         let mut connection = shared.connection();
         loop {
             if let Some(code) = connection.take_interrupt() {
-                return Ok(Came::Interrupt(code));
+                return Ok(PupStreamInput::Interrupt(code));
             }
             if shared.is_ended.load(Ordering::Relaxed) {
-                return Ok(Came::Data(0));
+                return Ok(PupStreamInput::Data(0));
             }
             match connection.receive(into.len()) {
-                Received::Data(data) => {
+                PupReceived::Data(data) => {
                     into[..data.len()].copy_from_slice(&data);
                     shared.flush(&mut connection);
-                    return Ok(Came::Data(data.len()));
+                    return Ok(PupStreamInput::Data(data.len()));
                 }
-                Received::Mark(kind) => return Ok(Came::Mark(kind)),
-                Received::End => {
+                PupReceived::Mark(kind) => return Ok(PupStreamInput::Mark(kind)),
+                PupReceived::End => {
                     return match connection.state() {
-                        State::Closed(Some(why)) => Err(io::Error::other(why.clone())),
-                        _ => Ok(Came::Data(0)),
+                        PupState::Closed(Some(why)) => Err(io::Error::other(why.clone())),
+                        _ => Ok(PupStreamInput::Data(0)),
                     };
                 }
-                Received::Nothing => {
+                PupReceived::Nothing => {
                     connection = shared.wait(connection, begun, self.read_within.get())?
                 }
             }
@@ -339,7 +339,7 @@ impl Pup {
         is_ended
             || matches!(
                 shared.connection().state(),
-                State::Dallying | State::Closed(_)
+                PupState::Dallying | PupState::Closed(_)
             )
     }
 
@@ -358,7 +358,7 @@ impl Read for Pup {
     /// The bytes; marks and interrupts are for those who ask for them.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            if let Came::Data(count) = self.next(into)? {
+            if let PupStreamInput::Data(count) = self.next(into)? {
                 return Ok(count);
             }
         }
@@ -371,7 +371,7 @@ impl Write for Pup {
         let mut connection = shared.connection();
         loop {
             if shared.is_ended.load(Ordering::Relaxed)
-                || matches!(connection.state(), State::Dallying)
+                || matches!(connection.state(), PupState::Dallying)
                 || connection.is_closed()
             {
                 return Err(ErrorKind::BrokenPipe.into());
@@ -391,20 +391,22 @@ impl Write for Pup {
 }
 
 /// Hears the packets of one connection until it is over.
-fn drive(shared: &Shared) {
+fn drive(shared: &PupStreamShared) {
     let mut piece = [0; 2048];
     let mut due = shared.turn(None);
     while due.is_some() {
         due = match shared.line.hear(&mut piece, due) {
-            Ok(Some((count, from))) if from == shared.to => match Packet::read(&piece[..count]) {
-                Ok(packet) => shared.turn(Some(&packet)),
-                // Broken on its way: it is sent again.
-                Err(_) => shared.turn(None),
-            },
+            Ok(Some((count, from))) if from == shared.to => {
+                match PupPacket::read(&piece[..count]) {
+                    Ok(packet) => shared.turn(Some(&packet)),
+                    // Broken on its way: it is sent again.
+                    Err(_) => shared.turn(None),
+                }
+            }
             // Nobody listens there, which a connection that is there does not believe: it asks.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let mut connection = shared.connection();
-                if *connection.state() == State::Opening {
+                if *connection.state() == PupState::Opening {
                     connection.abort("nobody listens there");
                 }
                 drop(connection);

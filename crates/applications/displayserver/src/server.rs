@@ -3,17 +3,19 @@
 //! A client that does not read its answers for five seconds loses its connection, and what it had. Whoever has not said who it is has a place
 //! among strangers, of whom the idlest gives way; whoever knows the secret has one among clients.
 
-use crate::listener::Listener;
-use crate::stream::Stream;
+use crate::listener::DisplayListener;
+use crate::stream::DisplayStream;
 use crate::threads::in_thread;
-use stackline_display::budget::Budget;
-use stackline_display::machine::{ClientId, Display, Ends, Step, Watch};
-use stackline_display::protocol::{Answer, Input};
-use stackline_display::symbols::{Limits, Refusal};
+use stackline_display::budget::DisplayMemoryBudget;
+use stackline_display::machine::{
+    ClientId, DisplayEndReason, DisplayMachine, DisplayRequestStep, DisplayStepObserver,
+};
+use stackline_display::protocol::{DisplayAnswer, DisplayInput};
+use stackline_display::symbols::{DisplayClientLimits, DisplayRefusal};
 use stackline_events::event;
 use stackline_guard::attempts::Attempts;
+use stackline_guard::connection_slots::ConnectionSlotPool;
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::Pool;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -39,32 +41,32 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// A display that is served.
 #[derive(Clone, Debug)]
-pub struct Server {
-    inner: Arc<Inner>,
+pub struct DisplayServer {
+    inner: Arc<DisplayServerInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    clients: Mutex<Clients>,
-    limits: Limits,
-    budget: Budget,
+struct DisplayServerInner {
+    clients: Mutex<DisplayServerClients>,
+    limits: DisplayClientLimits,
+    budget: DisplayMemoryBudget,
     token: Vec<u8>,
     begun: Instant,
-    strangers: Arc<Pool>,
+    strangers: Arc<ConnectionSlotPool>,
     attempts: Attempts,
 }
 
 /// Each client has a display of its own, so that what one draws keeps no other waiting.
 #[derive(Debug, Default)]
-struct Clients {
+struct DisplayServerClients {
     last: u64,
-    known: BTreeMap<ClientId, Known>,
+    known: BTreeMap<ClientId, KnownDisplayClient>,
 }
 
 /// A client that has said who it is.
 #[derive(Debug)]
-struct Known {
-    display: Arc<Mutex<Display>>,
+struct KnownDisplayClient {
+    display: Arc<Mutex<DisplayMachine>>,
     inputs: Arc<Mutex<Inputs>>,
     /// Wakes the thread that looks for what input hits, draws, and writes, so that nobody who looks on waits for it.
     waker: SyncSender<()>,
@@ -73,7 +75,7 @@ struct Known {
 /// Input that waits for that thread.
 #[derive(Debug, Default)]
 struct Inputs {
-    events: VecDeque<(u32, Input)>,
+    events: VecDeque<(u32, DisplayInput)>,
     dropped: u32,
 }
 
@@ -92,12 +94,12 @@ impl Attends {
 }
 
 /// Tells the time, and records an event for each step of a request where that is wanted (`STACKLINE_EVENTS`).
-struct Events {
+struct DisplayEventRecorder {
     begun: Instant,
     is_on: bool,
 }
 
-impl Watch for Events {
+impl DisplayStepObserver for DisplayEventRecorder {
     fn now(&mut self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -106,12 +108,12 @@ impl Watch for Events {
         self.is_on
     }
 
-    fn passed(&mut self, step: Step, client: ClientId, request: u32) {
+    fn passed(&mut self, step: DisplayRequestStep, client: ClientId, request: u32) {
         let unit = unit(client.0, request);
         match step {
-            Step::Parsed => event!("DISPLAY_PARSE", unit),
-            Step::Stored => event!("DISPLAY_STORE", unit),
-            Step::Rendered => event!("DISPLAY_RENDER", unit),
+            DisplayRequestStep::Parsed => event!("DISPLAY_PARSE", unit),
+            DisplayRequestStep::Stored => event!("DISPLAY_STORE", unit),
+            DisplayRequestStep::Rendered => event!("DISPLAY_RENDER", unit),
         }
     }
 }
@@ -121,20 +123,24 @@ pub(crate) fn unit(client: u64, request: u32) -> i64 {
     (client << 32 | u64::from(request)) as i64 & i64::MAX
 }
 
-impl Server {
+impl DisplayServer {
     /// Without clients yet. Those have to know the secret, but for programs of this user at a unix socket; with an empty one all may come.
     #[must_use]
-    pub fn new(limits: Limits, token: Vec<u8>) -> Self {
-        Self::within(limits, token, Budget::default())
+    pub fn new(limits: DisplayClientLimits, token: Vec<u8>) -> Self {
+        Self::within(limits, token, DisplayMemoryBudget::default())
     }
 
     /// The same; all clients together take no more memory than that.
     #[must_use]
-    pub fn within(limits: Limits, token: Vec<u8>, budget: Budget) -> Self {
-        let (strangers, attempts) = (Pool::new(MOST_STRANGERS), Attempts::default());
+    pub fn within(
+        limits: DisplayClientLimits,
+        token: Vec<u8>,
+        budget: DisplayMemoryBudget,
+    ) -> Self {
+        let (strangers, attempts) = (ConnectionSlotPool::new(MOST_STRANGERS), Attempts::default());
         let (clients, begun) = (Mutex::default(), Instant::now());
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DisplayServerInner {
                 clients,
                 limits,
                 budget,
@@ -147,7 +153,7 @@ impl Server {
     }
 
     /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
-    pub fn listen(&self, listener: Listener, say: fn(&str)) {
+    pub fn listen(&self, listener: DisplayListener, say: fn(&str)) {
         let server = self.clone();
         thread::spawn(move || {
             loop {
@@ -167,7 +173,7 @@ impl Server {
         });
     }
 
-    fn clients(&self) -> MutexGuard<'_, Clients> {
+    fn clients(&self) -> MutexGuard<'_, DisplayServerClients> {
         self.inner
             .clients
             .lock()
@@ -175,14 +181,15 @@ impl Server {
     }
 
     /// Somebody has come, who may have to say the secret: the number, and a display that nobody else sees yet.
-    pub(crate) fn newcomer(&self, is_same_user: bool) -> (ClientId, Arc<Mutex<Display>>) {
+    pub(crate) fn newcomer(&self, is_same_user: bool) -> (ClientId, Arc<Mutex<DisplayMachine>>) {
         let mut clients = self.clients();
         let token = if is_same_user {
             Vec::new()
         } else {
             self.inner.token.clone()
         };
-        let display = Display::new(self.inner.limits, token).within(self.inner.budget.clone());
+        let display =
+            DisplayMachine::new(self.inner.limits, token).within(self.inner.budget.clone());
         let mut display = display.after(clients.last);
         let id = display.connect();
         clients.last = id.0;
@@ -190,7 +197,11 @@ impl Server {
     }
 
     /// Whoever has said who it is becomes a client; nothing where there are as many as may be.
-    pub(crate) fn admit(&self, id: ClientId, display: &Arc<Mutex<Display>>) -> Option<Attends> {
+    pub(crate) fn admit(
+        &self,
+        id: ClientId,
+        display: &Arc<Mutex<DisplayMachine>>,
+    ) -> Option<Attends> {
         let mut clients = self.clients();
         if clients.known.len() >= MOST_CLIENTS {
             return None;
@@ -199,7 +210,7 @@ impl Server {
         let (display, inputs) = (Arc::clone(display), Arc::default());
         clients.known.insert(
             id,
-            Known {
+            KnownDisplayClient {
                 display,
                 inputs: Arc::clone(&inputs),
                 waker,
@@ -214,15 +225,15 @@ impl Server {
     }
 
     /// What tells the time of requests, and records their steps.
-    pub(crate) fn watch(&self) -> impl Watch {
-        Events {
+    pub(crate) fn watch(&self) -> impl DisplayStepObserver {
+        DisplayEventRecorder {
             begun: self.inner.begun,
-            is_on: stackline_events::recorder::on(),
+            is_on: stackline_events::recorder::is_recording(),
         }
     }
 
     /// Looks what waiting input hits, and draws what is not drawn, in the client's own thread.
-    pub(crate) fn attend(&self, attends: &Attends, display: &Mutex<Display>) {
+    pub(crate) fn attend(&self, attends: &Attends, display: &Mutex<DisplayMachine>) {
         let Inputs { events, dropped } = std::mem::take(
             &mut *attends
                 .inputs
@@ -240,7 +251,7 @@ impl Server {
     }
 
     /// Serves a client to its end; why it was sent away, where it was.
-    fn client(&self, mut stream: Stream) -> Option<String> {
+    fn client(&self, mut stream: DisplayStream) -> Option<String> {
         stream.keeps(UNREAD);
         let ends = stream.again().ok()?;
         let place = self.inner.strangers.enter_or_replace(move || ends.end());
@@ -250,7 +261,7 @@ impl Server {
             .ok()?;
         let writer = Mutex::new(writer);
         let (id, display) = self.newcomer(stream.is_same_user());
-        let served = &Served {
+        let served = &ServedDisplayClient {
             id,
             display: &display,
             writer: &writer,
@@ -264,7 +275,7 @@ impl Server {
             }
             Greeted::Gone => return None,
             Greeted::Ends(why) => {
-                if why == Ends::Stranger {
+                if why == DisplayEndReason::Stranger {
                     hear_out(&mut stream, self.inner.attempts.failed(Instant::now()));
                 }
                 stream.end();
@@ -305,7 +316,7 @@ impl Server {
     }
 
     /// A key or the pointer, from whoever looks on.
-    pub fn input(&self, client: ClientId, window: u32, input: Input) {
+    pub fn input(&self, client: ClientId, window: u32, input: DisplayInput) {
         let clients = self.clients();
         let Some(known) = clients.known.get(&client) else {
             return;
@@ -332,7 +343,7 @@ impl Server {
 
     /// The display of each client.
     #[must_use]
-    pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<Display>>)> {
+    pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<DisplayMachine>>)> {
         self.clients()
             .known
             .iter()
@@ -341,7 +352,7 @@ impl Server {
     }
 
     /// Does something with the display of the client that came last, as it is now.
-    pub fn last<T>(&self, look: impl FnOnce(ClientId, &mut Display) -> T) -> Option<T> {
+    pub fn last<T>(&self, look: impl FnOnce(ClientId, &mut DisplayMachine) -> T) -> Option<T> {
         let (id, display) = self.displays().pop()?;
         let mut display = display.lock().unwrap_or_else(PoisonError::into_inner);
         Some(look(id, &mut display))
@@ -349,7 +360,7 @@ impl Server {
 }
 
 /// A client leaves, however its thread ends: the thread that attends it ends with that.
-struct EndsAttending<'s>(&'s Server, ClientId);
+struct EndsAttending<'s>(&'s DisplayServer, ClientId);
 
 impl Drop for EndsAttending<'_> {
     fn drop(&mut self) {
@@ -366,15 +377,15 @@ enum Greeted {
     /// It did not say who it is in time.
     Slow,
     /// What it said ends the connection.
-    Ends(Ends),
+    Ends(DisplayEndReason),
 }
 
 /// A client is told that there are too many.
-pub(crate) fn too_many(stream: &mut Stream) {
+pub(crate) fn too_many(stream: &mut DisplayStream) {
     let mut out = Vec::new();
-    Answer::Refused {
+    DisplayAnswer::Refused {
         request: 0,
-        why: Refusal::TooMany as u8,
+        why: DisplayRefusal::TooMany as u8,
     }
     .put(&mut out);
     let _ = stream.write_all(&out);
@@ -385,7 +396,7 @@ pub(crate) fn too_many(stream: &mut Stream) {
 }
 
 /// Reads what comes, and does nothing with it, until that is over or so much time has passed.
-pub(crate) fn hear_out(stream: &mut Stream, time: Duration) {
+pub(crate) fn hear_out(stream: &mut DisplayStream, time: Duration) {
     let (deadline, mut piece) = (Deadline::within(time), [0; 4096]);
     while let Some(rest) = deadline.rest() {
         let read = stream
@@ -408,19 +419,19 @@ pub(crate) fn unread() -> String {
 }
 
 /// A client at work: its display, and the writing side of its connection.
-struct Served<'s> {
+struct ServedDisplayClient<'s> {
     id: ClientId,
-    display: &'s Mutex<Display>,
-    writer: &'s Mutex<Stream>,
+    display: &'s Mutex<DisplayMachine>,
+    writer: &'s Mutex<DisplayStream>,
     begun: Instant,
 }
 
-impl Served<'_> {
-    fn display(&self) -> MutexGuard<'_, Display> {
+impl ServedDisplayClient<'_> {
+    fn display(&self) -> MutexGuard<'_, DisplayMachine> {
         self.display.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Stream> {
+    fn writer(&self) -> MutexGuard<'_, DisplayStream> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -429,7 +440,7 @@ impl Served<'_> {
     }
 
     /// Reads until the client has said who it is, however slowly it does: all of that has one bound of time.
-    fn greet(&self, stream: &mut Stream) -> Greeted {
+    fn greet(&self, stream: &mut DisplayStream) -> Greeted {
         let deadline = Deadline::within(HELLO);
         let mut piece = [0; 4096];
         loop {
@@ -457,15 +468,15 @@ impl Served<'_> {
         }
     }
 
-    fn receives(&self, bytes: &[u8]) -> Result<(), Ends> {
-        let mut watch = Events {
+    fn receives(&self, bytes: &[u8]) -> Result<(), DisplayEndReason> {
+        let mut watch = DisplayEventRecorder {
             begun: self.begun,
-            is_on: stackline_events::recorder::on(),
+            is_on: stackline_events::recorder::is_recording(),
         };
         self.display().receive(self.id, bytes, &mut watch)
     }
 
-    fn serve(&self, stream: &mut Stream) -> Option<String> {
+    fn serve(&self, stream: &mut DisplayStream) -> Option<String> {
         let mut piece = vec![0; PIECE];
         loop {
             // What was asked before is answered all the same.

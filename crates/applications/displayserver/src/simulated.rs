@@ -5,25 +5,28 @@
 //! `cpu` is 1.
 
 mod programs;
+mod request_events;
 mod scene;
-mod script;
-mod serial;
+mod serial_line;
 mod site;
-mod watched;
-mod ways;
+mod trial_script;
+mod usage;
 
-pub use scene::{Carrier, Class, Drawing, Scene, Shown};
-pub use ways::{Event, Ways};
+pub use request_events::{DisplayRequestEvent, DisplayRequestPaths};
+pub use scene::{
+    DisplayDrawingCosts, DisplaySceneCarrier, DisplaySceneClass, SimulatedDisplayScene,
+    SymbolDrawMoment,
+};
 
-use crate::bench::{Measured, Rate};
-use crate::level::Picture;
-use script::Script;
-use site::{Over, Site, World};
+use crate::bench::{DisplayBenchResult, DisplayBenchSubject};
+use crate::send_level::DisplayPicture;
+use site::{DisplaySite, DisplaySiteWorld, Over};
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
-use stackline_net::Node;
-use stackline_sim::messages::Messages;
-use watched::Watched;
+use stackline_net::NodeIndex;
+use stackline_sim::messages::MessageNetwork;
+use trial_script::DisplayTrialScript;
+use usage::DisplaySiteUsage;
 
 /// All is over by then: 30 days.
 const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
@@ -33,11 +36,11 @@ const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
 /// # Errors
 /// When a host, path or option is not there, class and carrier do not go together, or the display refuses something.
 pub fn measure(
-    scene: &Scene<'_>,
-    picture: &Picture,
-    rates: &[Rate],
+    scene: &SimulatedDisplayScene<'_>,
+    picture: &DisplayPicture,
+    rates: &[DisplayBenchSubject],
     trials: usize,
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<DisplayBenchResult>> {
     carry_out(scene, picture, (rates, trials), None)
 }
 
@@ -46,25 +49,27 @@ pub fn measure(
 /// # Errors
 /// As [`measure`].
 pub fn trace(
-    scene: &Scene<'_>,
-    picture: &Picture,
-    rates: &[Rate],
+    scene: &SimulatedDisplayScene<'_>,
+    picture: &DisplayPicture,
+    rates: &[DisplayBenchSubject],
     trials: usize,
-    ways: &mut Ways,
-) -> Result<Vec<Measured>> {
+    ways: &mut DisplayRequestPaths,
+) -> Result<Vec<DisplayBenchResult>> {
     carry_out(scene, picture, (rates, trials), Some(ways))
 }
 
 fn carry_out(
-    scene: &Scene<'_>,
-    picture: &Picture,
-    (rates, trials): (&[Rate], usize),
-    mut ways: Option<&mut Ways>,
-) -> Result<Vec<Measured>> {
+    scene: &SimulatedDisplayScene<'_>,
+    picture: &DisplayPicture,
+    (rates, trials): (&[DisplayBenchSubject], usize),
+    mut ways: Option<&mut DisplayRequestPaths>,
+) -> Result<Vec<DisplayBenchResult>> {
     let nodes = nodes(scene)?;
-    let one = |rate: &Rate| {
-        let mut ways = ways.as_mut().filter(|_| matches!(rate, Rate::At(_)));
-        let mut watched = ways.is_some().then(Watched::default);
+    let one = |rate: &DisplayBenchSubject| {
+        let mut ways = ways
+            .as_mut()
+            .filter(|_| matches!(rate, DisplayBenchSubject::At(_)));
+        let mut watched = ways.is_some().then(DisplaySiteUsage::default);
         let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
         let Some(over) = all.pop() else {
             return Err(Error::measurement("nothing was simulated"));
@@ -83,12 +88,12 @@ fn carry_out(
 /// # Errors
 /// As [`measure`].
 pub fn together(
-    scenes: &[Scene<'_>],
-    picture: &Picture,
-    rate: Rate,
+    scenes: &[SimulatedDisplayScene<'_>],
+    picture: &DisplayPicture,
+    rate: DisplayBenchSubject,
     trials: usize,
-) -> Result<Vec<Measured>> {
-    let scenes: Vec<&Scene<'_>> = scenes.iter().collect();
+) -> Result<Vec<DisplayBenchResult>> {
+    let scenes: Vec<&SimulatedDisplayScene<'_>> = scenes.iter().collect();
     Ok(run(&scenes, picture, (rate, trials), None)?
         .iter()
         .map(|over| measured(picture, rate, over))
@@ -96,12 +101,16 @@ pub fn together(
 }
 
 /// The rates of trials; what takes no time has no rate, and no trials.
-fn measured(picture: &Picture, rate: Rate, over: &Over) -> Measured {
+fn measured(
+    picture: &DisplayPicture,
+    rate: DisplayBenchSubject,
+    over: &Over,
+) -> DisplayBenchResult {
     let taken = over.taken.iter().filter(|time| **time > Duration::ZERO);
     let trials = taken
         .map(|time| picture.count() as f64 / time.seconds())
         .collect();
-    Measured {
+    DisplayBenchResult {
         picture: picture.name,
         unit: picture.unit,
         rate,
@@ -111,33 +120,33 @@ fn measured(picture: &Picture, rate: Rate, over: &Over) -> Measured {
 
 /// Applications in one world, until one of them is over. Where it is watched, the points that requests pass are kept too.
 fn run(
-    scenes: &[&Scene<'_>],
-    picture: &Picture,
-    (rate, trials): (Rate, usize),
-    mut watched: Option<&mut Watched>,
+    scenes: &[&SimulatedDisplayScene<'_>],
+    picture: &DisplayPicture,
+    (rate, trials): (DisplayBenchSubject, usize),
+    mut watched: Option<&mut DisplaySiteUsage>,
 ) -> Result<Vec<Over>> {
     let Some(first) = scenes.first() else {
         return Ok(Vec::new());
     };
-    let world = World::new(Messages::new(first.network, first.seed, (), false));
+    let world = DisplaySiteWorld::new(MessageNetwork::new(first.network, first.seed, (), false));
     let (mut sites, traced) = (Vec::new(), watched.is_some());
     for (lane, scene) in (0..).zip(scenes) {
-        sites.push(Site::new(
+        sites.push(DisplaySite::new(
             scene,
             (&world, lane),
             nodes(scene)?,
-            Script::of(scene, picture, rate, trials),
+            DisplayTrialScript::of(scene, picture, rate, trials),
             traced,
         )?);
     }
-    sites.iter_mut().try_for_each(Site::start)?;
-    while !sites.iter().any(Site::is_over) {
+    sites.iter_mut().try_for_each(DisplaySite::start)?;
+    while !sites.iter().any(DisplaySite::is_over) {
         let next = world.borrow_mut().next(AT_MOST)?;
         let (now, happening) = next.ok_or_else(|| {
             Error::measurement("the simulated trials do not end within 30 days of their own time")
                 .hint("fewer of them (`--trials`), a smaller picture or a faster line do")
         })?;
-        let was_measured = sites.first().is_some_and(Site::is_measured);
+        let was_measured = sites.first().is_some_and(DisplaySite::is_measured);
         if let Some(site) = sites.iter_mut().find(|site| site.owns(&happening)) {
             site.happened(happening)?;
         }
@@ -147,11 +156,11 @@ fn run(
             watched.look(now, (site.counters(), world.borrow().spent()), was_measured);
         }
     }
-    Ok(sites.into_iter().map(Site::over).collect())
+    Ok(sites.into_iter().map(DisplaySite::over).collect())
 }
 
 /// The client's host, the display's and the internet server's, of a class that fits them.
-fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
+fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
     let node = |name: &str| {
         let at = scene
             .network
@@ -164,14 +173,22 @@ fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
                 scene.network.name
             ))
         };
-        at.map(|at| Node(at as u32)).ok_or_else(none)
+        at.map(|at| NodeIndex(at as u32)).ok_or_else(none)
     };
     let [from, to] = [node(&scene.from)?, node(&scene.to)?];
     let refused = |message: &str, hint: &str| Err(Error::input(message).hint(hint));
     let internet = scene.internet.as_deref().map(node).transpose()?;
     if internet.is_some() {
-        let is_stream = matches!(scene.carrier, Carrier::Tcp(_) | Carrier::Pup(_));
-        if !is_stream || matches!(scene.class, Class::Local | Class::Messages) {
+        let is_stream = matches!(
+            scene.carrier,
+            DisplaySceneCarrier::Tcp(_) | DisplaySceneCarrier::Pup(_)
+        );
+        if !is_stream
+            || matches!(
+                scene.class,
+                DisplaySceneClass::Local | DisplaySceneClass::Messages
+            )
+        {
             return refused(
                 "an internet server is for streams",
                 "class agent, terminal or distributed, over tcp or pup",
@@ -186,24 +203,26 @@ fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
     }
     let third = internet.unwrap_or(to);
     match (scene.class, scene.carrier) {
-        (Class::Local, _) if from != to => refused(
+        (DisplaySceneClass::Local, _) if from != to => refused(
             "a local application is on the display's host",
             "name one host twice, or choose another class",
         ),
-        (Class::Local, _) => Ok([from, to, third]),
+        (DisplaySceneClass::Local, _) => Ok([from, to, third]),
         _ if from == to => refused(
             "the application is on the display's host",
             "that is class `local`",
         ),
-        (Class::Messages, Carrier::Ikp) | (Class::Agent, _) => Ok([from, to, third]),
-        (Class::Messages, _) => refused(
+        (DisplaySceneClass::Messages, DisplaySceneCarrier::Ikp) | (DisplaySceneClass::Agent, _) => {
+            Ok([from, to, third])
+        }
+        (DisplaySceneClass::Messages, _) => refused(
             "messages between V's hosts go over `ikp`",
             "`--over ikp`, or choose another class",
         ),
-        (_, Carrier::Ikp) => refused(
+        (_, DisplaySceneCarrier::Ikp) => refused(
             "this class has no messages",
             "`agent` and `messages` go over `ikp`",
         ),
-        (Class::Terminal | Class::Distributed, _) => Ok([from, to, third]),
+        (DisplaySceneClass::Terminal | DisplaySceneClass::Distributed, _) => Ok([from, to, third]),
     }
 }

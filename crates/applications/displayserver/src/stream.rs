@@ -1,10 +1,10 @@
 //! A connection to a display, whatever carries it: read, written, ended.
 
-use crate::blast::Blast;
-use crate::message_stream::Messages;
+use crate::blast_stream::BlastStream;
+use crate::message_stream::DisplayMessageStream;
 use crate::ngp::Ngp;
 use crate::pup::Pup;
-use crate::raw::Raw;
+use crate::raw_terminal::RawTerminal;
 use crate::vio::Vio;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_send_buffer_size;
@@ -18,26 +18,26 @@ use std::time::Duration;
 
 /// A connection.
 #[derive(Debug)]
-pub enum Stream {
+pub enum DisplayStream {
     /// Over TCP.
     Tcp(TcpStream),
     /// On this machine.
     Unix(UnixStream),
     /// A terminal, or pipes: where it is read and written, and how a terminal was before.
-    Terminal(File, File, Option<Arc<Raw>>),
+    Terminal(File, File, Option<Arc<RawTerminal>>),
     /// By V's messages.
-    Messages(Box<Messages>),
+    Messages(Box<DisplayMessageStream>),
     /// A stream of PUP.
     Pup(Pup),
     /// A stream of blasts.
-    Blast(Blast),
+    Blast(BlastStream),
     /// A stream through an internet server.
     Vio(Vio),
     /// One with the network graphics protocol on it.
     Ngp(Box<Ngp>),
 }
 
-impl Stream {
+impl DisplayStream {
     /// The same connection once more.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Stream {
     }
 }
 
-impl Stream {
+impl DisplayStream {
     /// Waits until something can be read; whether something urgent has come.
     pub(crate) fn waits_urgent(&self) -> bool {
         let Self::Tcp(stream) = self else {
@@ -218,7 +218,7 @@ fn shows(socket: &impl AsFd, what: PollFlags) -> bool {
     poll(&mut asked, Some(&Timespec::default())).is_ok() && asked[0].revents().intersects(what)
 }
 
-impl Read for Stream {
+impl Read for DisplayStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),
@@ -233,7 +233,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for DisplayStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),

@@ -3,50 +3,50 @@
 //!
 //! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
 
-mod door;
+mod admission;
 mod failure;
 mod keyboard;
-mod line;
-mod office;
-mod person;
-mod program;
+mod login;
+mod pty_program;
 mod pup;
-mod requests;
+mod request_tracker;
+mod telnet_client;
+mod telnet_end;
 mod typist;
 
-pub use office::Service;
-pub use person::talk;
+pub use admission::TerminalServiceOptions;
+pub use telnet_client::talk;
 
-use crate::address::{self, Address};
-use crate::listener::Listener;
-use crate::stream::Stream;
+use crate::address::{self, DisplayAddress};
+use crate::listener::DisplayListener;
+use crate::stream::DisplayStream;
 use crate::threads::in_thread;
-use door::{Guest, Knock, Knocking, Typed};
+use admission::{TerminalAdmission, refused, sent_away};
 use failure::{gone, lost, unopened};
-use line::{Line, PIECE};
-use office::{Office, refused, sent_away};
-use program::{For, Terminal, echo, failed, resize};
+use login::{Guest, Knock, Knocking, Typed};
 use pty_process::blocking::Pty;
-use requests::Requests;
+use pty_program::{For, ProgramTerminal, echo, failed, resize};
+use request_tracker::DisplayRequestTracker;
 use rustix::termios::SpecialCodeIndex;
 use stackline_core::error::Result;
+use stackline_guard::connection_slots::ConnectionSlot;
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::Place;
 use stackline_guard::secret::Secret;
-use stackline_proto::telnet::{Command as Said, Role, Telnet, TelnetOption, Whose};
+use stackline_proto::telnet::{Telnet, TelnetCommand as Said, TelnetOption, TelnetRole, Whose};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use telnet_end::{PIECE, TerminalTelnetEnd};
 use typist::Typist;
 
 /// How long a program may take to take what is typed.
 const TYPES: Duration = Duration::from_secs(5);
 
 /// Serves terminals for ever: each connection gets the program on one of its own.
-pub fn serve(listener: &Listener, service: Service, say: fn(&str)) {
-    let office = Arc::new(Office::new(service));
+pub fn serve(listener: &DisplayListener, service: TerminalServiceOptions, say: fn(&str)) {
+    let office = Arc::new(TerminalAdmission::new(service));
     loop {
         let Ok(stream) = listener.accept() else {
             // No descriptors, or the like: it may be better in a while.
@@ -65,12 +65,12 @@ pub fn serve(listener: &Listener, service: Service, say: fn(&str)) {
 }
 
 /// One terminal, until its program or its connection ends.
-fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
-    if let Stream::Pup(stream) = stream {
+fn one(mut stream: DisplayStream, office: &TerminalAdmission, place: ConnectionSlot) -> Result<()> {
+    if let DisplayStream::Pup(stream) = stream {
         return pup::one(&stream, office, place);
     }
     stream.write_within(TYPES).map_err(|error| failed(&error))?;
-    let mut telnet = Telnet::new(Role::Server);
+    let mut telnet = Telnet::new(TelnetRole::Server);
     let (typed_ahead, commands) = match greet(&mut telnet, &mut stream, office) {
         Ok(typed) => typed,
         Err(error) => {
@@ -86,7 +86,7 @@ fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
     let is_display = [Whose::Own, Whose::Other]
         .into_iter()
         .any(|whose| telnet.is_on(TelnetOption::Binary, whose));
-    let terminal = Terminal::start(
+    let terminal = ProgramTerminal::start(
         program,
         if is_display {
             For::Display
@@ -95,7 +95,7 @@ fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
         },
         (telnet.resized(), echoes(&telnet)),
     )?;
-    let line = Line::new(telnet, stream.again().map_err(|error| failed(&error))?);
+    let line = TerminalTelnetEnd::new(telnet, stream.again().map_err(|error| failed(&error))?);
     let (typist, pty) = (terminal.typist()?, Arc::clone(&terminal.pty));
     press(&typist, &line, &typed_ahead, commands, &mut false);
     let (keyed, said) = (Arc::clone(&line), Arc::clone(&line));
@@ -113,9 +113,13 @@ fn echoes(telnet: &Telnet) -> bool {
 }
 
 /// Whoever wants a terminal answers as TELNET does and says the secret, in time: what was typed behind that.
-fn greet(telnet: &mut Telnet, stream: &mut Stream, office: &Office) -> io::Result<Typed> {
+fn greet(
+    telnet: &mut Telnet,
+    stream: &mut DisplayStream,
+    office: &TerminalAdmission,
+) -> io::Result<Typed> {
     let is_same_user = stream.is_same_user();
-    let mut guest = Guest::new(stream, telnet, Deadline::within(door::TIME));
+    let mut guest = Guest::new(stream, telnet, Deadline::within(login::TIME));
     guest.agree()?;
     match &office.service.secret {
         _ if is_same_user => {}
@@ -131,7 +135,7 @@ fn greet(telnet: &mut Telnet, stream: &mut Stream, office: &Office) -> io::Resul
 }
 
 /// What comes over the connection is typed into the terminal.
-fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
+fn type_in(mut stream: DisplayStream, (typist, pty): (&Typist, &Pty), line: &TerminalTelnetEnd) {
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
     // A Synch is on its way: what was typed before its mark is dropped but for commands (RFC 854, RFC 1123 3.2.4).
     let (mut hurries, mut echoing) = (false, echoes(&line.telnet()));
@@ -169,7 +173,7 @@ fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
 /// Types what was typed, with the keys that its commands are.
 fn press(
     typist: &Typist,
-    line: &Line,
+    line: &TerminalTelnetEnd,
     data: &[u8],
     commands: Vec<(usize, Said)>,
     hurries: &mut bool,
@@ -200,13 +204,13 @@ fn press(
 /// # Errors
 /// When one of them is not there, or the secret is another. The program itself says who it is to the display.
 pub fn attach(
-    terminal: &Address,
-    display: &Address,
+    terminal: &DisplayAddress,
+    display: &DisplayAddress,
     secret: Option<&Secret>,
     typed: bool,
 ) -> Result<()> {
-    let mut from = terminal.connect_to(address::Service::Terminal)?;
-    if let Stream::Pup(stream) = &from {
+    let mut from = terminal.connect_to(address::DisplayServiceKind::Terminal)?;
+    if let DisplayStream::Pup(stream) = &from {
         pup::begins_for_display(stream);
         let mut says = stream.again();
         let hears = |came: &[u8], data: &mut Vec<u8>| {
@@ -219,10 +223,10 @@ pub fn attach(
         // Its bytes are as they are.
         return bring_behind(first, from, display.connect()?, typed);
     }
-    let mut telnet = Telnet::new(Role::User);
+    let mut telnet = Telnet::new(TelnetRole::User);
     telnet.ask(TelnetOption::Binary, Whose::Own, true);
     telnet.ask(TelnetOption::Binary, Whose::Other, true);
-    let line = Line::new(telnet, from.again().map_err(lost)?);
+    let line = TerminalTelnetEnd::new(telnet, from.again().map_err(lost)?);
     line.writer().write_within(TYPES).map_err(lost)?;
     line.flush();
     let typing = Arc::clone(&line);
@@ -232,7 +236,7 @@ pub fn attach(
     };
     let first = match from {
         // Programs of the same user are asked nothing.
-        Stream::Unix(_) => Vec::new(),
+        DisplayStream::Unix(_) => Vec::new(),
         _ => knock(terminal, &mut from, secret, hears, |bytes| line.send(bytes))?,
     };
     carry(
@@ -247,13 +251,13 @@ pub fn attach(
 
 /// Says the secret where it is asked for: what came behind that.
 fn knock(
-    at: &Address,
-    from: &mut Stream,
+    at: &DisplayAddress,
+    from: &mut DisplayStream,
     secret: Option<&Secret>,
     mut hears: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
     mut says: impl FnMut(&[u8]) -> bool,
 ) -> Result<Vec<u8>> {
-    let (deadline, mut piece, mut data) = (Deadline::within(door::TIME), [0; PIECE], Vec::new());
+    let (deadline, mut piece, mut data) = (Deadline::within(login::TIME), [0; PIECE], Vec::new());
     let mut knock = Knock::new(secret);
     loop {
         let read = deadline
@@ -291,12 +295,12 @@ fn knock(
 ///
 /// # Errors
 /// When one of them is lost.
-pub fn bring(from: Stream, to: Stream, typed: bool) -> Result<()> {
+pub fn bring(from: DisplayStream, to: DisplayStream, typed: bool) -> Result<()> {
     bring_behind(Vec::new(), from, to, typed)
 }
 
 /// The same, of which that came already.
-fn bring_behind(first: Vec<u8>, from: Stream, to: Stream, typed: bool) -> Result<()> {
+fn bring_behind(first: Vec<u8>, from: DisplayStream, to: DisplayStream, typed: bool) -> Result<()> {
     let mut typing = from.again().map_err(lost)?;
     typing.write_within(TYPES).map_err(lost)?;
     let hears = |came: &[u8], data: &mut Vec<u8>| {
@@ -317,8 +321,8 @@ fn bring_behind(first: Vec<u8>, from: Stream, to: Stream, typed: bool) -> Result
 /// who takes nothing for [`TYPES`] does not keep this from seeing that the display is gone.
 fn carry(
     first: Vec<u8>,
-    mut from: Stream,
-    mut to: Stream,
+    mut from: DisplayStream,
+    mut to: DisplayStream,
     typed: bool,
     mut types: impl FnMut(&[u8]) -> bool + Send + 'static,
     mut hears: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
@@ -339,7 +343,7 @@ fn carry(
         gone_first.store(true, Ordering::Relaxed);
         ends.end();
     });
-    let (mut piece, mut data, mut requests) = ([0; PIECE], first, Requests::default());
+    let (mut piece, mut data, mut requests) = ([0; PIECE], first, DisplayRequestTracker::default());
     requests.pass(&data);
     if to.write_all(&data).is_err() {
         return Err(gone());

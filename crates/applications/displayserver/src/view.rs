@@ -6,20 +6,20 @@
 
 mod http;
 
-use self::http::{Door, Replayed};
-use crate::address::Address;
-use crate::listener::Listener;
-use crate::server::Server;
-use crate::stream::Stream;
+use self::http::{BrowserAccess, Replayed};
+use crate::address::DisplayAddress;
+use crate::listener::DisplayListener;
+use crate::server::DisplayServer;
+use crate::stream::DisplayStream;
 use crate::threads::in_thread;
 use serde_json::{Value, json};
 use stackline_core::error::Result;
-use stackline_display::machine::{ClientId, Display};
+use stackline_display::machine::{ClientId, DisplayMachine};
 use stackline_display::pixels::{Pixels, palette};
-use stackline_display::protocol::Input;
+use stackline_display::protocol::DisplayInput;
 use stackline_guard::attempts::Attempts;
+use stackline_guard::connection_slots::ConnectionSlotPool;
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::Pool;
 use stackline_guard::secret::Secret;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What one browser has of a window.
 #[derive(Debug, Default)]
-struct Seen {
+struct BrowserWindowState {
     /// Its count of drawings (`Window::drawn`) when it was seen last.
     drawn: u64,
     title: String,
@@ -66,11 +66,15 @@ struct Seen {
 ///
 /// # Errors
 /// When nothing can listen there.
-pub fn show(server: &Server, at: &Address, token: &Secret) -> Result<String> {
-    let listener = Listener::at(at)?;
+pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Result<String> {
+    let listener = DisplayListener::at(at)?;
     let address = url(listener.address(), &String::from_utf8_lossy(token.bytes()));
-    let (server, asking, looking) = (server.clone(), Pool::new(ASKING), Pool::new(MOST));
-    let door = Arc::new(Door::new(token.clone(), listener.address()));
+    let (server, asking, looking) = (
+        server.clone(),
+        ConnectionSlotPool::new(ASKING),
+        ConnectionSlotPool::new(MOST),
+    );
+    let door = Arc::new(BrowserAccess::new(token.clone(), listener.address()));
     let attempts = Arc::new(Attempts::default());
     thread::spawn(move || {
         loop {
@@ -100,16 +104,16 @@ pub fn show(server: &Server, at: &Address, token: &Secret) -> Result<String> {
 
 /// What a browser opens for a page that is served there.
 #[must_use]
-pub fn url(at: Address, token: &str) -> String {
+pub fn url(at: DisplayAddress, token: &str) -> String {
     match at.for_others() {
-        Address::Tcp(place) => format!("http://{place}/?{token}"),
+        DisplayAddress::Tcp(place) => format!("http://{place}/?{token}"),
         at => format!("{at}?{token}"),
     }
 }
 
 /// A browser asks for the page or for the pictures: which, its first bytes say. The page is answered here; of whoever wants the pictures the
 /// bytes are left for whoever brings them.
-fn asked(stream: Stream, door: &Door, attempts: &Attempts) -> Option<Replayed> {
+fn asked(stream: DisplayStream, door: &BrowserAccess, attempts: &Attempts) -> Option<Replayed> {
     stream.write_within(PATIENCE).ok()?;
     let mut stream = Replayed::read(stream, Deadline::within(PATIENCE)).ok()?;
     let answered = stream
@@ -119,7 +123,7 @@ fn asked(stream: Stream, door: &Door, attempts: &Attempts) -> Option<Replayed> {
 }
 
 /// Tells a browser why it sees nothing, in a thread of its own.
-pub fn refuse(stream: Stream, why: String) {
+pub fn refuse(stream: DisplayStream, why: String) {
     in_thread(move || {
         let asked = stream
             .write_within(PATIENCE)
@@ -129,12 +133,12 @@ pub fn refuse(stream: Stream, why: String) {
 }
 
 /// A browser sees the pictures until it goes.
-fn look_on(server: &Server, stream: Replayed) {
+fn look_on(server: &DisplayServer, stream: Replayed) {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE));
     if let Ok(socket) = accept_with_config(stream, Some(config)) {
-        Viewer {
+        BrowserViewer {
             server,
             socket,
             seen: BTreeMap::new(),
@@ -147,10 +151,10 @@ fn look_on(server: &Server, stream: Replayed) {
 }
 
 /// One browser.
-struct Viewer<'s> {
-    server: &'s Server,
+struct BrowserViewer<'s> {
+    server: &'s DisplayServer,
     socket: WebSocket<Replayed>,
-    seen: BTreeMap<(ClientId, u32), Seen>,
+    seen: BTreeMap<(ClientId, u32), BrowserWindowState>,
     /// Numbers rows by what they are.
     rows: RandomState,
     /// When the last picture went.
@@ -159,7 +163,7 @@ struct Viewer<'s> {
     waits: u32,
 }
 
-impl Viewer<'_> {
+impl BrowserViewer<'_> {
     fn serve(&mut self) {
         let colours = json!({ "palette": palette() }).to_string();
         if self.socket.send(Message::text(colours)).is_err() {
@@ -252,10 +256,10 @@ impl Viewer<'_> {
             Some((of("x")?, of("y")?))
         };
         let input = match said["what"].as_str()? {
-            "key" => Input::Key(said["key"].as_str()?.parse::<char>().ok()?.into()),
-            "move" => place().map(|(x, y)| Input::Move(x, y))?,
-            "press" => place().map(|(x, y)| Input::Press(x, y))?,
-            "release" => place().map(|(x, y)| Input::Release(x, y))?,
+            "key" => DisplayInput::Key(said["key"].as_str()?.parse::<char>().ok()?.into()),
+            "move" => place().map(|(x, y)| DisplayInput::Move(x, y))?,
+            "press" => place().map(|(x, y)| DisplayInput::Press(x, y))?,
+            "release" => place().map(|(x, y)| DisplayInput::Release(x, y))?,
             _ => return Some(()),
         };
         self.server.input(client, window, input);
@@ -301,7 +305,7 @@ impl Viewer<'_> {
     }
 
     /// Whether a client's windows are others than were seen; they are known from now on.
-    fn windows(&mut self, client: ClientId, display: &Display) -> bool {
+    fn windows(&mut self, client: ClientId, display: &DisplayMachine) -> bool {
         let now: BTreeMap<u32, _> = display
             .windows()
             .map(|(_, number, window)| (number, window))
@@ -313,10 +317,10 @@ impl Viewer<'_> {
         for (number, window) in now {
             let known = self.seen.entry((client, number)).or_default();
             if known.size != window.pixels().size() || known.title != window.title {
-                *known = Seen {
+                *known = BrowserWindowState {
                     size: window.pixels().size(),
                     title: window.title.clone(),
-                    ..Seen::default()
+                    ..BrowserWindowState::default()
                 };
                 is_new = true;
             }
@@ -335,8 +339,8 @@ const fn reason(error: &tungstenite::Error) -> Option<CloseCode> {
     }
 }
 
-fn list(seen: &BTreeMap<(ClientId, u32), Seen>) -> String {
-    let window = |((client, number), window): (&(ClientId, u32), &Seen)| {
+fn list(seen: &BTreeMap<(ClientId, u32), BrowserWindowState>) -> String {
+    let window = |((client, number), window): (&(ClientId, u32), &BrowserWindowState)| {
         let (width, height) = window.size;
         json!({ "client": client.0, "window": number, "title": window.title, "width": width, "height": height })
     };
@@ -348,7 +352,7 @@ fn list(seen: &BTreeMap<(ClientId, u32), Seen>) -> String {
 fn part(
     (client, window): (ClientId, u32),
     pixels: &Pixels,
-    seen: &mut Seen,
+    seen: &mut BrowserWindowState,
     rows: &RandomState,
     room: usize,
 ) -> (Option<Vec<u8>>, bool) {
@@ -394,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_page_is_where_others_can_open_it() {
-        let opened = |at: &str| url(Address::of(at).unwrap(), "key");
+        let opened = |at: &str| url(DisplayAddress::of(at).unwrap(), "key");
         for all in ["0.0.0.0:8085", "[::]:8085"] {
             assert_eq!(opened(all), format!("http://{}:8085/?key", host()));
         }
@@ -406,7 +410,11 @@ mod tests {
     #[test]
     fn only_rows_that_changed_go() {
         let mut pixels = Pixels::new(10, 8);
-        let (mut seen, window, rows) = (Seen::default(), (ClientId(1), 2), RandomState::new());
+        let (mut seen, window, rows) = (
+            BrowserWindowState::default(),
+            (ClientId(1), 2),
+            RandomState::new(),
+        );
         let mut part = |pixels: &Pixels, room: usize| part(window, pixels, &mut seen, &rows, room);
         let sent = |part: Option<Vec<u8>>| part.map(|part| (part[12..16].to_vec(), part.len()));
         // What there is no room for comes with the next picture.

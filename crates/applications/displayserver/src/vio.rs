@@ -2,8 +2,8 @@
 //! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
 
 use crate::message_stream::{address, silent};
-use stackline_proto::vio::{Reply, Request};
-use stackline_transfer::ikp::{self, Options, Segments};
+use stackline_proto::vio::{VioReply, VioRequest};
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -19,16 +19,17 @@ const AGAIN: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(
 
 /// One direction: its messages, the next block, and what of the last one was not read.
 #[derive(Debug)]
-struct Half {
-    client: ikp::Client,
+struct VioDirection {
+    client: ikp::IkpUdpClient,
     block: u32,
     rest: Vec<u8>,
     reply: [u8; REPLY],
 }
 
-impl Half {
+impl VioDirection {
     fn new(server: SocketAddr) -> io::Result<Mutex<Self>> {
-        let client = ikp::Client::connect(server, &Options::default()).map_err(silent)?;
+        let client =
+            ikp::IkpUdpClient::connect(server, &IkpTransferOptions::default()).map_err(silent)?;
         Ok(Mutex::new(Self {
             client,
             block: 0,
@@ -37,38 +38,38 @@ impl Half {
         }))
     }
 
-    fn ask(&mut self, request: &Request<'_>) -> io::Result<Reply<'_>> {
+    fn ask(&mut self, request: &VioRequest<'_>) -> io::Result<VioReply<'_>> {
         let count = self
             .client
-            .send(&request.bytes(), Segments::none(), &mut self.reply)
+            .send(&request.bytes(), IkpClientSegments::none(), &mut self.reply)
             .map_err(silent)?;
-        Reply::read(&self.reply[..count]).ok_or_else(other)
+        VioReply::read(&self.reply[..count]).ok_or_else(other)
     }
 }
 
 /// An instance; whoever had it last releases it.
 #[derive(Debug)]
-struct Open {
+struct VioClientInstance {
     instance: u64,
     most: usize,
-    reads: Mutex<Half>,
-    writes: Mutex<Half>,
+    reads: Mutex<VioDirection>,
+    writes: Mutex<VioDirection>,
     is_ended: AtomicBool,
 }
 
-fn lock(half: &Mutex<Half>) -> MutexGuard<'_, Half> {
+fn lock(half: &Mutex<VioDirection>) -> MutexGuard<'_, VioDirection> {
     half.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Open {
+impl VioClientInstance {
     fn release(&self) {
         if !self.is_ended.swap(true, Ordering::Relaxed) {
-            let _ = lock(&self.writes).ask(&Request::Release(self.instance));
+            let _ = lock(&self.writes).ask(&VioRequest::Release(self.instance));
         }
     }
 }
 
-impl Drop for Open {
+impl Drop for VioClientInstance {
     fn drop(&mut self) {
         self.release();
     }
@@ -77,7 +78,7 @@ impl Drop for Open {
 /// A stream.
 #[derive(Debug)]
 pub struct Vio {
-    open: Arc<Open>,
+    open: Arc<VioClientInstance>,
     read_within: Cell<Option<Duration>>,
     write_within: Cell<Option<Duration>>,
 }
@@ -89,14 +90,14 @@ impl Vio {
     /// The kernel's; that no internet server answers; `PermissionDenied` where it refuses, with its words.
     pub fn connect(server: &str, secret: &[u8], name: &str) -> io::Result<Self> {
         let server = address(server)?;
-        let writes = Half::new(server)?;
+        let writes = VioDirection::new(server)?;
         let (instance, most) = {
             let mut half = lock(&writes);
-            match half.ask(&Request::Create {
+            match half.ask(&VioRequest::Create {
                 secret,
                 name: name.as_bytes(),
             })? {
-                Reply::Refused(why) => {
+                VioReply::Refused(why) => {
                     return Err(io::Error::new(
                         ErrorKind::PermissionDenied,
                         String::from_utf8_lossy(why),
@@ -105,8 +106,8 @@ impl Vio {
                 reply => reply.created().ok_or_else(other)?,
             }
         };
-        let reads = Half::new(server)?;
-        let open = Open {
+        let reads = VioDirection::new(server)?;
+        let open = VioClientInstance {
             instance,
             most: usize::from(most).clamp(1, 1000),
             reads,
@@ -171,16 +172,16 @@ impl Read for Vio {
                 return Err(ErrorKind::TimedOut.into());
             }
             let block = half.block;
-            match half.ask(&Request::Read(self.open.instance, block))? {
-                Reply::Done(bytes) => {
+            match half.ask(&VioRequest::Read(self.open.instance, block))? {
+                VioReply::Done(bytes) => {
                     half.rest = bytes.to_vec();
                     half.block = block.wrapping_add(1);
                 }
-                Reply::Ended(b"") => return Ok(0),
+                VioReply::Ended(b"") => return Ok(0),
                 // What this end released is not there any more.
-                Reply::Refused(_) if self.open.is_ended.load(Ordering::Relaxed) => return Ok(0),
-                Reply::Ended(why) | Reply::Refused(why) => return Err(ended(why)),
-                Reply::Later | Reply::Created(..) => {}
+                VioReply::Refused(_) if self.open.is_ended.load(Ordering::Relaxed) => return Ok(0),
+                VioReply::Ended(why) | VioReply::Refused(why) => return Err(ended(why)),
+                VioReply::Later | VioReply::Created(..) => {}
             }
         }
         let count = into.len().min(half.rest.len());
@@ -203,13 +204,13 @@ impl Write for Vio {
             }
             let mut half = lock(&self.open.writes);
             let block = half.block;
-            match half.ask(&Request::Write(self.open.instance, block, piece))? {
-                Reply::Done(_) => {
+            match half.ask(&VioRequest::Write(self.open.instance, block, piece))? {
+                VioReply::Done(_) => {
                     half.block = block.wrapping_add(1);
                     return Ok(piece.len());
                 }
-                Reply::Ended(why) | Reply::Refused(why) => return Err(ended(why)),
-                Reply::Later | Reply::Created(..) => {}
+                VioReply::Ended(why) | VioReply::Refused(why) => return Err(ended(why)),
+                VioReply::Later | VioReply::Created(..) => {}
             }
             drop(half);
             if self

@@ -5,28 +5,28 @@
 )]
 
 use stackline_display::machine::{CREDIT, FULL_SIZE};
-use stackline_display::protocol::{Answer, Request, VERSION, put};
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::protocol::{DisplayAnswer, DisplayRequest, VERSION, write_request};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::agent;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, send};
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
-use stackline_displayserver::stream::Stream;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::{DisplaySendLevel, send};
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::stream::DisplayStream;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn listen() -> (Listener, Address) {
-    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+fn listen() -> (DisplayListener, DisplayAddress) {
+    let listener = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     (listener, address)
 }
 
-fn pass(mut from: Stream, mut to: Stream) {
+fn pass(mut from: DisplayStream, mut to: DisplayStream) {
     let mut piece = [0; 4096];
     while let Ok(count) = from.read(&mut piece) {
         if count == 0 || to.write_all(&piece[..count]).is_err() {
@@ -39,14 +39,14 @@ fn pass(mut from: Stream, mut to: Stream) {
 
 /// A display that can be cut off: to its clients it is one that was started again, as it forgets who is gone.
 struct Breakable {
-    server: Server,
-    address: Address,
-    open: Arc<Mutex<Vec<Stream>>>,
+    server: DisplayServer,
+    address: DisplayAddress,
+    open: Arc<Mutex<Vec<DisplayStream>>>,
 }
 
 impl Breakable {
     fn new() -> Self {
-        let server = Server::new(Limits::default(), b"secret".to_vec());
+        let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
         let (own, behind) = listen();
         server.listen(own, |_| {});
         let (listener, address) = listen();
@@ -83,15 +83,19 @@ impl Breakable {
     }
 }
 
-fn through(display: &Address, patience: Duration) -> Address {
+fn through(display: &DisplayAddress, patience: Duration) -> DisplayAddress {
     known(display, patience, b"")
 }
 
 /// An agent for those who know a secret.
-fn known(display: &Address, patience: Duration, secret: &[u8]) -> Address {
+fn known(display: &DisplayAddress, patience: Duration, secret: &[u8]) -> DisplayAddress {
     let (listener, address) = listen();
-    let (display, limits, secret) = (display.clone(), Limits::default(), secret.to_vec());
-    let service = agent::Service {
+    let (display, limits, secret) = (
+        display.clone(),
+        DisplayClientLimits::default(),
+        secret.to_vec(),
+    );
+    let service = agent::DisplayAgentOptions {
         display,
         limits,
         patience,
@@ -106,20 +110,20 @@ fn pictures_come_through_cuts_as_they_were_drawn() {
     let display = Breakable::new();
     let address = through(&display.address, Duration::from_secs(20));
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in Level::ALL {
-            if level == Level::Structured && picture.symbols.is_empty() {
+        for (_, level) in DisplaySendLevel::ALL {
+            if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }
-            let draw = |address: &Address, cuts: bool| {
-                let mut client = Client::connect(address, b"secret").unwrap();
+            let draw = |address: &DisplayAddress, cuts: bool| {
+                let mut client = DisplayClient::connect(address, b"secret").unwrap();
                 client
-                    .send(&Request::CreateWindow(1, (800, 800), b"test"))
+                    .send(&DisplayRequest::CreateWindow(1, (800, 800), b"test"))
                     .unwrap();
                 client
-                    .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+                    .send(&DisplayRequest::DisplayView(1, 100, (8, 8), FULL_SIZE))
                     .unwrap();
-                client.send(&Request::DefineSymbol(100)).unwrap();
-                client.ask(&Request::EndSymbol).unwrap();
+                client.send(&DisplayRequest::DefineSymbol(100)).unwrap();
+                client.ask(&DisplayRequest::EndSymbol).unwrap();
                 let cutter = cuts.then(|| {
                     display.cut();
                     let open = Arc::clone(&display.open);
@@ -149,11 +153,11 @@ fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_told() {
     let (listener, gone) = listen();
     drop(listener);
     let address = through(&gone, Duration::from_millis(300));
-    assert!(Client::connect(&address, b"secret").is_err());
+    assert!(DisplayClient::connect(&address, b"secret").is_err());
     let display = Breakable::new();
     // It is not asked for long, as it is no display that was lost.
     let address = through(&display.address, Duration::from_secs(100));
-    assert!(Client::connect(&address, b"wrong").is_err());
+    assert!(DisplayClient::connect(&address, b"wrong").is_err());
 }
 
 /// Half as much again as a client may have on its way, to a display that takes nothing at first.
@@ -162,15 +166,15 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
     let (display, at) = listen();
     let address = through(&at, Duration::from_secs(20));
     let mut requests = Vec::new();
-    put(&mut requests, &Request::DeleteSymbol(1), false);
+    write_request(&mut requests, &DisplayRequest::DeleteSymbol(1), false);
     let requests = requests.repeat(3 * CREDIT as usize / 2 / requests.len());
     let mut client = address.connect().unwrap();
     let all = requests.clone();
     let sends = thread::spawn(move || {
         let mut hello = Vec::new();
-        put(
+        write_request(
             &mut hello,
-            &Request::Hello {
+            &DisplayRequest::Hello {
                 version: VERSION,
                 token: b"",
             },
@@ -185,7 +189,7 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
     let mut piece = vec![0; 64 << 10];
     let mut hello = [0; 10];
     stream.read_exact(&mut hello).unwrap();
-    Answer::Welcome {
+    DisplayAnswer::Welcome {
         credit: CREDIT,
         client: 1,
     }
@@ -198,7 +202,7 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
         assert!(count > 0, "the agent has ended it after {came} bytes");
         came += count;
         answers.clear();
-        Answer::Credit(count as u32).put(&mut answers);
+        DisplayAnswer::Credit(count as u32).put(&mut answers);
         stream.write_all(&answers).unwrap();
     }
     drop(sends.join().unwrap());
@@ -206,18 +210,23 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
 
 #[test]
 fn who_connects_in_vain_is_told_why() {
-    let why = |place: &Address, secret: &[u8]| Client::connect(place, secret).unwrap_err().message;
+    let why = |place: &DisplayAddress, secret: &[u8]| {
+        DisplayClient::connect(place, secret).unwrap_err().message
+    };
     let nowhere = through(
-        &Address::Tcp("127.0.0.1:1".into()),
+        &DisplayAddress::Tcp("127.0.0.1:1".into()),
         Duration::from_millis(1),
     );
     assert!(why(&nowhere, b"").ends_with("has no display: none answers where it looks for one"));
     // A display without a secret behind an agent with one, which only those pass who know it.
     let (listener, display) = listen();
-    Server::new(Limits::default(), Vec::new()).listen(listener, |_| {});
+    DisplayServer::new(DisplayClientLimits::default(), Vec::new()).listen(listener, |_| {});
     let place = known(&display, Duration::from_secs(10), b"secret");
     assert_eq!(why(&place, b"another"), "the display ended the connection");
-    Client::connect(&place, b"secret").unwrap().sync(1).unwrap();
+    DisplayClient::connect(&place, b"secret")
+        .unwrap()
+        .sync(1)
+        .unwrap();
     // A display of another version.
     let (listener, newer) = listen();
     thread::spawn(move || {
@@ -233,22 +242,23 @@ fn who_connects_in_vain_is_told_why() {
 #[test]
 fn who_reads_no_answers_is_sent_away_and_has_no_place_at_the_display() {
     let (listener, display) = listen();
-    let server = Server::new(Limits::default(), Vec::new());
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
     server.listen(listener, |_| {});
     let mut client = through(&display, Duration::from_secs(10))
         .connect()
         .unwrap();
     let mut requests = Vec::new();
-    put(
+    write_request(
         &mut requests,
-        &Request::Hello {
+        &DisplayRequest::Hello {
             version: VERSION,
             token: b"",
         },
         false,
     );
     // Within a credit; their answers are five times as long.
-    (0..120_000).for_each(|number| put(&mut requests, &Request::Sync(number), false));
+    (0..120_000)
+        .for_each(|number| write_request(&mut requests, &DisplayRequest::Sync(number), false));
     client.write_all(&requests).unwrap();
     let begun = Instant::now();
     while server.displays().is_empty() {

@@ -6,24 +6,24 @@
 
 mod common;
 
-use stackline_display::protocol::Input;
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::protocol::DisplayInput;
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::Level;
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
-use stackline_displayserver::stream::Stream;
-use stackline_proto::blast::negotiation::ConnectParameters;
-use stackline_proto::blast::{self as proto, HEADER, Header, Kind};
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::stream::DisplayStream;
+use stackline_proto::blast::negotiation::BlastParameters;
+use stackline_proto::blast::{self as proto, BlastHeader, BlastPacketKind, HEADER};
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn served() -> (Server, Address, Address) {
+fn served() -> (DisplayServer, DisplayAddress, DisplayAddress) {
     let server = common::display();
     let [tcp, blast] = ["127.0.0.1:0", "blast:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, blast)
@@ -33,15 +33,15 @@ fn served() -> (Server, Address, Address) {
 fn pictures_are_those_of_tcp_at_every_level_input_comes_and_clients_leave() {
     let (server, tcp, blast) = served();
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in Level::ALL {
-            if level == Level::Structured && picture.symbols.is_empty() {
+        for (_, level) in DisplaySendLevel::ALL {
+            if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }
             let [one, other] = [&tcp, &blast].map(|address| {
                 let (mut client, pixels) = common::drawn(&server, address, picture, level);
                 let (id, _) = server.displays().pop().unwrap();
-                server.input(id, 1, Input::Key(65));
-                assert_eq!(client.input().unwrap().input, Input::Key(65));
+                server.input(id, 1, DisplayInput::Key(65));
+                assert_eq!(client.input().unwrap().input, DisplayInput::Key(65));
                 pixels
             });
             assert!(one == other, "{} at level {}", picture.name, level.name());
@@ -52,7 +52,7 @@ fn pictures_are_those_of_tcp_at_every_level_input_comes_and_clients_leave() {
 
 #[test]
 fn both_ends_may_write_much_before_either_reads_and_the_end_is_heard() {
-    let listener = Listener::at(&Address::of("blast:127.0.0.1:0").unwrap()).unwrap();
+    let listener = DisplayListener::at(&DisplayAddress::of("blast:127.0.0.1:0").unwrap()).unwrap();
     let address = listener.address();
     let all: Vec<u8> = (0..200_000_u32).map(|byte| (byte % 251) as u8).collect();
     let other = all.clone();
@@ -79,11 +79,11 @@ fn both_ends_may_write_much_before_either_reads_and_the_end_is_heard() {
 fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
     let (server, _, blast) = served();
     let place = blast.to_string().trim_start_matches("blast:").to_owned();
-    let options = stackline_transfer::Options::default();
+    let options = stackline_transfer::BlastChannelOptions::default();
     let mut halves = Vec::new();
     for at in 0..70_u8 {
         let Ok(mut channel) =
-            stackline_transfer::Channel::connect(place.parse().unwrap(), &options)
+            stackline_transfer::BlastChannel::connect(place.parse().unwrap(), &options)
         else {
             continue;
         };
@@ -94,23 +94,23 @@ fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
     // They lose their places, and clients come in.
     let begun = Instant::now();
     loop {
-        match Client::connect(&blast, b"") {
+        match DisplayClient::connect(&blast, b"") {
             Ok(_) => break,
             Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{error}"),
         }
     }
-    let gone = Address::of("blast:127.0.0.1:1").unwrap().connect();
-    assert!(!matches!(gone, Ok(Stream::Blast(_))));
+    let gone = DisplayAddress::of("blast:127.0.0.1:1").unwrap().connect();
+    assert!(!matches!(gone, Ok(DisplayStream::Blast(_))));
 }
 
 /// Packets that ask for connections, whose senders never say more: each seems to come from somebody else.
 #[test]
 fn forged_openings_keep_no_client_out() {
-    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
     let blast = common::served(&server, "blast:127.0.0.1:0");
     let place = blast.to_string().trim_start_matches("blast:").to_owned();
-    let options = stackline_transfer::Options::default();
-    let machine = proto::Options {
+    let options = stackline_transfer::BlastChannelOptions::default();
+    let machine = proto::BlastOptions {
         packet: 1000,
         buffer: 1 << 20,
         ..options.blast
@@ -123,8 +123,12 @@ fn forged_openings_keep_no_client_out() {
         scope.spawn(|| {
             for number in 0..4000_u32 {
                 let nonce = [number as u8; 16];
-                let body = ConnectParameters::new(&machine, options.token, nonce).write();
-                let packet = [&Header::new(Kind::Open, number).write()[..], &body].concat();
+                let body = BlastParameters::new(&machine, options.token, nonce).write();
+                let packet = [
+                    &BlastHeader::new(BlastPacketKind::Open, number).write()[..],
+                    &body,
+                ]
+                .concat();
                 let _ = sockets[number as usize % 50].send_to(&packet, &place);
                 if is_over.load(Ordering::Relaxed) && number > 2000 {
                     break;
@@ -133,7 +137,7 @@ fn forged_openings_keep_no_client_out() {
         });
         // In the middle of it, as often as there are tries of somebody who does not give up at once.
         let mut tries = 0;
-        while Client::connect(&blast, b"secret").is_err() {
+        while DisplayClient::connect(&blast, b"secret").is_err() {
             tries += 1;
             assert!(tries < 20, "nobody gets in");
         }
@@ -145,5 +149,5 @@ fn forged_openings_keep_no_client_out() {
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
     assert!(socket.recv(&mut answer).unwrap() >= HEADER);
-    Client::connect(&blast, b"secret").unwrap();
+    DisplayClient::connect(&blast, b"secret").unwrap();
 }

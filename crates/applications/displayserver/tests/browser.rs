@@ -5,14 +5,14 @@
 )]
 
 use serde_json::{Value, json};
-use stackline_display::item::{Item, Kind};
+use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::{Input, Request};
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
+use stackline_display::protocol::{DisplayInput, DisplayRequest};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::view;
 use stackline_guard::secret::Secret;
 use stackline_testing::browser::Browser;
@@ -43,23 +43,28 @@ fn pixel(x: i32, y: i32) -> String {
     )
 }
 
-const RECTANGLE: Item = Item::drawn(Kind::Rectangle, 1, (10, 20), (50, 60)).coloured(3);
+const RECTANGLE: DisplayItem =
+    DisplayItem::drawn(DisplayItemKind::Rectangle, 1, (10, 20), (50, 60)).coloured(3);
 
 /// A display, a client of it, and a browser that shows its page; nothing where there is no browser.
-fn seen() -> Option<(Server, Client, Browser)> {
-    let server = Server::new(Limits::default(), Vec::new());
-    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+fn seen() -> Option<(DisplayServer, DisplayClient, Browser)> {
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
+    let listener = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     let url = view::show(
         &server,
-        &Address::Tcp("127.0.0.1:0".into()),
+        &DisplayAddress::Tcp("127.0.0.1:0".into()),
         &Secret::new(b"0123456789abcdef".to_vec()).unwrap(),
     )
     .unwrap();
     let mut browser = Browser::start()?;
     browser.call("Page.navigate", json!({ "url": url }));
-    Some((server, Client::connect(&address, b"").unwrap(), browser))
+    Some((
+        server,
+        DisplayClient::connect(&address, b"").unwrap(),
+        browser,
+    ))
 }
 
 #[test]
@@ -68,13 +73,15 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
         return;
     };
     client
-        .send(&Request::CreateWindow(1, (400, 300), b"a title"))
+        .send(&DisplayRequest::CreateWindow(1, (400, 300), b"a title"))
         .unwrap();
-    client.send(&Request::DefineSymbol(7)).unwrap();
-    client.send(&Request::AddItem(RECTANGLE, b"")).unwrap();
-    client.send(&Request::EndSymbol).unwrap();
+    client.send(&DisplayRequest::DefineSymbol(7)).unwrap();
     client
-        .ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE))
+        .send(&DisplayRequest::AddItem(RECTANGLE, b""))
+        .unwrap();
+    client.send(&DisplayRequest::EndSymbol).unwrap();
+    client
+        .ask(&DisplayRequest::DisplayView(1, 7, (0, 0), FULL_SIZE))
         .unwrap();
     // The palette's fourth colour, c9 2a 2a, within the rectangle, and white beside it.
     browser.until(&format!("{} === '201,42,42,255'", pixel(30, 40)));
@@ -92,24 +99,29 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     let press = client.input().unwrap();
     assert_eq!(
         (press.input, press.hits),
-        (Input::Press(30, 40), vec![(7, 1)])
+        (DisplayInput::Press(30, 40), vec![(7, 1)])
     );
-    assert_eq!(client.input().unwrap().input, Input::Release(30, 40));
+    assert_eq!(client.input().unwrap().input, DisplayInput::Release(30, 40));
     browser.call(
         "Input.dispatchKeyEvent",
         json!({ "type": "keyDown", "key": "q", "text": "q" }),
     );
-    assert_eq!(client.input().unwrap().input, Input::Key(u32::from('q')));
+    assert_eq!(
+        client.input().unwrap().input,
+        DisplayInput::Key(u32::from('q'))
+    );
 
     // 1,000 items change sixty times a second: how many pictures of that a browser shows is measured, not judged, here.
-    let mut items = vec![Request::BeginBatch];
-    items.push(Request::DefineSymbol(7));
-    let line = |id: u32, at: i16| Item::drawn(Kind::Vector, id, (at, 0), (at + 9, 4)).coloured(2);
-    items.extend((1..=1000).map(|id| Request::AddItem(line(id, (id % 400) as i16), b"")));
+    let mut items = vec![DisplayRequest::BeginBatch];
+    items.push(DisplayRequest::DefineSymbol(7));
+    let line = |id: u32, at: i16| {
+        DisplayItem::drawn(DisplayItemKind::Vector, id, (at, 0), (at + 9, 4)).coloured(2)
+    };
+    items.extend((1..=1000).map(|id| DisplayRequest::AddItem(line(id, (id % 400) as i16), b"")));
     items.extend([
-        Request::EndSymbol,
-        Request::EndBatch,
-        Request::EditSymbol(7),
+        DisplayRequest::EndSymbol,
+        DisplayRequest::EndBatch,
+        DisplayRequest::EditSymbol(7),
     ]);
     items
         .iter()
@@ -122,14 +134,14 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     );
     let begun = Instant::now();
     for frame in 0..180_u32 {
-        client.send(&Request::BeginBatch).unwrap();
+        client.send(&DisplayRequest::BeginBatch).unwrap();
         for id in 1..=1000 {
             let at = (id * 7 + frame * 3) % 390;
             let mut item = line(id, at as i16);
             item.y0 = (id % 290) as i16;
-            client.send(&Request::ChangeItem(item, b"")).unwrap();
+            client.send(&DisplayRequest::ChangeItem(item, b"")).unwrap();
         }
-        client.ask(&Request::EndBatch).unwrap();
+        client.ask(&DisplayRequest::EndBatch).unwrap();
         std::thread::sleep(
             (begun + Duration::from_micros(16_667) * (frame + 1))
                 .saturating_duration_since(Instant::now()),
@@ -167,24 +179,29 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
         return;
     };
     for (symbol, colour) in [(1, 2), (2, 3)] {
-        client.send(&Request::DefineSymbol(symbol)).unwrap();
-        let all = Item::drawn(Kind::Rectangle, 1, (0, 0), (199, 99)).coloured(colour);
-        client.send(&Request::AddItem(all, b"")).unwrap();
-        client.ask(&Request::EndSymbol).unwrap();
+        client.send(&DisplayRequest::DefineSymbol(symbol)).unwrap();
+        let all =
+            DisplayItem::drawn(DisplayItemKind::Rectangle, 1, (0, 0), (199, 99)).coloured(colour);
+        client.send(&DisplayRequest::AddItem(all, b"")).unwrap();
+        client.ask(&DisplayRequest::EndSymbol).unwrap();
     }
-    client.send(&Request::BeginBatch).unwrap();
+    client.send(&DisplayRequest::BeginBatch).unwrap();
     for (title, symbol, colour) in [
         ("first", 1, "43,138,62,255"),
         ("second", 1, "43,138,62,255"),
         ("second", 2, "201,42,42,255"),
     ] {
         client
-            .send(&Request::CreateWindow(1, (200, 100), title.as_bytes()))
+            .send(&DisplayRequest::CreateWindow(
+                1,
+                (200, 100),
+                title.as_bytes(),
+            ))
             .unwrap();
         client
-            .send(&Request::DisplayView(1, symbol, (0, 0), FULL_SIZE))
+            .send(&DisplayRequest::DisplayView(1, symbol, (0, 0), FULL_SIZE))
             .unwrap();
-        client.ask(&Request::EndBatch).unwrap();
+        client.ask(&DisplayRequest::EndBatch).unwrap();
         browser.until(&format!("{} === '{colour}'", pixel(50, 50)));
         browser.until(&format!(
             "[...document.querySelectorAll('figcaption')].map((one) => one.textContent).join() === '{title}'"
@@ -193,8 +210,8 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
             browser.eval("document.querySelector('canvas').getAttribute('aria-label')"),
             json!(title)
         );
-        client.send(&Request::BeginBatch).unwrap();
-        client.send(&Request::CloseWindow(1)).unwrap();
+        client.send(&DisplayRequest::BeginBatch).unwrap();
+        client.send(&DisplayRequest::CloseWindow(1)).unwrap();
     }
 }
 
@@ -203,19 +220,19 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
     let Some((_server, mut client, mut browser)) = seen() else {
         return;
     };
-    client.send(&Request::DefineSymbol(7)).unwrap();
+    client.send(&DisplayRequest::DefineSymbol(7)).unwrap();
     client
-        .send(&Request::AddItem(
-            Item::drawn(Kind::Rectangle, 1, (0, 0), (900, 900)),
+        .send(&DisplayRequest::AddItem(
+            DisplayItem::drawn(DisplayItemKind::Rectangle, 1, (0, 0), (900, 900)),
             b"",
         ))
         .unwrap();
-    client.send(&Request::EndSymbol).unwrap();
+    client.send(&DisplayRequest::EndSymbol).unwrap();
     client
-        .send(&Request::CreateWindow(1, (200, 100), b"w"))
+        .send(&DisplayRequest::CreateWindow(1, (200, 100), b"w"))
         .unwrap();
     client
-        .ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE))
+        .ask(&DisplayRequest::DisplayView(1, 7, (0, 0), FULL_SIZE))
         .unwrap();
     browser.until("document.querySelector('canvas') !== null");
     let (left, top) = place(&mut browser);
@@ -228,9 +245,9 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
             .map(|event| (event.input, event.hits))
             .unwrap()
     };
-    assert_eq!(told(), (Input::Press(5, 6), vec![(7, 1)]));
-    assert_eq!(told(), (Input::Move(305, -8), vec![]));
-    assert_eq!(told(), (Input::Release(310, 150), vec![]));
+    assert_eq!(told(), (DisplayInput::Press(5, 6), vec![(7, 1)]));
+    assert_eq!(told(), (DisplayInput::Move(305, -8), vec![]));
+    assert_eq!(told(), (DisplayInput::Release(310, 150), vec![]));
     // Who pressed elsewhere means something else.
     mouse(&mut browser, "mousePressed", (left + 310.5, top + 150.5));
     mouse(&mut browser, "mouseMoved", (left + 20.5, top + 20.5));
@@ -245,7 +262,7 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
     }
     assert_eq!(
         [told().0, told().0],
-        ['q', 'Q'].map(|key| Input::Key(u32::from(key)))
+        ['q', 'Q'].map(|key| DisplayInput::Key(u32::from(key)))
     );
     assert_eq!(
         browser.eval("taken"),

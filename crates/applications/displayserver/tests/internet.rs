@@ -6,13 +6,13 @@
 
 mod common;
 
-use stackline_display::protocol::Input;
-use stackline_displayserver::address::Address;
+use stackline_display::protocol::DisplayInput;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
+use stackline_displayserver::client::DisplayClient;
 use stackline_displayserver::internet::{self, Serves};
-use stackline_displayserver::level::Level;
-use stackline_displayserver::server::Server;
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::vio::Vio;
 use stackline_guard::secret::Secret;
 use std::io::{Read, Write};
@@ -20,14 +20,14 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn served() -> (Server, Address, Address) {
+fn served() -> (DisplayServer, DisplayAddress, DisplayAddress) {
     let server = common::display();
     let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, pup)
 }
 
-fn through(server: &str, to: &Address) -> Address {
-    Address::of(&format!("vio:{server}/{to}")).unwrap()
+fn through(server: &str, to: &DisplayAddress) -> DisplayAddress {
+    DisplayAddress::of(&format!("vio:{server}/{to}")).unwrap()
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
         .into_iter()
         .find(|picture| picture.name == "rectangles")
         .unwrap();
-    let draw = |address: &Address, level: Level| {
+    let draw = |address: &DisplayAddress, level: DisplaySendLevel| {
         let (mut client, pixels) = common::drawn(&server, address, &picture, level);
         let (id, _) = server.displays().pop().unwrap();
-        server.input(id, 1, Input::Key(65));
-        assert_eq!(client.input().unwrap().input, Input::Key(65));
+        server.input(id, 1, DisplayInput::Key(65));
+        assert_eq!(client.input().unwrap().input, DisplayInput::Key(65));
         pixels
     };
-    for (_, level) in Level::ALL {
+    for (_, level) in DisplaySendLevel::ALL {
         let expected = draw(&tcp, level);
         for to in [&tcp, &pup] {
             assert!(
@@ -65,7 +65,7 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
 #[test]
 fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to = Address::of(&listener.local_addr().unwrap().to_string()).unwrap();
+    let to = DisplayAddress::of(&listener.local_addr().unwrap().to_string()).unwrap();
     let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams)
         .unwrap()
         .local()
@@ -99,12 +99,12 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
         .to_string();
     let secret = Secret::new(b"the secret".to_vec()).unwrap();
     let known = |to: &dyn std::fmt::Display| {
-        Address::of(&format!("vio:{local}/{to}"))
+        DisplayAddress::of(&format!("vio:{local}/{to}"))
             .unwrap()
             .knowing(&secret)
     };
     let refused = |address: &str| {
-        Client::connect(&Address::of(address).unwrap(), b"")
+        DisplayClient::connect(&DisplayAddress::of(address).unwrap(), b"")
             .unwrap_err()
             .to_string()
     };
@@ -115,7 +115,7 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
         )),
         "{error}"
     );
-    let nobody = Client::connect(&known(&"127.0.0.1:1"), b"").unwrap_err();
+    let nobody = DisplayClient::connect(&known(&"127.0.0.1:1"), b"").unwrap_err();
     assert!(
         nobody
             .message
@@ -128,12 +128,12 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
             .unwrap()
             .contains("display serve --listen 127.0.0.1:1`")
     );
-    assert!(Client::connect(&known(&tcp), b"").is_ok());
+    assert!(DisplayClient::connect(&known(&tcp), b"").is_ok());
     for address in [
         "vio:127.0.0.1:1/127.0.0.1:2",
         "ngp:vio:127.0.0.1:1/127.0.0.1:2",
     ] {
-        let nobody = Address::of(address).unwrap().connect().unwrap_err();
+        let nobody = DisplayAddress::of(address).unwrap().connect().unwrap_err();
         assert!(
             nobody
                 .message
@@ -154,14 +154,14 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
         "vio:/",
     ] {
         assert!(
-            Address::of(wrong)
+            DisplayAddress::of(wrong)
                 .unwrap_err()
                 .contains("vio:HOST:PORT/ADDRESS"),
             "{wrong}"
         );
     }
     assert!(
-        Address::of("vio:word@127.0.0.1:1/127.0.0.1:2")
+        DisplayAddress::of("vio:word@127.0.0.1:1/127.0.0.1:2")
             .unwrap_err()
             .contains("without a secret")
     );

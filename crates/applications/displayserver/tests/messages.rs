@@ -7,29 +7,29 @@
 mod common;
 
 use stackline_core::time::Duration;
-use stackline_display::protocol::{Input, Request, VERSION, put};
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::protocol::{DisplayInput, DisplayRequest, VERSION, write_request};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::Level;
-use stackline_displayserver::listener::Listener;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::messages;
-use stackline_displayserver::server::Server;
-use stackline_proto::blast::{HEADER, Header};
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::server::DisplayServer;
+use stackline_proto::blast::{BlastHeader, HEADER};
 use stackline_transfer::ikp;
 use std::net::UdpSocket;
 
-fn served(secret: &[u8]) -> (Server, Address, Address) {
-    let server = Server::new(Limits::default(), secret.to_vec());
-    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+fn served(secret: &[u8]) -> (DisplayServer, DisplayAddress, DisplayAddress) {
+    let server = DisplayServer::new(DisplayClientLimits::default(), secret.to_vec());
+    let listener = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let stream = listener.address();
     server.listen(listener, |_| {});
     let local = messages::serve(&server, "127.0.0.1:0", |_| {}).unwrap();
     (
         server,
         stream,
-        Address::of(&format!("ikp:{local}")).unwrap(),
+        DisplayAddress::of(&format!("ikp:{local}")).unwrap(),
     )
 }
 
@@ -37,8 +37,8 @@ fn served(secret: &[u8]) -> (Server, Address, Address) {
 fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
     let (server, stream, by_messages) = served(b"");
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in Level::ALL {
-            if level == Level::Structured && picture.symbols.is_empty() {
+        for (_, level) in DisplaySendLevel::ALL {
+            if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }
             let [one, other] = [&stream, &by_messages]
@@ -52,26 +52,26 @@ fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
 #[test]
 fn input_comes_strangers_do_not_and_who_is_not_there_is_told() {
     let (server, _, by_messages) = served(b"secret");
-    assert!(Client::connect(&by_messages, b"wrong").is_err());
-    let mut client = Client::connect(&by_messages, b"secret").unwrap();
+    assert!(DisplayClient::connect(&by_messages, b"wrong").is_err());
+    let mut client = DisplayClient::connect(&by_messages, b"secret").unwrap();
     client
-        .send(&Request::CreateWindow(1, (100, 100), b"keys"))
+        .send(&DisplayRequest::CreateWindow(1, (100, 100), b"keys"))
         .unwrap();
     client.sync(1).unwrap();
     let (id, _) = server.displays().pop().unwrap();
-    server.input(id, 1, Input::Key(65));
-    assert_eq!(client.input().unwrap().input, Input::Key(65));
-    let error = client.ask(&Request::DeleteSymbol(9)).unwrap_err();
+    server.input(id, 1, DisplayInput::Key(65));
+    assert_eq!(client.input().unwrap().input, DisplayInput::Key(65));
+    let error = client.ask(&DisplayRequest::DeleteSymbol(9)).unwrap_err();
     assert!(error.message.contains("refused"), "{error}");
-    let gone = Address::of("ikp:127.0.0.1:1").unwrap();
-    assert!(Client::connect(&gone, b"").is_err());
+    let gone = DisplayAddress::of("ikp:127.0.0.1:1").unwrap();
+    assert!(DisplayClient::connect(&gone, b"").is_err());
 }
 
 /// First messages of clients that are none, far more than are remembered: each seems to come from somebody else.
 #[test]
 fn forged_messages_keep_no_client_out_and_no_client_s_place_goes_to_them() {
     let (server, _, by_messages) = served(b"secret");
-    let mut before = Client::connect(&by_messages, b"secret").unwrap();
+    let mut before = DisplayClient::connect(&by_messages, b"secret").unwrap();
     let place = by_messages
         .to_string()
         .trim_start_matches("ikp:")
@@ -83,19 +83,19 @@ fn forged_messages_keep_no_client_out_and_no_client_s_place_goes_to_them() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..40_000_u32 {
-                let header = Header {
+                let header = BlastHeader {
                     connection: number,
-                    ..Header::read(&packet).unwrap()
+                    ..BlastHeader::read(&packet).unwrap()
                 };
                 let packet = [&header.write()[..], &packet[HEADER..]].concat();
                 let _ = sockets[number as usize % 20].send_to(&packet, &place);
             }
         });
         for _ in 0..5 {
-            Client::connect(&by_messages, b"secret").unwrap();
+            DisplayClient::connect(&by_messages, b"secret").unwrap();
         }
     });
-    Client::connect(&by_messages, b"secret").unwrap();
+    DisplayClient::connect(&by_messages, b"secret").unwrap();
     before.sync(7).unwrap();
     assert_eq!(server.displays().len(), 1);
 }
@@ -103,13 +103,13 @@ fn forged_messages_keep_no_client_out_and_no_client_s_place_goes_to_them() {
 /// The packet in which a client says a wrong secret.
 fn first_packet() -> Vec<u8> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut options = ikp::Options::default();
+    let mut options = ikp::IkpTransferOptions::default();
     options.protocol.patience = Duration(200_000_000);
-    let mut client = ikp::Client::connect(socket.local_addr().unwrap(), &options).unwrap();
+    let mut client = ikp::IkpUdpClient::connect(socket.local_addr().unwrap(), &options).unwrap();
     let mut message = vec![0];
-    put(
+    write_request(
         &mut message,
-        &Request::Hello {
+        &DisplayRequest::Hello {
             version: VERSION,
             token: b"guess!",
         },
@@ -117,7 +117,7 @@ fn first_packet() -> Vec<u8> {
     );
     assert!(
         client
-            .send(&message, ikp::Segments::none(), &mut [0; 1056])
+            .send(&message, ikp::IkpClientSegments::none(), &mut [0; 1056])
             .is_err(),
         "nobody answers"
     );

@@ -6,17 +6,17 @@
 
 mod common;
 
-use stackline_display::item::{Item, Kind};
+use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::Request;
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::protocol::DisplayRequest;
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::agent;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, Picture, send};
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel, send};
+use stackline_displayserver::server::DisplayServer;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-fn served(at: &str) -> (Server, Address) {
+fn served(at: &str) -> (DisplayServer, DisplayAddress) {
     let server = common::display();
     let address = common::served(&server, at);
     (server, address)
@@ -39,7 +39,7 @@ struct Path {
 }
 
 impl Path {
-    fn to(address: &Address) -> Self {
+    fn to(address: &DisplayAddress) -> Self {
         let to = address.to_string().trim_start_matches("ngp:").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let path = Self {
@@ -92,7 +92,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, counts: Option<Arc<AtomicU64>>) 
     });
 }
 
-fn picture(name: &str) -> Picture {
+fn picture(name: &str) -> DisplayPicture {
     pictures()
         .into_iter()
         .find(|picture| picture.name == name)
@@ -100,7 +100,12 @@ fn picture(name: &str) -> Picture {
 }
 
 /// Draws it as a client of its own; what the display shows.
-fn draw(server: &Server, address: &Address, picture: &Picture, level: Level) -> Vec<u8> {
+fn draw(
+    server: &DisplayServer,
+    address: &DisplayAddress,
+    picture: &DisplayPicture,
+    level: DisplaySendLevel,
+) -> Vec<u8> {
     common::drawn(server, address, picture, level).1
 }
 
@@ -109,11 +114,11 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
     let (server, plain) = served("127.0.0.1:0");
     let (other, ngp) = served("ngp:127.0.0.1:0");
     let path = Path::to(&ngp);
-    let through = Address::of(&format!("ngp:{}", path.begins)).unwrap();
+    let through = DisplayAddress::of(&format!("ngp:{}", path.begins)).unwrap();
     for name in ["vectors", "rectangles"] {
         let picture = picture(name);
-        for (_, level) in Level::ALL {
-            if level == Level::Structured && picture.symbols.is_empty() {
+        for (_, level) in DisplaySendLevel::ALL {
+            if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }
             let expected = draw(&server, &plain, &picture, level);
@@ -126,7 +131,7 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
                 );
                 path.bytes() - before
             });
-            if matches!(level, Level::Batched) {
+            if matches!(level, DisplaySendLevel::Batched) {
                 // An address remembers what was sent under it, and the display what it got.
                 assert!(sent[1] < 500, "{name} at level {}: {sent:?}", level.name());
             }
@@ -135,9 +140,9 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
     for below in ["ngp:pup:127.0.0.1:0", "ngp:unix:/tmp/stackline-ngp-test"] {
         let (other, ngp) = served(below);
         let picture = picture("rectangles");
-        let expected = draw(&server, &plain, &picture, Level::Batched);
+        let expected = draw(&server, &plain, &picture, DisplaySendLevel::Batched);
         assert!(
-            draw(&other, &ngp, &picture, Level::Batched) == expected,
+            draw(&other, &ngp, &picture, DisplaySendLevel::Batched) == expected,
             "{below}"
         );
     }
@@ -147,11 +152,11 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
 fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forgotten() {
     let (server, ngp) = served("ngp:127.0.0.1:0");
     let path = Path::to(&ngp);
-    let to = Address::of(&format!("ngp:{}", path.begins)).unwrap();
-    let listener = Listener::at(&Address::of("127.0.0.1:0").unwrap()).unwrap();
+    let to = DisplayAddress::of(&format!("ngp:{}", path.begins)).unwrap();
+    let listener = DisplayListener::at(&DisplayAddress::of("127.0.0.1:0").unwrap()).unwrap();
     let place = listener.address();
-    let (limits, patience) = (Limits::default(), Duration::from_secs(10));
-    let service = agent::Service {
+    let (limits, patience) = (DisplayClientLimits::default(), Duration::from_secs(10));
+    let service = agent::DisplayAgentOptions {
         display: to,
         limits,
         patience,
@@ -159,15 +164,15 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
     };
     thread::spawn(move || agent::serve(&listener, &service, |_| {}));
     let picture = picture("vectors");
-    let expected = draw(&server, &ngp, &picture, Level::Batched);
-    let mut client = Client::connect(&place, b"").unwrap();
+    let expected = draw(&server, &ngp, &picture, DisplaySendLevel::Batched);
+    let mut client = DisplayClient::connect(&place, b"").unwrap();
     client
-        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .send(&DisplayRequest::CreateWindow(1, (800, 800), b"test"))
         .unwrap();
     client
-        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .send(&DisplayRequest::DisplayView(1, 100, (8, 8), FULL_SIZE))
         .unwrap();
-    send(&mut client, Level::Batched, &picture, 100).unwrap();
+    send(&mut client, DisplaySendLevel::Batched, &picture, 100).unwrap();
     client.sync(3).unwrap();
     // What the agent gives again is told from what was sent: as items of one definition it is another one, the first time.
     for round in 0..3 {
@@ -185,7 +190,8 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
 
 #[test]
 fn nobody_listens_for_the_newest_changes_alone() {
-    let error = Listener::at(&Address::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
+    let error =
+        DisplayListener::at(&DisplayAddress::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
     assert!(error.message.contains("the client's choice"), "{error}");
     assert!(error.hint.unwrap().contains("listen at ngp:127.0.0.1:0"));
 }
@@ -193,7 +199,7 @@ fn nobody_listens_for_the_newest_changes_alone() {
 #[test]
 fn who_speaks_something_else_is_told() {
     let (_server, plain) = served("127.0.0.1:0");
-    let error = Address::of(&format!("ngp:{plain}"))
+    let error = DisplayAddress::of(&format!("ngp:{plain}"))
         .unwrap()
         .connect()
         .unwrap_err();
@@ -202,8 +208,8 @@ fn who_speaks_something_else_is_told() {
         "{error}"
     );
     let (_server, ngp) = served("ngp:127.0.0.1:0");
-    let plain = Address::of(ngp.to_string().trim_start_matches("ngp:")).unwrap();
-    assert!(Client::connect(&plain, b"").is_err());
+    let plain = DisplayAddress::of(ngp.to_string().trim_start_matches("ngp:")).unwrap();
+    assert!(DisplayClient::connect(&plain, b"").is_err());
     for wrong in [
         "ngp:",
         "ngp:tty",
@@ -211,7 +217,7 @@ fn who_speaks_something_else_is_told() {
         "ngp:ngp:127.0.0.1:1",
     ] {
         assert!(
-            Address::of(wrong)
+            DisplayAddress::of(wrong)
                 .unwrap_err()
                 .contains("a stream behind `ngp:`"),
             "{wrong}"
@@ -220,7 +226,7 @@ fn who_speaks_something_else_is_told() {
 }
 
 /// A way to a display on a unix socket that counts what passes, and lets nothing pass while it is locked.
-fn locked(address: &Address) -> (Address, Arc<AtomicU64>, Arc<Mutex<()>>) {
+fn locked(address: &DisplayAddress) -> (DisplayAddress, Arc<AtomicU64>, Arc<Mutex<()>>) {
     let to = address.to_string().trim_start_matches("ngp:").to_owned();
     let place = std::env::temp_dir().join(format!("stackline-newest-{}", std::process::id()));
     let _ = std::fs::remove_file(&place);
@@ -244,34 +250,39 @@ fn locked(address: &Address) -> (Address, Arc<AtomicU64>, Arc<Mutex<()>>) {
             display.write_all(&piece[..count]).unwrap();
         }
     });
-    (Address::of(&name).unwrap(), bytes, lock)
+    (DisplayAddress::of(&name).unwrap(), bytes, lock)
 }
 
 #[test]
 fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last() {
     const CHANGES: u32 = 20_000;
     let (server, address) = served("ngp:127.0.0.1:0");
-    let line = |at: u32| Item::drawn(Kind::Vector, 1, ((at % 100) as i16, 0), (50, 99));
+    let line =
+        |at: u32| DisplayItem::drawn(DisplayItemKind::Vector, 1, ((at % 100) as i16, 0), (50, 99));
     // A line that is seen, and open to changes: six requests.
-    let begin = |address: &Address| {
-        let mut client = Client::connect(address, b"").unwrap();
+    let begin = |address: &DisplayAddress| {
+        let mut client = DisplayClient::connect(address, b"").unwrap();
         client
-            .send(&Request::CreateWindow(1, (100, 100), b""))
+            .send(&DisplayRequest::CreateWindow(1, (100, 100), b""))
             .unwrap();
-        client.send(&Request::DefineSymbol(1)).unwrap();
-        client.send(&Request::AddItem(line(0), b"")).unwrap();
-        client.send(&Request::EndSymbol).unwrap();
+        client.send(&DisplayRequest::DefineSymbol(1)).unwrap();
+        client.send(&DisplayRequest::AddItem(line(0), b"")).unwrap();
+        client.send(&DisplayRequest::EndSymbol).unwrap();
         client
-            .send(&Request::DisplayView(1, 1, (0, 0), FULL_SIZE))
+            .send(&DisplayRequest::DisplayView(1, 1, (0, 0), FULL_SIZE))
             .unwrap();
-        client.ask(&Request::EditSymbol(1)).unwrap();
+        client.ask(&DisplayRequest::EditSymbol(1)).unwrap();
         client
     };
-    let change = |client: &mut Client, changes: std::ops::Range<u32>| {
-        changes.for_each(|at| client.send(&Request::ChangeItem(line(at), b"")).unwrap());
+    let change = |client: &mut DisplayClient, changes: std::ops::Range<u32>| {
+        changes.for_each(|at| {
+            client
+                .send(&DisplayRequest::ChangeItem(line(at), b""))
+                .unwrap()
+        });
         client.flush().unwrap();
     };
-    let shown = |client: &mut Client| {
+    let shown = |client: &mut DisplayClient| {
         client.sync(1).unwrap();
         server
             .last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec())
@@ -287,7 +298,7 @@ fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last(
     let passed = bytes.load(Ordering::Relaxed) - before;
     assert!(passed < 50_000, "{passed} of {} bytes", 24 * CHANGES);
     // The display has counted all of them.
-    let refused = client.ask(&Request::DeleteSymbol(9)).unwrap_err();
+    let refused = client.ask(&DisplayRequest::DeleteSymbol(9)).unwrap_err();
     assert!(
         refused
             .message

@@ -6,35 +6,35 @@
 
 mod common;
 
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::Level;
-use stackline_displayserver::pup::{Came, Pup};
-use stackline_displayserver::server::Server;
-use stackline_displayserver::stream::Stream;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::pup::{Pup, PupStreamInput};
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::terminal;
-use stackline_proto::pup::{Kind, Packet, Port};
+use stackline_proto::pup::{PupPacket, PupPacketKind, PupPort};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-fn served() -> (Server, Address, Address) {
+fn served() -> (DisplayServer, DisplayAddress, DisplayAddress) {
     let server = common::display();
     let [tcp, pup] = ["127.0.0.1:0", "pup:127.0.0.1:0"].map(|at| common::served(&server, at));
     (server, tcp, pup)
 }
 
 /// A path to there that loses every seventh packet and repeats every fifth; where it begins.
-fn bad_path(to: &Address) -> Address {
+fn bad_path(to: &DisplayAddress) -> DisplayAddress {
     let to = to.to_string().strip_prefix("pup:").unwrap().to_owned();
     let (near, far) = (
         UdpSocket::bind("127.0.0.1:0").unwrap(),
         UdpSocket::bind("127.0.0.1:0").unwrap(),
     );
     far.connect(to).unwrap();
-    let begins = Address::of(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
+    let begins = DisplayAddress::of(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
     let (back, there) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     let client = std::sync::Arc::new(std::sync::Mutex::new(None));
     let known = client.clone();
@@ -73,11 +73,11 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
     let (server, tcp, pup) = served();
     let bad = bad_path(&pup);
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in Level::ALL {
-            if level == Level::Structured && picture.symbols.is_empty() {
+        for (_, level) in DisplaySendLevel::ALL {
+            if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }
-            let draw = |address: &Address| common::drawn(&server, address, picture, level).1;
+            let draw = |address: &DisplayAddress| common::drawn(&server, address, picture, level).1;
             let expected = draw(&tcp);
             assert!(
                 draw(&pup) == expected,
@@ -86,7 +86,7 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
                 level.name()
             );
             // An answer each over such a path takes its time.
-            if level != Level::StopAndWait {
+            if level != DisplaySendLevel::StopAndWait {
                 assert!(
                     draw(&bad) == expected,
                     "{} at level {} over a bad path",
@@ -110,18 +110,18 @@ fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
     let (own, to) = (
-        Port {
+        PupPort {
             socket: 9,
-            ..Port::default()
+            ..PupPort::default()
         },
-        Port {
+        PupPort {
             socket: 1,
-            ..Port::default()
+            ..PupPort::default()
         },
     );
     let rfc = |id: u32| {
-        Packet {
-            kind: Kind::Rfc,
+        PupPacket {
+            kind: PupPacketKind::Rfc,
             id,
             to,
             from: own,
@@ -136,39 +136,39 @@ fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed
     for id in 1..=600 {
         stranger.send(&rfc(id)).unwrap();
         let count = stranger.recv(&mut piece).unwrap();
-        let answer = Packet::read(&piece[..count]).unwrap();
-        assert_eq!((answer.kind, answer.id), (Kind::Rfc, id));
+        let answer = PupPacket::read(&piece[..count]).unwrap();
+        assert_eq!((answer.kind, answer.id), (PupPacketKind::Rfc, id));
     }
     assert!(server.displays().is_empty());
     // Clients come in all the same.
-    assert!(Client::connect(&pup, b"").is_ok());
+    assert!(DisplayClient::connect(&pup, b"").is_ok());
     assert!(Pup::connect("127.0.0.1:1").is_err());
 }
 
 /// Rendezvous of nobody, and of somebody with a secret, between them.
 #[test]
 fn forged_rendezvous_keep_no_client_out() {
-    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
     let pup = common::served(&server, "pup:127.0.0.1:0");
     let place = pup.to_string().strip_prefix("pup:").unwrap().to_owned();
     let strangers: Vec<UdpSocket> = (0..20)
         .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
         .collect();
     let (own, to) = (
-        Port {
+        PupPort {
             socket: 9,
-            ..Port::default()
+            ..PupPort::default()
         },
-        Port {
+        PupPort {
             socket: 1,
-            ..Port::default()
+            ..PupPort::default()
         },
     );
     thread::scope(|scope| {
         scope.spawn(|| {
             for id in 1..=40_000_u32 {
-                let packet = Packet {
-                    kind: Kind::Rfc,
+                let packet = PupPacket {
+                    kind: PupPacketKind::Rfc,
                     id,
                     to,
                     from: own,
@@ -179,13 +179,13 @@ fn forged_rendezvous_keep_no_client_out() {
             }
         });
         for _ in 0..3 {
-            Client::connect(&pup, b"secret").unwrap();
+            DisplayClient::connect(&pup, b"secret").unwrap();
         }
     });
-    Client::connect(&pup, b"secret").unwrap();
+    DisplayClient::connect(&pup, b"secret").unwrap();
 }
 
-fn terminals(program: &[impl ToString]) -> Address {
+fn terminals(program: &[impl ToString]) -> DisplayAddress {
     common::terminals("pup:127.0.0.1:0", program)
 }
 
@@ -198,18 +198,18 @@ fn until(stream: &Pup, wanted: &str) -> String {
             .next(&mut piece)
             .unwrap_or_else(|error| panic!("{error}: {all}"))
         {
-            Came::Data(0) => panic!("it ended: {all}"),
-            Came::Data(count) => all.push_str(&String::from_utf8_lossy(&piece[..count])),
-            Came::Mark(kind) => all.push_str(&format!("[{kind}]")),
-            Came::Interrupt(_) => {}
+            PupStreamInput::Data(0) => panic!("it ended: {all}"),
+            PupStreamInput::Data(count) => all.push_str(&String::from_utf8_lossy(&piece[..count])),
+            PupStreamInput::Mark(kind) => all.push_str(&format!("[{kind}]")),
+            PupStreamInput::Interrupt(_) => {}
         }
     }
     all
 }
 
-fn connected(address: &Address) -> Pup {
+fn connected(address: &DisplayAddress) -> Pup {
     match address.connect().unwrap() {
-        Stream::Pup(stream) => {
+        DisplayStream::Pup(stream) => {
             use std::io::Write;
             until(&stream, "secret: ");
             stream

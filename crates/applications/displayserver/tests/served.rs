@@ -4,18 +4,18 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_display::item::{Item, Kind};
-use stackline_display::machine::{Display, FULL_SIZE};
-use stackline_display::protocol::{Input, Request, VERSION, put};
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
+use stackline_display::item::{DisplayItem, DisplayItemKind};
+use stackline_display::machine::{DisplayMachine, FULL_SIZE};
+use stackline_display::protocol::{DisplayInput, DisplayRequest, VERSION, write_request};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::agent;
 use stackline_displayserver::bench::pictures;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, send};
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
-use stackline_displayserver::stream::Stream;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::{DisplaySendLevel, send};
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::view;
 use stackline_guard::secret::Secret;
 use std::io::{ErrorKind, Read, Write};
@@ -27,26 +27,26 @@ use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
-fn served(secret: &str) -> (Server, Address) {
-    let server = Server::new(Limits::default(), secret.as_bytes().to_vec());
-    let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+fn served(secret: &str) -> (DisplayServer, DisplayAddress) {
+    let server = DisplayServer::new(DisplayClientLimits::default(), secret.as_bytes().to_vec());
+    let listener = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     (server, address)
 }
 
-fn window(client: &mut Client) {
+fn window(client: &mut DisplayClient) {
     client
-        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .send(&DisplayRequest::CreateWindow(1, (800, 800), b"test"))
         .unwrap();
     client
-        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .send(&DisplayRequest::DisplayView(1, 100, (8, 8), FULL_SIZE))
         .unwrap();
-    client.send(&Request::DefineSymbol(100)).unwrap();
-    client.ask(&Request::EndSymbol).unwrap();
+    client.send(&DisplayRequest::DefineSymbol(100)).unwrap();
+    client.ask(&DisplayRequest::EndSymbol).unwrap();
 }
 
-fn drawn(server: &Server) -> Vec<u8> {
+fn drawn(server: &DisplayServer) -> Vec<u8> {
     server
         .last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec())
         .unwrap()
@@ -55,10 +55,10 @@ fn drawn(server: &Server) -> Vec<u8> {
 #[test]
 fn one_client_too_many_is_told_so() {
     let (server, address) = served("");
-    let clients: Vec<Client> = (0..64)
-        .map(|_| Client::connect(&address, b"").unwrap())
+    let clients: Vec<DisplayClient> = (0..64)
+        .map(|_| DisplayClient::connect(&address, b"").unwrap())
         .collect();
-    let error = Client::connect(&address, b"").unwrap_err();
+    let error = DisplayClient::connect(&address, b"").unwrap_err();
     assert!(
         error.message.ends_with("has as many clients as it takes") && error.hint.is_some(),
         "{error:?}"
@@ -73,19 +73,18 @@ fn one_client_too_many_is_told_so() {
         );
         std::thread::sleep(Duration::from_millis(10));
     }
-    Client::connect(&address, b"").unwrap();
+    DisplayClient::connect(&address, b"").unwrap();
 }
 
 #[test]
 fn every_level_draws_the_same() {
     for picture in pictures() {
         let mut all = Vec::new();
-        for (_, level) in Level::ALL
-            .into_iter()
-            .filter(|(_, level)| *level != Level::Structured || !picture.symbols.is_empty())
-        {
+        for (_, level) in DisplaySendLevel::ALL.into_iter().filter(|(_, level)| {
+            *level != DisplaySendLevel::Structured || !picture.symbols.is_empty()
+        }) {
             let (server, address) = served("");
-            let mut client = Client::connect(&address, b"").unwrap();
+            let mut client = DisplayClient::connect(&address, b"").unwrap();
             window(&mut client);
             send(&mut client, level, &picture, 100).unwrap();
             all.push(drawn(&server));
@@ -102,21 +101,21 @@ fn every_level_draws_the_same() {
 #[test]
 fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
     let (server, address) = served("");
-    let mut client = Client::connect(&address, b"").unwrap();
+    let mut client = DisplayClient::connect(&address, b"").unwrap();
     window(&mut client);
-    client.send(&Request::DefineSymbol(100)).unwrap();
+    client.send(&DisplayRequest::DefineSymbol(100)).unwrap();
     for id in 1..=1_000_000 {
         client
-            .send(&Request::AddItem(
-                Item::drawn(Kind::Vector, id, (1, 1), (9, 9)),
+            .send(&DisplayRequest::AddItem(
+                DisplayItem::drawn(DisplayItemKind::Vector, id, (1, 1), (9, 9)),
                 b"",
             ))
             .unwrap();
     }
-    client.ask(&Request::EndSymbol).unwrap();
+    client.ask(&DisplayRequest::EndSymbol).unwrap();
     let memory = server.last(|client, display| display.memory(client));
     assert_eq!(memory, Some(20_000_000));
-    let error = client.ask(&Request::EndSymbol).unwrap_err();
+    let error = client.ask(&DisplayRequest::EndSymbol).unwrap_err();
     assert!(
         error.message.contains("no such symbol"),
         "{}",
@@ -127,14 +126,14 @@ fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
 #[test]
 fn strangers_get_no_further_than_the_door() {
     let (server, address) = served("secret");
-    let error = Client::connect(&address, b"guess").unwrap_err();
+    let error = DisplayClient::connect(&address, b"guess").unwrap_err();
     assert!(
         error.hint.unwrap().contains("--secret-file") || error.message.contains("ended"),
         "{}",
         error.message
     );
-    Client::connect(&address, b"secret").unwrap();
-    let Address::Tcp(port) = &address else {
+    DisplayClient::connect(&address, b"secret").unwrap();
+    let DisplayAddress::Tcp(port) = &address else {
         unreachable!()
     };
     let mut web = TcpStream::connect(port).unwrap();
@@ -153,10 +152,10 @@ fn strangers_get_no_further_than_the_door() {
 }
 
 /// The address of a view, and the secret in it.
-fn viewed(server: &Server) -> String {
+fn viewed(server: &DisplayServer) -> String {
     view::show(
         server,
-        &Address::Tcp("127.0.0.1:0".into()),
+        &DisplayAddress::Tcp("127.0.0.1:0".into()),
         &Secret::new(b"0123456789abcdef".to_vec()).unwrap(),
     )
     .unwrap()
@@ -196,7 +195,7 @@ fn looks_on(host: &str, token: &str, origin: &str) -> Result<WebSocket<TcpStream
 #[test]
 fn what_is_no_hello_ends_at_once_and_a_closing_browser_is_answered() {
     let (server, address) = served("");
-    let Stream::Tcp(mut stranger) = address.connect().unwrap() else {
+    let DisplayStream::Tcp(mut stranger) = address.connect().unwrap() else {
         panic!("{address}")
     };
     stranger
@@ -256,13 +255,13 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
             .contains("403")
     );
 
-    let mut client = Client::connect(&address, b"").unwrap();
+    let mut client = DisplayClient::connect(&address, b"").unwrap();
     window(&mut client);
     let mut socket = looks_on(host, token, &format!("http://{host}")).unwrap();
-    client.send(&Request::EditSymbol(100)).unwrap();
+    client.send(&DisplayRequest::EditSymbol(100)).unwrap();
     client
-        .ask(&Request::AddItem(
-            Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
+        .ask(&DisplayRequest::AddItem(
+            DisplayItem::drawn(DisplayItemKind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
             b"",
         ))
         .unwrap();
@@ -288,14 +287,17 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
     let event = client.input().unwrap();
     assert_eq!(
         (event.window, event.input, event.hits),
-        (1, Input::Press(10, 12), vec![(100, 1)])
+        (1, DisplayInput::Press(10, 12), vec![(100, 1)])
     );
     socket
         .send(Message::text(
             "{\"client\":1,\"window\":1,\"what\":\"key\",\"key\":\"ü\"}",
         ))
         .unwrap();
-    assert_eq!(client.input().unwrap().input, Input::Key(u32::from('ü')));
+    assert_eq!(
+        client.input().unwrap().input,
+        DisplayInput::Key(u32::from('ü'))
+    );
 }
 
 #[test]
@@ -478,16 +480,16 @@ fn one_browser_too_many_is_told_so() {
 
 #[test]
 fn the_display_ends_and_its_clients_say_so() {
-    let server = Server::new(Limits::default(), Vec::new());
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
     let directory = std::env::temp_dir().join(format!("stackline-display-{}", std::process::id()));
-    let address = Address::Unix(directory.clone());
-    server.listen(Listener::at(&address).unwrap(), |_| {});
+    let address = DisplayAddress::Unix(directory.clone());
+    server.listen(DisplayListener::at(&address).unwrap(), |_| {});
     let mut stream = address.connect().unwrap();
     // Half a message and then nothing: others are served meanwhile.
     stream.write_all(&[1, 0, 0]).unwrap();
-    let mut client = Client::connect(&address, b"").unwrap();
+    let mut client = DisplayClient::connect(&address, b"").unwrap();
     window(&mut client);
-    assert!(matches!(stream, Stream::Unix(_)));
+    assert!(matches!(stream, DisplayStream::Unix(_)));
     std::fs::remove_file(directory).unwrap();
     let error = address.connect().unwrap_err();
     assert!(
@@ -502,25 +504,29 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     let (server, address) = served("");
     let mut slow = address.connect().unwrap();
     slow.write_all(&[1, 0, 0]).unwrap();
-    let mut greedy = Client::connect(&address, b"").unwrap();
+    let mut greedy = DisplayClient::connect(&address, b"").unwrap();
     greedy
-        .send(&Request::CreateWindow(1, (4096, 4096), b"all"))
+        .send(&DisplayRequest::CreateWindow(1, (4096, 4096), b"all"))
         .unwrap();
-    greedy.send(&Request::DefineSymbol(1)).unwrap();
+    greedy.send(&DisplayRequest::DefineSymbol(1)).unwrap();
     for id in 1..=1000 {
-        let all = Item::drawn(Kind::Rectangle, id, (0, 0), (4095, 4095)).stippled(1);
-        greedy.send(&Request::AddItem(all, b"")).unwrap();
+        let all =
+            DisplayItem::drawn(DisplayItemKind::Rectangle, id, (0, 0), (4095, 4095)).stippled(1);
+        greedy.send(&DisplayRequest::AddItem(all, b"")).unwrap();
     }
-    greedy.send(&Request::EndSymbol).unwrap();
-    greedy.send(&Request::DefineSymbol(2)).unwrap();
+    greedy.send(&DisplayRequest::EndSymbol).unwrap();
+    greedy.send(&DisplayRequest::DefineSymbol(2)).unwrap();
     for id in 1..=3990 {
         greedy
-            .send(&Request::AddItem(Item::call(id, 1, 0, 0), b""))
+            .send(&DisplayRequest::AddItem(
+                DisplayItem::call(id, 1, 0, 0),
+                b"",
+            ))
             .unwrap();
     }
-    greedy.send(&Request::EndSymbol).unwrap();
+    greedy.send(&DisplayRequest::EndSymbol).unwrap();
     greedy
-        .send(&Request::DisplayView(1, 2, (0, 0), FULL_SIZE))
+        .send(&DisplayRequest::DisplayView(1, 2, (0, 0), FULL_SIZE))
         .unwrap();
     let told = greedy.sync(1).unwrap_err();
     assert!(
@@ -530,13 +536,13 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     );
     // Who came first may have been entered last: the one with a window is meant.
     let displays = server.displays();
-    let is_cut = |display: &Display| display.windows().any(|(.., window)| !window.items.1);
+    let is_cut = |display: &DisplayMachine| display.windows().any(|(.., window)| !window.items.1);
     assert!(
         displays
             .iter()
             .any(|(_, display)| is_cut(&display.lock().unwrap()))
     );
-    let mut other = Client::connect(&address, b"").unwrap();
+    let mut other = DisplayClient::connect(&address, b"").unwrap();
     window(&mut other);
     drop(slow);
 }
@@ -545,18 +551,18 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
 #[test]
 fn input_does_not_wait_for_a_client_that_does_not_read() {
     let (server, address) = served("");
-    let mut client = Client::connect(&address, b"").unwrap();
+    let mut client = DisplayClient::connect(&address, b"").unwrap();
     window(&mut client);
     let id = server.last(|client, _| client).unwrap();
     for _ in 0..200_000 {
-        server.input(id, 1, Input::Move(5, 5));
+        server.input(id, 1, DisplayInput::Move(5, 5));
     }
     // Keys come once there is room again, and the first one that does tells what was dropped.
     let (seen, keys) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
-                server.input(id, 1, Input::Key(1));
+                server.input(id, 1, DisplayInput::Key(1));
                 keys.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -565,7 +571,7 @@ fn input_does_not_wait_for_a_client_that_does_not_read() {
         loop {
             let event = client.input().unwrap();
             (count, dropped) = (count + 1, dropped + event.dropped);
-            if event.input == Input::Key(1) {
+            if event.input == DisplayInput::Key(1) {
                 break;
             }
         }
@@ -677,19 +683,19 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
 /// What a browser sends for a page of somebody else, with requests that would do something behind it.
 #[test]
 fn no_port_takes_requests_behind_a_post() {
-    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
     let mut body = Vec::new();
-    put(
+    write_request(
         &mut body,
-        &Request::Hello {
+        &DisplayRequest::Hello {
             version: VERSION,
             token: b"secret",
         },
         true,
     );
-    put(
+    write_request(
         &mut body,
-        &Request::CreateWindow(1, (100, 100), b"owned"),
+        &DisplayRequest::CreateWindow(1, (100, 100), b"owned"),
         true,
     );
     let post = [
@@ -698,17 +704,17 @@ fn no_port_takes_requests_behind_a_post() {
     ]
     .concat();
     let display = served_at(&server, "127.0.0.1:0");
-    let service = agent::Service {
+    let service = agent::DisplayAgentOptions {
         display: display.clone(),
-        limits: Limits::default(),
+        limits: DisplayClientLimits::default(),
         patience: Duration::from_secs(5),
         secret: b"secret".to_vec(),
     };
-    let by_agent = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+    let by_agent = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
     let behind = by_agent.address();
     std::thread::spawn(move || agent::serve(&by_agent, &service, |_| {}));
     let page = viewed(&server);
-    let page = Address::Tcp(
+    let page = DisplayAddress::Tcp(
         page.trim_start_matches("http://")
             .split_once('/')
             .unwrap()
@@ -740,8 +746,8 @@ fn no_port_takes_requests_behind_a_post() {
     assert_eq!(server.displays().len(), 1);
 }
 
-fn served_at(server: &Server, at: &str) -> Address {
-    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+fn served_at(server: &DisplayServer, at: &str) -> DisplayAddress {
+    let listener = DisplayListener::at(&DisplayAddress::of(at).unwrap()).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     address
@@ -751,8 +757,8 @@ fn served_at(server: &Server, at: &str) -> Address {
 #[test]
 fn strangers_keep_no_client_out() {
     let (server, address) = served("secret");
-    let clients: Vec<Client> = (0..63)
-        .map(|_| Client::connect(&address, b"secret").unwrap())
+    let clients: Vec<DisplayClient> = (0..63)
+        .map(|_| DisplayClient::connect(&address, b"secret").unwrap())
         .collect();
     let mut strangers = std::collections::VecDeque::new();
     for number in 0..4200 {
@@ -762,9 +768,9 @@ fn strangers_keep_no_client_out() {
         }
         if number % 100 == 0 {
             let mut hello = Vec::new();
-            put(
+            write_request(
                 &mut hello,
-                &Request::Hello {
+                &DisplayRequest::Hello {
                     version: VERSION,
                     token: b"guess!",
                 },
@@ -777,7 +783,7 @@ fn strangers_keep_no_client_out() {
             strangers.pop_front();
         }
     }
-    let last = Client::connect(&address, b"secret").unwrap();
+    let last = DisplayClient::connect(&address, b"secret").unwrap();
     assert_eq!(server.displays().len(), 64);
     drop((clients, last));
 }
@@ -786,7 +792,7 @@ fn strangers_keep_no_client_out() {
 fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
     use std::os::unix::fs::PermissionsExt;
     let place = std::env::temp_dir().join(format!("stackline-private-{}", std::process::id()));
-    let server = Server::new(Limits::default(), b"secret".to_vec());
+    let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
     for at in ["unix:", "ngp:unix:"] {
         let address = served_at(&server, &format!("{at}{}", place.display()));
         assert_eq!(
@@ -797,7 +803,7 @@ fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
                 & 0o777,
             0o600
         );
-        Client::connect(&Address::of(&address.to_string()).unwrap(), b"").unwrap();
+        DisplayClient::connect(&DisplayAddress::of(&address.to_string()).unwrap(), b"").unwrap();
         std::fs::remove_file(&place).unwrap();
     }
 }
@@ -807,7 +813,7 @@ fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
 #[test]
 fn a_client_that_is_busy_keeps_no_browser_from_the_others() {
     let (server, address) = served("");
-    let [mut busy, mut other] = [0, 1].map(|_| Client::connect(&address, b"").unwrap());
+    let [mut busy, mut other] = [0, 1].map(|_| DisplayClient::connect(&address, b"").unwrap());
     [&mut busy, &mut other].into_iter().for_each(window);
     let url = viewed(&server);
     let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
@@ -815,7 +821,7 @@ fn a_client_that_is_busy_keeps_no_browser_from_the_others() {
     let (id, display) = &displays[0];
     let held = display.lock().unwrap();
     for _ in 0..1000 {
-        server.input(*id, 1, Input::Move(5, 5));
+        server.input(*id, 1, DisplayInput::Move(5, 5));
     }
     let mut socket = looks_on(host, token, &format!("http://{host}")).unwrap();
     socket
@@ -824,10 +830,10 @@ fn a_client_that_is_busy_keeps_no_browser_from_the_others() {
             id.0
         )))
         .unwrap();
-    other.send(&Request::EditSymbol(100)).unwrap();
+    other.send(&DisplayRequest::EditSymbol(100)).unwrap();
     other
-        .ask(&Request::AddItem(
-            Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
+        .ask(&DisplayRequest::AddItem(
+            DisplayItem::drawn(DisplayItemKind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
             b"",
         ))
         .unwrap();

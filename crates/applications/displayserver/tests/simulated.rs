@@ -1,18 +1,22 @@
 //! The display's benchmark in virtual time: what comes out is what the costs add up to.
 
-use stackline_core::network::{Host, Interface, Link, Loss, Network, Rate, Work, WorkKind};
+use stackline_core::network::{
+    LinkRate, LossModel, Network, NetworkHost, NetworkInterface, NetworkLink, ProgramCosts,
+    WorkKind,
+};
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_displayserver::bench::{self, Rate as Measure};
-use stackline_displayserver::level::{Level, Picture};
+use stackline_displayserver::bench::{self, DisplayBenchSubject as Measure};
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
 use stackline_displayserver::simulated::{
-    Carrier, Class, Drawing, Scene, Shown, Ways, measure, together, trace,
+    DisplayDrawingCosts, DisplayRequestPaths, DisplaySceneCarrier, DisplaySceneClass,
+    SimulatedDisplayScene, SymbolDrawMoment, measure, together, trace,
 };
 
 const MS: u64 = 1_000_000;
 /// Of each request 0.5 ms, of a line of mean length 2.3 ms, 4 ms beyond that for one by itself, 8 ms for an answer.
-const DRAWING: Drawing = Drawing {
+const DRAWING: DisplayDrawingCosts = DisplayDrawingCosts {
     request: 5e5,
     pixel: 5.08e3,
     rectangle: 1e6,
@@ -24,25 +28,25 @@ const DRAWING: Drawing = Drawing {
 /// ms of a line on average: its length is 457.9 pixels.
 const LINE: f64 = 2.327;
 
-fn host(name: &str, operation: u64, message: u64) -> Host {
-    let work = Work {
+fn host(name: &str, operation: u64, message: u64) -> NetworkHost {
+    let work = ProgramCosts {
         per_operation: Duration(operation),
         per_message: Duration(message),
-        ..Work::default()
+        ..ProgramCosts::default()
     };
-    Host {
+    NetworkHost {
         name: name.into(),
         work,
-        ..Host::default()
+        ..NetworkHost::default()
     }
 }
 
 /// A display, and a client whose requests take 2 ms and messages 1 ms.
 fn network(rate: f64) -> Network {
-    let link = Link {
+    let link = NetworkLink {
         ends: ("sun".into(), "vax".into()),
-        rate: Rate::Constant(rate),
-        ..Link::default()
+        rate: LinkRate::Constant(rate),
+        ..NetworkLink::default()
     };
     let hosts = vec![host("sun", 2 * MS, MS), host("vax", 2 * MS, MS)];
     Network {
@@ -53,9 +57,17 @@ fn network(rate: f64) -> Network {
     }
 }
 
-fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<'n> {
-    let from = if class == Class::Local { "sun" } else { "vax" };
-    Scene {
+fn scene<'n>(
+    network: &'n Network,
+    class: DisplaySceneClass,
+    carrier: DisplaySceneCarrier<'n>,
+) -> SimulatedDisplayScene<'n> {
+    let from = if class == DisplaySceneClass::Local {
+        "sun"
+    } else {
+        "vax"
+    };
+    SimulatedDisplayScene {
         network,
         from: from.into(),
         to: "sun".into(),
@@ -63,7 +75,7 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
         class,
         carrier,
         drawing: DRAWING,
-        shown: Shown::Growing,
+        shown: SymbolDrawMoment::Growing,
         gathers: 200,
         rectangle_bytes: 0,
         call_bytes: 20,
@@ -71,7 +83,7 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
     }
 }
 
-fn picture(name: &str) -> Picture {
+fn picture(name: &str) -> DisplayPicture {
     bench::pictures()
         .into_iter()
         .find(|picture| picture.name == name)
@@ -79,7 +91,7 @@ fn picture(name: &str) -> Picture {
 }
 
 /// ms an item.
-fn taken(scene: &Scene<'_>, of: &str, rate: Measure) -> f64 {
+fn taken(scene: &SimulatedDisplayScene<'_>, of: &str, rate: Measure) -> f64 {
     let measured = measure(scene, &picture(of), &[rate], 3).expect("it is simulated");
     let trials = &measured[0].trials;
     assert_eq!(trials.len(), 3, "{rate:?}");
@@ -96,37 +108,49 @@ fn close(got: f64, expected: f64, share: f64) {
 #[test]
 fn on_one_host_everything_adds_up() {
     let network = network(10e6);
-    let local = scene(&network, Class::Local, Carrier::Ikp);
+    let local = scene(&network, DisplaySceneClass::Local, DisplaySceneCarrier::Ikp);
     // Ten requests a message, which costs both programs.
     let made = 2.0 + 0.5 + 0.2;
     close(taken(&local, "vectors", Measure::Construction), made, 0.01);
     close(taken(&local, "vectors", Measure::Display), LINE, 0.01);
     close(
-        taken(&local, "vectors", Measure::At(Level::Batched)),
+        taken(&local, "vectors", Measure::At(DisplaySendLevel::Batched)),
         made + LINE,
         0.01,
     );
     close(
-        taken(&local, "vectors", Measure::At(Level::Pipelined)),
+        taken(&local, "vectors", Measure::At(DisplaySendLevel::Pipelined)),
         2.5 + 2.0 + LINE + 4.0,
         0.01,
     );
     close(
-        taken(&local, "vectors", Measure::At(Level::StopAndWait)),
+        taken(
+            &local,
+            "vectors",
+            Measure::At(DisplaySendLevel::StopAndWait),
+        ),
         2.5 + 2.0 + LINE + 12.0,
         0.01,
     );
     // 55 items are sent, 780 drawn.
-    let structured = taken(&local, "rectangles", Measure::At(Level::Structured));
+    let structured = taken(
+        &local,
+        "rectangles",
+        Measure::At(DisplaySendLevel::Structured),
+    );
     close(structured, 1.0 + (61.0 * 2.7 + 3.0 * 8.0) / 780.0, 0.02);
 }
 
 #[test]
 fn messages_are_answered_one_by_one_and_an_agent_lets_both_hosts_work() {
     let network = network(10e6);
-    let batched = Measure::At(Level::Batched);
+    let batched = Measure::At(DisplaySendLevel::Batched);
     // 200 bytes and a reply on the wire: 0.3 ms for ten requests.
-    let by_messages = scene(&network, Class::Messages, Carrier::Ikp);
+    let by_messages = scene(
+        &network,
+        DisplaySceneClass::Messages,
+        DisplaySceneCarrier::Ikp,
+    );
     close(
         taken(&by_messages, "vectors", batched),
         2.7 + LINE + 0.03,
@@ -134,19 +158,27 @@ fn messages_are_answered_one_by_one_and_an_agent_lets_both_hosts_work() {
     );
     // The display's host is the slower one; it begins with the first message.
     let tcp = Stack::plain("tcp");
-    let by_agent = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    let by_agent = scene(
+        &network,
+        DisplaySceneClass::Agent,
+        DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+    );
     close(
         taken(&by_agent, "vectors", batched),
         0.5 + LINE + 0.1 + 0.1,
         0.03,
     );
-    let whole = Scene {
-        shown: Shown::Complete,
+    let whole = SimulatedDisplayScene {
+        shown: SymbolDrawMoment::Complete,
         ..by_agent.clone()
     };
     close(taken(&whole, "vectors", batched), 2.1 + LINE, 0.03);
     // An agent that has the picture: a change is sent, all of it is drawn again.
-    let cached = scene(&network, Class::Distributed, Carrier::Tcp([&tcp, &tcp]));
+    let cached = scene(
+        &network,
+        DisplaySceneClass::Distributed,
+        DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+    );
     close(taken(&cached, "vectors", batched), LINE, 0.03);
 }
 
@@ -157,19 +189,23 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
     network.hosts.push(host("slow", 0, 20 * MS));
     for name in ["gateway", "slow"] {
         for end in ["sun", "vax"] {
-            let (ends, rate) = ((name.into(), end.into()), Rate::Constant(10e6));
-            network.links.push(Link {
+            let (ends, rate) = ((name.into(), end.into()), LinkRate::Constant(10e6));
+            network.links.push(NetworkLink {
                 ends,
                 rate,
-                ..Link::default()
+                ..NetworkLink::default()
             });
         }
     }
     let tcp = Stack::plain("tcp");
-    let at = |internet: Option<&str>, level: Level| {
-        let scene = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    let at = |internet: Option<&str>, level: DisplaySendLevel| {
+        let scene = scene(
+            &network,
+            DisplaySceneClass::Agent,
+            DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+        );
         taken(
-            &Scene {
+            &SimulatedDisplayScene {
                 internet: internet.map(str::to_owned),
                 ..scene
             },
@@ -179,21 +215,21 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
     };
     // One request and its answer: on the display's host a message of the server's each way; on another one a question too, on the wire.
     let [without, here, there] =
-        [None, Some("sun"), Some("gateway")].map(|host| at(host, Level::StopAndWait));
+        [None, Some("sun"), Some("gateway")].map(|host| at(host, DisplaySendLevel::StopAndWait));
     close(here, without + 2.0, 0.01);
     close(there, without + 2.0 + 2.0 * 0.3, 0.03);
     // What the display's host need not do it does not wait for; a server that is slower than all others is waited for: 630 vectors in 64 messages.
-    let [without, here, there, slow] =
-        [None, Some("sun"), Some("gateway"), Some("slow")].map(|host| at(host, Level::Batched));
+    let [without, here, there, slow] = [None, Some("sun"), Some("gateway"), Some("slow")]
+        .map(|host| at(host, DisplaySendLevel::Batched));
     close(here, without + 0.1, 0.01);
     assert!(there < here, "{there} {here}");
     assert!(slow > without, "{slow} {without}");
-    let pup = Carrier::Pup(stackline_proto::pup::Options::default());
-    let by_pup = Scene {
+    let pup = DisplaySceneCarrier::Pup(stackline_proto::pup::PupOptions::default());
+    let by_pup = SimulatedDisplayScene {
         internet: Some("gateway".into()),
-        ..scene(&network, Class::Terminal, pup)
+        ..scene(&network, DisplaySceneClass::Terminal, pup)
     };
-    assert!(taken(&by_pup, "vectors", Measure::At(Level::Pipelined)) > 2.0);
+    assert!(taken(&by_pup, "vectors", Measure::At(DisplaySendLevel::Pipelined)) > 2.0);
 }
 
 #[test]
@@ -202,19 +238,23 @@ fn two_at_once_share_the_processors_and_the_remote_server_loses_what_the_worksta
     let mut network = network(10e6);
     network.hosts.push(host("gateway", 0, MS));
     for end in ["sun", "vax"] {
-        let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
-        network.links.push(Link {
+        let (ends, rate) = (("gateway".into(), end.into()), LinkRate::Constant(10e6));
+        network.links.push(NetworkLink {
             ends,
             rate,
-            ..Link::default()
+            ..NetworkLink::default()
         });
     }
     let tcp = Stack::plain("tcp");
-    let through = |server: &str| Scene {
+    let through = |server: &str| SimulatedDisplayScene {
         internet: Some(server.to_owned()),
-        ..scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]))
+        ..scene(
+            &network,
+            DisplaySceneClass::Agent,
+            DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+        )
     };
-    let batched = Measure::At(Level::Batched);
+    let batched = Measure::At(DisplaySendLevel::Batched);
     let alone = 1e3 / taken(&through("sun"), "vectors", batched);
     let mean = |trials: &[f64]| trials.iter().sum::<f64>() / trials.len() as f64;
     let both = |servers: [&str; 2]| {
@@ -243,9 +283,13 @@ fn blasts_cross_once_and_come_whole_over_a_line_that_loses() {
     let mut network = network(10e6);
     let of = |network: &Network, stack: &Stack| {
         taken(
-            &scene(network, Class::Agent, Carrier::Blast(stack)),
+            &scene(
+                network,
+                DisplaySceneClass::Agent,
+                DisplaySceneCarrier::Blast(stack),
+            ),
             "vectors",
-            Measure::At(Level::StopAndWait),
+            Measure::At(DisplaySendLevel::StopAndWait),
         )
     };
     let [by_blast, by_saw] = [&blast, &saw].map(|stack| of(&network, stack));
@@ -257,7 +301,7 @@ fn blasts_cross_once_and_come_whole_over_a_line_that_loses() {
         2.0 + 4.0 + 0.5 + LINE + 4.0 + 8.0 + 0.8e-3 * (84.0 + 68.0),
         0.002,
     );
-    network.links[0].loss = Loss::Independent(0.05);
+    network.links[0].loss = LossModel::Independent(0.05);
     assert!(of(&network, &saw) > 1.001 * by_saw);
 }
 
@@ -265,9 +309,13 @@ fn blasts_cross_once_and_come_whole_over_a_line_that_loses() {
 fn a_serial_line_carries_its_characters() {
     for (bits, a_second) in [(10, 6.0), (8, 7.5)] {
         let network = network(1200.0);
-        let line = scene(&network, Class::Terminal, Carrier::Line(bits));
+        let line = scene(
+            &network,
+            DisplaySceneClass::Terminal,
+            DisplaySceneCarrier::Line(bits),
+        );
         close(
-            taken(&line, "vectors", Measure::At(Level::Batched)),
+            taken(&line, "vectors", Measure::At(DisplaySendLevel::Batched)),
             1e3 / a_second,
             0.02,
         );
@@ -277,28 +325,41 @@ fn a_serial_line_carries_its_characters() {
 #[test]
 fn rectangles_may_have_more_bytes_than_lines() {
     let fast = network(9600.0);
-    let line = scene(&fast, Class::Terminal, Carrier::Line(10));
-    let longer = Scene {
+    let line = scene(
+        &fast,
+        DisplaySceneClass::Terminal,
+        DisplaySceneCarrier::Line(10),
+    );
+    let longer = SimulatedDisplayScene {
         rectangle_bytes: 24,
         ..line.clone()
     };
-    let [usual, doubled] =
-        [&line, &longer].map(|scene| taken(scene, "rectangles", Measure::At(Level::Batched)));
+    let [usual, doubled] = [&line, &longer]
+        .map(|scene| taken(scene, "rectangles", Measure::At(DisplaySendLevel::Batched)));
     // 24 bytes of ten bits each take 25 ms.
     close(doubled - usual, 25.0, 0.02);
     // Of 55 items 32 are calls: six bytes less of each are 1.6 s less of 780 rectangles.
     let slower = network(1200.0);
-    let usual = scene(&slower, Class::Terminal, Carrier::Line(10));
-    let shorter = Scene {
+    let usual = scene(
+        &slower,
+        DisplaySceneClass::Terminal,
+        DisplaySceneCarrier::Line(10),
+    );
+    let shorter = SimulatedDisplayScene {
         call_bytes: 14,
         ..usual.clone()
     };
-    let [usual, less] =
-        [&usual, &shorter].map(|scene| taken(scene, "rectangles", Measure::At(Level::Structured)));
+    let [usual, less] = [&usual, &shorter].map(|scene| {
+        taken(
+            scene,
+            "rectangles",
+            Measure::At(DisplaySendLevel::Structured),
+        )
+    });
     close(780.0 * (usual - less), 32.0 * 6.0 * 10.0 / 1.2, 0.02);
     // A line has its 20 bytes.
     close(
-        taken(&longer, "vectors", Measure::At(Level::Batched)),
+        taken(&longer, "vectors", Measure::At(DisplaySendLevel::Batched)),
         20.83,
         0.02,
     );
@@ -307,13 +368,13 @@ fn rectangles_may_have_more_bytes_than_lines() {
 #[test]
 fn a_slower_processor_and_a_faster_one() {
     let mut network = network(10e6);
-    network.hosts[0].interface = Interface {
+    network.hosts[0].interface = NetworkInterface {
         cpu_speed: Some(0.5),
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
-    let local = scene(&network, Class::Local, Carrier::Ikp);
+    let local = scene(&network, DisplaySceneClass::Local, DisplaySceneCarrier::Ikp);
     close(
-        taken(&local, "vectors", Measure::At(Level::Batched)),
+        taken(&local, "vectors", Measure::At(DisplaySendLevel::Batched)),
         2.0 * (2.7 + LINE),
         0.01,
     );
@@ -324,13 +385,21 @@ fn who_goes_first_changes_how_often_programs_change() {
     let tcp = Stack::plain("tcp");
     let of = |first: Option<WorkKind>| {
         let mut network = network(10e6);
-        network.hosts[1].work = Work {
+        network.hosts[1].work = ProgramCosts {
             per_switch: Duration(5 * MS),
             first,
             ..network.hosts[1].work.clone()
         };
-        let terminal = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
-        taken(&terminal, "vectors", Measure::At(Level::Pipelined))
+        let terminal = scene(
+            &network,
+            DisplaySceneClass::Terminal,
+            DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+        );
+        taken(
+            &terminal,
+            "vectors",
+            Measure::At(DisplaySendLevel::Pipelined),
+        )
     };
     let [alternating, in_turns] = [None, Some(WorkKind::Operations)].map(of);
     close(alternating, 2.0 + 1.0 + 2.0 * 5.0, 0.05);
@@ -342,7 +411,7 @@ fn what_does_not_go_together_is_refused() {
     let network = network(10e6);
     let tcp = Stack::plain("tcp");
     let refused = |class, carrier, from: &str| {
-        let scene = Scene {
+        let scene = SimulatedDisplayScene {
             from: from.into(),
             ..scene(&network, class, carrier)
         };
@@ -350,16 +419,38 @@ fn what_does_not_go_together_is_refused() {
             .unwrap_err()
             .message
     };
-    assert!(refused(Class::Local, Carrier::Ikp, "vax").contains("on the display's host"));
-    assert!(refused(Class::Agent, Carrier::Ikp, "sun").contains("on the display's host"));
-    assert!(refused(Class::Messages, Carrier::Tcp([&tcp, &tcp]), "vax").contains("ikp"));
-    assert!(refused(Class::Terminal, Carrier::Ikp, "vax").contains("no messages"));
-    assert!(refused(Class::Agent, Carrier::Ikp, "pdp").contains("no host pdp"));
+    assert!(
+        refused(DisplaySceneClass::Local, DisplaySceneCarrier::Ikp, "vax")
+            .contains("on the display's host")
+    );
+    assert!(
+        refused(DisplaySceneClass::Agent, DisplaySceneCarrier::Ikp, "sun")
+            .contains("on the display's host")
+    );
+    assert!(
+        refused(
+            DisplaySceneClass::Messages,
+            DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+            "vax"
+        )
+        .contains("ikp")
+    );
+    assert!(
+        refused(DisplaySceneClass::Terminal, DisplaySceneCarrier::Ikp, "vax")
+            .contains("no messages")
+    );
+    assert!(
+        refused(DisplaySceneClass::Agent, DisplaySceneCarrier::Ikp, "pdp").contains("no host pdp")
+    );
     for (class, carrier, internet) in [
-        (Class::Messages, Carrier::Ikp, "sun"),
-        (Class::Agent, Carrier::Tcp([&tcp, &tcp]), "vax"),
+        (DisplaySceneClass::Messages, DisplaySceneCarrier::Ikp, "sun"),
+        (
+            DisplaySceneClass::Agent,
+            DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+            "vax",
+        ),
     ] {
-        let scene = Scene {
+        let scene = SimulatedDisplayScene {
             internet: Some(internet.into()),
             ..scene(&network, class, carrier)
         };
@@ -369,8 +460,8 @@ fn what_does_not_go_together_is_refused() {
 }
 
 /// The way of one of the requests at a level: each point with its host, and us since the point before.
-fn way(scene: &Scene<'_>, level: Level, request: i64) -> Vec<String> {
-    let mut ways = Ways::default();
+fn way(scene: &SimulatedDisplayScene<'_>, level: DisplaySendLevel, request: i64) -> Vec<String> {
+    let mut ways = DisplayRequestPaths::default();
     let rates = [Measure::Construction, Measure::At(level), Measure::Display];
     trace(scene, &picture("vectors"), &rates, 1, &mut ways).expect("it is simulated");
     let mut events: Vec<_> = ways
@@ -382,7 +473,7 @@ fn way(scene: &Scene<'_>, level: Level, request: i64) -> Vec<String> {
     let mut before = events.first().expect("the request is made").at_ns;
     let mut point = |at_ns: u64| std::mem::replace(&mut before, at_ns).abs_diff(at_ns) as f64 / 1e3;
     let host = |event: u32| &scene.network.hosts[event as usize].name;
-    let line = |event: &&stackline_displayserver::simulated::Event| {
+    let line = |event: &&stackline_displayserver::simulated::DisplayRequestEvent| {
         format!(
             "{:.0} {} {}",
             point(event.at_ns),
@@ -398,41 +489,50 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
     let mut network = network(10e6);
     network.hosts.push(host("gateway", 0, 3 * MS));
     for end in ["sun", "vax"] {
-        let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
-        network.links.push(Link {
+        let (ends, rate) = (("gateway".into(), end.into()), LinkRate::Constant(10e6));
+        network.links.push(NetworkLink {
             ends,
             rate,
-            ..Link::default()
+            ..NetworkLink::default()
         });
     }
     let tcp = Stack::plain("tcp");
-    let by_tcp = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
+    let by_tcp = scene(
+        &network,
+        DisplaySceneClass::Agent,
+        DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+    );
     // A window, a symbol defined and ended, a view, `Sync`, `EditSymbol` with a line: the eighth request goes alone, a line of 121.9 pixels: 0.619 ms
     // and 4 ms by itself. Its 32 bytes have heads of 40 bytes on the wire, an answer of 4 bytes too, V's messages 48.
-    let of = |scene: &Scene<'_>| way(scene, Level::StopAndWait, 8).join(", ");
+    let of =
+        |scene: &SimulatedDisplayScene<'_>| way(scene, DisplaySendLevel::StopAndWait, 8).join(", ");
     assert_eq!(
         of(&by_tcp),
         "0 CALL vax, 3000 SEND vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10045 DONE vax"
     );
     // Each message is carried out before the client goes on.
-    let local = scene(&network, Class::Local, Carrier::Ikp);
+    let local = scene(&network, DisplaySceneClass::Local, DisplaySceneCarrier::Ikp);
     assert_eq!(
         of(&local),
         "0 CALL sun, 3000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun"
     );
     // Into the pipe it costs nothing, out of it a message.
-    let piped = scene(&network, Class::Agent, Carrier::Ikp);
+    let piped = scene(&network, DisplaySceneClass::Agent, DisplaySceneCarrier::Ikp);
     assert_eq!(
         of(&piped),
         "0 CALL vax, 2000 SEND vax, 1000 AGENT vax, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10051 DONE vax"
     );
     // An answer is typed: four messages at each end.
-    let typed = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
+    let typed = scene(
+        &network,
+        DisplaySceneClass::Terminal,
+        DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+    );
     assert_eq!(
         of(&typed),
         "0 CALL vax, 2000 SEND vax, 1000 AGENT vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 52128 DONE vax"
     );
-    let internet = |host: &str| Scene {
+    let internet = |host: &str| SimulatedDisplayScene {
         internet: Some(host.to_owned()),
         ..by_tcp.clone()
     };
@@ -451,11 +551,18 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
 fn every_request_of_a_level_is_followed_to_its_answer() {
     let network = network(10e6);
     let tcp = Stack::plain("tcp");
-    let by_tcp = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
-    for shown in [Shown::Growing, Shown::Complete] {
-        let mut ways = Ways::default();
-        let rates = bench::rates(&picture("vectors"), &[Level::Pipelined, Level::Batched]);
-        let scene = Scene {
+    let by_tcp = scene(
+        &network,
+        DisplaySceneClass::Agent,
+        DisplaySceneCarrier::Tcp([&tcp, &tcp]),
+    );
+    for shown in [SymbolDrawMoment::Growing, SymbolDrawMoment::Complete] {
+        let mut ways = DisplayRequestPaths::default();
+        let rates = bench::rates(
+            &picture("vectors"),
+            &[DisplaySendLevel::Pipelined, DisplaySendLevel::Batched],
+        );
+        let scene = SimulatedDisplayScene {
             shown,
             ..by_tcp.clone()
         };

@@ -7,10 +7,10 @@
 mod common;
 
 use rustix::net::{SendFlags, send};
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::terminal;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn terminals(program: &[impl ToString]) -> Address {
+fn terminals(program: &[impl ToString]) -> DisplayAddress {
     common::terminals("127.0.0.1:0", program)
 }
 
@@ -30,7 +30,7 @@ fn enters(stream: &mut (impl Read + Write), answers: &[u8]) {
     until(stream, b"\r\n");
 }
 
-fn connect(address: &Address) -> TcpStream {
+fn connect(address: &DisplayAddress) -> TcpStream {
     let stream = TcpStream::connect(address.to_string()).expect("it is there");
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))
@@ -195,9 +195,9 @@ fn options_that_are_asked_for_again_and_again_are_answered_and_change_nothing() 
 #[test]
 fn a_display_gets_every_byte_of_a_program_and_answers_it() {
     let directory = std::env::temp_dir().join(format!("stackline-terminal-{}", std::process::id()));
-    let display = Address::Unix(directory);
-    let server = Server::new(Limits::default(), Vec::new());
-    server.listen(Listener::at(&display).unwrap(), |_| {});
+    let display = DisplayAddress::Unix(directory);
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
+    server.listen(DisplayListener::at(&display).unwrap(), |_| {});
     // Hello, a window whose title holds every byte but 0, and Sync; then the answers as numbers.
     let program = r#"
 import os, struct, sys, termios, tty
@@ -232,7 +232,7 @@ open(sys.argv[1], "w").write(got.hex())
 
 #[test]
 fn what_is_not_there_is_said() {
-    let gone = Address::Tcp("127.0.0.1:1".into());
+    let gone = DisplayAddress::Tcp("127.0.0.1:1".into());
     let error = terminal::attach(&gone, &gone, None, false).unwrap_err();
     assert!(
         error
@@ -371,7 +371,7 @@ fn said(mut stream: TcpStream) -> Vec<u8> {
 }
 
 /// A program that leaves a trace where it was started at all.
-fn traced(name: &str) -> (Address, std::path::PathBuf) {
+fn traced(name: &str) -> (DisplayAddress, std::path::PathBuf) {
     let trace =
         std::env::temp_dir().join(format!("stackline-terminal-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&trace);
@@ -469,7 +469,7 @@ fn strangers_keep_nobody_out_who_knows_the_secret() {
 #[test]
 fn a_display_s_end_that_does_not_know_the_secret_is_told_so() {
     let terminals = terminals(&["sh", "-c", "echo never"]);
-    let server = Server::new(Limits::default(), Vec::new());
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
     let display = common::served(&server, "127.0.0.1:0");
     let wrong = stackline_guard::secret::Secret::new(b"something else".to_vec()).unwrap();
     let error = terminal::attach(&terminals, &display, Some(&wrong), false).unwrap_err();

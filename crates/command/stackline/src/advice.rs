@@ -2,12 +2,12 @@
 //! What does not help is not advised; of a simulated run, a finding whose advice helps is sure, and one whose advice does not is no
 //! longer; and what the specification has that could cost time is taken away too, where nothing was found of it.
 
-use crate::loaded::Loaded;
-use crate::simulated::{alone, records};
+use crate::loaded_run::LoadedRun;
+use crate::simulated_runs::{simulate_records, single_group_plan};
 use stackline_analyze::findings::{
-    Advice, Change, Evidence, Expected, Finding, Gauge, rank, suspects,
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, rank, suspects,
 };
-use stackline_analyze::summary::Metric;
+use stackline_analyze::summary::RunMetric;
 use stackline_analyze::{Summary, summarise};
 use stackline_core::plan::{Plan, World};
 use std::collections::BTreeMap;
@@ -35,9 +35,9 @@ const SURE: f64 = 0.8;
 const NEAR: f64 = 1.25;
 
 /// The findings of a run, the most important first, with what their advice is worth as far as there is time to simulate it.
-pub(crate) fn findings(loaded: &Loaded, time: Duration) -> Vec<Finding> {
+pub(crate) fn findings(loaded: &LoadedRun, time: Duration) -> Vec<Finding> {
     let mut findings = loaded.findings();
-    let trial = Trial {
+    let trial = AdviceTrial {
         plan: &loaded.run.plan,
         until: Instant::now() + time,
     };
@@ -81,7 +81,7 @@ pub(crate) fn findings(loaded: &Loaded, time: Duration) -> Vec<Finding> {
             .finding
             .tries
             .iter()
-            .any(|advice| matches!(advice.change, Some(Change::Faster(_))))
+            .any(|advice| matches!(advice.change, Some(PlanChange::Faster(_))))
             && findings.iter().chain(&found).any(fault);
         if !idle && !findings.iter().chain(&found).any(named) {
             found.extend(trial.convict(suspect.finding, at, now));
@@ -99,7 +99,7 @@ pub(crate) fn findings(loaded: &Loaded, time: Duration) -> Vec<Finding> {
 }
 
 /// What is tried, and until when there is time for it.
-struct Trial<'p> {
+struct AdviceTrial<'p> {
     plan: &'p Plan,
     until: Instant,
 }
@@ -111,10 +111,10 @@ struct Runs {
     elapsed_s: Vec<f64>,
 }
 
-impl Trial<'_> {
+impl AdviceTrial<'_> {
     fn runs(&self, plan: &Plan, at: usize) -> Option<Runs> {
-        let plan = alone(plan, at);
-        let records = records(&plan, RUNS, self.until).ok()?;
+        let plan = single_group_plan(plan, at);
+        let records = simulate_records(&plan, RUNS, self.until).ok()?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
         let is_measured = |part: usize| {
             plan.measurements
@@ -160,7 +160,7 @@ impl Trial<'_> {
             summary.measurement == at && !summary.background && summary.part_index.is_some()
         };
         let near = |(was, is): (&Summary, &Summary)| {
-            let metric = Metric::MAIN
+            let metric = RunMetric::MAIN
                 .into_iter()
                 .find(|metric| !was.values(*metric).is_empty())?;
             let (was, is) = (median(was.values(metric))?, is.values(metric));
@@ -173,7 +173,7 @@ impl Trial<'_> {
         pairs.all(|pair| near(pair) == Some(true)).then_some(now)
     }
 
-    fn expected(&self, change: &Change, at: usize, now: &Runs) -> Option<Expected> {
+    fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
         let then = self.runs(&change.applied(self.plan, at)?, at)?;
         let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
         let mut gains: Vec<f64> = (0..RUNS as usize)
@@ -183,7 +183,7 @@ impl Trial<'_> {
         let (least, greatest) = (*gains.first()?, *gains.last()?);
         let (was, is) = pairs.first()?;
         let times_as_fast = [gains[gains.len() / 2], least, greatest];
-        Some(Expected {
+        Some(ExpectedEffect {
             metric,
             now: median(was)?,
             then: median(is)?,
@@ -241,11 +241,11 @@ fn gain(advice: &Advice) -> Option<f64> {
 }
 
 /// Values of runs, before and after.
-type Pair<'r> = (&'r [f64], &'r [f64]);
+type ValuePair<'r> = (&'r [f64], &'r [f64]);
 
 /// How many times as fast one run was, of several parts on average.
-fn gain_of(metric: Gauge, pairs: &[Pair<'_>], run: usize) -> Option<f64> {
-    let of = |(now, then): &Pair<'_>| {
+fn gain_of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<f64> {
+    let of = |(now, then): &ValuePair<'_>| {
         let (now, then) = (now.get(run)?, then.get(run)?);
         let gain = if metric == Gauge::Throughput {
             then / now
@@ -259,15 +259,19 @@ fn gain_of(metric: Gauge, pairs: &[Pair<'_>], run: usize) -> Option<f64> {
 }
 
 /// What is measured, side by side: each part by what a run of it is judged by, or all by how long they took.
-fn compared<'r>(now: &'r Runs, then: &'r Runs, as_a_whole: bool) -> Option<(Gauge, Vec<Pair<'r>>)> {
+fn compared<'r>(
+    now: &'r Runs,
+    then: &'r Runs,
+    as_a_whole: bool,
+) -> Option<(Gauge, Vec<ValuePair<'r>>)> {
     let first = now.parts.first()?;
-    let metric = Metric::MAIN
+    let metric = RunMetric::MAIN
         .into_iter()
         .find(|metric| !first.values(*metric).is_empty())?;
     let gauge = match metric {
-        Metric::Throughput => Gauge::Throughput,
-        Metric::Response if as_a_whole => Gauge::Elapsed,
-        Metric::Response => Gauge::Response,
+        RunMetric::Throughput => Gauge::Throughput,
+        RunMetric::Response if as_a_whole => Gauge::Elapsed,
+        RunMetric::Response => Gauge::Response,
         _ => Gauge::Connect,
     };
     if gauge == Gauge::Elapsed {

@@ -6,7 +6,7 @@ use crate::output;
 use std::io::{IsTerminal, stdin, stdout};
 
 /// Serves until the pipe closes.
-pub(crate) fn agent(flags: &flags::Agent) -> Result {
+pub(crate) fn agent(flags: &flags::AgentFlags) -> Result {
     if stdin().is_terminal() {
         output::say(
             &"this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)",
@@ -14,7 +14,7 @@ pub(crate) fn agent(flags: &flags::Agent) -> Result {
     }
     if let Some(net) = &flags.net_namespace {
         // While this process has one thread.
-        stackline_emu::enter::network(flags.user_namespace.as_deref(), net)?;
+        stackline_emu::enter::enter_network(flags.user_namespace.as_deref(), net)?;
     }
     stackline_live::agent::serve(
         stdin(),

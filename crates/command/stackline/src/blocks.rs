@@ -1,8 +1,7 @@
 //! `stackline blocks`: the parallel block server at the command line. What is decided about blocks is decided in
 //! `stackline_blocks`; sockets and disks are `stackline_blockserver`'s.
 
-mod bar;
-mod cutter;
+mod block_source;
 mod disk_time;
 mod folder;
 mod gateway;
@@ -12,21 +11,22 @@ mod list;
 mod load;
 mod picture;
 mod placement;
-mod reading;
+mod progress_bar;
 mod replay;
 mod serving;
-mod source;
+mod source_files;
 mod terrain;
 mod tile;
+mod tile_cutter;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, BlocksCommand};
 use crate::output;
-use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::{connection, key};
 
 /// Does what the words behind `blocks` say.
-pub(crate) fn blocks(flags: &flags::Blocks) -> Result {
+pub(crate) fn blocks(flags: &flags::BlocksFlags) -> Result {
     match &flags.command {
         BlocksCommand::Key(flags) => make_key(flags),
         BlocksCommand::Master(flags) => serving::master(flags),
@@ -50,19 +50,19 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
             Error::environment("there is no home directory for the key")
                 .hint("stackline blocks key FILE names its file")
         })?;
-    key::create(&path)?;
+    key::create_key_file(&path)?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
 
 fn delete(flags: &flags::BlocksDelete) -> Result {
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+    let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?
         .ok_or_else(connection::no_key)?;
-    let client = Client::connect(
+    let client = BlockClient::connect(
         &flags.at.master,
-        Options {
+        BlockClientOptions {
             key: Some(key),
-            ..Options::default()
+            ..BlockClientOptions::default()
         },
     )?;
     client.delete(&flags.set)?;

@@ -6,7 +6,7 @@ use crate::output;
 use stackline_guard::scratch;
 
 /// What is removed.
-struct Kind {
+struct LeftoverKind {
     /// Its name in JSON.
     key: &'static str,
     /// One of it, and several.
@@ -15,18 +15,18 @@ struct Kind {
     sweep: fn() -> usize,
 }
 
-const KINDS: [Kind; 3] = [
-    Kind {
+const KINDS: [LeftoverKind; 3] = [
+    LeftoverKind {
         key: "temporary_directories",
         names: ["temporary directory", "temporary directories"],
-        sweep: scratch::sweep,
+        sweep: scratch::remove_leftovers,
     },
-    Kind {
+    LeftoverKind {
         key: "trace_instances",
         names: ["trace instance", "trace instances"],
         sweep: stackline_monitor::sweep_trace_instances,
     },
-    Kind {
+    LeftoverKind {
         key: "control_groups",
         names: ["control group", "control groups"],
         sweep: stackline_shares::sweep_groups,

@@ -2,11 +2,11 @@
 //! prints what was built in.
 
 use crate::exit::{Exit, Result};
-use crate::flags::{Client, Language};
+use crate::flags::{ClientFlags, Language};
 use crate::output;
 
 /// Prints a client, or its example.
-pub(crate) fn client(flags: &Client) -> Result {
+pub(crate) fn client(flags: &ClientFlags) -> Result {
     output::print_for_programs(match (flags.language, flags.example) {
         (Language::C, false) => include_str!("../../../../clients/c/stackline_events.h"),
         (Language::C, true) => include_str!("../../../../clients/c/example.c"),

@@ -2,13 +2,15 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::lifelines::assembled::{MOST_EVENTS, assembled};
-use crate::loaded::incomplete;
+use crate::lifelines::assembly::{MOST_EVENTS, assembled};
+use crate::loaded_run::incomplete;
 use crate::output;
-use stackline_analyze::assemble::Options;
-use stackline_analyze::{Comparison, MetricComparison, SegmentComparison, Summary, Verdict};
+use stackline_analyze::assemble::LifelineOptions;
+use stackline_analyze::{
+    ComparisonVerdict, MeasurementComparison, MetricComparison, SegmentComparison, Summary,
+};
 use stackline_runs::events::{event_files, read_index};
-use stackline_runs::{Run, directory_of};
+use stackline_runs::{StoredRun, directory_of};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let (comparisons, segments) = match &flags.after {
         Some(after) => pair(&flags.before, after)?,
         None => (
-            stackline_analyze::compare_stacks(&read(&Run::open(&flags.before)?)),
+            stackline_analyze::compare_stacks(&read(&StoredRun::open(&flags.before)?)),
             Vec::new(),
         ),
     };
@@ -68,7 +70,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     // Of traces alone the whole way counts, which comes first.
     let way = segments
         .first()
-        .filter(|one| comparisons.is_empty() && one.verdict == Verdict::Slower);
+        .filter(|one| comparisons.is_empty() && one.verdict == ComparisonVerdict::Slower);
     let worse = worse.chain(way.and_then(|way| way.ratio).map(|ratio| ratio - 1.0));
     let (worst, limit) = (worse.fold(0.0, f64::max) * 100.0, limit * 100.0);
     if worst > limit {
@@ -77,7 +79,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         ));
         return Ok(Exit::Worse);
     }
-    match untold(&comparisons, &segments).as_slice() {
+    match describe_undecided(&comparisons, &segments).as_slice() {
         [] => Ok(Exit::Done),
         reasons => {
             output::say(&format_args!(
@@ -90,7 +92,10 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
 }
 
 /// Why it cannot be told whether something is worse, each reason once.
-fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<String> {
+fn describe_undecided(
+    comparisons: &[MeasurementComparison],
+    segments: &[SegmentComparison],
+) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for comparison in comparisons {
         if comparison.metrics.is_empty() {
@@ -102,10 +107,9 @@ fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<Str
             reasons.push(format!("`{text}` has nothing that both measured"));
         }
         // What is nothing in both is not worse.
-        let open = comparison
-            .metrics
-            .iter()
-            .filter(|m| m.verdict == Verdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0));
+        let open = comparison.metrics.iter().filter(|m| {
+            m.verdict == ComparisonVerdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0)
+        });
         for metric in open {
             let reason = metric.reason.as_deref().unwrap_or("too little is known");
             let reason = format!("{}: {reason}", metric.metric.name());
@@ -116,7 +120,7 @@ fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<Str
     }
     let way = segments
         .first()
-        .filter(|way| comparisons.is_empty() && way.verdict == Verdict::CannotTell);
+        .filter(|way| comparisons.is_empty() && way.verdict == ComparisonVerdict::CannotTell);
     reasons.extend(way.map(|_| "six units of each trace are needed".to_owned()));
     reasons
 }
@@ -128,21 +132,27 @@ fn itself(before: &Path, after: &Path) -> Option<PathBuf> {
 }
 
 /// The measurements of two runs, and their traces where both have one.
-fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComparison>)> {
-    let runs = [Run::open_events(before)?, Run::open_events(after)?];
+fn pair(
+    before: &Path,
+    after: &Path,
+) -> Result<(Vec<MeasurementComparison>, Vec<SegmentComparison>)> {
+    let runs = [
+        StoredRun::open_events(before)?,
+        StoredRun::open_events(after)?,
+    ];
     let [first, second] = runs.each_ref().map(read);
     let comparisons = stackline_analyze::compare(&first, &second);
-    let has_events = |run: &Run| event_files(&run.path).is_ok_and(|files| !files.is_empty());
+    let has_events = |run: &StoredRun| event_files(&run.path).is_ok_and(|files| !files.is_empty());
     // Units of several measurements do not come together.
-    let is_one = |run: &Run| run.plan.measurements.len() <= 1;
+    let is_one = |run: &StoredRun| run.plan.measurements.len() <= 1;
     if !runs.iter().all(|run| has_events(run) && is_one(run)) {
         return Ok((comparisons, Vec::new()));
     }
-    let trace = |run: &Run| -> Result<_> {
+    let trace = |run: &StoredRun| -> Result<_> {
         let (lifelines, note) = assembled(
             &run.path,
             read_index(&run.path)?.as_ref(),
-            &Options::default(),
+            &LifelineOptions::default(),
             MOST_EVENTS,
         )?;
         note.iter()
@@ -154,7 +164,7 @@ fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComp
 }
 
 /// The summaries of a run, with warnings of what one has to know of it.
-fn read(run: &Run) -> Vec<Summary> {
+fn read(run: &StoredRun) -> Vec<Summary> {
     incomplete(run, "compared").iter().for_each(output::say);
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     overload(&run.path, &summaries);

@@ -3,14 +3,14 @@
 use crate::advice::{self, MOMENT, PATIENCE};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::{Loaded, MOST_EVENTS, incomplete};
+use crate::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use crate::output;
 use stackline_analyze::findings::Finding;
 use std::path::Path;
 
 /// Diagnoses a run and keeps the findings in its directory.
 pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
-    let loaded = Loaded::whatever(&flags.run, flags.most_events)?;
+    let loaded = LoadedRun::whatever(&flags.run, flags.most_events)?;
     let run = &loaded.run;
     incomplete(run, "diagnosed").iter().for_each(output::say);
     let scope = stackline_analyze::scope::scope(&loaded.input());
@@ -61,7 +61,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
 
 /// The findings of a run that was just traced, kept in its directory, and that they are not of all its events.
 pub(crate) fn after_a_run(path: &Path) -> Result<(Vec<Finding>, Option<String>)> {
-    let loaded = Loaded::whatever(path, MOST_EVENTS)?;
+    let loaded = LoadedRun::whatever(path, MOST_EVENTS)?;
     let findings = loaded.placed(advice::findings(&loaded, MOMENT));
     let json = stackline_report::findings_json(
         &loaded.run.path.display().to_string(),

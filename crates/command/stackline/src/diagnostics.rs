@@ -1,13 +1,13 @@
 //! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
 
-use crate::flags::Text;
+use crate::flags::SpecTextFlags;
 use crate::output::{self, harmless, steers};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report,
     Severity,
 };
 use serde_json::Value;
-use stackline_spec::{Checked, Diagnostic, Origin, Severity as How};
+use stackline_spec::{Checked, Diagnostic, Severity as How, TextOrigin};
 use std::borrow::Cow;
 use std::io::{IsTerminal, stderr};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::ops::Range;
 pub(crate) fn print(
     diagnostics: &[Diagnostic],
     (name, text): (&str, &str),
-    flags: Option<&Text>,
+    flags: Option<&SpecTextFlags>,
 ) -> bool {
     for diagnostic in diagnostics {
         output::say_drawn(draw(diagnostic, (name, text), flags).trim_end());
@@ -25,7 +25,7 @@ pub(crate) fn print(
 }
 
 /// All of them for a program, with lines and columns counted from 1.
-pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &Text) -> Value {
+pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &SpecTextFlags) -> Value {
     let each = checked.diagnostics.iter().map(|diagnostic| {
         let (name, text) = named(diagnostic.origin, (name, text), Some(flags));
         let before = text.get(..diagnostic.span.start).unwrap_or_default();
@@ -42,14 +42,18 @@ pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &Text) 
 }
 
 /// What a diagnostic's place is in: its name and its text.
-fn named(origin: Origin, (name, text): (&str, &str), flags: Option<&Text>) -> (String, String) {
+fn named(
+    origin: TextOrigin,
+    (name, text): (&str, &str),
+    flags: Option<&SpecTextFlags>,
+) -> (String, String) {
     match origin {
-        Origin::File => (name.to_string(), text.to_string()),
-        Origin::Over => (
+        TextOrigin::File => (name.to_string(), text.to_string()),
+        TextOrigin::Over => (
             "--over".to_string(),
             flags.and_then(|f| f.over.clone()).unwrap_or_default(),
         ),
-        Origin::Host(index) => (
+        TextOrigin::Host(index) => (
             "--host".to_string(),
             flags
                 .and_then(|f| f.hosts.get(index).cloned())
@@ -59,7 +63,7 @@ fn named(origin: Origin, (name, text): (&str, &str), flags: Option<&Text>) -> (S
 }
 
 /// What is shown around a mistake.
-struct Excerpt {
+struct SourceExcerpt {
     name: String,
     text: String,
     span: Range<usize>,
@@ -70,7 +74,7 @@ const LONGEST_LINE: usize = 400;
 const AROUND: usize = 60;
 
 /// The text, of whose lines none is too long to be shown; else what of its line lies around the mistake, and the place in the name.
-fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
+fn excerpt(name: &str, text: &str, span: Range<usize>) -> SourceExcerpt {
     // Of one byte as what it stands for, so that places stay.
     let shown = |text: &str| -> String {
         let one = |c: char| {
@@ -87,7 +91,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
         }
     };
     if text.get(span.clone()).is_none() {
-        return Excerpt {
+        return SourceExcerpt {
             name: name.to_owned(),
             text: shown(text),
             span: 0..0,
@@ -108,7 +112,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
         .iter()
         .all(|length| *length <= LONGEST_LINE)
     {
-        return Excerpt {
+        return SourceExcerpt {
             name: name.to_owned(),
             text: shown(text),
             span,
@@ -122,7 +126,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
         text[begins..span.start].chars().count() + 1,
     );
     let span = span.start - from..last.max(span.start) - from;
-    Excerpt {
+    SourceExcerpt {
         name: format!("{name}, line {line}, column {column}"),
         text: shown(&text[from..to]),
         span,
@@ -150,9 +154,13 @@ fn shown(text: &str) -> String {
     harmless(&shortened(text)).into_owned()
 }
 
-fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text>) -> String {
+fn draw(
+    diagnostic: &Diagnostic,
+    (name, text): (&str, &str),
+    flags: Option<&SpecTextFlags>,
+) -> String {
     let (name, text) = named(diagnostic.origin, (name, text), flags);
-    let Excerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
+    let SourceExcerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error {
             Severity::Error
@@ -190,7 +198,7 @@ mod tests {
             "x".repeat(100_000)
         );
         let at = text.find("wrong").unwrap();
-        let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        let SourceExcerpt { name, text, span } = excerpt("a", &text, at..at + 5);
         assert_eq!(
             (&text[span], &name[..]),
             ("wrong", "a, line 2, column 100001")
@@ -209,14 +217,14 @@ mod tests {
         );
         let text = format!("# {word}\nwrong\n# {word}");
         let at = text.find("wrong").unwrap();
-        let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        let SourceExcerpt { name, text, span } = excerpt("a", &text, at..at + 5);
         assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 1"));
         assert!(text.len() < 200, "{text}");
     }
 
     #[test]
     fn escapes_do_not_reach_the_terminal_and_move_no_place() {
-        let Excerpt { text, span, .. } = excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11);
+        let SourceExcerpt { text, span, .. } = excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11);
         assert_eq!((&text[..], &text[span]), ("1 ?[2J?? rr", "rr"));
     }
 }

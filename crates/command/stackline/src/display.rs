@@ -15,25 +15,25 @@ use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rates::{levels, pictures, rows, show};
-use stackline_display::budget::Budget;
+use stackline_display::budget::DisplayMemoryBudget;
 use stackline_display::pixels;
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::{Address, Service};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::{DisplayAddress, DisplayServiceKind};
 use stackline_displayserver::agent as agents;
-use stackline_displayserver::bench::{self, Rate};
-use stackline_displayserver::client::Client;
-use stackline_displayserver::internet::{self, Served, Serves};
-use stackline_displayserver::listener::Listener;
+use stackline_displayserver::bench::{self, DisplayBenchSubject};
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::internet::{self, RunningInternetServer, Serves};
+use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::messages;
-use stackline_displayserver::program;
-use stackline_displayserver::raw::{self, Raw};
-use stackline_displayserver::server::Server;
-use stackline_displayserver::stream::Stream;
+use stackline_displayserver::program_check;
+use stackline_displayserver::raw_terminal::{self, RawTerminal};
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
 use stackline_displayserver::vio::Vio;
-use stackline_events::Recorder;
-use stackline_guard::scratch::{self, Scratch};
+use stackline_events::EventRecorder;
+use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_guard::secret::Secret;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin};
 use std::os::fd::AsFd;
@@ -51,19 +51,21 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const LETS_GO: Duration = Duration::from_secs(2);
 
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
-pub(crate) fn display(flags: &flags::Display) -> Result {
-    let recorder = Recorder::from_env();
+pub(crate) fn display(flags: &flags::DisplayFlags) -> Result {
+    let recorder = EventRecorder::from_env();
     let recorder = recorder
         .map_err(|error| Error::environment(format!("events cannot be recorded: {error}")))?;
     let done = carry_out(flags);
-    let lost = recorder.map(Recorder::stop).map_or(0, |totals| totals.lost);
+    let lost = recorder
+        .map(EventRecorder::stop)
+        .map_or(0, |totals| totals.lost);
     if lost > 0 {
         output::say(&format_args!("warning: {lost} events were lost"));
     }
     done
 }
 
-fn carry_out(flags: &flags::Display) -> Result {
+fn carry_out(flags: &flags::DisplayFlags) -> Result {
     match &flags.command {
         DisplayCommand::Serve(flags) => serve(flags),
         DisplayCommand::Bench(flags) => bench(flags),
@@ -81,17 +83,17 @@ fn carry_out(flags: &flags::Display) -> Result {
 /// Serves until somebody wants the end.
 fn serve(flags: &DisplayServe) -> Result {
     let limits = limits(flags.memory);
-    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?;
-    let budget = Budget::of(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
-    let server = Server::within(limits, secret.bytes().to_vec(), budget);
-    let (by_messages, streams): (Vec<&Address>, Vec<&Address>) = flags
+    let secret = secrets::find_or_make_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
+    let budget = DisplayMemoryBudget::of(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
+    let server = DisplayServer::within(limits, secret.bytes().to_vec(), budget);
+    let (by_messages, streams): (Vec<&DisplayAddress>, Vec<&DisplayAddress>) = flags
         .listen
         .iter()
-        .partition(|address| matches!(address, Address::Messages(_)));
+        .partition(|address| matches!(address, DisplayAddress::Messages(_)));
     let listeners = streams
         .into_iter()
-        .map(Listener::at)
-        .collect::<Result<Vec<Listener>>>()?;
+        .map(DisplayListener::at)
+        .collect::<Result<Vec<DisplayListener>>>()?;
     let token = Secret::random().map_err(|error| {
         Error::environment(format!(
             "there are no random bytes for the page's secret: {error}"
@@ -105,9 +107,9 @@ fn serve(flags: &DisplayServe) -> Result {
         server.listen(listener, |why| output::say(&why));
     }
     for address in by_messages {
-        if let Address::Messages(place) = address {
+        if let DisplayAddress::Messages(place) = address {
             let local = messages::serve(&server, place, |why| output::say(&why))?;
-            let at = Address::Messages(local.to_string()).for_others();
+            let at = DisplayAddress::Messages(local.to_string()).for_others();
             output::print(&format!("clients: {at}\n"))?;
         }
     }
@@ -121,12 +123,12 @@ fn serve(flags: &DisplayServe) -> Result {
 /// Stands between clients and a display until somebody wants the end.
 fn agent(flags: &DisplayAgent) -> Result {
     is_stream(&flags.to)?;
-    let display = secrets::through(&flags.to)?;
-    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?
+    let display = secrets::add_internet_secret(&flags.to)?;
+    let secret = secrets::find_or_make_secret(secrets::DISPLAY, flags.secret_file.as_deref())?
         .bytes()
         .to_vec();
-    let listener = Listener::at(&flags.listen)?;
-    let service = agents::Service {
+    let listener = DisplayListener::at(&flags.listen)?;
+    let service = agents::DisplayAgentOptions {
         display,
         limits: limits(flags.memory),
         patience: flags.patience,
@@ -144,13 +146,13 @@ fn agent(flags: &DisplayAgent) -> Result {
 /// Serves a program on terminals until somebody wants the end.
 fn terminals(flags: &DisplayTerminal) -> Result {
     stackline_guard::keep_descriptors_from_programs();
-    program::check(&flags.program)?;
-    let secret = secrets::served(secrets::TERMINAL, flags.secret_file.as_deref())?;
-    let listener = Listener::at(&flags.listen)?;
+    program_check::check(&flags.program)?;
+    let secret = secrets::find_or_make_secret(secrets::TERMINAL, flags.secret_file.as_deref())?;
+    let listener = DisplayListener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("terminals: {}\n", listener.address().for_others()))?;
-    let service = terminal::Service {
+    let service = terminal::TerminalServiceOptions {
         program: flags.program.clone(),
         secret: Some(secret),
     };
@@ -168,7 +170,7 @@ fn internet_server(flags: &DisplayInternet) -> Result {
         flags.secret_file.as_deref(),
         Serves::Streams,
     )?;
-    let local = Address::Tcp(served.local().to_string()).for_others();
+    let local = DisplayAddress::Tcp(served.local().to_string()).for_others();
     output::print(&format!(
         "streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"
     ))?;
@@ -178,7 +180,7 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 /// Serves a program by its pipes until somebody wants the end.
 fn v_server(flags: &DisplayVserver) -> Result {
     stackline_guard::keep_descriptors_from_programs();
-    program::check(&flags.program)?;
+    program_check::check(&flags.program)?;
     let serves = Serves::Program {
         program: flags.program.clone(),
         polls: flags.polls,
@@ -191,7 +193,7 @@ fn v_server(flags: &DisplayVserver) -> Result {
     )?;
     output::print(&format!(
         "programs: {}\n",
-        Address::Messages(served.local().to_string()).for_others()
+        DisplayAddress::Messages(served.local().to_string()).for_others()
     ))?;
     let done = until_stopped();
     served.end();
@@ -200,18 +202,22 @@ fn v_server(flags: &DisplayVserver) -> Result {
 
 /// Serves instances by V's block I/O.
 fn by_blocks(
-    listen: &Address,
+    listen: &DisplayAddress,
     of: secrets::Of,
     file: Option<&Path>,
     serves: Serves,
-) -> Result<Served> {
-    let Address::Messages(place) = listen else {
+) -> Result<RunningInternetServer> {
+    let DisplayAddress::Messages(place) = listen else {
         return Err(
             Error::input(format!("it is asked by V's messages, not at {listen}"))
                 .hint("--listen ikp:HOST:PORT"),
         );
     };
-    internet::serve(place, secrets::served(of, file)?.bytes().to_vec(), serves)
+    internet::serve(
+        place,
+        secrets::find_or_make_secret(of, file)?.bytes().to_vec(),
+        serves,
+    )
 }
 
 fn until_stopped() -> Result {
@@ -223,7 +229,7 @@ fn until_stopped() -> Result {
 
 /// Brings a display what a program of a V-server says.
 fn execute(flags: &DisplayExecute) -> Result {
-    let Address::Messages(place) = &flags.program else {
+    let DisplayAddress::Messages(place) = &flags.program else {
         return Err(Error::input(format!(
             "programs are served by V's messages, not at {}",
             flags.program
@@ -231,14 +237,14 @@ fn execute(flags: &DisplayExecute) -> Result {
         .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
     };
     is_stream(&flags.to)?;
-    let secret = secrets::known(secrets::VSERVER, flags.secret_file.as_deref())?;
+    let secret = secrets::find_secret(secrets::VSERVER, flags.secret_file.as_deref())?;
     // Before anybody begins a program: from then on a signal ends that too.
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let (place, at, to, typed) = (
         place.clone(),
         flags.program.clone(),
-        secrets::through(&flags.to)?,
+        secrets::add_internet_secret(&flags.to)?,
         flags.typed,
     );
     let begins = move || {
@@ -251,7 +257,7 @@ fn execute(flags: &DisplayExecute) -> Result {
     let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
     let ends = program.again();
     let done = unless_stopped(&stop, move || {
-        terminal::bring(Stream::Vio(program), display, typed)
+        terminal::bring(DisplayStream::Vio(program), display, typed)
     });
     // The program goes with who asked for it.
     ends.end();
@@ -259,7 +265,7 @@ fn execute(flags: &DisplayExecute) -> Result {
 }
 
 /// Why a V-server's program is not to be had.
-fn not_served(at: &Address, error: &std::io::Error) -> Error {
+fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
             .hint("its secret is in ~/.config/stackline/vserver.secret of the user who serves it: copy it, or name a file with --secret-file"),
@@ -269,19 +275,19 @@ fn not_served(at: &Address, error: &std::io::Error) -> Error {
 }
 
 /// Bytes go both ways at once only over a stream that can be connected to.
-fn is_stream(display: &Address) -> Result<()> {
+fn is_stream(display: &DisplayAddress) -> Result<()> {
     match display {
-        Address::Tcp(_)
-        | Address::Unix(_)
-        | Address::Pup(_)
-        | Address::Blast(_)
-        | Address::Vio(..)
-        | Address::Ngp(..) => Ok(()),
-        Address::Terminal | Address::Pipe => {
+        DisplayAddress::Tcp(_)
+        | DisplayAddress::Unix(_)
+        | DisplayAddress::Pup(_)
+        | DisplayAddress::Blast(_)
+        | DisplayAddress::Vio(..)
+        | DisplayAddress::Ngp(..) => Ok(()),
+        DisplayAddress::Terminal | DisplayAddress::Pipe => {
             Err(Error::input("a display behind a terminal or a pipe cannot be connected to again")
                 .hint("name one at HOST:PORT or unix:PATH"))
         }
-        Address::Messages(_) => Err(Error::input(
+        DisplayAddress::Messages(_) => Err(Error::input(
             "by V's messages a client is blocked while it sends, so nobody stands between",
         )
         .hint("the same display listens at HOST:PORT or unix:PATH as well: `--listen` may be given several times")),
@@ -292,7 +298,10 @@ fn is_stream(display: &Address) -> Result<()> {
 fn telnet(flags: &DisplayTelnet) -> Result {
     if matches!(
         flags.terminal,
-        Address::Messages(_) | Address::Terminal | Address::Pipe | Address::Ngp(..)
+        DisplayAddress::Messages(_)
+            | DisplayAddress::Terminal
+            | DisplayAddress::Pipe
+            | DisplayAddress::Ngp(..)
     ) {
         return Err(Error::input(format!(
             "no terminal is served at {}: TELNET goes over a stream",
@@ -300,8 +309,8 @@ fn telnet(flags: &DisplayTelnet) -> Result {
         ))
         .hint("`stackline display terminal -- PROGRAM` serves one, and prints where"));
     }
-    if let Address::Vio(_, _, to) = &flags.terminal
-        && matches!(**to, Address::Pup(_))
+    if let DisplayAddress::Vio(_, _, to) = &flags.terminal
+        && matches!(**to, DisplayAddress::Pup(_))
     {
         return Err(Error::input(
             "the PUP TELNET is marks in its stream, which do not pass an internet server",
@@ -314,29 +323,33 @@ fn telnet(flags: &DisplayTelnet) -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(&stop)?;
     listen_for_ctrl_c([&stop])?;
-    let at = secrets::through(&flags.terminal)?;
-    let to = flags.to.as_ref().map(secrets::through).transpose()?;
+    let at = secrets::add_internet_secret(&flags.terminal)?;
+    let to = flags
+        .to
+        .as_ref()
+        .map(secrets::add_internet_secret)
+        .transpose()?;
     let secret = match &at {
         // Its server knows whose program this is.
-        Address::Unix(_) => None,
-        _ => secrets::known(secrets::TERMINAL, flags.secret_file.as_deref())?,
+        DisplayAddress::Unix(_) => None,
+        _ => secrets::find_secret(secrets::TERMINAL, flags.secret_file.as_deref())?,
     };
     let typed = flags.typed;
     let done = unless_stopped(&stop, move || match &to {
         Some(display) => terminal::attach(&at, display, secret.as_ref(), typed),
         None => terminal::talk(&at, secret.as_ref()),
     });
-    raw::restore();
+    raw_terminal::restore();
     if done.is_ok() && flags.to.is_none() {
         output::say(&format!("the connection to {} has ended", flags.terminal));
     }
     done.map(|()| Exit::Done)
 }
 
-fn limits(memory: u64) -> Limits {
-    Limits {
+fn limits(memory: u64) -> DisplayClientLimits {
+    DisplayClientLimits {
         bytes: usize::try_from(memory).unwrap_or(usize::MAX),
-        ..Limits::default()
+        ..DisplayClientLimits::default()
     }
 }
 
@@ -346,10 +359,10 @@ fn wait(stop: &AtomicBool) {
     }
 }
 
-fn forget(address: &Address) {
+fn forget(address: &DisplayAddress) {
     match address {
-        Address::Unix(path) => drop(std::fs::remove_file(path)),
-        Address::Ngp(below, ..) => forget(below),
+        DisplayAddress::Unix(path) => drop(std::fs::remove_file(path)),
+        DisplayAddress::Ngp(below, ..) => forget(below),
         _ => {}
     }
 }
@@ -363,11 +376,11 @@ fn bring(flags: &DisplayView) -> Result {
         )
         .hint("leave `?` and what is behind it out here, and put it behind the address that the browser opens"));
     }
-    let from = Address::of(place)
+    let from = DisplayAddress::of(place)
         .map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
     is_stream(&from)?;
     is_there(&from)?;
-    let listener = Listener::at(&flags.listen)?;
+    let listener = DisplayListener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!(
@@ -398,10 +411,10 @@ fn bring(flags: &DisplayView) -> Result {
 }
 
 /// Waits for a display that is just being started, for three seconds.
-fn is_there(from: &Address) -> Result<()> {
+fn is_there(from: &DisplayAddress) -> Result<()> {
     let begun = Instant::now();
     loop {
-        match from.connect_to(Service::Page) {
+        match from.connect_to(DisplayServiceKind::Page) {
             Err(_) if begun.elapsed() < Duration::from_secs(3) => {
                 thread::sleep(Duration::from_millis(50))
             }
@@ -411,7 +424,7 @@ fn is_there(from: &Address) -> Result<()> {
 }
 
 /// Brings bytes one way until they end. The other way goes on for a moment: what its end said last is lost where that is still writing.
-fn pass(mut from: Stream, mut to: Stream) {
+fn pass(mut from: DisplayStream, mut to: DisplayStream) {
     let mut piece = vec![0; 64 << 10];
     while let Ok(count) = from.read(&mut piece) {
         if count == 0 || to.write_all(&piece[..count]).is_err() {
@@ -425,19 +438,19 @@ fn pass(mut from: Stream, mut to: Stream) {
 }
 
 /// A display of its own on a unix socket, in a thread of this process.
-struct Own {
-    server: Server,
-    address: Address,
-    _directory: Scratch,
+struct OwnDisplay {
+    server: DisplayServer,
+    address: DisplayAddress,
+    _directory: ScratchDirectory,
 }
 
-impl Own {
+impl OwnDisplay {
     fn start() -> Result<Self> {
-        let directory = scratch::directory("display")
+        let directory = scratch::create_directory("display")
             .map_err(|error| output::unwritten("a directory for a socket", &error))?;
-        let address = Address::Unix(directory.path().join("display"));
-        let server = Server::new(Limits::default(), Vec::new());
-        server.listen(Listener::at(&address)?, |why| output::say(&why));
+        let address = DisplayAddress::Unix(directory.path().join("display"));
+        let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
+        server.listen(DisplayListener::at(&address)?, |why| output::say(&why));
         Ok(Self {
             server,
             address,
@@ -451,7 +464,7 @@ fn bench(flags: &DisplayBench) -> Result {
         return simulated::bench(flags);
     }
     let own = if flags.to.is_none() {
-        Some(Own::start()?)
+        Some(OwnDisplay::start()?)
     } else {
         None
     };
@@ -460,9 +473,9 @@ fn bench(flags: &DisplayBench) -> Result {
         .map(|own| own.address.clone())
         .or_else(|| flags.to.clone());
     let address = address.ok_or_else(|| Error::input("there is no display"))?;
-    let address = secrets::through(&address)?;
+    let address = secrets::add_internet_secret(&address)?;
     // An agent at a unix socket passes it on.
-    let secret = secrets::known(secrets::DISPLAY, flags.secret_file.as_deref())?;
+    let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
     let secret = secret
         .map(|secret| secret.bytes().to_vec())
         .unwrap_or_default();
@@ -477,9 +490,12 @@ fn bench(flags: &DisplayBench) -> Result {
     };
     let bar = ProgressBar::with_draw_target(None, target);
     // A picture each has a connection, but a terminal is one, which is as it was in the end, whoever wants it.
-    let (is_only, mut only) = (matches!(address, Address::Terminal | Address::Pipe), None);
-    let _before = if address == Address::Terminal {
-        Raw::of(stdin().as_fd())
+    let (is_only, mut only) = (
+        matches!(address, DisplayAddress::Terminal | DisplayAddress::Pipe),
+        None,
+    );
+    let _before = if address == DisplayAddress::Terminal {
+        RawTerminal::of(stdin().as_fd())
     } else {
         None
     };
@@ -492,8 +508,8 @@ fn bench(flags: &DisplayBench) -> Result {
         let (levels, trials, name) = (levels.clone(), flags.trials, picture.name);
         let (bar, stopped) = (bar.clone(), Arc::clone(&stop));
         let (client, measured) = unless_stopped(&stop, move || {
-            let mut client = before.map_or_else(|| Client::connect(&to, &secret), Ok)?;
-            let mut tell = |rate: Rate, trial: usize| {
+            let mut client = before.map_or_else(|| DisplayClient::connect(&to, &secret), Ok)?;
+            let mut show_trial = |rate: DisplayBenchSubject, trial: usize| {
                 bar.set_message(format!(
                     "{name}, {}, trial {} of {trials}",
                     rate.name(),
@@ -508,7 +524,7 @@ fn bench(flags: &DisplayBench) -> Result {
                 &picture,
                 &rates,
                 usize::from(trials),
-                &mut tell,
+                &mut show_trial,
             )?;
             Ok((client, measured))
         })?;
@@ -568,7 +584,7 @@ fn unless_stopped_or_soon<T: Send + 'static>(
 }
 
 /// Writes the only window as it is.
-fn keep(own: &Own, name: &str, directory: &Path) -> Result<()> {
+fn keep(own: &OwnDisplay, name: &str, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| output::unwritten(directory.display(), &error))?;
     let png = own.server.last(|client, display| {

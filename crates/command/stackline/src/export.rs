@@ -2,18 +2,18 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
-use crate::formats::{Chosen, Exported, Exporter, TO};
-use crate::loaded::incomplete;
+use crate::formats::{ExportSelection, Exported, Exporter, TO};
+use crate::loaded_run::incomplete;
 use crate::output;
-use stackline_runs::Run;
+use stackline_runs::StoredRun;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
 use std::path::Path;
 
 /// Writes a run's events.
 pub(crate) fn export(flags: &flags::Export) -> Result {
-    let run = Run::open_events(&flags.run)?;
+    let run = StoredRun::open_events(&flags.run)?;
     incomplete(&run, "exported").iter().for_each(output::say);
-    let chosen = Chosen::of(flags);
+    let chosen = ExportSelection::of(flags);
     for format in TO {
         match (format.flag)(flags) {
             None => {}
@@ -30,7 +30,7 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
 }
 
 /// A reader that has seen enough is no error.
-fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
+fn to_stdout(format: &Exporter, run: &Path, chosen: &ExportSelection) -> Result<()> {
     if stdout().is_terminal() {
         let mut text = Vec::new();
         let exported = (format.export)(run, chosen, &mut text)?;
@@ -38,7 +38,7 @@ fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
         exported.left_out.iter().for_each(output::say);
         return Ok(());
     }
-    let mut out = Watched {
+    let mut out = ExportWriter {
         to: stdout().lock(),
         closed: false,
     };
@@ -53,12 +53,12 @@ fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
 }
 
 /// Remembers whether its reader went away.
-struct Watched<W> {
+struct ExportWriter<W> {
     to: W,
     closed: bool,
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for ExportWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let done = self.to.write(bytes);
         self.closed |= done
@@ -73,7 +73,11 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file, which gets its name when all is there.
-fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> Result<Exported> {
+fn to_file(
+    format: &Exporter,
+    (run, chosen): (&Path, &ExportSelection),
+    path: &Path,
+) -> Result<Exported> {
     output::file_by(path, |file| {
         let mut file = BufWriter::new(file);
         let exported = (format.export)(run, chosen, &mut file)?;

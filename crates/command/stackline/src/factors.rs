@@ -1,26 +1,28 @@
 //! `stackline factors`: a designed experiment over a specification. Each combination of levels is a specification of its own, checked
 //! and run as any; what the responses say is `stackline_factors`'s.
 
-mod apart;
 mod budget;
-mod carry_out;
 mod experiment;
-mod limit;
+mod experiment_runs;
+mod infinite_factor;
+mod level_conflicts;
 mod prices;
-mod programs;
-mod response;
+mod program_runs;
+mod response_figures;
 
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags::{Factors as Flags, ResponseFlag};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use crate::source::Source;
-pub(crate) use apart::{are_apart, in_order, with_levels};
-pub(crate) use budget::Budget;
-use carry_out::{Kept, Order, Stop};
-use experiment::Experiment;
-use stackline_factors::{Design, Kind, Observation, Scale, Wish, analyse, purchase};
-use stackline_report::factors::{FactorWords, Offer, Outcome, Response};
+use crate::spec_source::SpecSource;
+pub(crate) use budget::RunBudget;
+use experiment::SpecExperiment;
+use experiment_runs::{FactorsProgress, FactorsStopSignal, Order};
+pub(crate) use level_conflicts::{are_apart, in_order, with_levels};
+use stackline_factors::{
+    Design, DesignKind, EffectScale, FactorObservation, Wish, analyse, purchase,
+};
+use stackline_report::factors::{FactorOutcome, FactorWords, ImprovementOffer, Response};
 use std::path::Path;
 use std::time::Instant;
 
@@ -35,21 +37,21 @@ pub(crate) type Prices = Vec<Vec<Option<f64>>>;
 /// The main job.
 pub(crate) fn factors(flags: &Flags) -> Result {
     let source = match &flags.on {
-        Some(network) => Source::read(network)?,
-        None if flags.words.is_empty() => Source::of(&flags.text)?,
+        Some(network) => SpecSource::read(network)?,
+        None if flags.words.is_empty() => SpecSource::of(&flags.text)?,
         None => {
             let message = "programs need a network to run on";
             return Err(Error::input(message)
                 .hint("name it, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
         }
     };
-    let factors = wanted(&flags.factors, &source)?;
+    let factors = parse_factors(&flags.factors, &source)?;
     let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
-    let mut experiment = Experiment::new(flags, source, factors)?;
+    let mut experiment = SpecExperiment::new(flags, source, factors)?;
     if let Some(cost) = &flags.experiment.cost {
         prices(cost, flags.experiment.spend, &experiment.factors)?;
     }
-    let stop = Stop::default();
+    let stop = FactorsStopSignal::default();
     let begun = Instant::now();
     let wish = flags.experiment.design.unwrap_or(Wish::Best(MOST));
     let mut replicates = flags
@@ -64,8 +66,8 @@ pub(crate) fn factors(flags: &Flags) -> Result {
     match flags.experiment.budget {
         None => experiment.lay_out(&levels, wish)?,
         Some(within) => {
-            let each = carry_out::one_run(&experiment, &stop)?;
-            let budget = Budget {
+            let each = experiment_runs::one_run(&experiment, &stop)?;
+            let budget = RunBudget {
                 within,
                 each,
                 at_once: experiment.at_once(),
@@ -84,12 +86,12 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         experiment.look_at_centre()?;
     }
     let order = Order::new(&experiment, replicates, flags.centre);
-    let mut kept = Kept::open(
+    let mut kept = FactorsProgress::open(
         (flags.resume.as_deref(), flags.sharing.access()),
         &experiment,
         &order,
     )?;
-    carry_out::all(&experiment, &order, &mut kept, &stop)?;
+    experiment_runs::make_experiment_runs(&experiment, &order, &mut kept, &stop)?;
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {
         output::say(&format_args!(
@@ -124,7 +126,10 @@ pub(crate) fn factors(flags: &Flags) -> Result {
 }
 
 /// The factors of the text, then those of the flags.
-pub(crate) fn wanted(flags: &[String], source: &Source) -> Result<Vec<stackline_spec::Factor>> {
+pub(crate) fn parse_factors(
+    flags: &[String],
+    source: &SpecSource,
+) -> Result<Vec<stackline_spec::Factor>> {
     // Mistakes of the text are reported when it is checked.
     let mut factors = stackline_spec::factors(source.named().1).unwrap_or_default();
     for text in flags {
@@ -169,12 +174,12 @@ pub(crate) fn wanted(flags: &[String], source: &Source) -> Result<Vec<stackline_
 /// What all runs say, response by response.
 fn answered(
     flags: &Flags,
-    experiment: &Experiment,
-    kept: &Kept,
+    experiment: &SpecExperiment,
+    kept: &FactorsProgress,
     notes: &mut Vec<String>,
     (replicates, took_s): (u32, f64),
-    stop: &Stop,
-) -> Result<Outcome> {
+    stop: &FactorsStopSignal,
+) -> Result<FactorOutcome> {
     let names = kept.responses();
     let main = experiment.main_response(&names);
     let mut order: Vec<ResponseFlag> = main.into_iter().collect();
@@ -185,17 +190,20 @@ fn answered(
             .iter()
             .find(|wanted| !names.contains(wanted))
         {
-            let known: Vec<&str> = names.iter().map(|name| response::name(*name)).collect();
-            let message = format!("the runs have no {}", response::name(*missing));
+            let known: Vec<&str> = names
+                .iter()
+                .map(|name| response_figures::name(*name))
+                .collect();
+            let message = format!("the runs have no {}", response_figures::name(*missing));
             return Err(Error::input(message).hint(format!("they have {}", known.join(", "))));
         }
         order.clone_from(&flags.responses);
     }
     let mut responses = Vec::new();
     for name in order {
-        let observed: Vec<Observation> =
+        let observed: Vec<FactorObservation> =
             kept.observed(name, experiment.design.rows.len(), experiment.has_blocks());
-        let scale = flags.experiment.model.map(Scale::from);
+        let scale = flags.experiment.model.map(EffectScale::from);
         let answer = analyse(&experiment.design, &observed, scale);
         if let (true, Err(error)) = (responses.is_empty(), &answer) {
             return Err(
@@ -203,9 +211,9 @@ fn answered(
             );
         }
         responses.push(Response {
-            name: response::name(name).to_owned(),
-            unit: response::unit(name),
-            more_is_better: response::more_is_better(name),
+            name: response_figures::name(name).to_owned(),
+            unit: response_figures::unit(name),
+            more_is_better: response_figures::more_is_better(name),
             answer,
             observed,
             centre: kept.at_centre(name, experiment.design.rows.len()),
@@ -215,7 +223,7 @@ fn answered(
     notes.extend(kept.notes());
     let limits = match flags.no_limits {
         true => Vec::new(),
-        false => limit::limits(experiment, responses.first(), replicates, stop, notes),
+        false => infinite_factor::limits(experiment, responses.first(), replicates, stop, notes),
     };
     let offers = match (&flags.experiment.cost, responses.first()) {
         (Some(cost), Some(first)) => {
@@ -229,10 +237,10 @@ fn answered(
         }
         _ => Vec::new(),
     };
-    Ok(Outcome {
+    Ok(FactorOutcome {
         measurement: experiment.measurement(),
         world: experiment.world(),
-        factors: experiment.factors.iter().map(words).collect(),
+        factors: experiment.factors.iter().map(describe_factor).collect(),
         design: experiment.design.clone(),
         replicates,
         runs: kept.done.len(),
@@ -249,7 +257,7 @@ fn answered(
 }
 
 /// A factor as a report has it.
-pub(crate) fn words(factor: &stackline_spec::Factor) -> FactorWords {
+pub(crate) fn describe_factor(factor: &stackline_spec::Factor) -> FactorWords {
     FactorWords {
         name: factor.name.clone(),
         levels: factor.levels.iter().map(ToString::to_string).collect(),
@@ -280,22 +288,22 @@ pub(crate) fn offers(
     first: &Response,
     prices: &[Vec<Option<f64>>],
     spend: Option<f64>,
-) -> Result<Vec<Offer>> {
+) -> Result<Vec<ImprovementOffer>> {
     let Ok(answer) = &first.answer else {
         return Ok(Vec::new());
     };
     let front = purchase::front(design, answer, prices, first.more_is_better);
     let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
     // What was never run together has no price together.
-    let single = design.kind == Kind::OneAtATime;
-    let front: Vec<purchase::Offer> = front
+    let single = design.kind == DesignKind::OneAtATime;
+    let front: Vec<purchase::PricedCombination> = front
         .into_iter()
         .filter(|offer| !single || offer.levels.iter().filter(|level| **level > 0).count() < 2)
         .collect();
     let best = front
         .iter()
         .rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
-    let of = |(at, offer): (usize, &purchase::Offer)| {
+    let of = |(at, offer): (usize, &purchase::PricedCombination)| {
         let (times, interval) = first.gain_of(answer, design, &offer.levels);
         let bought = offer
             .levels
@@ -304,7 +312,7 @@ pub(crate) fn offers(
             .filter(|(level, _)| **level > 0);
         let bought =
             bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
-        Offer {
+        ImprovementOffer {
             bought: bought.collect(),
             cost: offer.cost,
             times,
@@ -316,7 +324,7 @@ pub(crate) fn offers(
 }
 
 /// Writes the pictures of an experiment, and their page.
-pub(crate) fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
+pub(crate) fn draw(outcome: &FactorOutcome, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| output::unwritten(directory.display(), &error))?;
     let keep = |name: String, bytes: &[u8]| {

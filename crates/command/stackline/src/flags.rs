@@ -4,18 +4,18 @@ mod blocks;
 mod clean;
 mod client;
 mod display;
-mod exchange;
 mod factors;
+mod import_export;
 mod lifelines;
 mod manual;
 mod net;
+mod results_table;
 mod sharing;
-mod shown;
 pub(crate) mod size;
-mod text;
+mod spec_text;
 pub(crate) mod time;
-mod took;
 mod trace;
+mod unit_durations;
 mod watch;
 
 use crate::exit::Result;
@@ -27,34 +27,34 @@ use std::time::Duration;
 use time::{duration, moment};
 
 pub(crate) use blocks::{
-    BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey,
-    BlocksList, BlocksLoad, BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
+    BlockTransport, BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey,
+    BlocksList, BlocksLoad, BlocksMaster, BlocksServe, NetworkWorld, Replay, ViewerPath,
 };
 pub(crate) use clean::Clean;
-pub(crate) use client::{Client, Language};
+pub(crate) use client::{ClientFlags, Language};
 pub(crate) use display::{
-    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors,
-    DisplayInternet, DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView,
-    DisplayVserver, LevelFlag, PictureFlag, ShownFlag, gathers,
+    ClassFlag, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors,
+    DisplayFlags, DisplayInternet, DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal,
+    DisplayView, DisplayVserver, LevelFlag, PictureFlag, ShownFlag, gathers,
 };
-pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};
-pub(crate) use lifelines::{By, Lifelines};
+pub(crate) use import_export::{Export, ImportFlags};
+pub(crate) use lifelines::{LifelineGrouping, LifelinesFlags};
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
+pub(crate) use results_table::{Show, TableFlags, TableNotesFlag};
 pub(crate) use sharing::Sharing;
-pub(crate) use shown::{Notes, Show, Shown};
-pub(crate) use text::{Text, World};
-pub(crate) use took::Took;
-pub(crate) use trace::{See, Trace};
-pub(crate) use watch::{Cipher, Hash, Watch};
+pub(crate) use spec_text::{SpecTextFlags, WorldFlag};
+pub(crate) use trace::{TraceFlags, TraceScopeFlag};
+pub(crate) use unit_durations::Took;
+pub(crate) use watch::{SnmpCipherFlag, SnmpHashFlag, WatchFlags};
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
 #[command(name = "stackline", version, max_term_width = 100, after_help = AFTER)]
-pub(crate) struct Flags {
+pub(crate) struct StacklineFlags {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: StacklineCommand,
 }
 
 const AFTER: &str = "\
@@ -135,24 +135,24 @@ Examples:
   stackline open                                                # the newest run's page, in a browser";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
     #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
-    Run(Run),
+    Run(RunFlags),
     /// Show the results of a kept run again: as table, JSON or CSV
     Show(Show),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
-    Check(Text),
+    Check(SpecTextFlags),
     /// Format a specification
     #[command(override_usage = "stackline fmt [OPTIONS] <SPEC | -e TEXT>")]
     Fmt(Fmt),
     /// Show what would be run, without running it
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
-    Plan(Text),
+    Plan(SpecTextFlags),
     /// Predict the results by closed forms, or by simulation: figures, what limits them, and why
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
-    Predict(Predict),
+    Predict(PredictFlags),
     /// Report which factors matter: a designed experiment over a specification, the gain of each factor with its
     /// interval, the limit behind it
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
@@ -160,10 +160,10 @@ pub(crate) enum Command {
     /// List the stacks of a world, or one stack's options and what operations become in it
     Stacks(Stacks),
     /// List the keywords of events with their fields
-    Keywords(Keywords),
+    Keywords(KeywordsFlags),
     /// Print the source with which a program in C or Python emits events
     #[command(after_help = client::AFTER)]
-    Client(Client),
+    Client(ClientFlags),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
     /// Report what limits a run, with confidence, evidence, and what to try
@@ -175,7 +175,7 @@ pub(crate) enum Command {
     Ncc(Ncc),
     /// Make a run out of logs of events, or add them to one
     #[command(after_help = AFTER_IMPORT)]
-    Import(Import),
+    Import(ImportFlags),
     /// Write a run's events in another format, all hosts in the order of time
     #[command(
         override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]"
@@ -183,34 +183,34 @@ pub(crate) enum Command {
     Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
     #[command(after_help = lifelines::AFTER)]
-    Lifelines(Lifelines),
+    Lifelines(LifelinesFlags),
     /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
     #[command(after_help = AFTER_REPORT)]
-    Report(Report),
+    Report(ReportFlags),
     /// Query kept runs in SQL (starts `stackline-query`, which is built separately)
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
     /// Monitor this machine: cores, interfaces, TCP events, switches
     #[command(after_help = watch::AFTER)]
-    Watch(Watch),
+    Watch(WatchFlags),
     /// Trace programs as they are: where the time of their requests goes, and what limits them
     #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
-    Trace(Trace),
+    Trace(TraceFlags),
     /// Open the page of a kept run in a browser; makes it when there is none
-    Open(Open),
+    Open(OpenFlags),
     /// Show the networks of a specification, run any program on one
     Net(Net),
     /// A parallel block server: keep sets of blocks on many disks and machines, read them at full speed
     #[command(after_help = blocks::AFTER)]
-    Blocks(Blocks),
+    Blocks(BlocksFlags),
     /// Serve and measure a structured display: symbols of items, four levels of protocol, a page that shows it
     #[command(after_help = display::AFTER)]
-    Display(Display),
+    Display(DisplayFlags),
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Make simulated runs whose limiting causes are known, for testing what names them
-    Truth(Truth),
+    Truth(TruthFlags),
     /// Remove what killed processes of this user left: temporary directories, trace instances, control groups
     Clean(Clean),
     /// Print what a shell needs to complete commands and flags
@@ -220,7 +220,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:  stackline man ~/.local/share/man/man1 && man stackline-run")]
     Man(Man),
     /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
-    Agent(Agent),
+    Agent(AgentFlags),
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
@@ -246,11 +246,11 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunFlags {
     #[command(flatten)]
-    pub(crate) text: Text,
+    pub(crate) text: SpecTextFlags,
     #[command(flatten)]
-    pub(crate) shown: Shown,
+    pub(crate) shown: TableFlags,
     /// Directory of the files of `< file` and `> file` on this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
@@ -293,9 +293,9 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Predict {
+pub(crate) struct PredictFlags {
     #[command(flatten)]
-    pub(crate) text: Text,
+    pub(crate) text: SpecTextFlags,
     /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
@@ -329,14 +329,14 @@ pub(crate) struct Stacks {
     pub(crate) name: Option<String>,
     /// World whose stacks are listed; emulated has those of live
     #[arg(long = "in", value_name = "WORLD", default_value = "live")]
-    pub(crate) world: World,
+    pub(crate) world: WorldFlag,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Keywords {
+pub(crate) struct KeywordsFlags {
     /// One keyword
     pub(crate) keyword: Option<String>,
     /// Print JSON on stdout
@@ -367,7 +367,7 @@ pub(crate) struct Diagnose {
     /// A kept run: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
     /// Events that are read at once, some 300 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
     #[arg(long)]
@@ -394,14 +394,14 @@ pub(crate) struct Ncc {
 
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
-pub(crate) struct Report {
+pub(crate) struct ReportFlags {
     /// A run: a directory, or its name under the runs directory; pictures need its events
     pub(crate) run: PathBuf,
     /// Where the page is written instead of report.html in the run's directory
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Events that are read at once and that the page may hold on lifelines; of more, those of whole runs are read
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
@@ -431,7 +431,7 @@ pub(crate) struct Report {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenFlags {
     /// A run: a directory, or its name under the runs directory; the newest without it
     pub(crate) run: Option<PathBuf>,
 }
@@ -455,7 +455,7 @@ fn precision(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Truth {
+pub(crate) struct TruthFlags {
     #[command(subcommand)]
     pub(crate) command: TruthCommand,
 }
@@ -516,7 +516,7 @@ pub(crate) struct Reproduce {
         requires = "paper",
         default_value = "simulated"
     )]
-    pub(crate) world: Where,
+    pub(crate) world: NetworkWorld,
     /// With --in emulated: runs of each kind in each world
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) sessions: u32,
@@ -570,7 +570,7 @@ fn processor_share(text: &str) -> Result<ProcessorShare, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Agent {
+pub(crate) struct AgentFlags {
     /// The one directory it may touch files under
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,

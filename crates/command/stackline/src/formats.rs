@@ -4,25 +4,25 @@
 //! a flag of its own in `flags::Export` that [`Exporter::flag`] finds.
 
 mod capture;
-mod chosen;
-mod foreign;
+mod event_log;
 mod format;
 mod jaeger;
 mod netlogger;
 mod otlp;
 mod perfetto;
 mod qlog;
-mod tape;
+mod selection;
 mod text;
+mod unsupported;
 
-pub(crate) use capture::{Told, tell};
-pub(crate) use chosen::Chosen;
-pub(crate) use foreign::foreign;
-pub(crate) use format::{Exported, Exporter, Importer, LOOKED_AT, Shared};
+pub(crate) use capture::{CaptureImport, read_captures};
+pub(crate) use format::{Exported, Exporter, ImportContext, Importer, LOOKED_AT};
+pub(crate) use selection::ExportSelection;
+pub(crate) use unsupported::find_unsupported;
 
 /// Every format that is read; the first that recognises a log reads it.
 pub(crate) const FROM: &[Importer] = &[
-    tape::FROM,
+    event_log::FROM,
     capture::FROM,
     qlog::FROM,
     otlp::FROM,
@@ -33,17 +33,23 @@ pub(crate) const FROM: &[Importer] = &[
 ];
 
 /// Every format that is written.
-pub(crate) const TO: &[Exporter] = &[text::TO, tape::TO, otlp::PROTOBUF, otlp::JSON, perfetto::TO];
+pub(crate) const TO: &[Exporter] = &[
+    text::TO,
+    event_log::TO,
+    otlp::PROTOBUF,
+    otlp::JSON,
+    perfetto::TO,
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::Flags;
+    use crate::flags::StacklineFlags;
     use clap::CommandFactory as _;
 
     #[test]
     fn help_names_every_format_that_is_read() {
-        let command = Flags::command();
+        let command = StacklineFlags::command();
         let import = command.find_subcommand("import").unwrap();
         let help = import
             .get_arguments()

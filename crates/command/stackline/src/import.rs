@@ -1,21 +1,21 @@
 //! `stackline import`: logs of other programs become a run, or are added to one.
 
-mod accesses;
-mod clocks;
-mod ended;
+mod import_ending;
+mod log_clocks;
+mod server_logs;
 
-use crate::contents;
+use crate::contents_notice;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::formats::{self, FROM, LOOKED_AT, Shared};
+use crate::formats::{self, FROM, ImportContext, LOOKED_AT};
 use crate::output;
-use ended::Ending;
-use stackline_core::trace::{Import, Index};
-use stackline_exchange::capture::Options;
+use import_ending::ImportEnding;
+use stackline_core::trace_index::{Index, TraceImport};
+use stackline_exchange::capture::CaptureReadOptions;
 use stackline_guard::files as guard_files;
 use stackline_requests::{LeftOut, Secrets};
-use stackline_runs::events::{Intake, Log, Taken, read_index, write_index};
-use stackline_runs::{Run, RunDirectory, runs_root};
+use stackline_runs::events::{ImportLog, Intake, IntakeResult, read_index, write_index};
+use stackline_runs::{RunDirectory, StoredRun, runs_root};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -27,13 +27,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads logs into a run.
-pub(crate) fn import(flags: &flags::Import) -> Result {
+pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
     logs(flags)?;
     // Before there is a directory: from then on a signal ends the import and not the program.
-    let ending = Ending::listen()?;
+    let ending = ImportEnding::listen()?;
     let started = SystemTime::now();
     let (run, made) = match &flags.into {
-        Some(run) => (Run::open_events(run)?.path, None),
+        Some(run) => (StoredRun::open_events(run)?.path, None),
         None => {
             let made =
                 RunDirectory::create(&runs_root(), &name(flags), started, flags.sharing.access())?;
@@ -65,7 +65,7 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
 }
 
 /// A log on the command line.
-struct Given<'f> {
+struct ImportedLog<'f> {
     path: &'f Path,
     name: String,
     /// Which file it is, however it is called; nothing of stdin.
@@ -74,7 +74,7 @@ struct Given<'f> {
     format: Option<&'static formats::Importer>,
 }
 
-fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
+fn logs(flags: &flags::ImportFlags) -> Result<Vec<ImportedLog<'_>>> {
     let format = match &flags.form {
         None => None,
         Some(name) => {
@@ -111,7 +111,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
         // What cannot be found, as a pipe of a shell, is reported when it is opened.
         let file = (path.as_os_str() != "-")
             .then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
-        Given {
+        ImportedLog {
             path,
             host: hosts.get(&name[..]).copied(),
             name,
@@ -119,7 +119,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
             format,
         }
     });
-    let given: Vec<Given<'_>> = given.collect();
+    let given: Vec<ImportedLog<'_>> = given.collect();
     for (index, log) in given.iter().enumerate() {
         if let Some(other) = given[..index].iter().find(|other| other.file == log.file) {
             let message = match other.name == log.name {
@@ -134,7 +134,7 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
 }
 
 /// The name of the run: the one that is given, or after its first log.
-fn name(flags: &flags::Import) -> String {
+fn name(flags: &flags::ImportFlags) -> String {
     let stem = || {
         flags
             .logs
@@ -151,10 +151,10 @@ fn name(flags: &flags::Import) -> String {
 
 fn fill(
     run: &Path,
-    flags: &flags::Import,
+    flags: &flags::ImportFlags,
     started: SystemTime,
-    ending: &Ending,
-) -> Result<(Index, Taken, Vec<Import>)> {
+    ending: &ImportEnding,
+) -> Result<(Index, IntakeResult, Vec<TraceImport>)> {
     // From here until the index is written nobody else adds to this run.
     let logs = logs(flags)?;
     let mut intake = Intake::until(run, &ending.stop())?;
@@ -162,9 +162,9 @@ fn fill(
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
     let (mut imports, mut shared) = (
         Vec::new(),
-        Shared {
+        ImportContext {
             contents: flags.keep_contents,
-            ..Shared::default()
+            ..ImportContext::default()
         },
     );
     for (place, log) in logs.iter().enumerate() {
@@ -186,13 +186,13 @@ fn fill(
         imports.push(import);
     }
     let secrets = flags.keys.as_deref().map(secrets).transpose()?;
-    let options = Options {
+    let options = CaptureReadOptions {
         contents: flags.keep_contents,
         asked: !flags.log.is_empty(),
         secrets,
-        ..Options::default()
+        ..CaptureReadOptions::default()
     };
-    let told = formats::tell(
+    let captured = formats::read_captures(
         shared.captures,
         &mut intake,
         &mut imports,
@@ -202,14 +202,14 @@ fn fill(
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
     }
-    accesses::join(flags, told.as_ref(), &mut intake, &mut imports)?;
+    server_logs::join(flags, captured.as_ref(), &mut intake, &mut imports)?;
     // Hosts of measured runs have been compared already.
     let is_measured = !index.runs.is_empty() || !index.flows.is_empty();
-    if let Some(told) = &told {
-        told.record_in(&mut index, &flags.clock);
-        told.report();
+    if let Some(captured) = &captured {
+        captured.record_in(&mut index, &flags.clock);
+        captured.report();
     }
-    clocks::give(&flags.clock, &mut index, intake.hosts())?;
+    log_clocks::set_given_clocks(&flags.clock, &mut index, intake.hosts())?;
     let taken = intake.finish_if(|| ending.keeps())?;
     for (host, settled) in &taken.settled {
         settled.record_in(index.hosts.entry(host.clone()).or_default());
@@ -225,13 +225,13 @@ fn fill(
     }
     index.imports.extend(imports.iter().cloned());
     if flags.keep_contents {
-        clocks::note(
+        log_clocks::note(
             index.hosts.entry(index.reference.clone()).or_default(),
-            contents::OF_LOGS.to_owned(),
+            contents_notice::OF_LOGS.to_owned(),
         );
     }
     if !is_measured {
-        clocks::find(run, &mut index)?;
+        log_clocks::correct_clocks(run, &mut index)?;
     }
     write_index(run, &index)?;
     Ok((index, taken, imports))
@@ -257,7 +257,7 @@ fn secrets(path: &Path) -> Result<Secrets> {
 }
 
 /// That there was no event in any of the logs; a form that is known and not read is named.
-fn without_events(logs: &[Given<'_>]) -> Error {
+fn without_events(logs: &[ImportedLog<'_>]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
     let known = logs.iter().find_map(|log| {
         let mut first = Vec::new();
@@ -266,18 +266,18 @@ fn without_events(logs: &[Given<'_>]) -> Error {
             .as_ref()
             .and_then(|file| guard_files::open(file).ok())?;
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
-        formats::foreign(&first)
+        formats::find_unsupported(&first)
     });
     let hint = known.unwrap_or(FORMS);
     Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
 }
 
 fn read(
-    log: &Given<'_>,
+    log: &ImportedLog<'_>,
     present: Duration,
     index: &Index,
-    (intake, shared): (&mut Intake, &mut Shared),
-) -> Result<Import> {
+    (intake, shared): (&mut Intake, &mut ImportContext),
+) -> Result<TraceImport> {
     let unread = |cause: io::Error| {
         Error::input(format!("{} cannot be read: {cause}", log.name))
             .hint("check its name and permissions")
@@ -317,7 +317,7 @@ fn read(
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
     let import = (format.import)(
-        Log {
+        ImportLog {
             bytes: &mut bytes,
             name: &log.name,
             host: log.host,
@@ -326,15 +326,15 @@ fn read(
         intake,
         shared,
     )?;
-    Ok(Import { path, ..import })
+    Ok(TraceImport { path, ..import })
 }
 
 fn report(
-    flags: &flags::Import,
+    flags: &flags::ImportFlags,
     run: &PathBuf,
     index: &Index,
-    taken: &Taken,
-    imports: &[Import],
+    taken: &IntakeResult,
+    imports: &[TraceImport],
 ) -> Result<()> {
     for note in imports.iter().flat_map(|import| &import.notes) {
         output::say(&format_args!("warning: {note}"));
@@ -358,7 +358,7 @@ fn report(
             ));
         }
     }
-    clocks::report(index);
+    log_clocks::report(index);
     let mut left_out = LeftOut::default();
     imports
         .iter()
@@ -377,7 +377,7 @@ fn report(
         return output::json(
             &serde_json::json!({
                 "run": run, "imports": imports, "hosts": hosts, "refused_hosts_events": refused,
-                "reference": index.reference, "clocks": clocks::json(index), "left_out": left_out.names(),
+                "reference": index.reference, "clocks": log_clocks::json(index), "left_out": left_out.names(),
             }),
             false,
         );

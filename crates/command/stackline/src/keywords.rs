@@ -4,11 +4,11 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use serde_json::{Value, json};
-use stackline_events::catalogue::{ENTRIES, Entry};
+use stackline_events::catalogue::{CatalogueEntry, ENTRIES};
 
 /// Lists the keywords, or prints one.
-pub(crate) fn keywords(flags: &flags::Keywords) -> Result {
-    let chosen: Vec<&Entry> = match &flags.keyword {
+pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
+    let chosen: Vec<&CatalogueEntry> = match &flags.keyword {
         None => ENTRIES.iter().collect(),
         Some(name) => vec![find(name)?],
     };
@@ -21,19 +21,19 @@ pub(crate) fn keywords(flags: &flags::Keywords) -> Result {
     Ok(Exit::Done)
 }
 
-fn find(name: &str) -> Result<&'static Entry> {
+fn find(name: &str) -> Result<&'static CatalogueEntry> {
     ENTRIES.iter().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
         Error::input(format!("there is no keyword {name} in the catalogue"))
             .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
     })
 }
 
-fn value(entry: &Entry) -> Value {
+fn value(entry: &CatalogueEntry) -> Value {
     json!({ "keyword": entry.keyword, "data": entry.data, "help": entry.help })
 }
 
 /// The keyword and what happened, and below it its fields.
-fn line(entry: &Entry) -> String {
+fn line(entry: &CatalogueEntry) -> String {
     format!(
         "{:<16} {}\n{:<16} {}\n",
         entry.keyword,

@@ -1,35 +1,35 @@
 //! `stackline lifelines`: where the time of each data unit of a kept run went.
 
-pub(crate) mod assembled;
+pub(crate) mod assembly;
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{self, By};
-use crate::loaded::{incomplete, missing};
+use crate::flags::{self, LifelineGrouping};
+use crate::loaded_run::{incomplete, missing};
 use crate::output;
-use assembled::assembled;
-use stackline_analyze::assemble::{self, Options};
-use stackline_analyze::captured::{self, CapturedConnection};
-use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
+use assembly::assembled;
+use stackline_analyze::assemble::{self, LifelineOptions};
+use stackline_analyze::captured_connections::{self, CapturedConnection};
+use stackline_analyze::lifeline_statistics::{LifelineQuery, LifelineStatistics};
 use stackline_analyze::lifelines::Lifelines;
-use stackline_analyze::segments::took;
-use stackline_core::trace::Index;
+use stackline_analyze::segments::lifeline_duration_ns;
+use stackline_core::trace_index::Index;
 use stackline_core::units;
 use stackline_events::table::FIELDS;
 use stackline_report::lifelines::Shown;
-use stackline_runs::Run;
-use stackline_runs::events::{Wanted as Columns, read_batches, read_index};
+use stackline_runs::StoredRun;
+use stackline_runs::events::{EventColumnSelection as Columns, read_batches, read_index};
 use std::fs;
 use std::path::Path;
 
 /// Shows the lifelines of a run.
-pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
-    let run = Run::open_events(&flags.run)?;
+pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
+    let run = StoredRun::open_events(&flags.run)?;
     let index = read_index(&run.path)?;
-    let options = Options {
+    let options = LifelineOptions {
         unit_field: flags.unit - 1,
         ranges: flags.ranges,
         by: by(flags.by),
-        ..Options::default()
+        ..LifelineOptions::default()
     };
     let assembled = assembled(&run.path, index.as_ref(), &options, flags.most_events);
     if assembled
@@ -44,7 +44,7 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
     slow(&mut made, flags.took)?;
-    let request = Request {
+    let request = LifelineQuery {
         grouped: flags.by.is_some(),
         bytes: flags.bytes,
         slowest: flags.slowest,
@@ -85,9 +85,9 @@ fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnecti
     if index.is_some_and(|index| index.imports.iter().any(|import| import.form == "capture")) {
         let fields: Vec<usize> = (0..FIELDS).collect();
         read_batches(run, &Columns::fields(&fields), |batch| {
-            all.extend(captured::captured(batch))
+            all.extend(captured_connections::find_captured_connections(batch))
         })?;
-        captured::sort(&mut all);
+        captured_connections::sort_by_bytes(&mut all);
     }
     Ok(all)
 }
@@ -119,39 +119,39 @@ fn slow(made: &mut Lifelines, chosen: flags::Took) -> Result<()> {
         .lines
         .iter()
         .filter(|line| line.has_arrived())
-        .map(|line| took(made, line))
+        .map(|line| lifeline_duration_ns(made, line))
         .max();
     chosen.leave(made);
     if made.lines.is_empty() && !chosen.is_any() {
         let hint = longest.map_or_else(
             || "no unit arrived, and only what arrived has a time".to_owned(),
-            |ns| format!("the slowest took {}", units::time(ns as f64 / 1e9)),
+            |ns| format!("the slowest took {}", units::format_time(ns as f64 / 1e9)),
         );
         return Err(Error::input("no unit took so long or so short").hint(hint));
     }
     Ok(())
 }
 
-const fn by(flag: Option<By>) -> assemble::By {
+const fn by(flag: Option<LifelineGrouping>) -> assemble::LifelineGroupKey {
     match flag {
-        None | Some(By::Server) => assemble::By::Server,
-        Some(By::Host) => assemble::By::Host,
-        Some(By::Stack) => assemble::By::Stack,
-        Some(By::Flow) => assemble::By::Flow,
+        None | Some(LifelineGrouping::Server) => assemble::LifelineGroupKey::Server,
+        Some(LifelineGrouping::Host) => assemble::LifelineGroupKey::Host,
+        Some(LifelineGrouping::Stack) => assemble::LifelineGroupKey::Stack,
+        Some(LifelineGrouping::Flow) => assemble::LifelineGroupKey::Flow,
     }
 }
 
-const fn word(flag: Option<By>) -> &'static str {
+const fn word(flag: Option<LifelineGrouping>) -> &'static str {
     match flag {
-        None | Some(By::Server) => "server",
-        Some(By::Host) => "host",
-        Some(By::Stack) => "stack",
-        Some(By::Flow) => "flow",
+        None | Some(LifelineGrouping::Server) => "server",
+        Some(LifelineGrouping::Host) => "host",
+        Some(LifelineGrouping::Stack) => "stack",
+        Some(LifelineGrouping::Flow) => "flow",
     }
 }
 
 /// What one has to know of the events themselves.
-fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
+fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
     let mut notes = Vec::new();
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");

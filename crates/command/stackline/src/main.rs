@@ -2,98 +2,98 @@
 //!
 //! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
 
-mod across;
 mod advice;
 mod agent;
 mod blocks;
 mod clean;
 mod client;
+mod command_keepers;
+mod command_line_error;
 mod compare;
-mod contents;
+mod contents_notice;
 mod diagnose;
 mod diagnostics;
 mod display;
+mod event_run;
 mod exit;
 mod export;
 mod factors;
 mod flags;
 mod formats;
 mod import;
-mod keepers;
-mod kept;
 mod keywords;
 mod lifelines;
-mod loaded;
+mod loaded_run;
 mod manual;
 mod ncc;
 mod net;
+mod network_stack;
 mod output;
 mod predict;
 mod progress;
 mod query;
-mod refused;
 mod report;
 mod reproduce;
 mod run;
 mod show;
-mod simulated;
-mod source;
-mod text;
+mod simulated_runs;
+mod spec_commands;
+mod spec_source;
 mod trace;
 mod truth;
-mod unattended;
+mod unattended_runs;
 mod watch;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use exit::Exit;
-use flags::{Command, Flags};
+use flags::{StacklineCommand, StacklineFlags};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = Flags::command().try_get_matches();
+    let matches = StacklineFlags::command().try_get_matches();
     let json = matches.as_ref().is_ok_and(asks_for_json);
-    let flags = match matches.and_then(|matches| Flags::from_arg_matches(&matches)) {
+    let flags = match matches.and_then(|matches| StacklineFlags::from_arg_matches(&matches)) {
         Ok(flags) => flags,
         Err(words) => return explained(&words),
     };
-    if let Err(error) = keepers::keep(&flags.command) {
+    if let Err(error) = command_keepers::keep(&flags.command) {
         return Exit::from_error(error, json).into();
     }
     let done = match flags.command {
-        Command::Run(flags) => run::run(&flags),
-        Command::Show(flags) => show::show(&flags),
-        Command::Check(flags) => text::check(&flags),
-        Command::Fmt(flags) => text::fmt(&flags),
-        Command::Plan(flags) => text::plan(&flags),
-        Command::Predict(flags) => predict::predict(&flags),
-        Command::Factors(flags) => factors::factors(&flags),
-        Command::Stacks(flags) => text::stacks(&flags),
-        Command::Keywords(flags) => keywords::keywords(&flags),
-        Command::Truth(flags) => truth::truth(&flags),
-        Command::Clean(flags) => clean::clean(&flags),
-        Command::Client(flags) => client::client(&flags),
-        Command::Agent(flags) => agent::agent(&flags),
-        Command::Compare(flags) => compare::compare(&flags),
-        Command::Diagnose(flags) => diagnose::diagnose(&flags),
-        Command::Ncc(flags) => ncc::ncc(&flags),
-        Command::Import(flags) => import::import(&flags),
-        Command::Export(flags) => export::export(&flags),
-        Command::Lifelines(flags) => lifelines::lifelines(&flags),
-        Command::Report(flags) => report::report(&flags),
-        Command::Query(flags) => query::query(&flags),
-        Command::Watch(flags) => watch::watch(&flags),
-        Command::Trace(flags) => trace::trace(&flags),
-        Command::Open(flags) => report::open(&flags),
-        Command::Net(flags) => net::net(&flags),
-        Command::Blocks(flags) => blocks::blocks(&flags),
-        Command::Display(flags) => display::display(&flags),
-        Command::Reproduce(flags) => reproduce::reproduce(&flags),
-        Command::Completions(flags) => manual::completions(&flags),
-        Command::Man(flags) => manual::man(&flags),
-        Command::Emulate(flags) => net::emulate(&flags),
-        Command::Ptrace(flags) => trace::ptrace(&flags),
-        Command::Measure(flags) => reproduce::measure(&flags),
+        StacklineCommand::Run(flags) => run::run(&flags),
+        StacklineCommand::Show(flags) => show::show(&flags),
+        StacklineCommand::Check(flags) => spec_commands::check(&flags),
+        StacklineCommand::Fmt(flags) => spec_commands::fmt(&flags),
+        StacklineCommand::Plan(flags) => spec_commands::plan(&flags),
+        StacklineCommand::Predict(flags) => predict::predict(&flags),
+        StacklineCommand::Factors(flags) => factors::factors(&flags),
+        StacklineCommand::Stacks(flags) => spec_commands::stacks(&flags),
+        StacklineCommand::Keywords(flags) => keywords::keywords(&flags),
+        StacklineCommand::Truth(flags) => truth::truth(&flags),
+        StacklineCommand::Clean(flags) => clean::clean(&flags),
+        StacklineCommand::Client(flags) => client::client(&flags),
+        StacklineCommand::Agent(flags) => agent::agent(&flags),
+        StacklineCommand::Compare(flags) => compare::compare(&flags),
+        StacklineCommand::Diagnose(flags) => diagnose::diagnose(&flags),
+        StacklineCommand::Ncc(flags) => ncc::ncc(&flags),
+        StacklineCommand::Import(flags) => import::import(&flags),
+        StacklineCommand::Export(flags) => export::export(&flags),
+        StacklineCommand::Lifelines(flags) => lifelines::lifelines(&flags),
+        StacklineCommand::Report(flags) => report::report(&flags),
+        StacklineCommand::Query(flags) => query::query(&flags),
+        StacklineCommand::Watch(flags) => watch::watch(&flags),
+        StacklineCommand::Trace(flags) => trace::trace(&flags),
+        StacklineCommand::Open(flags) => report::open(&flags),
+        StacklineCommand::Net(flags) => net::net(&flags),
+        StacklineCommand::Blocks(flags) => blocks::blocks(&flags),
+        StacklineCommand::Display(flags) => display::display(&flags),
+        StacklineCommand::Reproduce(flags) => reproduce::reproduce(&flags),
+        StacklineCommand::Completions(flags) => manual::completions(&flags),
+        StacklineCommand::Man(flags) => manual::man(&flags),
+        StacklineCommand::Emulate(flags) => net::emulate(&flags),
+        StacklineCommand::Ptrace(flags) => trace::ptrace(&flags),
+        StacklineCommand::Measure(flags) => reproduce::measure(&flags),
     };
     done.unwrap_or_else(|error| Exit::from_error(error, json))
         .into()
@@ -104,7 +104,7 @@ fn explained(words: &clap::Error) -> ExitCode {
     if words.use_stderr()
         && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
-        return Exit::from_error(refused::error(words), false).into();
+        return Exit::from_error(command_line_error::error(words), false).into();
     }
     match words.print() {
         Err(cause) if !words.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {

@@ -4,18 +4,18 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use serde_json::json;
-use stackline_analyze::imps::{self, Reports};
-use stackline_events::Table;
+use stackline_analyze::imps::{self, ImpAnalysis};
+use stackline_events::EventTable;
 use stackline_events::table::FIELDS;
 use stackline_report::LinkUse;
-use stackline_runs::Run;
-use stackline_runs::events::{Wanted, read_batches};
+use stackline_runs::StoredRun;
+use stackline_runs::events::{EventColumnSelection, read_batches};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Shows what was reported.
 pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
-    let run = Run::open_events(&flags.run)?;
+    let run = StoredRun::open_events(&flags.run)?;
     let events = reported(&run)?;
     let reports = imps::reports(&events);
     if reports.imps.is_empty() {
@@ -41,11 +41,11 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
 }
 
 /// What was reported over time.
-fn each(spans: &BTreeMap<u64, Reports>, span_s: f64, as_json: bool) -> Result<()> {
+fn each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64, as_json: bool) -> Result<()> {
     if !as_json {
         return output::print(&stackline_report::ncc_each(spans, span_s));
     }
-    let span = |(number, reports): (&u64, &Reports)| json!({ "from_s": *number as f64 * span_s, "reports": stackline_report::ncc_json(reports) });
+    let span = |(number, reports): (&u64, &ImpAnalysis)| json!({ "from_s": *number as f64 * span_s, "reports": stackline_report::ncc_json(reports) });
     output::json(
         &json!({ "each_s": span_s, "spans": spans.iter().map(span).collect::<Vec<_>>() }),
         false,
@@ -53,10 +53,10 @@ fn each(spans: &BTreeMap<u64, Reports>, span_s: f64, as_json: bool) -> Result<()
 }
 
 /// Batch by batch: what is kept is one line an IMP and a line.
-fn reported(run: &Run) -> Result<Table> {
+fn reported(run: &StoredRun) -> Result<EventTable> {
     let fields: Vec<usize> = (0..FIELDS).collect();
-    let mut kept = Table::default();
-    read_batches(&run.path, &Wanted::fields(&fields), |batch| {
+    let mut kept = EventTable::default();
+    read_batches(&run.path, &EventColumnSelection::fields(&fields), |batch| {
         let is_report = |row: &usize| batch.keyword(*row).starts_with("IMP_");
         for row in (0..batch.len()).filter(is_report) {
             let values: Vec<_> = (0..10).map(|field| batch.value(row, field)).collect();
@@ -72,14 +72,14 @@ fn reported(run: &Run) -> Result<Table> {
 }
 
 /// Draws the network that they are of.
-fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
+fn draw(run: &StoredRun, reports: &ImpAnalysis, path: &Path) -> Result<()> {
     let picture = map(run, reports)
         .ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
     output::file(path, picture)
 }
 
 /// The network of a run with how busy its lines were, where it is one of IMPs that reported.
-pub(crate) fn map(run: &Run, reports: &Reports) -> Option<String> {
+pub(crate) fn map(run: &StoredRun, reports: &ImpAnalysis) -> Option<String> {
     let network = run
         .plan
         .networks

@@ -1,28 +1,28 @@
 //! `stackline net`: the networks of a specification.
 
-mod declared;
+mod declared_networks;
 mod exec;
-mod names;
-mod opened;
-mod running;
+mod host_network;
+mod network_names;
+mod running_networks;
 mod set;
 mod up;
 
 pub(crate) use exec::emulate;
-pub(crate) use opened::{is_host, notes, opened};
+pub(crate) use host_network::{is_host, notes, open_host_network};
 pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};
 use crate::output;
-use crate::source::Source;
-use declared::chosen;
-use running::by_name;
+use crate::spec_source::SpecSource;
+use declared_networks::choose_network;
+use running_networks::by_name;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
-use stackline_net::{self as machine, Node, Payload};
+use stackline_net::{self as machine, NodeIndex, PacketPayload};
 use stackline_report::drawing::MOST_NODES;
-use stackline_report::topology::{MOST_HOSTS_IN_PAIRS, Way};
+use stackline_report::topology::{HostPath, MOST_HOSTS_IN_PAIRS};
 use std::path::Path;
 
 /// Does what the words behind `net` say.
@@ -76,12 +76,14 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     if let Some(network) = up {
         return Ok(vec![network]);
     }
-    let source = Source::of(&text)?;
+    let source = SpecSource::of(&text)?;
     let networks = source.declarations(&text)?.networks;
-    Ok(chosen(&networks, flags.network.as_deref(), &source)?
-        .into_iter()
-        .cloned()
-        .collect())
+    Ok(
+        choose_network(&networks, flags.network.as_deref(), &source)?
+            .into_iter()
+            .cloned()
+            .collect(),
+    )
 }
 
 /// Writes a picture of the one network there is.
@@ -109,31 +111,31 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
 }
 
 /// Both directions of all pairs of hosts, unless these are too many, as the machine of the simulated and the emulated world goes them.
-fn ways(network: &Network) -> Vec<Way> {
+fn ways(network: &Network) -> Vec<HostPath> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return Vec::new();
     }
-    let machine = machine::Network::<Nothing>::new(network, Seed::root(0), ());
-    let nodes: Vec<(usize, Node)> = (0..)
-        .zip((0..).map(Node))
+    let machine = machine::PacketNetwork::<NullPayload>::new(network, Seed::root(0), ());
+    let nodes: Vec<(usize, NodeIndex)> = (0..)
+        .zip((0..).map(NodeIndex))
         .take(network.hosts.len())
         .collect();
     let pairs = nodes
         .iter()
         .flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
-    let between = |((from, first), (to, last)): ((usize, Node), (usize, Node))| {
+    let between = |((from, first), (to, last)): ((usize, NodeIndex), (usize, NodeIndex))| {
         let ports = machine
             .path(first, last, 0)
             .map(|path| path.ports.iter().map(|port| port.0).collect());
-        Way { from, to, ports }
+        HostPath { from, to, ports }
     };
     pairs.filter(|(from, to)| from != to).map(between).collect()
 }
 
 /// Packets that never travel.
-struct Nothing;
+struct NullPayload;
 
-impl Payload for Nothing {
+impl PacketPayload for NullPayload {
     fn split(&mut self, _: u32) -> Self {
         Self
     }

@@ -5,11 +5,11 @@ mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::incomplete;
+use crate::loaded_run::incomplete;
 use crate::output;
-use crate::source::Source;
-use stackline_analyze::predicted::beside;
-use stackline_runs::Run;
+use crate::spec_source::SpecSource;
+use stackline_analyze::predicted::pair_with_summaries;
+use stackline_runs::StoredRun;
 use std::time::Duration;
 
 /// As long as nobody minds to wait for what no form covers.
@@ -18,8 +18,8 @@ const MOMENT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Predicts every measurement that crosses a network.
-pub(crate) fn predict(flags: &flags::Predict) -> Result {
-    let source = Source::of(&flags.text)?;
+pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
+    let source = SpecSource::of(&flags.text)?;
     let (plan, _) = source.work(&flags.text)?;
     if plan.networks.is_empty() {
         let message = format!(
@@ -29,7 +29,7 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
         let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 5 ms; }`, and write `across wan`";
         return Err(Error::input(message).hint(hint));
     }
-    let run = flags.run.as_deref().map(Run::open).transpose()?;
+    let run = flags.run.as_deref().map(StoredRun::open).transpose()?;
     let summaries = run.as_ref().map(|run| {
         incomplete(run, "shown").iter().for_each(output::say);
         stackline_analyze::summarise(&run.plan, &run.records)
@@ -46,7 +46,7 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
     let open = predictions
         .iter()
         .any(|prediction| prediction.answer().is_none());
-    let predictions = beside(predictions, &summaries.unwrap_or_default());
+    let predictions = pair_with_summaries(predictions, &summaries.unwrap_or_default());
     if flags.text.json {
         output::json(&stackline_report::prediction_json(&predictions), false)?;
     } else {

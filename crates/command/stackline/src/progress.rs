@@ -3,8 +3,8 @@
 use crate::output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use stackline_core::plan::{Measurement, Plan};
-use stackline_core::schedule::ScheduledRun;
-use stackline_runner::Progress;
+use stackline_core::run_schedule::ScheduledRun;
+use stackline_runner::RunProgress;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -110,7 +110,7 @@ fn left(done: u64, eta: Duration) -> String {
     }
 }
 
-impl Progress for Bar {
+impl RunProgress for Bar {
     fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
         let text = &scheduled.measurement.text;
         self.bar.set_message(if scheduled.counted {

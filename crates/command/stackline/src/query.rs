@@ -20,7 +20,9 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         .iter()
         .all(|word| word == "--help" || word == "-h")
     {
-        let command = flags::Flags::command().find_subcommand("query").cloned();
+        let command = flags::StacklineFlags::command()
+            .find_subcommand("query")
+            .cloned();
         let mut command = command
             .unwrap_or_default()
             .disable_help_flag(true)

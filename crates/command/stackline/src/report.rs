@@ -2,21 +2,21 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded::{Loaded, MOST_EVENTS, incomplete};
+use crate::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use crate::output;
 use crate::show::header;
 use stackline_report::chart;
 use stackline_report::monitored::{fields, monitored};
 use stackline_report::page::{Content, origin_ns};
-use stackline_report::picture::{Wanted, picture, png, svg};
+use stackline_report::picture::{PictureSelection, picture, png, svg};
 use stackline_report::{Note, TableOptions, Weight};
-use stackline_runs::{Run, names, runs_root};
+use stackline_runs::{StoredRun, names, runs_root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Writes the page.
-pub(crate) fn report(flags: &flags::Report) -> Result {
+pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     if !flags.took.is_any()
         && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some())
     {
@@ -28,13 +28,16 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
             field,
             path,
             flags,
-            &noted(Loaded::open(&flags.run, flags.most_events)?),
+            &noted(LoadedRun::open(&flags.run, flags.most_events)?),
         );
     }
     if flags.svg.is_some() || flags.png.is_some() {
-        return pictures(flags, noted(Loaded::open(&flags.run, flags.most_events)?));
+        return pictures(
+            flags,
+            noted(LoadedRun::open(&flags.run, flags.most_events)?),
+        );
     }
-    let loaded = noted(Loaded::whatever(&flags.run, flags.most_events)?);
+    let loaded = noted(LoadedRun::whatever(&flags.run, flags.most_events)?);
     let page = page(&loaded, flags.most_events)?;
     let path = match &flags.output {
         Some(path) => output::file(path, page).map(|()| path.clone())?,
@@ -48,7 +51,7 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
 }
 
 /// The run, with a word on stderr where it is not whole or not all of its events were read.
-fn noted(loaded: Loaded) -> Loaded {
+fn noted(loaded: LoadedRun) -> LoadedRun {
     incomplete(&loaded.run, "shown")
         .iter()
         .for_each(output::say);
@@ -59,14 +62,17 @@ fn noted(loaded: Loaded) -> Loaded {
 }
 
 /// Writes pictures of the lifelines.
-fn pictures(flags: &flags::Report, mut loaded: Loaded) -> Result {
+fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
-    let beside =
-        stackline_analyze::beside::beside(&loaded.events, &loaded.index, &loaded.lifelines);
+    let beside = stackline_analyze::data_fates::find_data_fates(
+        &loaded.events,
+        &loaded.index,
+        &loaded.lifelines,
+    );
     flags.took.leave(&mut loaded.lifelines);
-    let wanted = Wanted {
+    let wanted = PictureSelection {
         origin_ns,
         from_ns,
         to_ns,
@@ -102,7 +108,7 @@ fn pictures(flags: &flags::Report, mut loaded: Loaded) -> Result {
 }
 
 /// Writes a picture of what monitors saw.
-fn monitor(field: &str, path: &Path, flags: &flags::Report, loaded: &Loaded) -> Result {
+fn monitor(field: &str, path: &Path, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Result {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let drawn = monitored(
         &loaded.index,
@@ -134,7 +140,7 @@ fn monitor(field: &str, path: &Path, flags: &flags::Report, loaded: &Loaded) -> 
 }
 
 /// Opens the page of a run in a browser; makes it when there is none yet or events came to the run since.
-pub(crate) fn open(flags: &flags::Open) -> Result {
+pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
     let run = match &flags.run {
         Some(run) => run.clone(),
         None => {
@@ -146,12 +152,12 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
             )
         }
     };
-    let run = Run::open_events(&run)?;
+    let run = StoredRun::open_events(&run)?;
     incomplete(&run, "shown").iter().for_each(output::say);
     let path = run.page();
     if !is_fresh(&path, &run.path) {
         run.keep_page(&page(
-            &Loaded::whatever(&run.path, MOST_EVENTS)?,
+            &LoadedRun::whatever(&run.path, MOST_EVENTS)?,
             MOST_EVENTS,
         )?)?;
     }
@@ -172,7 +178,7 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
 }
 
 /// The page of a run.
-fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
+fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
     let run = &loaded.run;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     let header = header(run);
@@ -197,7 +203,8 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
         about["map"] =
             crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
     }
-    let connections = stackline_analyze::captured::captured(&loaded.events);
+    let connections =
+        stackline_analyze::captured_connections::find_captured_connections(&loaded.events);
     let printed = if summaries.is_empty() {
         let table = if connections.is_empty() {
             String::new()

@@ -5,7 +5,7 @@ mod compare;
 use crate::exit::{Error, Exit, Result};
 use crate::{flags, output};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stackline_papers::{PAPERS, Paper, Settings};
+use stackline_papers::{PAPERS, PaperExperiment, ReproductionSettings};
 use stackline_report::Chart;
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn measure(flags: &flags::Measure) -> Result {
     Ok(Exit::Done)
 }
 
-fn find(name: &str) -> Result<&'static Paper> {
+fn find(name: &str) -> Result<&'static PaperExperiment> {
     PAPERS
         .iter()
         .find(|paper| paper.name.eq_ignore_ascii_case(name))
@@ -67,8 +67,8 @@ fn list(flags: &flags::Reproduce) -> Result {
 }
 
 /// Makes a paper again and prints it.
-fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
-    if flags.world == flags::Where::Emulated && paper.compare.is_none() {
+fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
+    if flags.world == flags::NetworkWorld::Emulated && paper.compare.is_none() {
         return Err(Error::input(format!(
             "{} has no experiment that is run in two worlds",
             paper.name
@@ -84,7 +84,7 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
-    let made = (paper.reproduce)(&Settings {
+    let made = (paper.reproduce)(&ReproductionSettings {
         seed: flags.seed,
         transfers: flags.transfers,
         precision: flags.precision / 100.0,
@@ -95,7 +95,7 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
     let mut made = made.inspect_err(|_| bar.finish_and_clear())?;
     if let Some(comparison) = paper
         .compare
-        .filter(|_| flags.world == flags::Where::Emulated)
+        .filter(|_| flags.world == flags::NetworkWorld::Emulated)
     {
         made.tables.sheets.push(compare::compare(
             &comparison,
@@ -136,7 +136,7 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
 }
 
 /// What the measuring process prints, or why there is nothing.
-fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
+fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
     let program = std::env::current_exe();
     let child = program.and_then(|program| {
         let arguments = ["measure", paper.name, "--runs", &runs.to_string()];

@@ -8,11 +8,11 @@ use crate::flags::Seeds;
 use crate::output;
 use crate::progress::Bar;
 use crate::show::present;
-use crate::source::Source;
+use crate::spec_source::SpecSource;
 use stackline_core::plan::{Plan, World};
-use stackline_core::record::{RunRecord, WakeUp};
+use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
-use stackline_report::{Header, Note, Weight};
+use stackline_report::{Note, ReportHeader, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// The main job.
-pub(crate) fn run(flags: &flags::Run) -> Result {
-    let source = Source::of(&flags.text)?;
+pub(crate) fn run(flags: &flags::RunFlags) -> Result {
+    let source = SpecSource::of(&flags.text)?;
     let (plan, notes) = source.work(&flags.text)?;
     let mut notes: Vec<Note> = notes
         .into_iter()
@@ -68,7 +68,7 @@ pub(crate) fn run(flags: &flags::Run) -> Result {
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
     let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
-    let header = Header {
+    let header = ReportHeader {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: path,
         seed: plan.seed,
@@ -146,7 +146,7 @@ fn are_equal(records: &[RunRecord]) -> bool {
 
 /// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
 /// and an interruption is not kept waiting.
-fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
+fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
     if !flags.trace {
         return Vec::new();
     }
@@ -187,7 +187,7 @@ fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str, signalled: &AtomicBool)
 }
 
 /// Events are of one making of each run.
-fn traced_once(flags: &flags::Run) -> Result<()> {
+fn traced_once(flags: &flags::RunFlags) -> Result<()> {
     let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
         (true, Some(Seeds(seeds)), _) => {
             let message = "--seeds makes the runs of many seeds side by side and keeps no events of them, --trace keeps events";
@@ -207,7 +207,7 @@ fn traced_once(flags: &flags::Run) -> Result<()> {
 }
 
 /// What only the simulated world can do is refused for the others.
-fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
+fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     let other = plan
         .measurements
         .iter()
@@ -246,7 +246,7 @@ fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory> {
+fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<RunDirectory> {
     let stem = Path::new(&source.name)
         .file_stem()
         .map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
@@ -264,18 +264,18 @@ fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory
 
 /// What is known beside the records.
 #[derive(Default)]
-struct Known {
+struct RunFindings {
     wake_up: Option<WakeUp>,
     notes: Vec<Note>,
 }
 
 /// Makes all runs; what went wrong, and what is known.
 fn carry_out(
-    flags: &flags::Run,
+    flags: &flags::RunFlags,
     plan: &Plan,
     (interrupted, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
     writer: &mut RunWriter<'_>,
-) -> (Option<Error>, Known) {
+) -> (Option<Error>, RunFindings) {
     if let Some(Seeds(seeds)) = &flags.seeds {
         let note = format!(
             "seeds {} to {}, each with its own runs",
@@ -285,15 +285,15 @@ fn carry_out(
         let failed = make_runs_of_seeds(plan, seeds.clone(), interrupted, writer).err();
         return (
             failed,
-            Known {
+            RunFindings {
                 notes: vec![Note::new(Weight::Always, note)],
-                ..Known::default()
+                ..RunFindings::default()
             },
         );
     }
     let outcome = match context(flags, plan, (interrupted, signalled), writer.path()) {
         Ok(context) => make_runs(&context, writer),
-        Err(fault) => return (Some(fault), Known::default()),
+        Err(fault) => return (Some(fault), RunFindings::default()),
     };
     let mut notes: Vec<Note> = outcome
         .tracing_cost
@@ -320,7 +320,7 @@ fn carry_out(
     }
     (
         outcome.failed,
-        Known {
+        RunFindings {
             wake_up: outcome.wake_up,
             notes,
         },
@@ -341,7 +341,7 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(
 }
 
 fn context<'p>(
-    flags: &flags::Run,
+    flags: &flags::RunFlags,
     plan: &'p Plan,
     (interrupted, signalled): (&'p Arc<AtomicBool>, &'p Arc<AtomicBool>),
     directory: &Path,
@@ -366,10 +366,10 @@ fn context<'p>(
 }
 
 fn show(
-    flags: &flags::Run,
+    flags: &flags::RunFlags,
     plan: &Plan,
     records: &[RunRecord],
-    header: &Header,
+    header: &ReportHeader,
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);

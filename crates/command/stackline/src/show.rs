@@ -3,14 +3,14 @@
 //! It measures nothing and keeps nothing.
 
 use crate::exit::{Exit, Result};
-use crate::flags::{Notes, Show, Shown};
+use crate::flags::{Show, TableFlags, TableNotesFlag};
 use crate::output;
 use stackline_analyze::Summary;
 use stackline_core::plan::World;
-use stackline_core::record::WakeUp;
+use stackline_core::run_record::WakeUp;
 use stackline_core::units;
-use stackline_report::{Header, Note, TableOptions, Weight};
-use stackline_runs::Run;
+use stackline_report::{Note, ReportHeader, TableOptions, Weight};
+use stackline_runs::StoredRun;
 use std::io::{IsTerminal, stdout};
 
 /// Notes below a table where not all are requested.
@@ -18,7 +18,7 @@ const FEW: usize = 3;
 
 /// The table of a kept run.
 pub(crate) fn show(flags: &Show) -> Result {
-    let run = Run::open(&flags.run)?;
+    let run = StoredRun::open(&flags.run)?;
     let header = header(&run);
     let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
     summaries.retain(|summary| header.complete || summary.runs > 0);
@@ -42,8 +42,8 @@ pub(crate) fn show(flags: &Show) -> Result {
 }
 
 /// What holds for all measurements of a kept run.
-pub(crate) fn header(run: &Run) -> Header {
-    Header {
+pub(crate) fn header(run: &StoredRun) -> ReportHeader {
+    ReportHeader {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: run.path.display().to_string(),
         seed: run.plan.seed,
@@ -60,7 +60,7 @@ pub(crate) fn header(run: &Run) -> Header {
 }
 
 /// What waking a core cost, where a world measured it.
-fn wake_up(run: &Run) -> Option<WakeUp> {
+fn wake_up(run: &StoredRun) -> Option<WakeUp> {
     let worlds = run.environment.get("worlds")?.as_object()?.values();
     let hosts = worlds
         .filter_map(|world| world.get("hosts")?.as_object())
@@ -72,8 +72,8 @@ fn wake_up(run: &Run) -> Option<WakeUp> {
 
 /// Prints results as a table with notes below it, or as CSV: the results are out before the notes are made.
 pub(crate) fn present(
-    flags: &Shown,
-    header: &Header,
+    flags: &TableFlags,
+    header: &ReportHeader,
     summaries: &[Summary],
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
@@ -85,7 +85,7 @@ pub(crate) fn present(
     let mut options = TableOptions {
         colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
         notes: Vec::new(),
-        most_notes: (flags.notes == Notes::Few).then_some(FEW),
+        most_notes: (flags.notes == TableNotesFlag::Few).then_some(FEW),
         percentiles: flags.percentiles.clone(),
     };
     let rows = stackline_report::table_rows(summaries, &options);
@@ -102,13 +102,13 @@ fn wake_up_note(wake_up: WakeUp) -> Option<Note> {
     let same = wake_up.same_core_s?;
     let other = wake_up.other_core_s.map_or_else(
         || "there is no other core".into(),
-        |s| format!("{} on another core", units::time(s)),
+        |s| format!("{} on another core", units::format_time(s)),
     );
     Some(Note::new(
         Weight::Detail,
         format!(
             "waking a thread costs {} on the same core, {other}",
-            units::time(same)
+            units::format_time(same)
         ),
     ))
 }

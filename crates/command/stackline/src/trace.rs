@@ -1,36 +1,35 @@
 //! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
 //! with what limits them.
 
-mod keys;
+mod network_events;
+mod process_threads;
 mod programs;
-mod ptrace;
-mod queues;
+mod ptrace_source;
 mod recorder;
-mod sources;
-mod threads;
-mod who;
+mod thread_directory;
+mod tls_key_log;
+mod trace_sources;
 
-use crate::contents;
+use crate::contents_notice;
 use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::flags::See;
-use crate::net::{is_host, link_of_text, opened};
+use crate::flags::TraceScopeFlag;
+use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use keys::KeyLog;
-use programs::{HERE, Program, Running};
-pub(crate) use ptrace::ptrace;
-use queues::{OnNetwork, Queues};
-use recorder::Recorder;
-use sources::{Door, Sources};
+use network_events::{OnNetwork, Queues};
+use process_threads::{own_thread, own_threads};
+use programs::{HERE, RunningPrograms, TracedProgram};
+pub(crate) use ptrace_source::ptrace;
+use recorder::RequestRecorder;
 use stackline_core::plan::Plan;
-use stackline_core::trace::{HostTrace, Index};
+use stackline_core::trace_index::{HostTrace, Index};
 use stackline_core::units;
 use stackline_events::clock;
-use stackline_monitor::observe::cost::Cost;
-use stackline_requests::{Host, Unknown};
-use stackline_runs::events::{Spooling, Stop, write_index};
+use stackline_monitor::observe::observation_cost::ObservationCost;
+use stackline_requests::{ObservedHost, Unknown};
+use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +38,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use threads::{own_thread, own_threads};
+use tls_key_log::KeyLog;
+use trace_sources::{Sources, TracedHost};
 
 /// How often what was seen is taken.
 const TAKE: Duration = Duration::from_millis(10);
@@ -47,7 +47,7 @@ const TAKE: Duration = Duration::from_millis(10);
 const AFTER: Duration = Duration::from_millis(30);
 
 /// Traces programs, keeps a run, says what limits their requests.
-pub(crate) fn trace(flags: &flags::Trace) -> Result {
+pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
     let programs = match (flags.words.is_empty(), flags.pid.is_empty()) {
         (true, false) => Vec::new(),
         (false, true) => programs::programs(&flags.words)?,
@@ -70,8 +70,10 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
         ))
         .hint("--try changes a link of the network that --on names"));
     }
-    programs.iter().try_for_each(Program::can_be_started)?;
-    let mut stage = Stage::of(flags, &programs)?;
+    programs
+        .iter()
+        .try_for_each(TracedProgram::can_be_started)?;
+    let mut stage = TraceSetting::of(flags, &programs)?;
     for change in &flags.tries {
         if let Some(network) = &mut stage.network {
             link_of_text(&network.emulation.describe()?.network, change)?;
@@ -97,12 +99,12 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
 
 /// Runs the programs once, and keeps what was seen as a run of that name.
 fn once(
-    flags: &flags::Trace,
-    stage: &mut Stage,
-    programs: Vec<Program>,
+    flags: &flags::TraceFlags,
+    stage: &mut TraceSetting,
+    programs: Vec<TracedProgram>,
     stop: &Arc<AtomicBool>,
     name: &str,
-) -> Result<(Done, Option<ExitStatus>)> {
+) -> Result<(TraceOutcome, Option<ExitStatus>)> {
     let mut sources = Sources::open(&stage.doors, flags.see, &pids(flags))?;
     let directory = RunDirectory::create(
         &runs_root(),
@@ -112,7 +114,7 @@ fn once(
     )?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
-    let traced = Traced::new(flags, stage, sources, &directory)?;
+    let traced = TraceSession::new(flags, stage, sources, &directory)?;
     match traced.run(flags, stage, programs, stop) {
         Ok(done) => {
             directory.finish(&[], true, None)?;
@@ -132,12 +134,12 @@ fn once(
 
 /// Runs the programs again where one link of the network is another, and compares.
 fn try_again(
-    flags: &flags::Trace,
-    stage: &mut Stage,
-    programs: &[Program],
+    flags: &flags::TraceFlags,
+    stage: &mut TraceSetting,
+    programs: &[TracedProgram],
     stop: &Arc<AtomicBool>,
     change: &str,
-    first: &Done,
+    first: &TraceOutcome,
 ) -> Result<()> {
     let Some(on) = &mut stage.network else {
         return Ok(());
@@ -175,8 +177,8 @@ fn compared(before: &[u64], after: &[u64]) -> String {
         (Some(was), Some(is)) => format!(
             "{} requests, median {} instead of {} of {}: {:.2} times as fast",
             after.len(),
-            units::time(is),
-            units::time(was),
+            units::format_time(is),
+            units::format_time(was),
             before.len(),
             was / is.max(1e-9)
         ),
@@ -185,13 +187,17 @@ fn compared(before: &[u64], after: &[u64]) -> String {
 }
 
 /// Traces one program on a host of a network (`net exec --trace`).
-pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Result {
+pub(crate) fn trace_one_program(
+    text: &flags::SpecTextFlags,
+    host: &str,
+    command: &[OsString],
+) -> Result {
     let words = [&[host.into(), "--".into()], command].concat();
-    trace(&flags::Trace {
+    trace(&flags::TraceFlags {
         on: text.spec.clone(),
         pid: Vec::new(),
         duration: None,
-        see: See::Calls,
+        see: TraceScopeFlag::Calls,
         keep_contents: false,
         decipher: false,
         name: "trace".into(),
@@ -203,7 +209,7 @@ pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Resul
 }
 
 /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
-fn pids(flags: &flags::Trace) -> Vec<u32> {
+fn pids(flags: &flags::TraceFlags) -> Vec<u32> {
     if flags.pid.is_empty() {
         vec![own_thread()]
     } else {
@@ -216,25 +222,25 @@ fn is_there(pid: u32) -> bool {
 }
 
 /// Where programs run.
-struct Stage {
-    doors: Vec<Door>,
-    hosts: Vec<Host>,
+struct TraceSetting {
+    doors: Vec<TracedHost>,
+    hosts: Vec<ObservedHost>,
     /// The network's hosts, where it is one.
     network: Option<OnNetwork>,
     /// Where programs write the secrets of their TLS sessions, if they are asked to.
     keys: Option<KeyLog>,
 }
 
-impl Stage {
-    fn of(flags: &flags::Trace, programs: &[Program]) -> Result<Self> {
+impl TraceSetting {
+    fn of(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<Self> {
         let keys = KeyLog::of(flags.decipher, flags.on.is_some())?;
         let Some(on) = &flags.on else {
             return Self::here(programs, keys);
         };
         let word = on.to_string_lossy().into_owned();
-        let text = flags::Text {
+        let text = flags::SpecTextFlags {
             spec: Some(on.clone()),
-            ..flags::Text::default()
+            ..flags::SpecTextFlags::default()
         };
         let first = programs.first().map_or("", |program| program.host.as_str());
         if first == HERE {
@@ -242,17 +248,17 @@ impl Stage {
                 "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
             )));
         }
-        let (emulation, network) = opened(&text, first)?;
+        let (emulation, network) = open_host_network(&text, first)?;
         for program in programs {
             is_host(&network, &program.host)?;
         }
         let network = OnNetwork::uses(word, emulation)?;
         let handles = network.emulation.hosts().to_vec();
-        let doors = handles.iter().map(|host| Door {
+        let doors = handles.iter().map(|host| TracedHost {
             name: host.name.clone(),
             net: Some((host.net.clone(), host.user.clone())),
         });
-        let hosts = handles.iter().map(|host| Host {
+        let hosts = handles.iter().map(|host| ObservedHost {
             name: host.name.clone(),
             addresses: vec![host.address.into()],
         });
@@ -264,7 +270,7 @@ impl Stage {
         })
     }
 
-    fn here(programs: &[Program], keys: Option<KeyLog>) -> Result<Self> {
+    fn here(programs: &[TracedProgram], keys: Option<KeyLog>) -> Result<Self> {
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
             return Err(
                 Error::input(format!("{} is no host: there is no network", other.host))
@@ -288,13 +294,13 @@ impl Stage {
             })
         };
         let addresses = addresses.filter_map(ip).collect();
-        let door = Door {
+        let door = TracedHost {
             name: HERE.into(),
             net: None,
         };
         Ok(Self {
             doors: vec![door],
-            hosts: vec![Host {
+            hosts: vec![ObservedHost {
                 name: HERE.into(),
                 addresses,
             }],
@@ -304,15 +310,15 @@ impl Stage {
     }
 
     /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
-    fn command(&self, program: &Program) -> Result<Command> {
+    fn command(&self, program: &TracedProgram) -> Result<Command> {
         let mut command = self.entered(program)?;
         if let Some(keys) = &self.keys {
-            command.env(keys::VARIABLE, keys.path());
+            command.env(tls_key_log::VARIABLE, keys.path());
         }
         Ok(command)
     }
 
-    fn entered(&self, program: &Program) -> Result<Command> {
+    fn entered(&self, program: &TracedProgram) -> Result<Command> {
         let Some(OnNetwork { word, .. }) = &self.network else {
             let mut command = Command::new(&program.command[0]);
             command.args(&program.command[1..]);
@@ -330,7 +336,7 @@ impl Stage {
 }
 
 /// What came of a trace.
-struct Done {
+struct TraceOutcome {
     path: std::path::PathBuf,
     /// Of requests that no other was made for, ns.
     totals: Vec<u64>,
@@ -348,35 +354,35 @@ struct Done {
     seconds: f64,
     cost_s: f64,
     /// What it cost programs to be looked at.
-    cost: Option<Cost>,
+    cost: Option<ObservationCost>,
     /// Programs were stopped at their calls.
     stopped: bool,
 }
 
 /// A trace that goes on.
-struct Traced {
+struct TraceSession {
     sources: Sources,
-    recorder: Recorder,
+    recorder: RequestRecorder,
     /// What happens within the network is recorded there.
     queues: Option<Queues>,
-    keys: Option<keys::Reader>,
+    keys: Option<tls_key_log::KeyLogReader>,
     notes: Vec<String>,
     spool: Spooling,
     path: std::path::PathBuf,
     began: Instant,
 }
 
-impl Traced {
+impl TraceSession {
     fn new(
-        flags: &flags::Trace,
-        stage: &mut Stage,
+        flags: &flags::TraceFlags,
+        stage: &mut TraceSetting,
         sources: Sources,
         directory: &RunDirectory,
     ) -> Result<Self> {
         let is_here = stage.network.is_none();
         let only_traced =
             is_here && (sources.has_stopped() || sources.has_sockets() && sources.has_threads());
-        let mut recorder = Recorder::new(
+        let mut recorder = RequestRecorder::new(
             stage.hosts.clone(),
             sources.has_threads(),
             only_traced,
@@ -421,11 +427,11 @@ impl Traced {
     /// Starts the programs, looks until the last of them has ended, keeps what was seen.
     fn run(
         mut self,
-        flags: &flags::Trace,
-        stage: &mut Stage,
-        programs: Vec<Program>,
+        flags: &flags::TraceFlags,
+        stage: &mut TraceSetting,
+        programs: Vec<TracedProgram>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(Done, Option<ExitStatus>)> {
+    ) -> Result<(TraceOutcome, Option<ExitStatus>)> {
         let over = Arc::new(AtomicBool::new(false));
         let looking = Arc::clone(&over);
         let looker = std::thread::Builder::new()
@@ -461,7 +467,9 @@ impl Traced {
     fn take(&mut self, end: bool) -> Result<()> {
         let now_ns = clock::now_ns();
         let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
-        self.keys.iter_mut().for_each(keys::Reader::read);
+        self.keys
+            .iter_mut()
+            .for_each(tls_key_log::KeyLogReader::read);
         let recorder = &mut self.recorder;
         let (spool, mut relieved) = (&self.spool, Ok(()));
         self.sources.take(now_ns, end, |at_ns, seen| {
@@ -482,7 +490,7 @@ impl Traced {
         self.recorder.advance(now_ns, &self.spool)
     }
 
-    fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
+    fn finish(mut self, cost_s: f64, stage: &mut TraceSetting) -> Result<TraceOutcome> {
         if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
             self.notes.push(format!(
                 "secrets of TLS sessions were read and are not kept: {}",
@@ -530,7 +538,7 @@ impl Traced {
         let kept: Vec<String> = self
             .recorder
             .keeps_contents()
-            .then(|| contents::OF_REQUESTS.to_owned())
+            .then(|| contents_notice::OF_REQUESTS.to_owned())
             .into_iter()
             .collect();
         self.notes.extend(kept.iter().cloned());
@@ -541,7 +549,7 @@ impl Traced {
             ..HostTrace::default()
         };
         index.hosts.insert(reference, host);
-        for (host, settled) in self.spool.settle(&Stop::default())? {
+        for (host, settled) in self.spool.settle(&SortStopSignal::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
         write_index(&self.path, &index)?;
@@ -556,7 +564,7 @@ impl Traced {
                     protocols.iter().copied().collect::<Vec<_>>().join(", "),
                 )
             });
-        Ok(Done {
+        Ok(TraceOutcome {
             path: self.path,
             totals: self.recorder.totals(),
             requests: self.recorder.count,
@@ -580,9 +588,9 @@ impl Traced {
 
 /// Starts programs and waits for the last, or waits for the time that was asked for.
 fn carry_out(
-    flags: &flags::Trace,
-    stage: &Stage,
-    programs: Vec<Program>,
+    flags: &flags::TraceFlags,
+    stage: &TraceSetting,
+    programs: Vec<TracedProgram>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<ExitStatus>> {
     if programs.is_empty() {
@@ -595,7 +603,8 @@ fn carry_out(
         }
         return Ok(None);
     }
-    let mut running = Running::start(programs, |program| stage.command(program), stop, |_| {})?;
+    let mut running =
+        RunningPrograms::start(programs, |program| stage.command(program), stop, |_| {})?;
     running.wait(stop);
     Ok(running.end())
 }
@@ -615,7 +624,7 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 }
 
 /// Says what was seen, and what limits.
-fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
+fn report(flags: &flags::TraceFlags, done: &TraceOutcome) -> Result<()> {
     let path = &done.path;
     for (place, program, protocols) in &done.programs {
         let program = if program.is_empty() {
@@ -639,10 +648,10 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
         done.packets,
         done.records,
-        units::time(done.seconds),
+        units::format_time(done.seconds),
         done.lost_packets,
         done.lost_records,
-        units::time(done.cost_s)
+        units::format_time(done.cost_s)
     ));
     done.cost
         .iter()
@@ -690,7 +699,7 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
 }
 
 /// What it cost programs to be looked at.
-fn cost_words(cost: &Cost, stopped: bool) -> String {
+fn cost_words(cost: &ObservationCost, stopped: bool) -> String {
     let (without, with) = cost.medians_ns;
     let (whose, what) = if stopped {
         ("", "")
@@ -699,15 +708,15 @@ fn cost_words(cost: &Cost, stopped: bool) -> String {
     };
     format!(
         "to be looked at: a message and its answer took {whose}{}{what} instead of {} (medians of {} and {} batches, quartiles {} from them)",
-        units::time(with / 1e9),
-        units::time(without / 1e9),
+        units::format_time(with / 1e9),
+        units::format_time(without / 1e9),
         cost.batches.1,
         cost.batches.0,
-        units::time(cost.spread_ns / 1e9)
+        units::format_time(cost.spread_ns / 1e9)
     )
 }
 
-fn notes(done: &Done) -> Vec<String> {
+fn notes(done: &TraceOutcome) -> Vec<String> {
     let unknown = &done.unknown;
     let mut notes: Vec<String> = done
         .absent

@@ -2,18 +2,18 @@
 //! time is found by taking each possible cause away and simulating again; nothing is taken from findings.
 
 use crate::exit::{Blame, Error, Exit, Result};
-use crate::flags::{Generate, Truth as Flags, TruthCommand};
+use crate::flags::{Generate, TruthCommand, TruthFlags as Flags};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use crate::unattended;
+use crate::unattended_runs;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 use stackline_runner::simulate;
 use stackline_runs::{RunDirectory, replace_with};
-use stackline_truth::judge::{CAUSE, NONE, Truth};
-use stackline_truth::{Change, Scenario};
+use stackline_truth::judge::{CAUSE, MeasuredTruth, NONE};
+use stackline_truth::{LimitCause, Scenario};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,12 +65,12 @@ fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
     let first = measured(scenario, interrupted)?;
     let took_s = seconds(&first);
     let mut without = BTreeMap::new();
-    for change in Change::ALL {
+    for change in LimitCause::ALL {
         if let Some(other) = change.without(scenario) {
             without.insert(change, seconds(&measured(&other, interrupted)?));
         }
     }
-    let truth = Truth::of(took_s, &without);
+    let truth = MeasuredTruth::of(took_s, &without);
     let spent = [&first.initiator, &first.responder].map(|side| {
         let (start, stop) = side.transport?;
         Some(stop.spent?.since(start.spent?))
@@ -104,7 +104,7 @@ fn measured(scenario: &Scenario, interrupted: &AtomicBool) -> Result<RunRecord> 
 }
 
 fn plan(scenario: &Scenario) -> Result<Plan> {
-    crate::source::Source::made("drawn", scenario.to_string()).simulated()
+    crate::spec_source::SpecSource::made("drawn", scenario.to_string()).simulated()
 }
 
 /// The run itself, with its events, and its label beside them.
@@ -128,7 +128,7 @@ fn keep(
     } else {
         Vec::new()
     };
-    unattended::make(
+    unattended_runs::make_unattended_runs(
         &plan,
         directory,
         (true, capture),

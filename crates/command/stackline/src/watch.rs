@@ -11,12 +11,14 @@ use crate::output;
 use crate::run::listen_for_ctrl_c;
 use live_table::LiveTable;
 use serde_json::{Map, json};
-use stackline_core::trace::{HostTrace, Index, UNNAMED};
+use stackline_core::trace_index::{HostTrace, Index, UNNAMED};
 use stackline_core::units;
-use stackline_events::{EventLog, Record, Value, catalogue, text};
-use stackline_monitor::snmp::{PORT, Switch};
-use stackline_monitor::{Config, Connections, INTERVALS, Observed, Ports, Watch};
-use stackline_runs::events::{Spooling, Stop, write_index};
+use stackline_events::{EventLog, EventRecord, EventValue, catalogue, text};
+use stackline_monitor::snmp::{PORT, SnmpSwitch};
+use stackline_monitor::{
+    Config, INTERVALS, MonitorSession, Observed, WatchedConnections, WatchedPorts,
+};
+use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write as _, stdout};
@@ -30,13 +32,13 @@ const CHECK: Duration = Duration::from_millis(20);
 const TAKE: Duration = Duration::from_millis(250);
 
 /// Watches until the time is over or Ctrl-C comes; both are a normal end.
-pub(crate) fn watch(flags: &flags::Watch) -> Result {
+pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
     let config = config(flags)?;
-    let mut sink = Sink::open(flags, &config.host)?;
+    let mut sink = WatchOutput::open(flags, &config.host)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     let (began, interval) = (Instant::now(), config.interval);
-    let watch = Watch::start(config);
+    let watch = MonitorSession::start(config);
     let mut count = 0;
     let mut taken = Instant::now();
     let is_over = || {
@@ -53,7 +55,7 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
     }
     let observed = watch.stop();
     let elapsed = began.elapsed();
-    count += sink.take(&observed.tape)?;
+    count += sink.take(&observed.event_log)?;
     let kept = sink.finish(&observed)?;
     report_end(&observed, elapsed, interval, count);
     if let Some(path) = kept {
@@ -62,7 +64,7 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
     Ok(Exit::Done)
 }
 
-fn config(flags: &flags::Watch) -> Result<Config> {
+fn config(flags: &flags::WatchFlags) -> Result<Config> {
     if !(INTERVALS.0..=INTERVALS.1).contains(&flags.interval) {
         let what = format!(
             "--interval {:?} is not between {:?} and {:?}",
@@ -72,8 +74,8 @@ fn config(flags: &flags::Watch) -> Result<Config> {
     }
     let ports: BTreeSet<u16> = flags.tcp.iter().copied().collect();
     let connections = match ports.is_empty() {
-        true => Connections::All,
-        false => Connections::Ports(Ports {
+        true => WatchedConnections::All,
+        false => WatchedConnections::Ports(WatchedPorts {
             local: ports.clone(),
             remote: ports,
         }),
@@ -88,7 +90,7 @@ fn config(flags: &flags::Watch) -> Result<Config> {
     config.system_calls = flags.system_calls;
     if !flags.snmp.is_empty() {
         let access = secrets::access(flags)?;
-        let switch = |address: &String| Switch {
+        let switch = |address: &String| SnmpSwitch {
             address: with_port(address),
             access: access.clone(),
         };
@@ -119,7 +121,7 @@ fn host_name() -> String {
 }
 
 /// Where events go.
-enum Sink {
+enum WatchOutput {
     /// Lines of the text form, or JSON, until the reader closes the pipe.
     Lines {
         json: bool,
@@ -133,8 +135,8 @@ enum Sink {
     },
 }
 
-impl Sink {
-    fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
+impl WatchOutput {
+    fn open(flags: &flags::WatchFlags, host: &str) -> Result<Self> {
         if let Some(name) = &flags.keep {
             let directory = Box::new(RunDirectory::create(
                 &runs_root(),
@@ -163,10 +165,10 @@ impl Sink {
     }
 
     /// Takes events and returns their number.
-    fn take(&mut self, tape: &EventLog) -> Result<u64> {
+    fn take(&mut self, log: &EventLog) -> Result<u64> {
         match self {
             Self::Lines { json, closed } => {
-                let mut records: Vec<Record<'_>> = tape.records().collect();
+                let mut records: Vec<EventRecord<'_>> = log.records().collect();
                 records.sort_by_key(|record| record.at_ns);
                 let mut lines = Vec::new();
                 for record in &records {
@@ -187,13 +189,13 @@ impl Sink {
                 Ok(records.len() as u64)
             }
             Self::Table(table) => {
-                let count = table.add(tape);
+                let count = table.add(log);
                 write_out(table.render().as_bytes())?;
                 Ok(count)
             }
             Self::Directory { spool, host, .. } => {
-                spool.append(host, tape)?;
-                Ok(tape.records().count() as u64)
+                spool.append(host, log)?;
+                Ok(log.records().count() as u64)
             }
         }
     }
@@ -226,7 +228,7 @@ impl Sink {
                 ..HostTrace::default()
             },
         );
-        for (host, settled) in spool.settle(&Stop::default())? {
+        for (host, settled) in spool.settle(&SortStopSignal::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
         let path = directory.path().to_path_buf();
@@ -249,12 +251,12 @@ fn write_out(bytes: &[u8]) -> Result<bool> {
     }
 }
 
-fn json_line(record: &Record<'_>, lines: &mut Vec<u8>) {
+fn json_line(record: &EventRecord<'_>, lines: &mut Vec<u8>) {
     let names = catalogue::find(record.keyword).map_or(&[][..], |entry| entry.data);
-    let value = |value: &Value<'_>| match value {
-        Value::Absent => serde_json::Value::Null,
-        Value::Number(number) => json!(number),
-        Value::Text(text) => json!(text),
+    let value = |value: &EventValue<'_>| match value {
+        EventValue::Absent => serde_json::Value::Null,
+        EventValue::Number(number) => json!(number),
+        EventValue::Text(text) => json!(text),
     };
     let name = |at: usize| {
         names
@@ -279,13 +281,13 @@ fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count:
     let parts: Vec<String> = observed
         .cost_s
         .iter()
-        .map(|(what, cost)| format!("{what} {}", units::time(*cost)))
+        .map(|(what, cost)| format!("{what} {}", units::format_time(*cost)))
         .collect();
     output::say(&format!(
         "watched {} every {}: {count} events; it cost {} of CPU, {} % of a core ({})",
-        units::time(seconds),
-        units::time(interval.as_secs_f64()),
-        units::time(total),
+        units::format_time(seconds),
+        units::format_time(interval.as_secs_f64()),
+        units::format_time(total),
         units::three_digits(total / seconds * 100.0),
         parts.join(", ")
     ));
@@ -315,17 +317,17 @@ mod tests {
 
     #[test]
     fn a_line_of_json_names_its_data() {
-        let mut tape = EventLog::default();
-        tape.host("khons");
-        let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), Value::Absent];
-        tape.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
-        tape.push(
+        let mut log = EventLog::default();
+        log.host("khons");
+        let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), EventValue::Absent];
+        log.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
+        log.push(
             stackline_events::keyword::intern("UNKNOWN_KEYWORD"),
             9,
             &["word".into()],
         );
         let mut lines = Vec::new();
-        tape.records()
+        log.records()
             .for_each(|record| json_line(&record, &mut lines));
         let lines: Vec<serde_json::Value> = lines
             .split(|byte| *byte == b'\n')

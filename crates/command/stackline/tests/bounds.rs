@@ -113,12 +113,12 @@ const OTHERS: &[(&str, &str, &str)] = &[
 /// Where cases are: what goes one beyond a bound.
 const CASES: [&str; 7] = [
     "dissect/src/left_out/cases.rs",
-    "dissect/src/conversation/tls/deciphered/tests.rs",
-    "requests/src/builder/bounds.rs",
+    "dissect/src/conversation/tls/decryption/tests.rs",
+    "requests/src/exchange_builder/bounds.rs",
     "requests/src/connection/tests.rs",
     "exchange/src/capture/bounds.rs",
     "stackline/src/trace/recorder.rs",
-    "stackline/src/trace/who.rs",
+    "stackline/src/trace/thread_directory.rs",
 ];
 
 /// Files of a folder that are no tests.

@@ -2,19 +2,19 @@
 //! was meant, or the text is taken as it stands and means that.
 
 use stackline_core::plan::Plan;
-use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, repair};
+use stackline_spec::{Available, CheckContext, Checked, Overrides, Severity, check, repair};
 
 fn judged(text: &str) -> Checked {
     let worlds = [
         (
             stackline_live::CAPABILITIES,
-            stackline_live::stacks::catalogue(),
+            stackline_live::stacks::stack_tables(),
         ),
         (
             stackline_emu::CAPABILITIES,
-            stackline_live::stacks::catalogue(),
+            stackline_live::stacks::stack_tables(),
         ),
-        (stackline_sim::CAPABILITIES, stackline_sim::catalogue()),
+        (stackline_sim::CAPABILITIES, stackline_sim::stack_tables()),
     ];
     let worlds: Vec<Available<'_>> = worlds
         .iter()
@@ -23,7 +23,7 @@ fn judged(text: &str) -> Checked {
     // Of sizes, and of moments in milliseconds.
     let read_file = |_: &str| Ok("1\n2\n3\n".to_owned());
     let (context, overrides) = (
-        Context {
+        CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],

@@ -7,7 +7,9 @@
 
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::World;
-use stackline_spec::{Available, Checked, Context, Diagnostic, Origin, Overrides, Severity, check};
+use stackline_spec::{
+    Available, CheckContext, Checked, Diagnostic, Overrides, Severity, TextOrigin, check,
+};
 use std::process::Command;
 
 /// A path that carries every packet there is.
@@ -42,8 +44,8 @@ impl Case {
 
 fn worlds<R>(judge: impl FnOnce(&[Available<'_>]) -> R) -> R {
     let (real, simulated) = (
-        stackline_live::stacks::catalogue(),
-        stackline_sim::catalogue(),
+        stackline_live::stacks::stack_tables(),
+        stackline_sim::stack_tables(),
     );
     judge(&[
         Available {
@@ -66,7 +68,7 @@ fn verdict(text: &str) -> Checked {
     worlds(|worlds| {
         check(
             text,
-            &Context {
+            &CheckContext {
                 worlds,
                 read_file: &no_file,
                 cores: &[],
@@ -201,7 +203,7 @@ fn every_option_is_allowed_within_its_bounds_and_nowhere_else() {
         {
             let place = &text[error.span.clone()];
             assert!(
-                error.origin == Origin::File && !place.is_empty(),
+                error.origin == TextOrigin::File && !place.is_empty(),
                 "{case:?}: {error:?} points nowhere"
             );
             assert!(
@@ -283,7 +285,7 @@ fn the_kernel_accepts_the_bounds_of_live_options() {
             .map(|written| format!("{}({written})", table.name))
             .collect()
     };
-    let tables = stackline_live::stacks::catalogue();
+    let tables = stackline_live::stacks::stack_tables();
     let stacks: Vec<String> = tables
         .iter()
         .filter(|table| mptcp || table.name != "mptcp")

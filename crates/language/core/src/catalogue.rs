@@ -5,7 +5,7 @@
 //! the simulator defend themselves by the same [`StackTable::accepts`], answers use the [`StackFacts`] that a plan carries.
 
 use crate::error::{Error, Result};
-use crate::network::{Clock, Interface, Loss, Network};
+use crate::network::{ClockModel, LossModel, Network, NetworkInterface};
 use crate::plan::World;
 use crate::time::Duration;
 use alloc::format;
@@ -62,8 +62,8 @@ impl OptionKind {
             Self::Flag => "no value".into(),
             Self::Bytes(least, most) => format!(
                 "{} to {}",
-                crate::units::size(least),
-                crate::units::size(most)
+                crate::units::format_size(least),
+                crate::units::format_size(most)
             ),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
             Self::Time => "a time, not below zero".into(),
@@ -112,7 +112,7 @@ impl OptionTable {
 
 /// One row of the mapping from operations to the protocol's own services.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Mapping {
+pub struct ServiceMapping {
     /// The operation of the language.
     pub operation: &'static str,
     /// What the stack does for it.
@@ -149,7 +149,7 @@ pub struct StackTable {
     /// Its options.
     pub options: &'static [OptionTable],
     /// Its mapping.
-    pub mapping: &'static [Mapping],
+    pub mapping: &'static [ServiceMapping],
     /// Sets of options of which at most one is written. An entry is a name, or `name = word`: that option with that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
@@ -313,11 +313,14 @@ impl StackTable {
             }
         }
         if let Some((one, other)) = self.conflict(stack) {
-            return Err(Error::input(excludes(self.name, one, other)).hint("keep one of them"));
+            return Err(
+                Error::input(describe_exclusion(self.name, one, other)).hint("keep one of them")
+            );
         }
         match self.lack(stack) {
             None => Ok(()),
-            Some((one, other)) => Err(Error::input(lacks(one, other)).hint(completes(one, other))),
+            Some((one, other)) => Err(Error::input(describe_missing_option(one, other))
+                .hint(suggest_completion(one, other))),
         }
     }
 }
@@ -327,7 +330,7 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     if let Some(host) = network
         .hosts
         .iter()
-        .find(|host| host.interface != Interface::default())
+        .find(|host| host.interface != NetworkInterface::default())
     {
         let message = format!(
             "host {} of IMPs has an interface with a rate and nothing else",
@@ -339,7 +342,7 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     let is_host = |name: &str| network.host(name).is_some();
     let own = network.links.iter().find(|link| {
         (is_host(&link.ends.0) || is_host(&link.ends.1))
-            && (link.delay > Duration::ZERO || link.loss != Loss::None)
+            && (link.delay > Duration::ZERO || link.loss != LossModel::None)
     });
     own.map_or(Ok(()), |link| {
         let message = format!(
@@ -359,19 +362,19 @@ fn is_written(stack: &Stack, entry: &str) -> bool {
 
 /// That two options exclude each other, in words.
 #[must_use]
-pub fn excludes(stack: &str, one: &str, other: &str) -> String {
+pub fn describe_exclusion(stack: &str, one: &str, other: &str) -> String {
     format!("{stack} is either {one} or {other}, not both")
 }
 
 /// That an option means nothing without another, in words.
 #[must_use]
-pub fn lacks(one: &str, other: &str) -> String {
+pub fn describe_missing_option(one: &str, other: &str) -> String {
     format!("the option `{one}` means nothing without `{other}`")
 }
 
 /// What mends that.
 #[must_use]
-pub fn completes(one: &str, other: &str) -> String {
+pub fn suggest_completion(one: &str, other: &str) -> String {
     format!("write `{other}` too, or leave `{one}` out")
 }
 
@@ -494,7 +497,7 @@ impl Capabilities {
         let wrong = network
             .hosts
             .iter()
-            .find(|host| host.clock != Clock::default());
+            .find(|host| host.clock != ClockModel::default());
         if let Some(host) = wrong.filter(|_| !self.own_clocks) {
             let host = &host.name;
             let message = format!(

@@ -27,19 +27,19 @@
 extern crate alloc;
 
 pub mod catalogue;
-pub mod cursor;
+pub mod clock_offset;
 pub mod distribution;
 pub mod error;
 pub mod network;
-pub mod offset;
 pub mod plan;
-pub mod program;
+pub mod procedure;
+pub mod procedure_cursor;
 pub mod random;
-pub mod record;
 pub mod routes;
-pub mod schedule;
+pub mod run_record;
+pub mod run_schedule;
 pub mod socket_memory;
 pub mod stack;
 pub mod time;
-pub mod trace;
+pub mod trace_index;
 pub mod units;

@@ -11,9 +11,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-mod schedule;
+mod step_schedule;
 
-pub use schedule::{RateSchedule, Schedule};
+pub use step_schedule::{RateSchedule, StepSchedule};
 
 /// Largest packet of a link that says nothing else, in bytes (Ethernet's).
 pub const DEFAULT_MTU: u64 = 1500;
@@ -30,11 +30,11 @@ pub struct Network {
     /// Its name, used by `across`.
     pub name: String,
     /// Its hosts.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<NetworkHost>,
     /// Its switches and routers.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<NetworkSwitch>,
     /// Its links.
-    pub links: Vec<Link>,
+    pub links: Vec<NetworkLink>,
 }
 
 impl Network {
@@ -54,7 +54,7 @@ impl Network {
 
     /// The host of that name.
     #[must_use]
-    pub fn host(&self, name: &str) -> Option<&Host> {
+    pub fn host(&self, name: &str) -> Option<&NetworkHost> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
@@ -73,15 +73,15 @@ impl Network {
 
 /// A host of a network: a name, the interface by which it meets its links, its clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Host {
+pub struct NetworkHost {
     /// Its name.
     pub name: String,
     /// What lies between the host's memory and its links.
     #[serde(default)]
-    pub interface: Interface,
+    pub interface: NetworkInterface,
     /// How its clock departs from true time.
     #[serde(default)]
-    pub clock: Clock,
+    pub clock: ClockModel,
     /// When it is down, at an interface to an IMP, which then says so to who sends to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Outage>,
@@ -92,14 +92,14 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fake: Option<FakeHost>,
     /// What its processor spends on programs where it is simulated.
-    #[serde(default, skip_serializing_if = "Work::is_nothing")]
-    pub work: Work,
+    #[serde(default, skip_serializing_if = "ProgramCosts::is_nothing")]
+    pub work: ProgramCosts,
 }
 
 /// What a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and Theimer 1985, sections 4 and
 /// 6): what they compute, and what handing data to a transport takes. Copying into the interface goes before all of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Work {
+pub struct ProgramCosts {
     /// For each operation of a program: a data unit that it makes or takes, a call, an answer.
     pub per_operation: Duration,
     /// Further for each byte of it, ns.
@@ -114,7 +114,7 @@ pub struct Work {
     pub first: Option<WorkKind>,
 }
 
-impl Work {
+impl ProgramCosts {
     /// Whether programs take no time.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
@@ -186,7 +186,7 @@ pub struct Outage {
 
 /// A network interface, and the copying between it and memory (Zwaenepoel 1985, section 2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interface {
+pub struct NetworkInterface {
     /// Frames it can hold in each direction; unlimited when absent.
     pub buffer_frames: Option<u32>,
     /// Whether the next frame can be copied in while the one before is on the wire (else it waits until that has left).
@@ -207,7 +207,7 @@ pub struct Interface {
     pub pace_bit_s: Option<f64>,
 }
 
-impl Interface {
+impl NetworkInterface {
     /// How many times as fast its host's processor is as the one that costs were measured on.
     #[must_use]
     pub fn speed(&self) -> f64 {
@@ -229,7 +229,7 @@ impl Interface {
 
 /// A host's clock: reads `true + offset + drift x true + steps so far`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Clock {
+pub struct ClockModel {
     /// At the beginning, in ns; negative is behind.
     pub offset_ns: i64,
     /// Parts per million it gains; negative loses.
@@ -238,7 +238,7 @@ pub struct Clock {
     pub steps: Vec<(Duration, i64)>,
 }
 
-impl Clock {
+impl ClockModel {
     /// What it reads at a true moment, in ns since the beginning as a right clock would count them; below 0 where it is
     /// behind.
     #[must_use]
@@ -270,7 +270,7 @@ impl Clock {
 
 /// A switch or a router: forwards by destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Switch {
+pub struct NetworkSwitch {
     /// Its name.
     pub name: String,
     /// Bytes of buffer; unlimited when absent. What is in a buffer counts until its last bit has left.
@@ -286,15 +286,15 @@ pub struct Switch {
     pub early_packet_discard: bool,
     /// The queue at each of its output ports, unless the link says another.
     #[serde(default)]
-    pub queue: Option<Queue>,
+    pub queue: Option<LinkQueue>,
     /// It is an IMP of the ARPANET, and nothing of the above is said of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub imp: Option<Imp>,
+    pub imp: Option<ImpSettings>,
 }
 
 /// An Interface Message Processor (BBN Report 2499); what is absent is as it was in January 1973.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imp {
+pub struct ImpSettings {
     /// What kind of machine it is.
     pub machine: ImpMachine,
     /// Messages that it has room to put together.
@@ -318,7 +318,7 @@ pub struct Imp {
 }
 
 /// What holds of an IMP and its lines where nothing else is said, in January 1973.
-impl Imp {
+impl ImpSettings {
     /// Messages of several packets that it has room to put together, with 12K of memory (BBN 2499, 2.2.1.4).
     pub const ROOM: u32 = 3;
     /// Messages under way from it to another (2.3).
@@ -374,25 +374,25 @@ impl ImpMachine {
 
 /// A link between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Link {
+pub struct NetworkLink {
     /// The nodes it joins.
     pub ends: (String, String),
     /// Whether it leads from the first to the second only; else it is the same both ways.
     #[serde(default)]
     pub one_way: bool,
     /// How fast bits go onto it.
-    pub rate: Rate,
+    pub rate: LinkRate,
     /// Propagation delay one way; its mean in the long run where it changes.
     pub delay: Duration,
     /// How the delay changes in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delays: Option<Schedule<Duration>>,
+    pub delays: Option<StepSchedule<Duration>>,
     /// What is added to the delay of each packet.
     #[serde(default)]
     pub jitter: Option<Jitter>,
     /// What gets lost on it.
     #[serde(default)]
-    pub loss: Loss,
+    pub loss: LossModel,
     /// Probability that a packet arrives twice, 0 to 1.
     #[serde(default)]
     pub duplicate: f64,
@@ -402,10 +402,10 @@ pub struct Link {
     #[serde(default)]
     pub charge: Charge,
     /// The queue at each end; the switch's own, else an unlimited one, when absent.
-    pub queue: Option<Queue>,
+    pub queue: Option<LinkQueue>,
 }
 
-impl Link {
+impl NetworkLink {
     /// Largest packet in bytes.
     #[must_use]
     pub fn mtu(&self) -> u64 {
@@ -423,7 +423,7 @@ impl Link {
 /// How fast bits go onto a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rate {
+pub enum LinkRate {
     /// No time is spent on it.
     #[default]
     Unlimited,
@@ -438,7 +438,7 @@ pub enum Rate {
 /// Bits that may leave at one opportunity of a Mahimahi trace.
 const OPPORTUNITY_BITS: f64 = 8.0 * 1504.0;
 
-impl Rate {
+impl LinkRate {
     /// Whether it is not the same all the time.
     #[must_use]
     pub const fn changes(&self) -> bool {
@@ -495,7 +495,7 @@ pub struct Jitter {
 /// What gets lost on a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Loss {
+pub enum LossModel {
     /// Nothing.
     #[default]
     None,
@@ -520,7 +520,7 @@ pub enum Loss {
     /// Every n-th packet in each direction.
     Every(u64),
     /// Changes in time; none of the steps is a schedule itself.
-    Schedule(Schedule<Self>),
+    Schedule(StepSchedule<Self>),
 }
 
 /// Whose bytes a link's rate is spent on.
@@ -551,7 +551,7 @@ impl Charge {
 
 /// The queue before a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Queue {
+pub struct LinkQueue {
     /// Most bytes in it; unlimited when absent. A packet counts until its last bit has left.
     pub limit_bytes: Option<u64>,
     /// Most packets in it, likewise.
@@ -616,14 +616,14 @@ mod tests {
     #[test]
     fn rates_have_means_in_the_long_run() {
         let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * b, "{a} is not {b}");
-        assert_eq!(Rate::Unlimited.mean_bit_s(), None);
+        assert_eq!(LinkRate::Unlimited.mean_bit_s(), None);
         let steps = alloc::vec![(Duration::ZERO, 1e6), (Duration::from_seconds(1.0), 4e6)];
         let over = |period: Option<f64>| {
             let schedule = RateSchedule {
                 steps: steps.clone(),
                 period: period.map(Duration::from_seconds),
             };
-            Rate::Schedule(schedule).mean_bit_s().unwrap()
+            LinkRate::Schedule(schedule).mean_bit_s().unwrap()
         };
         // 1 s of 1 Mbit/s and 2 s of 4 Mbit/s: 9 Mbit in 3 s.
         close(over(Some(3.0)), 3e6);
@@ -634,6 +634,6 @@ mod tests {
             file: "t".into(),
             opportunities_ms: alloc::vec![1, 2],
         };
-        close(Rate::Trace(trace).mean_bit_s().unwrap(), 12.032e6);
+        close(LinkRate::Trace(trace).mean_bit_s().unwrap(), 12.032e6);
     }
 }

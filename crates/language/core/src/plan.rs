@@ -5,7 +5,7 @@
 
 use crate::distribution::Distribution;
 use crate::network::Network;
-use crate::program::Procedure;
+use crate::procedure::Procedure;
 use crate::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -145,7 +145,7 @@ pub struct Measurement {
     /// Most time a run may take.
     pub time_limit: Option<Duration>,
     /// Repeat until the 95 % interval's half width is below this share of the mean.
-    pub until: Option<Until>,
+    pub until: Option<StoppingCriterion>,
     /// What comes before the counted runs and is left out of every total.
     pub warmup: Warmup,
     /// How the parts go together.
@@ -155,12 +155,12 @@ pub struct Measurement {
     /// The network, by name.
     pub across: Option<String>,
     /// At least one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MeasurementPart>,
 }
 
 /// When to stop repeating.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Until {
+pub struct StoppingCriterion {
     /// Half width of the 95 % interval over the mean, 0 to 1.
     pub share: f64,
     /// Runs after which it is given up and flagged.
@@ -179,7 +179,7 @@ pub enum Warmup {
 
 /// One part of a measurement: a pair of hosts, an application type, its data, a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct MeasurementPart {
     /// As written, on one line.
     pub text: String,
     /// Pairs that do the same at once.
@@ -191,11 +191,11 @@ pub struct Part {
     /// The application type, compiled.
     pub procedure: Procedure,
     /// Sizes and counts.
-    pub data: Data,
+    pub data: DataSpec,
     /// Where data units come from.
-    pub source: Access,
+    pub source: DataAccess,
     /// Where they go.
-    pub destination: Access,
+    pub destination: DataAccess,
     /// The stack.
     pub stack: Stack,
     /// Cores of initiator and responder; before the hosts' own.
@@ -226,12 +226,12 @@ impl fmt::Display for Size {
 /// How many data units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Count {
+pub enum UnitCount {
     /// This many.
     Units(u64),
     /// As many as make up exactly these bytes; the last may be shorter.
     Amount(u64),
-    /// As many as make up the FILE they come from. Who starts a run finds its length and makes it an [`Count::Amount`].
+    /// As many as make up the FILE they come from. Who starts a run finds its length and makes it an [`UnitCount::Amount`].
     WholeFile,
     /// Until the time limit, or until a background load is ended.
     Unlimited,
@@ -239,13 +239,13 @@ pub enum Count {
 
 /// The data specification without its ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Data {
+pub struct DataSpec {
     /// First size.
     pub unit: Size,
     /// Second size; the first when only one is written.
     pub reply: Size,
     /// How many.
-    pub count: Count,
+    pub count: UnitCount,
     /// The timing list, in seconds.
     pub timings: Vec<Distribution>,
     /// The least size that the stack carries, in bytes: what is drawn below it counts as it.
@@ -259,12 +259,12 @@ pub const fn any_size() -> u64 {
     1
 }
 
-impl Data {
+impl DataSpec {
     /// The size of the last data unit where units of one size make up an amount and the last is shorter.
     #[must_use]
     pub const fn last_unit(&self) -> Option<u64> {
         match (self.count, &self.unit) {
-            (Count::Amount(amount), Size::Bytes(unit)) if *unit > 0 && amount % *unit > 0 => {
+            (UnitCount::Amount(amount), Size::Bytes(unit)) if *unit > 0 && amount % *unit > 0 => {
                 Some(amount % *unit)
             }
             _ => None,
@@ -275,7 +275,7 @@ impl Data {
 /// Where data comes from or goes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum DataAccess {
     /// One buffer, used again for every unit.
     #[default]
     Memory,

@@ -3,7 +3,7 @@
 //! The shortest path: a hop costs its propagation delay and the time of a packet of 1500 bytes. The network machine spreads
 //! flows over paths of equal cost; here it is one of them.
 
-use crate::network::{Link, Network, Rate};
+use crate::network::{LinkRate, Network, NetworkLink};
 use crate::time::Duration;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
@@ -14,12 +14,16 @@ use core::cmp::Reverse;
 const PROBE_BITS: f64 = 8.0 * 1500.0;
 
 /// A link, and whether it is gone from its first to its second end.
-pub type Step<'n> = (&'n Link, bool);
+pub type RouteStep<'n> = (&'n NetworkLink, bool);
 
 /// The links of the shortest path; `None` when a node is not there or no links lead from one to the other. Of paths of the
 /// same cost, the one over the link declared first.
 #[must_use]
-pub fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<Step<'n>>> {
+pub fn find_shortest_route<'n>(
+    network: &'n Network,
+    from: &str,
+    to: &str,
+) -> Option<Vec<RouteStep<'n>>> {
     let hosts = network.hosts.iter().map(|host| host.name.as_str());
     let names = hosts.chain(network.switches.iter().map(|switch| switch.name.as_str()));
     let nodes: BTreeMap<&str, usize> = names.zip(0..).collect();
@@ -37,7 +41,10 @@ pub fn shortest<'n>(network: &'n Network, from: &str, to: &str) -> Option<Vec<St
 }
 
 /// For each node, where its links lead to, in the order of the text.
-fn leaving<'n>(network: &'n Network, nodes: &BTreeMap<&str, usize>) -> Vec<Vec<(usize, Step<'n>)>> {
+fn leaving<'n>(
+    network: &'n Network,
+    nodes: &BTreeMap<&str, usize>,
+) -> Vec<Vec<(usize, RouteStep<'n>)>> {
     // Of two nodes of one name, a mistake that is told elsewhere, the first has a number and is not found.
     let mut leaving = vec![Vec::new(); nodes.values().max().map_or(0, |last| last + 1)];
     for link in &network.links {
@@ -56,7 +63,10 @@ fn leaving<'n>(network: &'n Network, nodes: &BTreeMap<&str, usize>) -> Vec<Vec<(
 }
 
 /// For each node that is reached, the one before it and the link between (Dijkstra 1959).
-fn tree<'n>(leaving: &[Vec<(usize, Step<'n>)>], start: usize) -> Vec<Option<(usize, Step<'n>)>> {
+fn tree<'n>(
+    leaving: &[Vec<(usize, RouteStep<'n>)>],
+    start: usize,
+) -> Vec<Option<(usize, RouteStep<'n>)>> {
     let mut best: Vec<Option<u64>> = vec![None; leaving.len()];
     let mut by = vec![None; leaving.len()];
     let mut open = BinaryHeap::from([Reverse((0, start))]);
@@ -77,10 +87,10 @@ fn tree<'n>(leaving: &[Vec<(usize, Step<'n>)>], start: usize) -> Vec<Option<(usi
 }
 
 /// In nanoseconds, so that equal costs are equal however they are added up.
-fn cost_ns(link: &Link) -> u64 {
+fn cost_ns(link: &NetworkLink) -> u64 {
     let rate = match &link.rate {
         // A way that is shut for a while is still the way.
-        Rate::Schedule(schedule) => Some(
+        LinkRate::Schedule(schedule) => Some(
             schedule
                 .steps
                 .iter()

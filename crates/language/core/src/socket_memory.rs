@@ -16,13 +16,13 @@ const SCALED: u64 = 2 << 16;
 
 /// Memory of a receive buffer for which `asked` bytes were asked.
 #[must_use]
-pub const fn receive(asked: u64) -> u64 {
+pub const fn receive_memory(asked: u64) -> u64 {
     at_least(asked.saturating_mul(2), LEAST_RECEIVE)
 }
 
 /// Memory of a send buffer for which `asked` bytes were asked.
 #[must_use]
-pub const fn send(asked: u64) -> u64 {
+pub const fn send_memory(asked: u64) -> u64 {
     at_least(asked.saturating_mul(2), LEAST_SEND)
 }
 
@@ -41,7 +41,7 @@ const fn part(payload: u64) -> u64 {
 /// The window that receive memory offers to packets that carry `payload` bytes, at least one of them: a packet waits for its
 /// reader when an acknowledgement leaves. (In a kernel it is one, or none.)
 #[must_use]
-pub const fn window(memory: u64, payload: u64) -> u64 {
+pub const fn offered_window(memory: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);
     let free = memory.saturating_sub(payload.saturating_add(DESCRIPTION));
     let window = (free as u128 * part(payload) as u128 / PARTS as u128) as u64;
@@ -73,25 +73,25 @@ mod tests {
     #[test]
     fn windows_are_those_of_a_kernel() {
         // Seen there between two namespaces at an MTU of 1500: 85,510 and 84,150 B; 18,824 B; two segments.
-        assert_eq!(window(receive(65_536), 1448), 84_058);
-        assert_eq!(window(receive(16_384), 1448), 18_824);
-        assert_eq!(window(receive(4096), 1448), 2 * 1448);
-        assert_eq!(window(receive(1), 1448), 1448);
-        assert_eq!([send(100), send(65_536)], [4608, 131_072]);
+        assert_eq!(offered_window(receive_memory(65_536), 1448), 84_058);
+        assert_eq!(offered_window(receive_memory(16_384), 1448), 18_824);
+        assert_eq!(offered_window(receive_memory(4096), 1448), 2 * 1448);
+        assert_eq!(offered_window(receive_memory(1), 1448), 1448);
+        assert_eq!([send_memory(100), send_memory(65_536)], [4608, 131_072]);
     }
 
     #[test]
     fn memory_for_a_window_offers_it() {
         for bytes in [90_000, 1_000_000, 6 << 20] {
-            let offered = window(for_window(bytes, 1448), 1448);
+            let offered = offered_window(for_window(bytes, 1448), 1448);
             assert!((bytes..bytes + 2).contains(&offered), "{offered}");
         }
     }
 
     #[test]
     fn nothing_overflows() {
-        assert_eq!(receive(u64::MAX), u64::MAX);
-        assert!(window(u64::MAX, 1448) > 0 && window(0, 0) > 0);
+        assert_eq!(receive_memory(u64::MAX), u64::MAX);
+        assert!(offered_window(u64::MAX, 1448) > 0 && offered_window(0, 0) > 0);
         assert!(for_window(u64::MAX, 1448) > 0);
     }
 }

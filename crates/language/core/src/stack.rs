@@ -29,7 +29,9 @@ impl fmt::Display for Stack {
             .map(|(name, value)| match value {
                 OptionValue::Set => name.clone(),
                 OptionValue::Number(n) => alloc::format!("{name} = {n}"),
-                OptionValue::Seconds(s) => alloc::format!("{name} = {}", crate::units::time(*s)),
+                OptionValue::Seconds(s) => {
+                    alloc::format!("{name} = {}", crate::units::format_time(*s))
+                }
                 OptionValue::Word(w) => alloc::format!("{name} = {w}"),
             })
             .collect();

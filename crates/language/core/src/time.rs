@@ -99,7 +99,7 @@ impl fmt::Display for Instant {
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::units::time(self.seconds()))
+        f.write_str(&crate::units::format_time(self.seconds()))
     }
 }
 

@@ -81,7 +81,7 @@ pub const BIT_RATES: &[(&str, f64)] = &[
 
 /// The factor of `name` in one of the tables above.
 #[must_use]
-pub fn factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
+pub fn find_factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
     table
         .iter()
         .find(|(unit, _)| *unit == name)
@@ -90,7 +90,7 @@ pub fn factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
 
 /// A time in seconds as text: `82.1 us`, `1.50 s`.
 #[must_use]
-pub fn time(seconds: f64) -> String {
+pub fn format_time(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         0.0 => (0.0, "s"),
         s if s < 0.999_5e-6 => (seconds * 1e9, "ns"),
@@ -103,7 +103,7 @@ pub fn time(seconds: f64) -> String {
 
 /// A rate in bit/s as text: `18.1 Gbit/s`.
 #[must_use]
-pub fn rate(bits_per_second: f64) -> String {
+pub fn format_rate(bits_per_second: f64) -> String {
     let (value, prefix) = scale(bits_per_second, &["", "k", "M", "G", "T"], 1000.0);
     format!("{} {prefix}bit/s", three_digits(value))
 }
@@ -111,7 +111,7 @@ pub fn rate(bits_per_second: f64) -> String {
 /// A size in bytes as text, binary units when it is a whole number of them: `64 KiB`, `1500 B`, `1.50 MB`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
-pub fn size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     const BINARY: [(&str, u64); 4] = [
         ("TiB", 1 << 40),
         ("GiB", 1 << 30),
@@ -166,26 +166,26 @@ mod tests {
 
     #[test]
     fn times() {
-        assert_eq!(time(0.0), "0 s");
-        assert_eq!(time(82.1e-6), "82.1 us");
-        assert_eq!(time(0.999_9e-3), "1.00 ms");
-        assert_eq!(time(1.5), "1.50 s");
-        assert_eq!(time(6.4e-9), "6.40 ns");
+        assert_eq!(format_time(0.0), "0 s");
+        assert_eq!(format_time(82.1e-6), "82.1 us");
+        assert_eq!(format_time(0.999_9e-3), "1.00 ms");
+        assert_eq!(format_time(1.5), "1.50 s");
+        assert_eq!(format_time(6.4e-9), "6.40 ns");
     }
 
     #[test]
     fn sizes() {
-        assert_eq!(size(0), "0 B");
-        assert_eq!(size(1024), "1 KiB");
-        assert_eq!(size(1500), "1500 B");
-        assert_eq!(size(64 << 10), "64 KiB");
-        assert_eq!(size(1_500_000), "1.50 MB");
+        assert_eq!(format_size(0), "0 B");
+        assert_eq!(format_size(1024), "1 KiB");
+        assert_eq!(format_size(1500), "1500 B");
+        assert_eq!(format_size(64 << 10), "64 KiB");
+        assert_eq!(format_size(1_500_000), "1.50 MB");
     }
 
     #[test]
     fn rates() {
-        assert_eq!(rate(18.14e9), "18.1 Gbit/s");
-        assert_eq!(rate(999.9), "1.00 kbit/s");
+        assert_eq!(format_rate(18.14e9), "18.1 Gbit/s");
+        assert_eq!(format_rate(999.9), "1.00 kbit/s");
         assert_eq!(per_second(12_500.0), "12.5 k/s");
         assert_eq!(per_second(12.5), "12.5/s");
     }

@@ -23,33 +23,36 @@
 
 extern crate alloc;
 
+pub mod arpanet_messages;
 pub mod loss;
-pub mod mean;
-pub mod messages;
+pub mod mean_loss;
 pub mod overhead;
 pub mod path;
 pub mod pipe;
 pub mod predict;
 pub mod prediction;
-pub mod recognise;
 pub mod response;
-pub mod start;
+pub mod slow_start;
 pub mod transport;
+pub mod workload_pattern;
 
-pub use path::{Hop, Path};
+pub use path::{HopModel, PathModel};
 pub use predict::predict;
-pub use prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
+pub use prediction::{
+    FigureUnit, IntermediateValue, PartPrediction, PredictedFigure, PredictedQuantity,
+    PredictionOutcome,
+};
 
 /// A count as a number to compute with.
 #[expect(
     clippy::cast_precision_loss,
     reason = "2^53 bytes are beyond what anybody sends"
 )]
-pub(crate) const fn real(count: u64) -> f64 {
+pub(crate) const fn count_to_f64(count: u64) -> f64 {
     count as f64
 }
 
 /// A number above zero that is not infinite.
-pub(crate) const fn positive(value: f64) -> bool {
+pub(crate) const fn is_positive(value: f64) -> bool {
     value > 0.0 && value < f64::INFINITY
 }

@@ -3,7 +3,7 @@
 //! Segments are payload bytes, times seconds, rates bit/s; `p` is the probability that a packet is lost. The forms hold
 //! for 0 < p < 1 and a round trip that takes time; elsewhere they are `None`: without loss it is not loss that limits.
 
-use crate::{positive, real};
+use crate::{count_to_f64, is_positive};
 
 /// C of the CUBIC curve, in segments per cubic second (RFC 9438 section 5.1).
 pub const CUBIC_C: f64 = 0.4;
@@ -13,7 +13,7 @@ pub const CUBIC_BETA: f64 = 0.7;
 pub const RENO_BETA: f64 = 0.5;
 
 fn holds(p: f64, rtt_s: f64) -> bool {
-    p > 0.0 && p < 1.0 && positive(rtt_s)
+    p > 0.0 && p < 1.0 && is_positive(rtt_s)
 }
 
 /// The chance that one of the bits of `bytes` is wrong: `1 - (1 - b)^(8 n)`, for a bit error rate `b` of 0 to 1.
@@ -22,7 +22,7 @@ pub fn of_bit_errors(bit_error_rate: f64, bytes: u64) -> f64 {
     if bit_error_rate >= 1.0 {
         return if bytes > 0 { 1.0 } else { 0.0 };
     }
-    -libm::expm1(8.0 * real(bytes) * libm::log1p(-bit_error_rate.max(0.0)))
+    -libm::expm1(8.0 * count_to_f64(bytes) * libm::log1p(-bit_error_rate.max(0.0)))
 }
 
 /// The bit error rate that loses packets of `bytes` with probability `p`: `1 - (1 - p)^(1 / (8 n))`; `None` for p
@@ -35,7 +35,7 @@ pub fn to_bit_errors(p: f64, bytes: u64) -> Option<f64> {
     Some(if p == 1.0 {
         1.0
     } else {
-        -libm::expm1(libm::log1p(-p) / (8.0 * real(bytes)))
+        -libm::expm1(libm::log1p(-p) / (8.0 * count_to_f64(bytes)))
     })
 }
 
@@ -50,7 +50,7 @@ pub fn mathis_window(p: f64, packets_per_ack: u32) -> Option<f64> {
 #[must_use]
 pub fn mathis_bit_s(segment_bytes: u64, rtt_s: f64, p: f64, packets_per_ack: u32) -> Option<f64> {
     let window = mathis_window(p, packets_per_ack)?;
-    holds(p, rtt_s).then(|| 8.0 * real(segment_bytes) * window / rtt_s)
+    holds(p, rtt_s).then(|| 8.0 * count_to_f64(segment_bytes) * window / rtt_s)
 }
 
 /// CUBIC's average window under loss, in segments, away from the Reno-friendly region (RFC 9438 section 5.1):
@@ -71,7 +71,7 @@ pub fn cubic_window(rtt_s: f64, p: f64) -> Option<f64> {
 /// CUBIC's throughput under loss in bit/s.
 #[must_use]
 pub fn cubic_bit_s(segment_bytes: u64, rtt_s: f64, p: f64) -> Option<f64> {
-    Some(8.0 * real(segment_bytes) * cubic_window(rtt_s, p)? / rtt_s)
+    Some(8.0 * count_to_f64(segment_bytes) * cubic_window(rtt_s, p)? / rtt_s)
 }
 
 /// What PFTK needs to know.
@@ -101,7 +101,7 @@ pub fn pftk_bit_s(reno: &Reno, p: f64) -> Option<f64> {
     let halving = reno.rtt_s * libm::sqrt(2.0 * b * p / 3.0);
     let waiting =
         reno.timeout_s * (3.0 * libm::sqrt(3.0 * b * p / 8.0)).min(1.0) * p * (1.0 + 32.0 * p * p);
-    let rate = 8.0 * real(reno.segment_bytes) / (halving + waiting);
+    let rate = 8.0 * count_to_f64(reno.segment_bytes) / (halving + waiting);
     let most = reno
         .window_bytes
         .map_or(f64::INFINITY, |window| 8.0 * window / reno.rtt_s);

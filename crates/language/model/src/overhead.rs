@@ -2,7 +2,7 @@
 //!
 //! A packet is a network-layer packet; the network charges it by its own rule ([`Charge`]) or in cells.
 
-use crate::real;
+use crate::count_to_f64;
 use stackline_core::network::Charge;
 
 /// IPv4 header without options, in bytes (RFC 791 section 3.1).
@@ -75,7 +75,7 @@ pub fn useful_share(
     if charged == 0 {
         0.0
     } else {
-        real(payload_bytes) / real(charged)
+        count_to_f64(payload_bytes) / count_to_f64(charged)
     }
 }
 

@@ -4,15 +4,18 @@
 //! in time stands here with its long-run mean.
 
 use crate::overhead::charged_bytes;
-use crate::{mean, positive, real};
+use crate::{count_to_f64, is_positive, mean_loss};
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::{Charge, DEFAULT_MTU, Interface, Link, Loss, Network, Queue, Switch};
+use stackline_core::network::{
+    Charge, DEFAULT_MTU, LinkQueue, LossModel, Network, NetworkInterface, NetworkLink,
+    NetworkSwitch,
+};
 use stackline_core::routes;
 
 /// One direction of one link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hop {
+pub struct HopModel {
     /// Where it begins and where it ends.
     pub ends: (String, String),
     /// Mean rate in bit/s of what `charge` counts; no time is spent on it when absent.
@@ -22,7 +25,7 @@ pub struct Hop {
     /// Largest packet in bytes of the network layer.
     pub mtu_bytes: u64,
     /// What gets lost on it.
-    pub losses: Loss,
+    pub losses: LossModel,
     /// Probability that a packet of full size is lost, in the long run, 0 to 1.
     pub loss: f64,
     /// Bytes its queue holds; unlimited when absent.
@@ -37,7 +40,7 @@ pub struct Hop {
     pub joins_imps: bool,
 }
 
-impl Hop {
+impl HopModel {
     /// Bytes the rate is spent on for a packet.
     #[must_use]
     pub const fn charged_bytes(&self, packet_bytes: u64) -> u64 {
@@ -49,9 +52,8 @@ impl Hop {
     pub fn serialisation_s(&self, packet_bytes: u64) -> Option<f64> {
         match self.rate_bit_s {
             None => Some(0.0),
-            Some(rate) => {
-                positive(rate).then(|| 8.0 * real(self.charged_bytes(packet_bytes)) / rate)
-            }
+            Some(rate) => is_positive(rate)
+                .then(|| 8.0 * count_to_f64(self.charged_bytes(packet_bytes)) / rate),
         }
     }
 
@@ -59,7 +61,7 @@ impl Hop {
     #[must_use]
     pub fn cell_s(&self, packet_bytes: u64) -> Option<f64> {
         let share = self.cell_bytes.map_or(1.0, |cell| {
-            real(cell) / real(self.charged_bytes(packet_bytes).max(cell))
+            count_to_f64(cell) / count_to_f64(self.charged_bytes(packet_bytes).max(cell))
         });
         Some(self.serialisation_s(packet_bytes)? * share)
     }
@@ -70,27 +72,27 @@ impl Hop {
     pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
         let charged = self.charged_bytes(packet_bytes);
         let Some(cell) = self.cell_bytes.filter(|cell| *cell > 0) else {
-            return mean::loss(&self.losses, charged, packets);
+            return mean_loss::loss_probability(&self.losses, charged, packets);
         };
         let cells = (charged / cell).max(1);
-        let p = mean::loss(
+        let p = mean_loss::loss_probability(
             &self.losses,
             cell,
             packets.map(|packets| packets.saturating_mul(cells)),
         );
-        1.0 - libm::pow(1.0 - p, real(cells))
+        1.0 - libm::pow(1.0 - p, count_to_f64(cells))
     }
 }
 
 /// A way from one host to another.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Path {
+pub struct PathModel {
     /// Its hops, in order.
-    pub hops: Vec<Hop>,
+    pub hops: Vec<HopModel>,
     /// The interface of the host it begins at.
-    pub sender: Interface,
+    pub sender: NetworkInterface,
     /// The interface of the host it ends at.
-    pub receiver: Interface,
+    pub receiver: NetworkInterface,
     /// What the numbers leave out.
     pub left_out: Vec<&'static str>,
 }
@@ -101,7 +103,7 @@ pub(crate) const CHANGING_RATE: &str = "a rate that changes counts with its mean
 /// Said of a switch that tells hosts their rates.
 pub(crate) const EXPLICIT_RATES: &str = "rates that a switch tells its hosts are not in the forms";
 
-impl Path {
+impl PathModel {
     /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
     /// Of paths of the same cost, the one over the link declared first.
     #[must_use]
@@ -112,19 +114,19 @@ impl Path {
             receiver: receiver.interface.clone(),
             ..Self::default()
         };
-        for (link, forward) in routes::shortest(network, from, to)? {
+        for (link, forward) in routes::find_shortest_route(network, from, to)? {
             path.hops.push(hop(network, link, forward));
             path.note(link);
         }
-        let told = |name: &str| {
+        let signals_rates = |name: &str| {
             network
                 .switches
                 .iter()
                 .any(|switch| switch.abr && switch.name == name)
         };
-        if routes::shortest(network, from, to)?
+        if routes::find_shortest_route(network, from, to)?
             .iter()
-            .any(|(link, _)| told(&link.ends.0) || told(&link.ends.1))
+            .any(|(link, _)| signals_rates(&link.ends.0) || signals_rates(&link.ends.1))
         {
             path.left_out.push(EXPLICIT_RATES);
         }
@@ -134,7 +136,7 @@ impl Path {
         Some(path)
     }
 
-    fn note(&mut self, link: &Link) {
+    fn note(&mut self, link: &NetworkLink) {
         let discipline = link
             .queue
             .as_ref()
@@ -154,7 +156,7 @@ impl Path {
                 "a delay that changes counts with its mean",
             ),
             (
-                mean::in_bursts(&link.loss),
+                mean_loss::in_bursts(&link.loss),
                 "bursts of loss count as their mean",
             ),
             (
@@ -187,8 +189,8 @@ impl Path {
 
     /// The hop on which packets of that size take longest, the first of equal ones; `None` when none takes time.
     #[must_use]
-    pub fn bottleneck(&self, packet_bytes: u64) -> Option<&Hop> {
-        let time = |hop: &Hop| hop.serialisation_s(packet_bytes).unwrap_or(f64::INFINITY);
+    pub fn bottleneck(&self, packet_bytes: u64) -> Option<&HopModel> {
+        let time = |hop: &HopModel| hop.serialisation_s(packet_bytes).unwrap_or(f64::INFINITY);
         self.hops
             .iter()
             .filter(|hop| time(hop) > 0.0)
@@ -212,7 +214,7 @@ impl Path {
     }
 }
 
-fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
+fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
     let (from, to) = if forward {
         (&link.ends.0, &link.ends.1)
     } else {
@@ -224,7 +226,7 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
         .as_ref()
         .and_then(|jitter| jitter.distribution.mean())
         .unwrap_or(0.0);
-    let mut hop = Hop {
+    let mut hop = HopModel {
         ends: (from.clone(), to.clone()),
         rate_bit_s: link.rate.mean_bit_s(),
         delay_s: link.delay.seconds() + jitter_s,
@@ -247,12 +249,12 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
 }
 
 /// The least of what the link's queue (else the switch's) and the switch's buffer hold.
-fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
+fn queue_bytes(link: &NetworkLink, switch: Option<&NetworkSwitch>) -> Option<f64> {
     let queue = link
         .queue
         .as_ref()
         .or(switch.and_then(|switch| switch.queue.as_ref()));
-    let of_queue = |queue: &Queue| {
+    let of_queue = |queue: &LinkQueue| {
         let packets = queue
             .limit_packets
             .map(|packets| packets.saturating_mul(link.charge.bytes(link.mtu())));
@@ -264,33 +266,33 @@ fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
         .into_iter()
         .chain(buffer)
         .min()
-        .map(real)
+        .map(count_to_f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::vec;
-    use stackline_core::network::{Host, Rate};
+    use stackline_core::network::{LinkRate, NetworkHost};
     use stackline_core::time::Duration;
 
-    fn link(a: &str, b: &str, mbit_s: f64, ms: u64) -> Link {
-        Link {
+    fn link(a: &str, b: &str, mbit_s: f64, ms: u64) -> NetworkLink {
+        NetworkLink {
             ends: (a.into(), b.into()),
-            rate: Rate::Constant(mbit_s * 1e6),
+            rate: LinkRate::Constant(mbit_s * 1e6),
             delay: Duration(ms * 1_000_000),
-            ..Link::default()
+            ..NetworkLink::default()
         }
     }
 
-    fn network(switches: &[&str], links: Vec<Link>) -> Network {
-        let host = |name: &str| Host {
+    fn network(switches: &[&str], links: Vec<NetworkLink>) -> Network {
+        let host = |name: &str| NetworkHost {
             name: name.into(),
-            ..Host::default()
+            ..NetworkHost::default()
         };
-        let switch = |name: &&str| Switch {
+        let switch = |name: &&str| NetworkSwitch {
             name: (*name).into(),
-            ..Switch::default()
+            ..NetworkSwitch::default()
         };
         Network {
             name: "wan".into(),
@@ -301,7 +303,7 @@ mod tests {
     }
 
     fn way(network: &Network, from: &str, to: &str) -> Vec<String> {
-        Path::between(network, from, to)
+        PathModel::between(network, from, to)
             .unwrap()
             .hops
             .into_iter()
@@ -328,39 +330,39 @@ mod tests {
 
     #[test]
     fn one_way_links_lead_one_way() {
-        let there = Link {
+        let there = NetworkLink {
             one_way: true,
             ..link("a", "b", 10.0, 1)
         };
         let mut net = network(&[], vec![there]);
         assert_eq!(way(&net, "a", "b"), ["b"]);
-        assert_eq!(Path::between(&net, "b", "a"), None);
-        net.links.push(Link {
+        assert_eq!(PathModel::between(&net, "b", "a"), None);
+        net.links.push(NetworkLink {
             one_way: true,
             ..link("b", "a", 1.0, 300)
         });
-        let back = Path::between(&net, "b", "a").unwrap();
+        let back = PathModel::between(&net, "b", "a").unwrap();
         assert!((back.delay_s() - 0.3).abs() < 1e-12);
-        assert_eq!(Path::between(&net, "a", "nobody"), None);
+        assert_eq!(PathModel::between(&net, "a", "nobody"), None);
         assert_eq!(way(&net, "a", "a"), Vec::<String>::new());
     }
 
     #[test]
     fn hops_carry_their_numbers() {
         let mut first = link("a", "s", 8.0, 1);
-        first.loss = Loss::Independent(0.1);
+        first.loss = LossModel::Independent(0.1);
         first.mtu_bytes = Some(9180);
         let mut second = link("s", "b", 1.0, 2);
-        second.loss = Loss::Every(2);
-        second.queue = Some(Queue {
+        second.loss = LossModel::Every(2);
+        second.queue = Some(LinkQueue {
             limit_packets: Some(10),
-            ..Queue::default()
+            ..LinkQueue::default()
         });
         let mut net = network(&["s"], vec![first, second]);
         net.switches[0].cell_bytes = Some(53);
         net.switches[0].buffer_bytes = Some(64_000);
         net.hosts[0].interface.pace_bit_s = Some(2e6);
-        let path = Path::between(&net, "a", "b").unwrap();
+        let path = PathModel::between(&net, "a", "b").unwrap();
         assert_eq!(
             path.hops[0].rate_bit_s,
             Some(2e6),
@@ -368,7 +370,7 @@ mod tests {
         );
         assert_eq!(path.hops[1].queue_bytes, Some(15_000.0));
         assert_eq!(
-            Path::between(&net, "b", "a").unwrap().hops[1].queue_bytes,
+            PathModel::between(&net, "b", "a").unwrap().hops[1].queue_bytes,
             Some(64_000.0)
         );
         assert_eq!(
@@ -388,7 +390,7 @@ mod tests {
     fn a_rate_of_zero_is_never_over() {
         let hop = hop(&network(&[], vec![]), &link("a", "b", 0.0, 1), true);
         assert_eq!(hop.serialisation_s(1), None);
-        let free = Hop {
+        let free = HopModel {
             rate_bit_s: None,
             ..hop
         };

@@ -2,7 +2,7 @@
 //!
 //! Rates in bit/s, times in seconds, windows and buffers in bytes. A limit that is not there is `None`.
 
-use crate::positive;
+use crate::is_positive;
 
 /// What a path holds in one round trip: `rate * rtt / 8` bytes (RFC 7323 section 1.1).
 #[must_use]
@@ -13,7 +13,7 @@ pub fn bandwidth_delay_bytes(rate_bit_s: f64, rtt_s: f64) -> f64 {
 /// One window a round trip: `8 W / RTT` bit/s (RFC 7323 section 1.1); `None` when no time passes, so it is no limit.
 #[must_use]
 pub fn window_limited_bit_s(window_bytes: f64, rtt_s: f64) -> Option<f64> {
-    positive(rtt_s).then(|| 8.0 * window_bytes.max(0.0) / rtt_s)
+    is_positive(rtt_s).then(|| 8.0 * window_bytes.max(0.0) / rtt_s)
 }
 
 /// What headers leave of a rate: `rate * share` bit/s.
@@ -24,7 +24,7 @@ pub fn rate_limited_bit_s(rate_bit_s: f64, useful_share: f64) -> f64 {
 
 /// The least of several limits, with its place; the first of equal ones; `None` when there is none.
 #[must_use]
-pub fn least(limits: &[Option<f64>]) -> Option<(usize, f64)> {
+pub fn find_least_limit(limits: &[Option<f64>]) -> Option<(usize, f64)> {
     let there = limits
         .iter()
         .enumerate()
@@ -53,7 +53,7 @@ pub fn buffer_for_flows_bytes(bandwidth_delay_bytes: f64, flows: u32) -> Option<
 /// How long the last byte of a full buffer waits: `8 B / rate` seconds; `None` at rate zero.
 #[must_use]
 pub fn queueing_delay_s(buffer_bytes: f64, rate_bit_s: f64) -> Option<f64> {
-    positive(rate_bit_s).then(|| 8.0 * buffer_bytes.max(0.0) / rate_bit_s)
+    is_positive(rate_bit_s).then(|| 8.0 * buffer_bytes.max(0.0) / rate_bit_s)
 }
 
 /// The share of a bottleneck one flow uses in the long run when its window grows by a constant a round trip to what
@@ -87,7 +87,8 @@ pub fn cubic_share(bandwidth_delay_bytes: f64, buffer_bytes: f64, keep: f64) -> 
 }
 
 fn peak(pipe: f64, buffer: f64, keep: f64) -> Option<(f64, f64)> {
-    (positive(pipe) && buffer >= 0.0 && keep > 0.0 && keep < 1.0).then_some((pipe, pipe + buffer))
+    (is_positive(pipe) && buffer >= 0.0 && keep > 0.0 && keep < 1.0)
+        .then_some((pipe, pipe + buffer))
 }
 
 #[cfg(test)]
@@ -117,10 +118,10 @@ mod tests {
     #[test]
     fn the_least_limit_binds() {
         assert_eq!(
-            least(&[None, Some(5.0), Some(3.0), Some(3.0)]),
+            find_least_limit(&[None, Some(5.0), Some(3.0), Some(3.0)]),
             Some((2, 3.0))
         );
-        assert_eq!(least(&[None]), None);
+        assert_eq!(find_least_limit(&[None]), None);
     }
 
     #[test]

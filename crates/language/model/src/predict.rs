@@ -3,29 +3,29 @@
 //! Parts that run at once share each link's rate in equal parts; each is taken to want all of its share.
 
 mod bulk;
-mod interval;
-mod limits;
-mod messages;
+mod error_interval;
+mod flow_limits;
+mod imp_messages;
+mod request_response;
 mod situation;
-mod turns;
 mod uncovered;
 
-use crate::path::Path;
-use crate::prediction::{Answer, Outcome, Prediction, Quantity};
-use crate::recognise::{Shape, recognise};
+use crate::path::PathModel;
+use crate::prediction::{PartPrediction, PredictedFigure, PredictedQuantity, PredictionOutcome};
+use crate::workload_pattern::{WorkloadPattern, recognise};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use situation::{Load, Situation};
+use situation::{LinkFlowCounts, Situation};
 use stackline_core::catalogue::ClosedForm;
 use stackline_core::network::Network;
-use stackline_core::plan::{Composer, Measurement, Part, Plan};
+use stackline_core::plan::{Composer, Measurement, MeasurementPart, Plan};
 
 /// Predictions for every measured part of a plan, in its order; for `parallel` also one for all measured parts together,
 /// for `total` only that, as results are summarised.
 #[must_use]
-pub fn predict(plan: &Plan) -> Vec<Prediction> {
+pub fn predict(plan: &Plan) -> Vec<PartPrediction> {
     plan.measurements
         .iter()
         .enumerate()
@@ -33,23 +33,23 @@ pub fn predict(plan: &Plan) -> Vec<Prediction> {
         .collect()
 }
 
-fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<Prediction> {
+fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<PartPrediction> {
     let network = measurement
         .across
         .as_ref()
         .and_then(|name| plan.networks.iter().find(|n| n.name == *name));
     let load = network
-        .map(|network| Load::of(network, measurement))
+        .map(|network| LinkFlowCounts::of(network, measurement))
         .unwrap_or_default();
     let measured = measurement
         .parts
         .iter()
         .enumerate()
         .filter(|(_, part)| !part.background);
-    let mut all: Vec<Prediction> = measured
+    let mut all: Vec<PartPrediction> = measured
         .map(|(at, part)| {
             let outcome = outcome(network, measurement, part, &load);
-            Prediction {
+            PartPrediction {
                 part_index: Some(at),
                 part: part.text.clone(),
                 ..described(index, measurement, &[part], outcome)
@@ -58,7 +58,7 @@ fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<Prediction> {
         .collect();
     let total = measurement.composer == Composer::Total;
     if total || (measurement.composer == Composer::Parallel && all.len() > 1) {
-        let parts: Vec<&Part> = measurement
+        let parts: Vec<&MeasurementPart> = measurement
             .parts
             .iter()
             .filter(|part| !part.background)
@@ -76,10 +76,10 @@ fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<Prediction> {
 fn described(
     index: usize,
     measurement: &Measurement,
-    parts: &[&Part],
-    outcome: Outcome,
-) -> Prediction {
-    Prediction {
+    parts: &[&MeasurementPart],
+    outcome: PredictionOutcome,
+) -> PartPrediction {
+    PartPrediction {
         measurement: index,
         part_index: None,
         text: label(&measurement.text),
@@ -117,27 +117,27 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
 fn outcome(
     network: Option<&Network>,
     measurement: &Measurement,
-    part: &Part,
-    load: &Load,
-) -> Outcome {
+    part: &MeasurementPart,
+    load: &LinkFlowCounts,
+) -> PredictionOutcome {
     match answer(network, measurement, part, load) {
-        Ok(answer) => Outcome::Predicted(answer),
-        Err(reason) => Outcome::NotCovered(reason),
+        Ok(answer) => PredictionOutcome::Predicted(answer),
+        Err(reason) => PredictionOutcome::NotCovered(reason),
     }
 }
 
 fn answer(
     network: Option<&Network>,
     measurement: &Measurement,
-    part: &Part,
-    load: &Load,
-) -> Result<Answer, String> {
+    part: &MeasurementPart,
+    load: &LinkFlowCounts,
+) -> Result<PredictedFigure, String> {
     let network = network.ok_or("it crosses no network: `across NAME` says which")?;
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
     };
     if part.stack.facts.form == ClosedForm::Messages {
-        return messages::predict(network, measurement, part, &recognise(&part.procedure)?);
+        return imp_messages::predict(network, measurement, part, &recognise(&part.procedure)?);
     }
     if let Some(host) = [from, to].into_iter().find(|name| {
         network
@@ -149,14 +149,14 @@ fn answer(
         ));
     }
     let way = |a: &str, b: &str| {
-        let path = Path::between(network, a, b);
+        let path = PathModel::between(network, a, b);
         path.filter(|p| !p.hops.is_empty())
             .ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
     };
     let shape = recognise(&part.procedure)?;
     let situation = Situation::of(measurement, part, way(from, to)?, way(to, from)?, load)?;
     match &shape {
-        Shape::Bulk {
+        WorkloadPattern::Bulk {
             get,
             unit,
             count,
@@ -164,7 +164,7 @@ fn answer(
             connects,
         } => bulk::predict(
             &situation,
-            &bulk::Bulk {
+            &bulk::BulkTransfer {
                 get: *get,
                 unit: *unit,
                 count: *count,
@@ -172,30 +172,34 @@ fn answer(
                 connects: *connects,
             },
         ),
-        Shape::Calls {
+        WorkloadPattern::Calls {
             calls,
             arrival,
             service,
             fresh,
-        } => turns::calls(
+        } => request_response::calls(
             &situation,
-            &turns::Calls {
+            &request_response::CallLoop {
                 calls,
                 arrival: arrival.as_ref(),
                 service,
                 fresh: *fresh,
             },
         ),
-        Shape::Exchange { there, back, waits } => turns::exchange(&situation, *there, *back, waits),
-        Shape::Connects { arrival } => turns::connects(&situation, arrival.as_ref()),
+        WorkloadPattern::Exchange { there, back, waits } => {
+            request_response::exchange(&situation, *there, *back, waits)
+        }
+        WorkloadPattern::Connects { arrival } => {
+            request_response::connects(&situation, arrival.as_ref())
+        }
     }
 }
 
 /// All parts together: their bytes over the longest of their periods.
-fn together(parts: &[Prediction]) -> Outcome {
+fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     let moved: Option<Vec<(f64, f64)>> = parts.iter().map(|part| part.answer()?.moved).collect();
     let Some(moved) = moved.filter(|moved| !moved.is_empty()) else {
-        return Outcome::NotCovered(
+        return PredictionOutcome::NotCovered(
             "not every part moves data units that a form covers, so there is no sum".to_string(),
         );
     };
@@ -205,9 +209,9 @@ fn together(parts: &[Prediction]) -> Outcome {
         .map(|(_, seconds)| *seconds)
         .fold(0.0, f64::max);
     if longest <= 0.0 {
-        return Outcome::NotCovered("nothing on the way takes time".to_string());
+        return PredictionOutcome::NotCovered("nothing on the way takes time".to_string());
     }
-    let answers: Vec<&Answer> = parts.iter().filter_map(Prediction::answer).collect();
+    let answers: Vec<&PredictedFigure> = parts.iter().filter_map(PartPrediction::answer).collect();
     let slowest = answers
         .iter()
         .reduce(|a, b| if period(b) > period(a) { b } else { a });
@@ -220,8 +224,8 @@ fn together(parts: &[Prediction]) -> Outcome {
     assumptions.push(
         "all parts together: the sum of their bytes over the longest of their periods".to_string(),
     );
-    Outcome::Predicted(Answer {
-        quantity: Quantity::Throughput,
+    PredictionOutcome::Predicted(PredictedFigure {
+        quantity: PredictedQuantity::Throughput,
         value: 8.0 * bytes / longest,
         interval: together_within(&answers, longest),
         limit: slowest.map_or("rate", |answer| answer.limit),
@@ -232,16 +236,16 @@ fn together(parts: &[Prediction]) -> Outcome {
 }
 
 /// The sum is as unsure as its parts are.
-fn together_within(answers: &[&Answer], longest_s: f64) -> [f64; 2] {
+fn together_within(answers: &[&PredictedFigure], longest_s: f64) -> [f64; 2] {
     [0, 1].map(|end| {
-        let of = |answer: &&Answer| {
+        let of = |answer: &&PredictedFigure| {
             answer.moved.map_or(0.0, |(bytes, _)| bytes) * answer.interval[end] / answer.value
         };
         8.0 * answers.iter().map(of).sum::<f64>() / longest_s
     })
 }
 
-fn period(answer: &Answer) -> f64 {
+fn period(answer: &PredictedFigure) -> f64 {
     answer.moved.map_or(0.0, |(_, seconds)| seconds)
 }
 

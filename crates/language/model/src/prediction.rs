@@ -6,7 +6,7 @@ use stackline_core::plan::World;
 
 /// What is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
+pub enum PredictedQuantity {
     /// Bytes of data units that arrive over the measured period, in bit/s.
     Throughput,
     /// Request handed over to response received, in seconds.
@@ -15,7 +15,7 @@ pub enum Quantity {
     Connect,
 }
 
-impl Quantity {
+impl PredictedQuantity {
     /// Its name in a sentence.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -28,17 +28,17 @@ impl Quantity {
 
     /// Its unit.
     #[must_use]
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> FigureUnit {
         match self {
-            Self::Throughput => Unit::BitPerSecond,
-            Self::Response | Self::Connect => Unit::Seconds,
+            Self::Throughput => FigureUnit::BitPerSecond,
+            Self::Response | Self::Connect => FigureUnit::Seconds,
         }
     }
 }
 
 /// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// bit/s.
     BitPerSecond,
     /// Seconds.
@@ -51,7 +51,7 @@ pub enum Unit {
     Count,
 }
 
-impl Unit {
+impl FigureUnit {
     /// As it is written behind a number.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -67,22 +67,22 @@ impl Unit {
 
 /// A number on the way to the figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct IntermediateValue {
     /// What it is.
     pub name: &'static str,
     /// In its unit.
     pub value: f64,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// The form it comes from: a paper's section, an RFC, or how it was added up.
     pub source: &'static str,
 }
 
 /// A figure and how it came about.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct PredictedFigure {
     /// What it is.
-    pub quantity: Quantity,
+    pub quantity: PredictedQuantity,
     /// In the quantity's unit.
     pub value: f64,
     /// Where nine of ten runs lie, in the same unit: what the form leaves out, and what chance makes of a run.
@@ -91,7 +91,7 @@ pub struct Answer {
     /// `propagation`, `service`, `waiting`.
     pub limit: &'static str,
     /// The values on the way, in order.
-    pub values: Vec<Value>,
+    pub values: Vec<IntermediateValue>,
     /// What was assumed, a sentence each.
     pub assumptions: Vec<String>,
     /// Bytes moved and the seconds it takes, where data units move.
@@ -100,16 +100,16 @@ pub struct Answer {
 
 /// A figure, or why there is none.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum PredictionOutcome {
     /// A form holds.
-    Predicted(Answer),
+    Predicted(PredictedFigure),
     /// None does, for this reason.
     NotCovered(String),
 }
 
 /// The prediction for one measured part, or for all parts together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prediction {
+pub struct PartPrediction {
     /// Index of the measurement in the plan.
     pub measurement: usize,
     /// Index of the part; absent for all parts together.
@@ -127,16 +127,16 @@ pub struct Prediction {
     /// The network.
     pub network: Option<String>,
     /// What comes of it.
-    pub outcome: Outcome,
+    pub outcome: PredictionOutcome,
 }
 
-impl Prediction {
+impl PartPrediction {
     /// The figure, where there is one.
     #[must_use]
-    pub const fn answer(&self) -> Option<&Answer> {
+    pub const fn answer(&self) -> Option<&PredictedFigure> {
         match &self.outcome {
-            Outcome::Predicted(answer) => Some(answer),
-            Outcome::NotCovered(_) => None,
+            PredictionOutcome::Predicted(answer) => Some(answer),
+            PredictionOutcome::NotCovered(_) => None,
         }
     }
 }

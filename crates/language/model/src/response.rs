@@ -5,22 +5,22 @@
 //! interface is a stage before the first hop and one behind the last (Zwaenepoel 1985, section 2). Times are seconds;
 //! `None` where a hop has rate zero.
 
-use crate::{Path, positive, real};
+use crate::{PathModel, count_to_f64, is_positive};
 use alloc::vec::Vec;
-use stackline_core::network::Interface;
+use stackline_core::network::NetworkInterface;
 
 /// How long the host's processor takes to copy a packet between memory and interface:
 /// `(packet + bytes * per byte) / speed` (Zwaenepoel 1985, section 2).
 #[must_use]
-pub fn copy_s(interface: &Interface, packet_bytes: u64) -> f64 {
+pub fn copy_s(interface: &NetworkInterface, packet_bytes: u64) -> f64 {
     let s = interface.copy_per_packet.seconds()
-        + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes);
+        + interface.copy_ns_per_byte.max(0.0) * 1e-9 * count_to_f64(packet_bytes);
     s / interface.copy_speed()
 }
 
 /// How long a packet keeps each stage busy, in order, and the delay behind it: the copy in, each hop, the copy out. An
 /// interface with one buffer copies only when the packet before has left: copy and first hop are then one stage.
-fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
+fn stages(path: &PathModel, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
     let mut stages = Vec::with_capacity(path.hops.len() + 2);
     stages.push((copy_s(&path.sender, packet_bytes), 0.0));
     for (at, hop) in path.hops.iter().enumerate() {
@@ -49,7 +49,7 @@ fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
 
 /// One packet from memory to memory.
 #[must_use]
-pub fn packet_s(path: &Path, packet_bytes: u64) -> Option<f64> {
+pub fn packet_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
     Some(
         stages(path, packet_bytes)?
             .iter()
@@ -60,7 +60,7 @@ pub fn packet_s(path: &Path, packet_bytes: u64) -> Option<f64> {
 
 /// The time between two packets of that size that follow one another closely: the busiest stage.
 #[must_use]
-pub fn period_s(path: &Path, packet_bytes: u64) -> Option<f64> {
+pub fn period_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
     Some(
         stages(path, packet_bytes)?
             .iter()
@@ -105,7 +105,7 @@ impl Packets {
 /// last one that is shorter: behind stage i the n-th of equal packets is done at the sum of the stages up to i and
 /// `n - 1` times the busiest of them; the last packet then waits at each stage for the one before or that one for it.
 #[must_use]
-pub fn message_s(path: &Path, packets: &Packets) -> Option<f64> {
+pub fn message_s(path: &PathModel, packets: &Packets) -> Option<f64> {
     let last = stages(path, packets.last_bytes)?;
     if packets.full == 0 {
         return Some(last.iter().map(|(busy, delay)| busy + delay).sum());
@@ -114,7 +114,7 @@ pub fn message_s(path: &Path, packets: &Packets) -> Option<f64> {
     let (mut sum, mut busiest, mut here) = (0.0, 0.0_f64, 0.0_f64);
     for ((busy, delay), (last_busy, _)) in equal.iter().zip(&last) {
         busiest = busiest.max(*busy);
-        let before_free = sum + busy + real(packets.full - 1) * busiest;
+        let before_free = sum + busy + count_to_f64(packets.full - 1) * busiest;
         here = here.max(before_free) + last_busy + delay;
         sum += busy + delay;
     }
@@ -130,25 +130,25 @@ pub fn random_arrivals_wait_s(service_s: f64, interval_s: f64) -> Option<f64> {
         return Some(0.0);
     }
     let load = service_s / interval_s;
-    (positive(load) && load < 1.0).then(|| load * service_s / (2.0 * (1.0 - load)))
+    (is_positive(load) && load < 1.0).then(|| load * service_s / (2.0 * (1.0 - load)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Hop;
+    use crate::HopModel;
     use alloc::vec;
     use proptest::prelude::*;
-    use stackline_core::network::{Charge, Loss};
+    use stackline_core::network::{Charge, LossModel};
     use stackline_core::time::Duration;
 
-    fn hop(rate_bit_s: f64, delay_s: f64) -> Hop {
-        Hop {
+    fn hop(rate_bit_s: f64, delay_s: f64) -> HopModel {
+        HopModel {
             ends: ("a".into(), "b".into()),
             rate_bit_s: Some(rate_bit_s),
             delay_s,
             mtu_bytes: 1500,
-            losses: Loss::None,
+            losses: LossModel::None,
             loss: 0.0,
             queue_bytes: None,
             charge: Charge::Packet,
@@ -158,10 +158,10 @@ mod tests {
         }
     }
 
-    fn path(hops: Vec<Hop>) -> Path {
-        Path {
+    fn path(hops: Vec<HopModel>) -> PathModel {
+        PathModel {
             hops,
-            ..Path::default()
+            ..PathModel::default()
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn cells_go_on_as_they_come() {
         // 1500 bytes are 32 cells of 424 bits: 13568 bits, 1.3568 ms at 10 Mbit/s, 0.0424 ms for one of them.
-        let cells = |rate, cut_through| Hop {
+        let cells = |rate, cut_through| HopModel {
             cell_bytes: Some(53),
             cut_through,
             ..hop(rate, 0.001)
@@ -245,20 +245,20 @@ mod tests {
     #[test]
     fn copies_as_zwaenepoel_measured_them() {
         // 1985, table 1 in shape: 1.35 ms to copy in, 0.82 ms on the wire, 1.35 ms to copy out.
-        let interface = Interface {
+        let interface = NetworkInterface {
             copy_per_packet: Duration(1_350_000),
-            ..Interface::default()
+            ..NetworkInterface::default()
         };
-        let single = Interface {
+        let single = NetworkInterface {
             single_buffered: true,
             ..interface.clone()
         };
         let wire = vec![hop(10e6, 0.0)];
-        let mut path = Path {
+        let mut path = PathModel {
             hops: wire,
             sender: interface,
             receiver: single.clone(),
-            ..Path::default()
+            ..PathModel::default()
         };
         assert!(close(packet_s(&path, 1025).unwrap(), 0.003_52));
         let many = Packets {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     /// Packet by packet, as a queue in front of each stage would do it.
-    fn by_hand(path: &Path, packets: &Packets) -> f64 {
+    fn by_hand(path: &PathModel, packets: &Packets) -> f64 {
         let mut free = vec![0.0_f64; path.hops.len() + 2];
         let mut done = 0.0;
         for n in 0..packets.count() {
@@ -312,9 +312,9 @@ mod tests {
             rates in proptest::collection::vec((1e5..1e9_f64, 0.0..0.1_f64), 1..6),
             bytes in 0..60_000_u64, copy in 0..1_000_000_u64, single in any::<bool>(),
         ) {
-            let sender = Interface { copy_per_packet: Duration(copy), single_buffered: single, ..Interface::default() };
+            let sender = NetworkInterface { copy_per_packet: Duration(copy), single_buffered: single, ..NetworkInterface::default() };
             let hops = rates.into_iter().map(|(rate, delay)| hop(rate, delay)).collect();
-            let path = Path { hops, sender, ..Path::default() };
+            let path = PathModel { hops, sender, ..PathModel::default() };
             let packets = Packets::of(bytes, 1000, 40);
             let (form, queues) = (message_s(&path, &packets).unwrap(), by_hand(&path, &packets));
             prop_assert!((form - queues).abs() <= 1e-9 * queues.max(1e-6), "{} {}", form, queues);

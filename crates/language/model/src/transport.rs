@@ -1,8 +1,8 @@
 //! What each stack adds to the data: headers, the packets of its control exchanges, windows, congestion control.
 
+use crate::count_to_f64;
 use crate::overhead::{IPV4, UDP, quic_headers, tcp_headers, udp_headers};
-use crate::real;
-use crate::start::INITIAL_SEGMENTS;
+use crate::slow_start::INITIAL_SEGMENTS;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -27,7 +27,7 @@ const SMOLTCP_INITIAL_SEGMENTS: u64 = 2;
 
 /// How a sender reacts to loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Congestion {
+pub enum CongestionModel {
     /// It does not: data goes out as it is handed over, or as the window lets it.
     None,
     /// RFC 9438.
@@ -40,7 +40,7 @@ pub enum Congestion {
 
 /// A stack as numbers, on a path of a given MTU.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Transport {
+pub struct TransportModel {
     /// Header bytes of a packet with data.
     pub header_bytes: u64,
     /// Payload bytes of the largest packet.
@@ -56,7 +56,7 @@ pub struct Transport {
     /// Its least retransmission timeout in seconds, beside the round trip.
     pub least_timeout_s: f64,
     /// How it reacts to loss.
-    pub congestion: Congestion,
+    pub congestion: CongestionModel,
     /// Largest window in bytes, where one is written.
     pub window_bytes: Option<f64>,
     /// Packets of connect and disconnect that are waited for: bytes there, bytes back.
@@ -69,7 +69,7 @@ pub struct Transport {
     pub assumptions: Vec<String>,
 }
 
-impl Transport {
+impl TransportModel {
     /// The numbers of a stack on a path whose largest packet is `mtu_bytes`.
     ///
     /// # Errors
@@ -111,8 +111,8 @@ impl Transport {
     }
 }
 
-fn tcp(stack: &Stack) -> Transport {
-    Transport {
+fn tcp(stack: &Stack) -> TransportModel {
+    TransportModel {
         header_bytes: tcp_headers(true),
         segment_bytes: 0,
         stream: true,
@@ -135,8 +135,8 @@ fn tcp(stack: &Stack) -> Transport {
     }
 }
 
-fn smoltcp(stack: &Stack) -> Transport {
-    let mut transport = Transport {
+fn smoltcp(stack: &Stack) -> TransportModel {
+    let mut transport = TransportModel {
         initial_segments: SMOLTCP_INITIAL_SEGMENTS,
         selective: false,
         least_timeout_s: SMOLTCP_LEAST_TIMEOUT_S,
@@ -154,8 +154,8 @@ fn smoltcp(stack: &Stack) -> Transport {
     transport
 }
 
-fn quic(stack: &Stack) -> Transport {
-    Transport {
+fn quic(stack: &Stack) -> TransportModel {
+    TransportModel {
         header_bytes: quic_headers(),
         connect: vec![(QUIC_INITIAL_BYTES, QUIC_INITIAL_BYTES)],
         ack_bytes: quic_headers(),
@@ -170,8 +170,8 @@ fn quic(stack: &Stack) -> Transport {
     }
 }
 
-fn udp() -> Transport {
-    Transport {
+fn udp() -> TransportModel {
+    TransportModel {
         header_bytes: udp_headers(),
         segment_bytes: 0,
         stream: false,
@@ -179,7 +179,7 @@ fn udp() -> Transport {
         initial_segments: u64::MAX,
         selective: false,
         least_timeout_s: LEAST_TIMEOUT_S,
-        congestion: Congestion::None,
+        congestion: CongestionModel::None,
         window_bytes: None,
         connect: vec![(UDP_CONTROL_BYTES, UDP_CONTROL_BYTES); 2],
         control_bytes: UDP_CONTROL_BYTES,
@@ -191,12 +191,12 @@ fn udp() -> Transport {
     }
 }
 
-fn congestion(stack: &Stack) -> Congestion {
+fn congestion(stack: &Stack) -> CongestionModel {
     match stack.word("congestion") {
-        None | Some("cubic") => Congestion::Cubic,
-        Some("none") => Congestion::None,
-        Some("reno" | "newreno" | "new_reno") => Congestion::Reno,
-        Some(other) => Congestion::Other(other.to_string()),
+        None | Some("cubic") => CongestionModel::Cubic,
+        Some("none") => CongestionModel::None,
+        Some("reno" | "newreno" | "new_reno") => CongestionModel::Reno,
+        Some(other) => CongestionModel::Other(other.to_string()),
     }
 }
 
@@ -206,13 +206,17 @@ fn window(stack: &Stack) -> Option<f64> {
         .into_iter()
         .filter_map(|name| stack.number(name))
         .min()
-        .map(real)
+        .map(count_to_f64)
 }
 
 /// The window of Linux's TCP, where one is written. A send buffer bounds nothing by itself ([`super::predict`] says so).
 fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
-    let offered = |asked| socket_memory::window(socket_memory::receive(asked), segment);
-    stack.number("receive_buffer").map(offered).map(real)
+    let offered =
+        |asked| socket_memory::offered_window(socket_memory::receive_memory(asked), segment);
+    stack
+        .number("receive_buffer")
+        .map(offered)
+        .map(count_to_f64)
 }
 
 fn kernel_windows(stack: &Stack) -> String {
@@ -260,7 +264,11 @@ pub(crate) mod tests {
 
     #[test]
     fn segments_fill_the_path() {
-        let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu).unwrap().segment_bytes;
+        let segment = |name, mtu| {
+            TransportModel::of(&stack(name, &[]), mtu)
+                .unwrap()
+                .segment_bytes
+        };
         assert_eq!(
             [
                 segment("tcp", 1500),
@@ -270,14 +278,14 @@ pub(crate) mod tests {
             [1448, 1472, 1439]
         );
         let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
-        assert_eq!(Transport::of(&short, 1500).unwrap().segment_bytes, 524);
+        assert_eq!(TransportModel::of(&short, 1500).unwrap().segment_bytes, 524);
         assert!(
-            Transport::of(&stack("tcp", &[]), 52)
+            TransportModel::of(&stack("tcp", &[]), 52)
                 .unwrap_err()
                 .contains("no room")
         );
         assert!(
-            Transport::of(&stack("unix", &[]), 1500)
+            TransportModel::of(&stack("unix", &[]), 1500)
                 .unwrap_err()
                 .contains("unix")
         );
@@ -289,15 +297,15 @@ pub(crate) mod tests {
             ("receive_buffer", OptionValue::Number(65_536)),
             ("congestion", OptionValue::Word("reno".into())),
         ];
-        let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
+        let tcp = TransportModel::of(&stack("tcp", &options), 1500).unwrap();
         assert_eq!(
             (tcp.window_bytes, tcp.congestion),
-            (Some(84_058.0), Congestion::Reno)
+            (Some(84_058.0), CongestionModel::Reno)
         );
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
         assert_eq!(
-            Transport::of(&bbr, 1500).unwrap().congestion,
-            Congestion::Other("bbr".into())
+            TransportModel::of(&bbr, 1500).unwrap().congestion,
+            CongestionModel::Other("bbr".into())
         );
     }
 }

@@ -8,7 +8,7 @@ use stackline_core::plan::{HostPlan, Plan, World};
 pub use stackline_core::catalogue::Available;
 
 /// What a text is checked against.
-pub struct Context<'a> {
+pub struct CheckContext<'a> {
     /// The worlds there are.
     pub worlds: &'a [Available<'a>],
     /// Reads the file of an `empirical` distribution or of a `trace`; the error is a cause in words.

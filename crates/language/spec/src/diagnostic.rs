@@ -21,7 +21,7 @@ pub enum Severity {
 
 /// Which text a span points into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum TextOrigin {
     /// The specification.
     #[default]
     File,
@@ -41,7 +41,7 @@ pub struct Diagnostic {
     /// The bytes it is about.
     pub span: Range<usize>,
     /// The text the span points into.
-    pub origin: Origin,
+    pub origin: TextOrigin,
     /// What stands under the span: what was expected there.
     pub label: String,
     /// What to write instead.
@@ -50,13 +50,13 @@ pub struct Diagnostic {
 
 /// Bytes of one of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct TextSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) origin: Origin,
+    pub(crate) origin: TextOrigin,
 }
 
-impl Span {
+impl TextSpan {
     /// From the start of `self` to the end of `last`.
     pub(crate) fn to(self, last: Self) -> Self {
         Self {
@@ -67,7 +67,11 @@ impl Span {
 }
 
 impl Diagnostic {
-    pub(crate) fn error(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
+    pub(crate) fn error(
+        span: TextSpan,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Self {
         let (message, label) = (message.into(), label.into());
         Self {
             severity: Severity::Error,
@@ -80,7 +84,7 @@ impl Diagnostic {
     }
 
     pub(crate) fn warning(
-        span: Span,
+        span: TextSpan,
         message: impl Into<String>,
         label: impl Into<String>,
     ) -> Self {
@@ -113,12 +117,12 @@ impl Diagnostic {
 
 /// Everything found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct DiagnosticReport {
     list: Vec<Diagnostic>,
     more: usize,
 }
 
-impl Report {
+impl DiagnosticReport {
     /// Adds it, unless it is there already or there are very many.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.contains(&diagnostic) {
@@ -176,10 +180,10 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     if word.len() > LONGEST {
         return None;
     }
-    let plain = crate::names::fold(word);
+    let plain = crate::spelling::fold(word);
     let allowed = (word.len() / 3).max(1);
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    if let Some(ours) = crate::repair::elsewhere(&plain)
+    if let Some(ours) = crate::repair::translate_word(&plain)
         .iter()
         .find(|ours| candidates.contains(ours))
     {
@@ -190,7 +194,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| {
             (
-                strsim::osa_distance(&plain, &crate::names::fold(candidate)),
+                strsim::osa_distance(&plain, &crate::spelling::fold(candidate)),
                 candidate,
             )
         })
@@ -215,13 +219,13 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded() {
-        let mut report = Report::default();
+        let mut report = DiagnosticReport::default();
         for start in 0..500 {
             report.push(Diagnostic::error(
-                Span {
+                TextSpan {
                     start,
                     end: start + 1,
-                    ..Span::default()
+                    ..TextSpan::default()
                 },
                 "m",
                 "l",

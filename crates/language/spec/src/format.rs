@@ -2,9 +2,9 @@
 //!
 //! It changes no plan and loses no comment; formatting twice is formatting once.
 
-use crate::diagnostic::{Diagnostic, Origin, Report};
-use crate::layout::{Marked, Role};
-use crate::token::{Comment, Kind};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin};
+use crate::token::{Comment, TokenKind};
+use crate::token_layout::{Marked, TokenRole};
 use crate::{parse, token};
 use alloc::string::String;
 use alloc::vec;
@@ -18,17 +18,17 @@ const WIDE: usize = 100;
 /// # Errors
 /// The diagnostics, when the text cannot be read. Only its grammar matters here, not what its names stand for.
 pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
-    let mut report = Report::default();
-    let tokens = token::lex(source, Origin::File, &mut report);
+    let mut report = DiagnosticReport::default();
+    let tokens = token::lex(source, TextOrigin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     parse::parse(&mut marked, &mut report);
     if report.errors() > 0 {
         return Err(report.finish());
     }
-    Ok(Printer::new(&marked).print())
+    Ok(SpecPrinter::new(&marked).print())
 }
 
-struct Printer<'m> {
+struct SpecPrinter<'m> {
     marked: &'m Marked<'m>,
     out: String,
     /// Where the present line begins in `out`.
@@ -48,7 +48,7 @@ struct Printer<'m> {
     commented: bool,
 }
 
-impl<'m> Printer<'m> {
+impl<'m> SpecPrinter<'m> {
     fn new(marked: &'m Marked<'m>) -> Self {
         Self {
             marked,
@@ -68,8 +68,8 @@ impl<'m> Printer<'m> {
     fn print(mut self) -> String {
         for index in 0..self.marked.tokens.list.len() {
             let mark = self.marked.mark(index);
-            let semicolon = mark.role == Role::Terminator;
-            if self.kind(index) == Kind::End || mark.role == Role::Dropped {
+            let semicolon = mark.role == TokenRole::Terminator;
+            if self.kind(index) == TokenKind::End || mark.role == TokenRole::Dropped {
                 continue;
             }
             // Comments before a terminator go behind it.
@@ -86,10 +86,10 @@ impl<'m> Printer<'m> {
         self.out
     }
 
-    fn kind(&self, index: usize) -> Kind {
+    fn kind(&self, index: usize) -> TokenKind {
         self.marked
             .token(index)
-            .map_or(Kind::End, |token| token.kind)
+            .map_or(TokenKind::End, |token| token.kind)
     }
 
     /// The comments that stand before a token.
@@ -121,7 +121,7 @@ impl<'m> Printer<'m> {
     }
 
     fn starts_line(&self, index: usize) -> bool {
-        self.marked.mark(index).line || self.kind(index) == Kind::End || index == usize::MAX
+        self.marked.mark(index).line || self.kind(index) == TokenKind::End || index == usize::MAX
     }
 
     /// Ends the line and indents the next.
@@ -141,7 +141,7 @@ impl<'m> Printer<'m> {
 
     fn token(&mut self, index: usize) {
         let mark = self.marked.mark(index);
-        let closes = self.kind(index) == Kind::CloseBrace;
+        let closes = self.kind(index) == TokenKind::CloseBrace;
         if closes {
             self.depth = self.depth.saturating_sub(1);
         }
@@ -170,7 +170,7 @@ impl<'m> Printer<'m> {
             self.out.push(';');
         }
         self.last = Some(index);
-        if self.kind(index) == Kind::OpenBrace {
+        if self.kind(index) == TokenKind::OpenBrace {
             self.open(index);
         }
     }
@@ -202,7 +202,7 @@ impl<'m> Printer<'m> {
         // One before the last terminator will stand behind it.
         let last = end
             .checked_sub(1)
-            .filter(|last| self.marked.mark(*last).role == Role::Terminator);
+            .filter(|last| self.marked.mark(*last).role == TokenRole::Terminator);
         let end = last.unwrap_or(end);
         let within = |comment: &Comment| comment.before > first && comment.before < end;
         rest.iter()
@@ -217,8 +217,8 @@ fn closing(marked: &Marked<'_>) -> Vec<usize> {
     let mut open: Vec<usize> = Vec::new();
     for (index, token) in marked.tokens.list.iter().enumerate() {
         match token.kind {
-            Kind::OpenBrace => open.push(index),
-            Kind::CloseBrace => {
+            TokenKind::OpenBrace => open.push(index),
+            TokenKind::CloseBrace => {
                 if let Some(slot) = open.pop().and_then(|at| closing.get_mut(at)) {
                     *slot = index;
                 }

@@ -15,31 +15,31 @@ mod context;
 mod diagnostic;
 mod factor;
 mod format;
-mod layout;
-mod names;
 mod parse;
 mod prelude;
 mod repair;
+mod spelling;
 mod token;
+mod token_layout;
 mod tree;
 
-pub use context::{Available, Checked, Context, Overrides};
-pub use diagnostic::{Diagnostic, Origin, Severity, nearest};
-pub use factor::{Factor, Level, factor, factors, vary, vary_beside};
+pub use context::{Available, CheckContext, Checked, Overrides};
+pub use diagnostic::{Diagnostic, Severity, TextOrigin, nearest};
+pub use factor::{Factor, FactorLevel, factor, factors, vary, vary_beside};
 pub use format::format;
 pub use prelude::PRELUDE;
 
 use alloc::string::{String, ToString};
-use diagnostic::Report;
-use layout::Marked;
+use diagnostic::DiagnosticReport;
 use stackline_core::plan::{HostPlan, Via};
+use token_layout::Marked;
 
 /// Reads a specification and resolves it to a plan. All its mistakes come out at once.
 #[must_use]
-pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Checked {
-    let mut report = Report::default();
+pub fn check(source: &str, context: &CheckContext<'_>, overrides: &Overrides) -> Checked {
+    let mut report = DiagnosticReport::default();
     let over_text = overrides.over.as_deref().unwrap_or("");
-    let over_tokens = token::lex(over_text, Origin::Over, &mut report);
+    let over_tokens = token::lex(over_text, TextOrigin::Over, &mut report);
     let mut over_marked = Marked::new(over_text, &over_tokens);
     let stacks = overrides
         .over
@@ -49,7 +49,7 @@ pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Chec
         stacks,
         marked: &over_marked,
     });
-    let tokens = token::lex(source, Origin::File, &mut report);
+    let tokens = token::lex(source, TextOrigin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
     let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
@@ -66,7 +66,7 @@ pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Chec
 /// the right text, and the mistake has a hint where it had none that is as good.
 pub fn repair(
     source: &str,
-    context: &Context<'_>,
+    context: &CheckContext<'_>,
     overrides: &Overrides,
     checked: &mut Checked,
     enough: &dyn Fn() -> bool,

@@ -3,16 +3,16 @@
 //!
 //! It knows habits from other programs ([`words`]) and slips of the pen. It never decides whether a text is right.
 
-mod edits;
-mod words;
+mod candidate_edits;
+mod foreign_words;
 
-use crate::diagnostic::{Diagnostic, Origin, Severity};
-use crate::names;
+use crate::diagnostic::{Diagnostic, Severity, TextOrigin};
+use crate::spelling;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+pub(crate) use foreign_words::translate_word;
 use stackline_core::units::RATE_UNITS;
-pub(crate) use words::elsewhere;
 
 /// Longer texts are not tried.
 const LONGEST: usize = 1 << 14;
@@ -62,7 +62,7 @@ pub(crate) fn repair(
 ) -> Option<String> {
     let is_wrong = |d: &&mut Diagnostic| d.severity == Severity::Error;
     let of_form = |d: &Diagnostic| {
-        OF_FORM.iter().any(|words| d.message.contains(words)) && d.origin == Origin::File
+        OF_FORM.iter().any(|words| d.message.contains(words)) && d.origin == TextOrigin::File
     };
     let first = diagnostics
         .iter_mut()
@@ -71,14 +71,14 @@ pub(crate) fn repair(
     if source.len() > LONGEST {
         return None;
     }
-    let mut search = Search {
+    let mut search = RepairSearch {
         judge: &judge,
         enough,
         left: TRIALS,
     };
     let right = search.from(source, first, CHANGES)?;
     let shown = changed(source, &right);
-    let as_hinted = edits::hinted(source, first)
+    let as_hinted = candidate_edits::hinted_edits(source, first)
         .iter()
         .any(|edit| edit.apply(source) == right);
     let worse = !as_hinted
@@ -97,17 +97,17 @@ fn quoted(hint: &str) -> impl Iterator<Item = &str> {
     hint.split('`').skip(1).step_by(2)
 }
 
-struct Search<'j, J> {
+struct RepairSearch<'j, J> {
     judge: &'j J,
     enough: &'j dyn Fn() -> bool,
     left: usize,
 }
 
-impl<J: Fn(&str) -> Vec<Diagnostic>> Search<'_, J> {
+impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
     /// A right text, with at most so many changes from the first mistake on.
     fn from(&mut self, text: &str, mistake: &Diagnostic, changes: usize) -> Option<String> {
         let mut later = Vec::new();
-        for edit in edits::at(text, mistake) {
+        for edit in candidate_edits::find_edits(text, mistake) {
             self.left = self.left.checked_sub(1).filter(|_| !(self.enough)())?;
             let changed = edit.apply(text);
             let errors = (self.judge)(&changed)
@@ -177,7 +177,7 @@ fn is_unit(word: &str) -> bool {
     let rate = word
         .strip_suffix("/s")
         .is_some_and(|bits| RATE_UNITS.iter().any(|(unit, _)| *unit == bits));
-    rate || names::is_unit(word)
+    rate || spelling::is_unit(word)
 }
 
 /// Where the word ends that stands behind a place, or is cut by it.

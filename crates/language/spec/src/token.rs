@@ -2,7 +2,7 @@
 //!
 //! It never gives up: what it cannot read becomes a diagnostic and is left out.
 
-use crate::diagnostic::{Diagnostic, Origin, Report, Span};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin, TextSpan};
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ const LARGEST: f64 = 1e15;
 const LONGEST: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Number(f64),
     Name,
     Text,
@@ -37,9 +37,9 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Token {
-    pub(crate) kind: Kind,
-    pub(crate) span: Span,
+pub(crate) struct SpecToken {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: TextSpan,
     /// Line breaks between what comes before (token or comment) and this.
     pub(crate) breaks: usize,
     /// The line it stands on, from 1.
@@ -50,30 +50,30 @@ pub(crate) struct Token {
 pub(crate) struct Comment {
     /// Index of the token that follows it.
     pub(crate) before: usize,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
     /// Line breaks before it; 0: it stands behind a token.
     pub(crate) breaks: usize,
 }
 
-/// Tokens, the last being [`Kind::End`], and comments in order.
+/// Tokens, the last being [`TokenKind::End`], and comments in order.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    pub(crate) list: Vec<Token>,
+    pub(crate) list: Vec<SpecToken>,
     pub(crate) comments: Vec<Comment>,
 }
 
-struct Lexer<'a> {
+struct SpecLexer<'a> {
     text: &'a str,
     at: usize,
     line: usize,
     breaks: usize,
-    origin: Origin,
+    origin: TextOrigin,
     tokens: Tokens,
 }
 
 /// Reads a whole text.
-pub(crate) fn lex(text: &str, origin: Origin, report: &mut Report) -> Tokens {
-    let mut lexer = Lexer {
+pub(crate) fn lex(text: &str, origin: TextOrigin, report: &mut DiagnosticReport) -> Tokens {
+    let mut lexer = SpecLexer {
         text,
         at: 0,
         line: 1,
@@ -82,7 +82,7 @@ pub(crate) fn lex(text: &str, origin: Origin, report: &mut Report) -> Tokens {
         tokens: Tokens::default(),
     };
     if text.len() > LONGEST {
-        let span = Span {
+        let span = TextSpan {
             start: 0,
             end: 0,
             origin,
@@ -97,22 +97,22 @@ pub(crate) fn lex(text: &str, origin: Origin, report: &mut Report) -> Tokens {
         lexer.at = '\u{feff}'.len_utf8();
     }
     while lexer.step(report) {}
-    lexer.push(Kind::End, text.len());
+    lexer.push(TokenKind::End, text.len());
     lexer.tokens
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> SpecLexer<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    fn push(&mut self, kind: Kind, end: usize) {
-        let span = Span {
+    fn push(&mut self, kind: TokenKind, end: usize) {
+        let span = TextSpan {
             start: self.at,
             end,
             origin: self.origin,
         };
-        self.tokens.list.push(Token {
+        self.tokens.list.push(SpecToken {
             kind,
             span,
             breaks: self.breaks,
@@ -123,7 +123,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// One token, comment or piece of white space; false at the end.
-    fn step(&mut self, report: &mut Report) -> bool {
+    fn step(&mut self, report: &mut DiagnosticReport) -> bool {
         let Some(first) = self.rest().chars().next() else {
             return false;
         };
@@ -137,7 +137,7 @@ impl<'a> Lexer<'a> {
             '#' => self.comment(),
             '"' => self.quoted(report),
             c if c.is_ascii_digit() => self.number(report),
-            c if is_letter(c) => self.push(Kind::Name, self.at + name_length(self.rest())),
+            c if is_letter(c) => self.push(TokenKind::Name, self.at + name_length(self.rest())),
             _ => self.sign(report),
         }
         true
@@ -146,7 +146,7 @@ impl<'a> Lexer<'a> {
     fn comment(&mut self) {
         let line = self.rest().split('\n').next().unwrap_or("");
         let end = self.at + line.trim_end().len();
-        let span = Span {
+        let span = TextSpan {
             start: self.at,
             end,
             origin: self.origin,
@@ -165,17 +165,17 @@ impl<'a> Lexer<'a> {
         self.at += line.len();
     }
 
-    fn quoted(&mut self, report: &mut Report) {
+    fn quoted(&mut self, report: &mut DiagnosticReport) {
         let inner = self.rest().get(1..).unwrap_or("");
         let length = inner.find(['"', '\n']).unwrap_or(inner.len());
         if inner
             .get(length..)
             .is_some_and(|tail| tail.starts_with('"'))
         {
-            return self.push(Kind::Text, self.at + length + 2);
+            return self.push(TokenKind::Text, self.at + length + 2);
         }
         let end = self.at + 1 + inner.get(..length).unwrap_or("").trim_end().len();
-        let span = Span {
+        let span = TextSpan {
             start: self.at,
             end,
             origin: self.origin,
@@ -185,14 +185,14 @@ impl<'a> Lexer<'a> {
             "a quoted text has no end",
             "expected `\"` on the same line",
         ));
-        self.push(Kind::Text, end);
+        self.push(TokenKind::Text, end);
     }
 
-    fn number(&mut self, report: &mut Report) {
+    fn number(&mut self, report: &mut DiagnosticReport) {
         let length = number_length(self.rest());
         let written = self.rest().get(..length).unwrap_or("").replace('_', "");
         let value: f64 = written.parse().unwrap_or(f64::INFINITY);
-        let span = Span {
+        let span = TextSpan {
             start: self.at,
             end: self.at + length,
             origin: self.origin,
@@ -204,19 +204,19 @@ impl<'a> Lexer<'a> {
                 format!("at most {LARGEST}"),
             ));
         }
-        self.push(Kind::Number(value.min(LARGEST)), self.at + length);
+        self.push(TokenKind::Number(value.min(LARGEST)), self.at + length);
     }
 
-    fn sign(&mut self, report: &mut Report) {
+    fn sign(&mut self, report: &mut DiagnosticReport) {
         let rest = self.rest();
         if rest.starts_with("...") {
-            return self.push(Kind::Ellipsis, self.at + 3);
+            return self.push(TokenKind::Ellipsis, self.at + 3);
         }
         if rest.starts_with("->") {
-            return self.push(Kind::Arrow, self.at + 2);
+            return self.push(TokenKind::Arrow, self.at + 2);
         }
         if let Some(dots) = rest.chars().next().filter(|c| *c == '…') {
-            return self.push(Kind::Ellipsis, self.at + dots.len_utf8());
+            return self.push(TokenKind::Ellipsis, self.at + dots.len_utf8());
         }
         if let Some(kind) = rest.chars().next().and_then(sign) {
             return self.push(kind, self.at + 1);
@@ -230,7 +230,7 @@ impl<'a> Lexer<'a> {
             .map(char::len_utf8)
             .sum();
         let length = length.max(rest.chars().next().map_or(1, char::len_utf8));
-        let span = Span {
+        let span = TextSpan {
             start: self.at,
             end: self.at + length,
             origin: self.origin,
@@ -245,23 +245,23 @@ impl<'a> Lexer<'a> {
     }
 }
 
-const fn sign(c: char) -> Option<Kind> {
+const fn sign(c: char) -> Option<TokenKind> {
     Some(match c {
-        ';' => Kind::Semicolon,
-        ',' => Kind::Comma,
-        ':' => Kind::Colon,
-        '|' => Kind::Bar,
-        '<' => Kind::Less,
-        '>' => Kind::Greater,
-        '(' => Kind::Open,
-        ')' => Kind::Close,
-        '{' => Kind::OpenBrace,
-        '}' => Kind::CloseBrace,
-        '*' => Kind::Star,
-        '=' => Kind::Equals,
-        '-' => Kind::Minus,
-        '/' => Kind::Slash,
-        '%' => Kind::Percent,
+        ';' => TokenKind::Semicolon,
+        ',' => TokenKind::Comma,
+        ':' => TokenKind::Colon,
+        '|' => TokenKind::Bar,
+        '<' => TokenKind::Less,
+        '>' => TokenKind::Greater,
+        '(' => TokenKind::Open,
+        ')' => TokenKind::Close,
+        '{' => TokenKind::OpenBrace,
+        '}' => TokenKind::CloseBrace,
+        '*' => TokenKind::Star,
+        '=' => TokenKind::Equals,
+        '-' => TokenKind::Minus,
+        '/' => TokenKind::Slash,
+        '%' => TokenKind::Percent,
         _ => return None,
     })
 }
@@ -319,13 +319,13 @@ mod tests {
     use alloc::string::{String, ToString};
 
     fn words(text: &str) -> Vec<String> {
-        let mut report = Report::default();
-        let tokens = lex(text, Origin::File, &mut report);
+        let mut report = DiagnosticReport::default();
+        let tokens = lex(text, TextOrigin::File, &mut report);
         assert_eq!(report.errors(), 0, "{text}");
         tokens
             .list
             .iter()
-            .filter(|t| t.kind != Kind::End)
+            .filter(|t| t.kind != TokenKind::End)
             .map(|t| text[t.span.start..t.span.end].to_string())
             .collect()
     }
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn junk_is_reported_once_and_left_out() {
-        let mut report = Report::default();
-        let tokens = lex("10 $$$ é \"open", Origin::File, &mut report);
+        let mut report = DiagnosticReport::default();
+        let tokens = lex("10 $$$ é \"open", TextOrigin::File, &mut report);
         assert_eq!(report.errors(), 3);
         assert_eq!(tokens.list.len(), 3);
     }

@@ -1,17 +1,17 @@
 //! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
 
 mod factor;
-mod figures;
 mod network;
+mod network_figures;
 
-pub(crate) use factor::{FactorItem, LevelItem, LinkProperty, Side, Varied, texts};
-pub(crate) use figures::Figure;
+pub(crate) use factor::{FactorItem, FactorSide, LevelItem, LinkProperty, VariedProperty, texts};
 pub(crate) use network::{
     ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem,
     NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
 };
+pub(crate) use network_figures::FigureKind;
 
-use crate::diagnostic::Span;
+use crate::diagnostic::TextSpan;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,26 +19,26 @@ use core::ops::Range;
 use stackline_core::plan::{Composer, World};
 
 /// Indices of tokens.
-pub(crate) type At = Range<usize>;
+pub(crate) type TokenIndices = Range<usize>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
     pub(crate) text: String,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<SpecItem>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum SpecItem {
     Host(HostItem),
     Network(NetworkItem),
     Procedure(ProcedureItem),
     Factor(FactorItem),
-    Seed(Value, Span),
+    Seed(SpecValue, TextSpan),
     Specification(Box<Specification>),
 }
 
@@ -48,10 +48,10 @@ pub(crate) struct HostItem {
     /// `Some(None)`: local.
     pub(crate) via: Option<Option<Word>>,
     pub(crate) at: Option<Word>,
-    pub(crate) cpu: Option<Value>,
+    pub(crate) cpu: Option<SpecValue>,
     pub(crate) files: Option<Word>,
     /// Per cent of a processor.
-    pub(crate) share: Option<Value>,
+    pub(crate) share: Option<SpecValue>,
 }
 
 #[derive(Debug)]
@@ -66,24 +66,24 @@ pub(crate) struct ProcedureItem {
 #[derive(Debug)]
 pub(crate) enum Statement {
     /// Times (`None`: `count`), body.
-    Repeat(Option<Value>, Vec<Self>, Span),
+    Repeat(Option<SpecValue>, Vec<Self>, TextSpan),
     /// Canonical name, arguments.
-    Call(&'static str, Vec<Argument>, Span),
+    Call(&'static str, Vec<Argument>, TextSpan),
 }
 
 #[derive(Debug)]
 pub(crate) enum Argument {
     Word(Word),
-    Value(Value),
-    Drawn(Drawn),
+    Value(SpecValue),
+    Drawn(DistributionItem),
 }
 
 /// A number, or a variable, perhaps with a unit.
 #[derive(Clone, Debug)]
-pub(crate) struct Value {
+pub(crate) struct SpecValue {
     pub(crate) base: Base,
-    pub(crate) unit: Unit,
-    pub(crate) span: Span,
+    pub(crate) unit: SpecUnit,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub(crate) enum Base {
 
 /// The unit written after a number, with its factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Unit {
+pub(crate) enum SpecUnit {
     None,
     Size(f64),
     Time(f64),
@@ -102,7 +102,7 @@ pub(crate) enum Unit {
     Percent,
 }
 
-impl Unit {
+impl SpecUnit {
     pub(crate) const fn factor(self) -> f64 {
         match self {
             Self::None | Self::Percent => 1.0,
@@ -134,29 +134,29 @@ impl Unit {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Drawn {
+pub(crate) struct DistributionItem {
     pub(crate) name: Word,
-    pub(crate) parameters: Vec<Value>,
+    pub(crate) parameters: Vec<SpecValue>,
     pub(crate) file: Option<Word>,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Debug)]
 pub(crate) struct Specification {
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
     pub(crate) line: usize,
     /// Its tokens without terminator and sweeps.
-    pub(crate) at: At,
+    pub(crate) at: TokenIndices,
     /// Number of runs, limits.
-    pub(crate) head_at: At,
+    pub(crate) head_at: TokenIndices,
     /// Limits behind a part.
-    pub(crate) late_at: Vec<At>,
-    pub(crate) runs: Value,
-    pub(crate) time_limit: Option<Value>,
-    pub(crate) until: Option<(Value, Option<Value>)>,
-    pub(crate) warmup: Option<Value>,
+    pub(crate) late_at: Vec<TokenIndices>,
+    pub(crate) runs: SpecValue,
+    pub(crate) time_limit: Option<SpecValue>,
+    pub(crate) until: Option<(SpecValue, Option<SpecValue>)>,
+    pub(crate) warmup: Option<SpecValue>,
     pub(crate) composer: Composer,
-    pub(crate) composer_at: At,
+    pub(crate) composer_at: TokenIndices,
     pub(crate) clauses: Vec<Clause>,
     pub(crate) parts: Vec<PartItem>,
     pub(crate) sweeps: Vec<Sweep>,
@@ -175,19 +175,19 @@ pub(crate) enum Readable {
 
 #[derive(Debug)]
 pub(crate) struct PartItem {
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
     /// Replicas, hosts, application and data.
-    pub(crate) head_at: At,
-    pub(crate) replicas: Option<Value>,
+    pub(crate) head_at: TokenIndices,
+    pub(crate) replicas: Option<SpecValue>,
     pub(crate) from: Option<Word>,
     pub(crate) to: Option<Word>,
     /// Hosts that are written behind the application type.
-    pub(crate) late_at: Vec<At>,
+    pub(crate) late_at: Vec<TokenIndices>,
     pub(crate) application: Word,
     pub(crate) data: Option<DataItem>,
     pub(crate) source: Option<AccessItem>,
     pub(crate) destination: Option<AccessItem>,
-    pub(crate) timings: Vec<(Drawn, At)>,
+    pub(crate) timings: Vec<(DistributionItem, TokenIndices)>,
     pub(crate) clauses: Vec<Clause>,
 }
 
@@ -196,19 +196,19 @@ pub(crate) struct DataItem {
     pub(crate) unit: SizeItem,
     pub(crate) reply: Option<SizeItem>,
     pub(crate) count: CountItem,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Debug)]
 pub(crate) enum SizeItem {
-    Value(Value),
-    Drawn(Drawn),
+    Value(SpecValue),
+    Drawn(DistributionItem),
 }
 
 #[derive(Debug)]
 pub(crate) enum CountItem {
-    Times(Value),
-    Amount(Value),
+    Times(SpecValue),
+    Amount(SpecValue),
     Open,
 }
 
@@ -234,8 +234,8 @@ impl AccessItem {
 #[derive(Debug)]
 pub(crate) struct Clause {
     pub(crate) kind: ClauseKind,
-    pub(crate) span: Span,
-    pub(crate) at: At,
+    pub(crate) span: TextSpan,
+    pub(crate) at: TokenIndices,
 }
 
 #[derive(Debug)]
@@ -243,14 +243,14 @@ pub(crate) enum ClauseKind {
     Over(Vec<StackItem>),
     In(World),
     Across(Word),
-    Cpu(Value, Option<Value>),
+    Cpu(SpecValue, Option<SpecValue>),
 }
 
 #[derive(Debug)]
 pub(crate) struct StackItem {
     pub(crate) name: Word,
     pub(crate) options: Vec<OptionItem>,
-    pub(crate) at: At,
+    pub(crate) at: TokenIndices,
 }
 
 #[derive(Debug)]
@@ -261,22 +261,22 @@ pub(crate) struct OptionItem {
 
 #[derive(Debug)]
 pub(crate) enum OptionText {
-    Value(Value),
+    Value(SpecValue),
     Word(Word),
 }
 
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub(crate) name: Word,
-    pub(crate) values: Vec<(Step, f64, Span)>,
+    pub(crate) values: Vec<(SweepStep, f64, TextSpan)>,
     /// Base unit of its values; none when they have no unit.
-    pub(crate) unit: Unit,
-    pub(crate) span: Span,
+    pub(crate) unit: SpecUnit,
+    pub(crate) span: TextSpan,
 }
 
 /// How a value of a sweep follows the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SweepStep {
     /// After a comma.
     Next,
     /// After `...`.

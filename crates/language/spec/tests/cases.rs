@@ -19,7 +19,7 @@
 mod common;
 
 use common::checked;
-use stackline_spec::{Diagnostic, Origin, Severity};
+use stackline_spec::{Diagnostic, Severity, TextOrigin};
 use std::path::Path;
 
 /// A diagnostic that begins in this line, which is at `start` of the text.
@@ -33,7 +33,7 @@ fn below(line: &str, start: usize, diagnostic: &Diagnostic) -> String {
         origin,
     } = diagnostic;
     assert!(
-        *origin == Origin::File && !label.is_empty() && !message.ends_with('.'),
+        *origin == TextOrigin::File && !label.is_empty() && !message.ends_with('.'),
         "{diagnostic:?}"
     );
     let (from, to) = (span.start - start, line.len().min(span.end - start));

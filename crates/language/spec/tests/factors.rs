@@ -6,7 +6,7 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_spec::{Level, factor, factors, vary};
+use stackline_spec::{FactorLevel, factor, factors, vary};
 
 const TEXT: &str = "network n {
   host a, b { copy 20 us per packet; }
@@ -167,7 +167,7 @@ fn options_stand_wherever_a_stack_stands() {
         "{first} {second}"
     );
     let factor = factor("receive_buffer x 16").unwrap();
-    let text = vary(TEXT, Some(9), &[(&factor, &Level::Times(16.0))]).unwrap();
+    let text = vary(TEXT, Some(9), &[(&factor, &FactorLevel::Times(16.0))]).unwrap();
     assert!(
         text.contains("tcp(nodelay, receive_buffer = 1024 KiB)") && !text.contains("bulk_put"),
         "{text}"

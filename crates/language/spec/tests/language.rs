@@ -4,9 +4,11 @@ mod common;
 
 use common::{clean, context, plan, texts};
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Loss, Rate};
-use stackline_core::plan::{Access, Composer, Count, HostPlan, Size, Until, Via, Warmup, World};
-use stackline_core::program::{Call, Side};
+use stackline_core::network::{LinkRate, LossModel};
+use stackline_core::plan::{
+    Composer, DataAccess, HostPlan, Size, StoppingCriterion, UnitCount, Via, Warmup, World,
+};
+use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::time::Duration;
 use stackline_spec::{Overrides, check, host_argument};
 
@@ -36,11 +38,11 @@ fn the_worked_example_of_spims() {
     );
     assert_eq!(
         (&part.data.unit, part.data.count),
-        (&Size::Bytes(1024), Count::Units(1000))
+        (&Size::Bytes(1024), UnitCount::Units(1000))
     );
     assert_eq!(
         (&part.source, &part.destination, part.stack.name.as_str()),
-        (&Access::Memory, &Access::Memory, "tcp")
+        (&DataAccess::Memory, &DataAccess::Memory, "tcp")
     );
     assert_eq!(
         measurement.text,
@@ -127,8 +129,8 @@ fn a_network_and_a_measurement_across_it() {
     assert!(network.switches[0].buffer_per_port && !network.switches[0].early_packet_discard);
     assert_eq!(network.switches[0].cell_bytes, Some(53));
     assert_eq!(network.links[1].delay, Duration::from_seconds(0.006));
-    assert_eq!(network.links[1].loss, Loss::Independent(0.0001));
-    assert_eq!(network.links[0].rate, Rate::Constant(1e8));
+    assert_eq!(network.links[1].loss, LossModel::Independent(0.0001));
+    assert_eq!(network.links[0].rate, LinkRate::Constant(1e8));
     assert_eq!(network.links[1].mtu_bytes, Some(9180));
     let measurement = &plan.measurements[0];
     assert_eq!(
@@ -266,7 +268,7 @@ fn sizes_counts_and_ends() {
     assert_eq!(part("1 bulk_get 64 KiB*10").data.unit, Size::Bytes(65_536));
     assert_eq!(
         part("1 bulk_get 64KiB 10MB").data.count,
-        Count::Amount(10_000_000)
+        UnitCount::Amount(10_000_000)
     );
     assert_eq!(
         part("1 bulk_get uniform(1 KiB, 2 KiB)*10").data.unit,
@@ -284,16 +286,16 @@ fn sizes_counts_and_ends() {
     );
     assert_eq!(
         part("1 bulk_get 1024*10 < FILE data.bin > VIRTUAL MEMORY").source,
-        Access::File("data.bin".into())
+        DataAccess::File("data.bin".into())
     );
     assert_eq!(
         part("1 bulk_get 1024*10 < FILE \"data.bin\" > virtual-memory").destination,
-        Access::VirtualMemory
+        DataAccess::VirtualMemory
     );
     assert_eq!(part("1 conn_disc 0*1000").data.unit, Size::Bytes(0));
     assert_eq!(
         part("1 timelimit 2 conn-disc 0").data.count,
-        Count::Unlimited
+        UnitCount::Unlimited
     );
     let timed = part("1 rr 32*10 exponential(20 ms) constant(0.5)");
     assert_eq!(
@@ -322,7 +324,7 @@ fn heads_in_any_order() {
     let m = &plan.measurements[0];
     assert_eq!(
         m.until,
-        Some(Until {
+        Some(StoppingCriterion {
             share: 0.02,
             at_most: 50
         })
@@ -335,7 +337,7 @@ fn heads_in_any_order() {
     assert_eq!(m.warmup, Warmup::Time(Duration::from_seconds(2.0)));
     assert_eq!(
         m.until,
-        Some(Until {
+        Some(StoppingCriterion {
             share: 0.05,
             at_most: 100
         })
@@ -413,7 +415,7 @@ fn the_prelude_is_what_spims_prints() {
     let plan = clean(
         "1 bulk_get 1*1; 1 rr 1*1; 1 conn_disc 0*1; 1 bulk_put 1*1; 1 stream 1*1 constant(20 ms)",
     );
-    let names = |at: usize, side: Side| -> Vec<&'static str> {
+    let names = |at: usize, side: PairSide| -> Vec<&'static str> {
         plan.measurements[at].parts[0]
             .procedure
             .calls(side)
@@ -422,7 +424,7 @@ fn the_prelude_is_what_spims_prints() {
             .collect()
     };
     assert_eq!(
-        names(0, Side::Initiator),
+        names(0, PairSide::Initiator),
         [
             "ConnectRequest",
             "StartMeasurement",
@@ -434,7 +436,7 @@ fn the_prelude_is_what_spims_prints() {
         ]
     );
     assert_eq!(
-        names(1, Side::Responder),
+        names(1, PairSide::Responder),
         [
             "AwaitConnectIndication",
             "RPCAwaitCallInd",
@@ -444,7 +446,7 @@ fn the_prelude_is_what_spims_prints() {
         ]
     );
     assert_eq!(
-        names(2, Side::Initiator),
+        names(2, PairSide::Initiator),
         [
             "StartMeasurement",
             "Pace",
@@ -483,10 +485,13 @@ fn a_procedure_of_ones_own() {
     assert!(
         plan.measurements[0].parts[0]
             .procedure
-            .calls(Side::Initiator)
-            .contains(&&Call::Mark("pong".into()))
+            .calls(PairSide::Initiator)
+            .contains(&&OperationCall::Mark("pong".into()))
     );
-    assert_eq!(plan.measurements[1].parts[0].data.count, Count::Units(1));
+    assert_eq!(
+        plan.measurements[1].parts[0].data.count,
+        UnitCount::Units(1)
+    );
 }
 
 #[test]
@@ -611,7 +616,7 @@ fn the_examples_of_the_manual_hold() {
             "network w {{ host a, b; link a - b 1 Mbit/s 1 ms {clause}; }} 1 rr 1*1"
         ));
     }
-    for (name, ..) in stackline_core::program::OPERATIONS {
+    for (name, ..) in stackline_core::procedure::OPERATIONS {
         assert!(manual.contains(&format!("`{name}`")), "{name}");
     }
     for (name, ..) in stackline_core::distribution::TABLE {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{checked, context, shown};
-use stackline_spec::{Origin, Overrides, check};
+use stackline_spec::{Overrides, TextOrigin, check};
 
 /// The first mistakes of a text, at most 100 of them.
 #[track_caller]
@@ -41,7 +41,7 @@ fn mistakes_on_the_command_line_say_so() {
         };
         assert_eq!(
             (only.origin, only.message.as_str()),
-            (Origin::Over, message)
+            (TextOrigin::Over, message)
         );
         assert!(result.plan.is_none());
     }
@@ -89,7 +89,10 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
         };
         assert_eq!(
             (only.origin, only.message.as_str()),
-            (Origin::Host(0), "the specification names no host `khon`")
+            (
+                TextOrigin::Host(0),
+                "the specification names no host `khon`"
+            )
         );
         assert_eq!(
             (only.hint.as_deref(), only.span.clone()),
@@ -99,7 +102,7 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
     }
     assert_eq!(
         hosts("1 from a rr 1*1", &["a=local", "b=local"]).diagnostics[0].origin,
-        Origin::Host(1)
+        TextOrigin::Host(1)
     );
     // It may be meant where the text cannot be read.
     assert_eq!(

@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Charge, Clock, Discipline, Imp, ImpMachine, Interface, Jitter, Link, Loss, Network, Queue,
-    Rate, RateSchedule, Schedule, Work, WorkKind,
+    Charge, ClockModel, Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate,
+    LossModel, Network, NetworkInterface, NetworkLink, ProgramCosts, RateSchedule, StepSchedule,
+    WorkKind,
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
-use stackline_spec::{Available, Context, Overrides, check, format};
+use stackline_spec::{Available, CheckContext, Overrides, check, format};
 
 const MS: u64 = 1_000_000;
 
@@ -23,27 +24,27 @@ fn network(body: &str) -> Network {
 }
 
 /// The first link, between two hosts, with what stands behind its ends.
-fn link(rest: &str) -> Link {
+fn link(rest: &str) -> NetworkLink {
     network(&format!("host a, b; link a - b {rest};"))
         .links
         .remove(0)
 }
 
-fn interface(statements: &str) -> Interface {
+fn interface(statements: &str) -> NetworkInterface {
     network(&format!("host a {{ {statements} }}"))
         .hosts
         .remove(0)
         .interface
 }
 
-fn clock(statements: &str) -> Clock {
+fn clock(statements: &str) -> ClockModel {
     network(&format!("host a {{ {statements} }}"))
         .hosts
         .remove(0)
         .clock
 }
 
-fn queue(text: &str) -> Queue {
+fn queue(text: &str) -> LinkQueue {
     link(&format!("1 Mbit/s 0 queue {text}"))
         .queue
         .expect("a queue")
@@ -60,19 +61,19 @@ fn hosts_share_what_stands_in_their_braces() {
         .map(|host| host.name.as_str())
         .collect();
     assert_eq!(names, ["a", "b", "c"]);
-    let alike = Interface {
+    let alike = NetworkInterface {
         buffer_frames: Some(2),
         single_buffered: true,
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
     assert_eq!(network.hosts[0].interface, alike);
     assert_eq!(network.hosts[1].interface, alike);
-    assert_eq!(network.hosts[2].interface, Interface::default());
+    assert_eq!(network.hosts[2].interface, NetworkInterface::default());
 }
 
 #[test]
 fn interfaces() {
-    let none = Interface::default;
+    let none = NetworkInterface::default;
     let both = interface("copy 1.35 ms per packet, 0.47 us per byte; cpu 2.5; pace 30 Mbit/s");
     assert!((both.copy_ns_per_byte - 470.0).abs() < 1e-9);
     assert_eq!(
@@ -82,7 +83,7 @@ fn interfaces() {
     assert!((interface("COPY 470 ns PER BYTE").copy_ns_per_byte - 470.0).abs() < 1e-9);
     assert_eq!(
         interface("copy 1 us per packet"),
-        Interface {
+        NetworkInterface {
             copy_per_packet: Duration(1000),
             ..none()
         }
@@ -93,19 +94,19 @@ fn interfaces() {
     );
     assert_eq!(
         interface("Single-Buffered"),
-        Interface {
+        NetworkInterface {
             single_buffered: true,
             ..none()
         }
     );
     assert_eq!(
         interface("busy-waiting"),
-        Interface {
+        NetworkInterface {
             busy_waiting: true,
             ..none()
         }
     );
-    let by_itself = Interface {
+    let by_itself = NetworkInterface {
         interface_copies: true,
         copy_per_packet: Duration(1000),
         ..none()
@@ -138,9 +139,9 @@ fn what_programs_take() {
     );
     assert_eq!(
         work("work 1 us per message"),
-        Work {
+        ProgramCosts {
             per_message: Duration(1000),
-            ..Work::default()
+            ..ProgramCosts::default()
         }
     );
     assert!(work("cpu 2; copy 1 us per packet").is_nothing());
@@ -150,9 +151,9 @@ fn what_programs_take() {
 fn clocks() {
     assert_eq!(
         clock("clock ahead 20 ms"),
-        Clock {
+        ClockModel {
             offset_ns: 20_000_000,
-            ..Clock::default()
+            ..ClockModel::default()
         }
     );
     assert_eq!(
@@ -207,7 +208,7 @@ fn links_of_one_way_and_several_between_two_nodes() {
         (links[1].ends.0.as_str(), links[1].ends.1.as_str()),
         ("b", "a")
     );
-    assert_eq!(links[2].rate, Rate::Unlimited);
+    assert_eq!(links[2].rate, LinkRate::Unlimited);
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn delays_and_losses_that_change() {
     ];
     assert_eq!(
         found.delays,
-        Some(Schedule {
+        Some(StepSchedule {
             steps: delays,
             period: Some(Duration(4000 * MS))
         })
@@ -230,20 +231,20 @@ fn delays_and_losses_that_change() {
         (found.delay, found.least_delay()),
         (Duration(20 * MS), Duration(10 * MS))
     );
-    let bursts = Loss::GilbertElliott {
+    let bursts = LossModel::GilbertElliott {
         to_bad: 0.01,
         to_good: 0.25,
         loss_good: 0.0,
         loss_bad: 1.0,
     };
-    let losses = [Loss::None, Loss::Independent(0.02), bursts].into_iter();
+    let losses = [LossModel::None, LossModel::Independent(0.02), bursts].into_iter();
     let steps = (0..)
         .map(|step| Duration(step * 1000 * MS))
         .zip(losses)
         .collect();
     assert_eq!(
         found.loss,
-        Loss::Schedule(Schedule {
+        LossModel::Schedule(StepSchedule {
             steps,
             period: None
         })
@@ -257,7 +258,7 @@ fn rates_that_change() {
             .iter()
             .map(|(ms, rate)| (Duration(ms * MS), *rate))
             .collect();
-        Rate::Schedule(RateSchedule {
+        LinkRate::Schedule(RateSchedule {
             steps,
             period: period.map(|ms| Duration(ms * MS)),
         })
@@ -270,7 +271,7 @@ fn rates_that_change() {
         link("schedule(0 1 kbit/s) 1 ms").rate,
         schedule(&[(0, 1e3)], None)
     );
-    let Rate::Trace(trace) = link("trace \"up.trace\" 1 ms").rate else {
+    let LinkRate::Trace(trace) = link("trace \"up.trace\" 1 ms").rate else {
         panic!("no trace")
     };
     assert_eq!(
@@ -282,21 +283,21 @@ fn rates_that_change() {
 #[test]
 fn losses() {
     let loss = |text: &str| link(&format!("1 Mbit/s 1 ms loss {text}")).loss;
-    assert_eq!(loss("1%"), Loss::Independent(0.01));
-    assert_eq!(loss("0%"), Loss::None);
-    assert_eq!(loss("100%"), Loss::Independent(1.0));
-    assert_eq!(loss("bit errors 1e-6"), Loss::BitErrors(1e-6));
-    assert_eq!(loss("every 100"), Loss::Every(100));
-    assert_eq!(loss("packets 1, 5, 6"), Loss::List(vec![1, 5, 6]));
+    assert_eq!(loss("1%"), LossModel::Independent(0.01));
+    assert_eq!(loss("0%"), LossModel::None);
+    assert_eq!(loss("100%"), LossModel::Independent(1.0));
+    assert_eq!(loss("bit errors 1e-6"), LossModel::BitErrors(1e-6));
+    assert_eq!(loss("every 100"), LossModel::Every(100));
+    assert_eq!(loss("packets 1, 5, 6"), LossModel::List(vec![1, 5, 6]));
     let (to_bad, to_good) = (0.01, 0.25);
-    let defaults = Loss::GilbertElliott {
+    let defaults = LossModel::GilbertElliott {
         to_bad,
         to_good,
         loss_good: 0.0,
         loss_bad: 1.0,
     };
     assert_eq!(loss("gilbert-elliott(1%, 25%)"), defaults);
-    let all = Loss::GilbertElliott {
+    let all = LossModel::GilbertElliott {
         to_bad,
         to_good,
         loss_good: 0.001,
@@ -313,7 +314,7 @@ fn clauses_in_any_order() {
     assert_eq!((link.charge, link.mtu()), (Charge::Wire, 9180));
     assert_eq!(
         (link.duplicate, link.loss),
-        (0.005, Loss::Independent(0.01))
+        (0.005, LossModel::Independent(0.01))
     );
     assert_eq!(
         link.jitter,
@@ -342,23 +343,23 @@ fn queues() {
     let limit_bytes = Some(65_536);
     assert_eq!(
         queue("64 KiB"),
-        Queue {
+        LinkQueue {
             limit_bytes,
-            ..Queue::default()
+            ..LinkQueue::default()
         }
     );
     assert_eq!(
         queue("64 KiB drop-tail"),
-        Queue {
+        LinkQueue {
             limit_bytes,
-            ..Queue::default()
+            ..LinkQueue::default()
         }
     );
     assert_eq!(
         queue("100 packets"),
-        Queue {
+        LinkQueue {
             limit_packets: Some(100),
-            ..Queue::default()
+            ..LinkQueue::default()
         }
     );
     assert_eq!(
@@ -368,10 +369,10 @@ fn queues() {
     let (target, interval) = (Duration(5 * MS), Duration(100 * MS));
     assert_eq!(
         queue("codel ecn"),
-        Queue {
+        LinkQueue {
             discipline: Discipline::CoDel { target, interval },
             ecn: true,
-            ..Queue::default()
+            ..LinkQueue::default()
         }
     );
     assert_eq!(
@@ -452,7 +453,7 @@ fn every_example_is_right_in_every_world() {
                     ..*world
                 })
                 .collect::<Vec<_>>();
-            let context = Context {
+            let context = CheckContext {
                 worlds: &worlds,
                 ..common::context()
             };
@@ -672,7 +673,7 @@ fn a_network_is_made_for_each_value_and_its_measurement_can_be_read_again() {
         "{declared} 1 from a to b rr 32*1 across w over tcp, udp; R = 1 Mbit/s, 2 Mbit/s; Q = 4 KiB"
     );
     let whole = clean(&text);
-    let made: Vec<(&str, &Rate, Option<u64>)> = whole
+    let made: Vec<(&str, &LinkRate, Option<u64>)> = whole
         .networks
         .iter()
         .map(|network| {
@@ -689,12 +690,12 @@ fn a_network_is_made_for_each_value_and_its_measurement_can_be_read_again() {
         [
             (
                 "w(R = 1000000 bit/s, Q = 4096 B)",
-                &Rate::Constant(1e6),
+                &LinkRate::Constant(1e6),
                 Some(4096)
             ),
             (
                 "w(R = 2000000 bit/s, Q = 4096 B)",
-                &Rate::Constant(2e6),
+                &LinkRate::Constant(2e6),
                 Some(4096)
             ),
         ]
@@ -736,7 +737,7 @@ fn the_profiles_are_as_their_sources_have_them() {
             (down.ends.1.as_str(), up.ends.0.as_str()),
             ("client", "client")
         );
-        let rate = |link: &Link| {
+        let rate = |link: &NetworkLink| {
             link.rate
                 .mean_bit_s()
                 .map_or(0.0, |rate| (rate / 1e3).round())
@@ -780,11 +781,11 @@ fn imps_are_what_is_said_of_them() {
     assert!(network.has_imps());
     assert_eq!(
         said[0],
-        Imp {
+        ImpSettings {
             reassembly: Some(10),
             september: true,
             unreserved: true,
-            ..Imp::default()
+            ..ImpSettings::default()
         }
     );
     assert_eq!([said[1].machine, said[2].machine], [ImpMachine::Tip; 2]);

@@ -5,7 +5,7 @@ use stackline_core::random::Generator;
 
 /// True with this probability. Draws exactly once; 0 is never true, 1 always.
 #[inline]
-pub(crate) fn draw(probability: f64, generator: &mut Generator) -> bool {
+pub(crate) fn draw_bernoulli(probability: f64, generator: &mut Generator) -> bool {
     // The 53 bits that a float can represent, in [0, 1).
     let unit = (generator.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
     unit < probability
@@ -19,13 +19,19 @@ mod tests {
     #[test]
     fn probabilities_zero_and_one_are_certain() {
         let mut generator = Seed::root(1).generator();
-        assert!((0..10_000).all(|_| !draw(0.0, &mut generator) && draw(1.0, &mut generator)));
+        assert!(
+            (0..10_000).all(
+                |_| !draw_bernoulli(0.0, &mut generator) && draw_bernoulli(1.0, &mut generator)
+            )
+        );
     }
 
     #[test]
     fn draws_have_the_given_probability() {
         let mut generator = Seed::root(2).generator();
-        let often = (0..100_000).filter(|_| draw(0.3, &mut generator)).count();
+        let often = (0..100_000)
+            .filter(|_| draw_bernoulli(0.3, &mut generator))
+            .count();
         // Four standard deviations of a binomial distribution.
         assert!(often.abs_diff(30_000) < 580, "{often}");
     }

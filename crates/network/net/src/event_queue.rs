@@ -13,7 +13,7 @@ const BUCKETS: usize = 65;
 /// Items in the order of their instants.
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
-    buckets: Vec<Bucket<T>>,
+    buckets: Vec<EventBucket<T>>,
     /// Bit `b` is set when bucket `b` holds something.
     occupied: u128,
     /// How many items of the first bucket have been taken.
@@ -24,7 +24,7 @@ pub struct EventQueue<T> {
 }
 
 #[derive(Clone, Debug)]
-struct Bucket<T> {
+struct EventBucket<T> {
     items: Vec<(u64, T)>,
     /// The least key in it.
     least: u64,
@@ -33,7 +33,7 @@ struct Bucket<T> {
 impl<T: Copy> Default for EventQueue<T> {
     fn default() -> Self {
         let buckets = (0..BUCKETS)
-            .map(|_| Bucket {
+            .map(|_| EventBucket {
                 items: Vec::new(),
                 least: u64::MAX,
             })

@@ -5,8 +5,8 @@
 //! A share that a circuit does not use is not given to others, and the bytes of management cells (one of 32) are in the tenth
 //! that is left. It decides nothing about which cells are dropped.
 
-use crate::packet::Node;
-use crate::tap::Port;
+use crate::packet::NodeIndex;
+use crate::tap::PortIndex;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -21,9 +21,9 @@ const FIRST: f64 = 1.0 / 32.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Circuit {
     /// The host's own port.
-    pub(crate) source: Port,
+    pub(crate) source: PortIndex,
     /// Where the cells go.
-    pub(crate) to: Node,
+    pub(crate) to: NodeIndex,
 }
 
 /// What an output port of a switch knows of the circuits through it.
@@ -79,20 +79,20 @@ impl Shares {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Granted {
     /// By circuit and by the port that told it.
-    told: Vec<(Node, Port, f64)>,
+    rates: Vec<(NodeIndex, PortIndex, f64)>,
     last: Instant,
 }
 
 impl Granted {
     /// A management cell has come.
-    pub(crate) fn tell(&mut self, to: Node, by: Port, bit_s: f64) {
+    pub(crate) fn note_rate(&mut self, to: NodeIndex, by: PortIndex, bit_s: f64) {
         match self
-            .told
+            .rates
             .iter_mut()
             .find(|(node, port, _)| (*node, *port) == (to, by))
         {
             Some((_, _, rate)) => *rate = bit_s,
-            None => self.told.push((to, by, bit_s)),
+            None => self.rates.push((to, by, bit_s)),
         }
     }
 
@@ -100,17 +100,17 @@ impl Granted {
     /// circuits together. After a silence it begins anew.
     pub(crate) fn rate(&mut self, now: Instant, link_bit_s: f64) -> f64 {
         if self.last + FORGOTTEN < now {
-            self.told.clear();
+            self.rates.clear();
         }
         self.last = now;
         let first_of =
-            |index: usize, to: Node| self.told[..index].iter().all(|(node, ..)| *node != to);
-        let least = |to: Node| {
-            let of = self.told.iter().filter(|(node, ..)| *node == to);
+            |index: usize, to: NodeIndex| self.rates[..index].iter().all(|(node, ..)| *node != to);
+        let least = |to: NodeIndex| {
+            let of = self.rates.iter().filter(|(node, ..)| *node == to);
             of.map(|(.., rate)| *rate).fold(f64::INFINITY, f64::min)
         };
         let circuits = self
-            .told
+            .rates
             .iter()
             .enumerate()
             .filter(|(index, (to, ..))| first_of(*index, *to));
@@ -129,8 +129,8 @@ mod tests {
 
     fn circuit(source: u32) -> Circuit {
         Circuit {
-            source: Port(source),
-            to: Node(9),
+            source: PortIndex(source),
+            to: NodeIndex(9),
         }
     }
 
@@ -146,12 +146,12 @@ mod tests {
             None,
             "nothing has changed"
         );
-        let (told, rate) = shares.cell(ms(2), circuit(2), 100e6).unwrap();
-        assert_eq!((told.len(), rate), (2, 45e6));
+        let (circuits, rate) = shares.cell(ms(2), circuit(2), 100e6).unwrap();
+        assert_eq!((circuits.len(), rate), (2, 45e6));
         assert_eq!(shares.cell(ms(400), circuit(1), 100e6), None);
-        let (told, rate) = shares.cell(ms(600), circuit(1), 100e6).unwrap();
+        let (circuits, rate) = shares.cell(ms(600), circuit(1), 100e6).unwrap();
         assert_eq!(
-            (told, rate),
+            (circuits, rate),
             (alloc::vec![circuit(1)], 90e6),
             "the other was silent for half a second"
         );
@@ -165,9 +165,9 @@ mod tests {
             100e6 / 32.0,
             "before it was told anything"
         );
-        granted.tell(Node(1), Port(4), 30e6);
-        granted.tell(Node(1), Port(6), 20e6);
-        granted.tell(Node(2), Port(8), 25e6);
+        granted.note_rate(NodeIndex(1), PortIndex(4), 30e6);
+        granted.note_rate(NodeIndex(1), PortIndex(6), 20e6);
+        granted.note_rate(NodeIndex(2), PortIndex(8), 25e6);
         assert_eq!(granted.rate(ms(1), 100e6), 45e6);
         assert_eq!(
             granted.rate(ms(502), 100e6),

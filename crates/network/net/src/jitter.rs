@@ -49,7 +49,7 @@ impl JitterProcess {
     /// Whether the next packet is duplicated.
     #[inline]
     pub fn duplicated(&mut self) -> bool {
-        self.duplicate > 0.0 && bernoulli::draw(self.duplicate, &mut self.duplicates)
+        self.duplicate > 0.0 && bernoulli::draw_bernoulli(self.duplicate, &mut self.duplicates)
     }
 }
 

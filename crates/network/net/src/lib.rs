@@ -25,12 +25,12 @@
 extern crate alloc;
 
 mod bernoulli;
-pub mod cells;
-mod direction;
+pub mod cell_sizes;
 pub mod event_queue;
 mod explicit_rate;
-mod interface;
+mod host_interface;
 pub mod jitter;
+mod link_direction;
 pub mod loss;
 pub mod network;
 pub mod packet;
@@ -40,6 +40,6 @@ pub mod tap;
 mod topology;
 pub mod transmitter;
 
-pub use network::{Cause, Delivery, Network, Path};
-pub use packet::{Ecn, Node, Packet, Payload, Segments};
-pub use tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
+pub use network::{Delivery, NetworkPollCause, PacketNetwork, RouteProperties};
+pub use packet::{EcnMarking, NetworkPacket, NodeIndex, PacketPayload, SegmentSizes};
+pub use tap::{DropReason, NetworkEvent, NetworkLocation, PortCounters, PortIndex, Tap};

@@ -2,59 +2,61 @@
 //! often for a large packet as for a small one: the same sequence of packets loses the same ones in every world.
 
 use crate::bernoulli;
-use crate::tap::Reason;
+use crate::tap::DropReason;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use stackline_core::network::{Loss, Schedule};
+use stackline_core::network::{LossModel, StepSchedule};
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::Instant;
 
 /// The loss process of one direction of a link.
 #[derive(Clone, Debug)]
 pub struct LossProcess {
-    kind: Kind,
+    kind: LossKind,
     generator: Generator,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum LossKind {
     None,
     Independent(f64),
     BitErrors(BitErrors),
     GilbertElliott(GilbertElliott),
-    List(List),
+    List(ListedLoss),
     Every { nth: u64, left: u64 },
-    Schedule(Box<Steps>),
+    Schedule(Box<SteppedLoss>),
 }
 
 impl LossProcess {
     /// In its first state; everything it draws comes from the seed.
     #[must_use]
-    pub fn new(loss: &Loss, seed: Seed) -> Self {
+    pub fn new(loss: &LossModel, seed: Seed) -> Self {
         let kind = match loss {
-            Loss::None | Loss::Every(0) => Kind::None,
-            Loss::Independent(probability) => Kind::Independent(*probability),
-            Loss::BitErrors(rate) => Kind::BitErrors(BitErrors::new(*rate)),
-            Loss::GilbertElliott {
+            LossModel::None | LossModel::Every(0) => LossKind::None,
+            LossModel::Independent(probability) => LossKind::Independent(*probability),
+            LossModel::BitErrors(rate) => LossKind::BitErrors(BitErrors::new(*rate)),
+            LossModel::GilbertElliott {
                 to_bad,
                 to_good,
                 loss_good,
                 loss_bad,
-            } => Kind::GilbertElliott(GilbertElliott {
+            } => LossKind::GilbertElliott(GilbertElliott {
                 bad: false,
                 leave: [*to_bad, *to_good],
                 lose: [*loss_good, *loss_bad],
             }),
-            Loss::List(numbers) => Kind::List(List {
+            LossModel::List(numbers) => LossKind::List(ListedLoss {
                 numbers: numbers.clone(),
                 next: 0,
                 passed: 0,
             }),
-            Loss::Every(nth) => Kind::Every {
+            LossModel::Every(nth) => LossKind::Every {
                 nth: *nth,
                 left: *nth,
             },
-            Loss::Schedule(schedule) => Kind::Schedule(Box::new(Steps::new(schedule, seed))),
+            LossModel::Schedule(schedule) => {
+                LossKind::Schedule(Box::new(SteppedLoss::new(schedule, seed)))
+            }
         };
         Self {
             kind,
@@ -65,26 +67,27 @@ impl LossProcess {
     /// Whether it never loses anything, so that it need not be called.
     #[must_use]
     pub const fn is_none(&self) -> bool {
-        matches!(self.kind, Kind::None)
+        matches!(self.kind, LossKind::None)
     }
 
     /// Whether the next packet, of so many bytes, that leaves at `at`, is lost, and how.
     #[inline]
-    pub fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
+    pub fn lost(&mut self, at: Instant, bytes: u64) -> Option<DropReason> {
         let generator = &mut self.generator;
         let (lost, reason) = match &mut self.kind {
-            Kind::None => return None,
-            Kind::Schedule(steps) => return steps.lost(at, bytes),
-            Kind::Independent(probability) => {
-                (bernoulli::draw(*probability, generator), Reason::Lost)
-            }
-            Kind::BitErrors(errors) => (
-                bernoulli::draw(errors.of(bytes), generator),
-                Reason::BitError,
+            LossKind::None => return None,
+            LossKind::Schedule(steps) => return steps.lost(at, bytes),
+            LossKind::Independent(probability) => (
+                bernoulli::draw_bernoulli(*probability, generator),
+                DropReason::Lost,
             ),
-            Kind::GilbertElliott(states) => (states.lost(generator), Reason::Lost),
-            Kind::List(list) => (list.lost(), Reason::Lost),
-            Kind::Every { nth, left } => (every(*nth, left), Reason::Lost),
+            LossKind::BitErrors(errors) => (
+                bernoulli::draw_bernoulli(errors.of(bytes), generator),
+                DropReason::BitError,
+            ),
+            LossKind::GilbertElliott(states) => (states.lost(generator), DropReason::Lost),
+            LossKind::List(list) => (list.lost(), DropReason::Lost),
+            LossKind::Every { nth, left } => (every(*nth, left), DropReason::Lost),
         };
         lost.then_some(reason)
     }
@@ -92,13 +95,13 @@ impl LossProcess {
 
 /// A loss that changes in time. Each step goes on where it was when it holds again.
 #[derive(Clone, Debug)]
-struct Steps {
-    schedule: Schedule<Loss>,
+struct SteppedLoss {
+    schedule: StepSchedule<LossModel>,
     processes: Vec<LossProcess>,
 }
 
-impl Steps {
-    fn new(schedule: &Schedule<Loss>, seed: Seed) -> Self {
+impl SteppedLoss {
+    fn new(schedule: &StepSchedule<LossModel>, seed: Seed) -> Self {
         let processes = (0..)
             .zip(&schedule.steps)
             .map(|(index, (_, loss))| LossProcess::new(loss, seed.index(index)));
@@ -108,7 +111,7 @@ impl Steps {
         }
     }
 
-    fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
+    fn lost(&mut self, at: Instant, bytes: u64) -> Option<DropReason> {
         self.processes
             .get_mut(self.schedule.step_at(at))?
             .lost(at, bytes)
@@ -172,15 +175,15 @@ impl GilbertElliott {
     /// Draws twice: for the packet, then for the state of the next one.
     fn lost(&mut self, generator: &mut Generator) -> bool {
         let state = usize::from(self.bad);
-        let lost = bernoulli::draw(self.lose[state], generator);
-        self.bad ^= bernoulli::draw(self.leave[state], generator);
+        let lost = bernoulli::draw_bernoulli(self.lose[state], generator);
+        self.bad ^= bernoulli::draw_bernoulli(self.leave[state], generator);
         lost
     }
 }
 
 /// Packets of given numbers.
 #[derive(Clone, Debug)]
-struct List {
+struct ListedLoss {
     /// Ascending.
     numbers: Vec<u64>,
     /// Place of the next of them.
@@ -189,7 +192,7 @@ struct List {
     passed: u64,
 }
 
-impl List {
+impl ListedLoss {
     fn lost(&mut self) -> bool {
         self.passed += 1;
         let before = self.next;
@@ -210,7 +213,7 @@ mod tests {
     use alloc::vec;
     use stackline_core::time::Duration;
 
-    fn lost(loss: &Loss, seed: u64, packets: usize, bytes: u64) -> Vec<bool> {
+    fn lost(loss: &LossModel, seed: u64, packets: usize, bytes: u64) -> Vec<bool> {
         let mut process = LossProcess::new(loss, Seed::root(seed));
         (0..packets)
             .map(|_| process.lost(Instant(0), bytes).is_some())
@@ -230,7 +233,7 @@ mod tests {
     #[test]
     fn independent_losses_have_the_given_rate() {
         for (seed, p) in [(1, 0.5), (2, 0.1), (3, 0.01), (4, 1e-4)] {
-            let lost = lost(&Loss::Independent(p), seed, 200_000, 1500);
+            let lost = lost(&LossModel::Independent(p), seed, 200_000, 1500);
             assert!(plausible(count(&lost), 200_000, p), "{p}: {}", count(&lost));
             // After a loss the next one is as likely as ever.
             let after = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]);
@@ -239,13 +242,16 @@ mod tests {
             });
             assert!(plausible(again, n, p), "{p}: {again} of {n}");
         }
-        assert_eq!(count(&lost(&Loss::Independent(1.0), 1, 1000, 1500)), 1000);
-        assert_eq!(count(&lost(&Loss::Independent(0.0), 1, 1000, 1500)), 0);
+        assert_eq!(
+            count(&lost(&LossModel::Independent(1.0), 1, 1000, 1500)),
+            1000
+        );
+        assert_eq!(count(&lost(&LossModel::Independent(0.0), 1, 1000, 1500)), 0);
     }
 
     #[test]
     fn the_same_packets_are_lost_whatever_their_size() {
-        let loss = Loss::Independent(0.1);
+        let loss = LossModel::Independent(0.1);
         assert_eq!(lost(&loss, 7, 1000, 40), lost(&loss, 7, 1000, 64_000));
         assert_ne!(lost(&loss, 7, 1000, 40), lost(&loss, 8, 1000, 40));
     }
@@ -262,7 +268,7 @@ mod tests {
         assert_eq!(BitErrors::new(1.0).of(1), 1.0);
         assert_eq!(BitErrors::new(0.0).of(u64::MAX), 0.0);
         for bytes in [53, 1500, 9000] {
-            let lost = lost(&Loss::BitErrors(1e-5), bytes, 100_000, bytes);
+            let lost = lost(&LossModel::BitErrors(1e-5), bytes, 100_000, bytes);
             assert!(
                 plausible(count(&lost), 100_000, errors.of(bytes)),
                 "{bytes}: {}",
@@ -270,15 +276,15 @@ mod tests {
             );
         }
         assert_eq!(
-            LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(Instant(0), 1),
-            Some(Reason::BitError)
+            LossProcess::new(&LossModel::BitErrors(1.0), Seed::root(1)).lost(Instant(0), 1),
+            Some(DropReason::BitError)
         );
     }
 
     #[test]
     fn bursts_of_gilbert_elliott_have_geometric_lengths() {
         let (to_bad, to_good) = (0.02, 0.25);
-        let loss = Loss::GilbertElliott {
+        let loss = LossModel::GilbertElliott {
             to_bad,
             to_good,
             loss_good: 0.0,
@@ -314,7 +320,7 @@ mod tests {
 
     #[test]
     fn gilbert_elliott_begins_in_the_good_state_and_loses_before_it_changes() {
-        let loss = Loss::GilbertElliott {
+        let loss = LossModel::GilbertElliott {
             to_bad: 1.0,
             to_good: 1.0,
             loss_good: 0.0,
@@ -336,34 +342,37 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            numbers(lost(&Loss::List(vec![1, 4, 4, 5, 100]), 1, 20, 1500)),
+            numbers(lost(&LossModel::List(vec![1, 4, 4, 5, 100]), 1, 20, 1500)),
             [1, 4, 5]
         );
-        assert_eq!(numbers(lost(&Loss::Every(7), 1, 22, 1500)), [7, 14, 21]);
-        assert_eq!(count(&lost(&Loss::Every(1), 1, 5, 1500)), 5);
+        assert_eq!(
+            numbers(lost(&LossModel::Every(7), 1, 22, 1500)),
+            [7, 14, 21]
+        );
+        assert_eq!(count(&lost(&LossModel::Every(1), 1, 5, 1500)), 5);
     }
 
     #[test]
     fn a_process_without_loss_is_none() {
-        assert!(LossProcess::new(&Loss::None, Seed::root(1)).is_none());
-        assert!(!LossProcess::new(&Loss::Every(2), Seed::root(1)).is_none());
+        assert!(LossProcess::new(&LossModel::None, Seed::root(1)).is_none());
+        assert!(!LossProcess::new(&LossModel::Every(2), Seed::root(1)).is_none());
     }
 
     #[test]
     fn a_schedule_loses_by_the_step_that_holds() {
         let steps = vec![
-            (Duration(0), Loss::None),
-            (Duration(100), Loss::Every(2)),
-            (Duration(300), Loss::Independent(1.0)),
+            (Duration(0), LossModel::None),
+            (Duration(100), LossModel::Every(2)),
+            (Duration(300), LossModel::Independent(1.0)),
         ];
         let loss = |period| {
-            Loss::Schedule(Schedule {
+            LossModel::Schedule(StepSchedule {
                 steps: steps.clone(),
                 period,
             })
         };
         let at = [0, 99, 100, 200, 299, 300, 400, 500, 600, 700];
-        let lost = |loss: &Loss| {
+        let lost = |loss: &LossModel| {
             let mut process = LossProcess::new(loss, Seed::root(3));
             at.iter()
                 .filter(|at| process.lost(Instant(**at), 1500).is_some())

@@ -12,23 +12,23 @@
 //! its last one leaves when it would have left alone; a train longer than [`GRANULE`] on a link is cut.
 
 mod build;
-mod cells;
+mod cell_forwarding;
 mod forward;
 mod hosts;
 mod queueing;
 
-use crate::direction::{Direction, Span};
 use crate::event_queue::EventQueue;
 use crate::explicit_rate::Circuit;
-use crate::interface::Card;
-use crate::packet::{Node, Packet, Payload};
+use crate::host_interface::Card;
+use crate::link_direction::{LinkDirection, TrainSpan};
+use crate::packet::{NetworkPacket, NodeIndex, PacketPayload};
 use crate::shared_buffer::SharedBuffer;
-use crate::tap::{Counters, NetworkEvent, Place, Port, Reason, Tap};
+use crate::tap::{DropReason, NetworkEvent, NetworkLocation, PortCounters, PortIndex, Tap};
 use crate::topology::Topology;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::{Link, MOST_HOPS, Network as Plan};
+use stackline_core::network::{MOST_HOPS, Network as Plan, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub const GRANULE: Duration = Duration(1_000_000);
 
 /// Why the machine has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum NetworkPollCause {
     /// A packet reaches a node, a link is free for the next of its queue, or a host's processor for the next copy.
     Packet,
 }
@@ -49,14 +49,14 @@ pub struct Delivery<P> {
     /// When its last bit is in the host's memory.
     pub due: Instant,
     /// The packet; `to` is the host.
-    pub packet: Packet<P>,
+    pub packet: NetworkPacket<P>,
 }
 
 /// The fixed properties of the way between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct RouteProperties {
     /// Directions of links, in order.
-    pub ports: Vec<Port>,
+    pub ports: Vec<PortIndex>,
     /// Largest packet that fits all of them, in bytes of the network layer.
     pub mtu: u64,
     /// Sum of the propagation delays.
@@ -65,40 +65,44 @@ pub struct Path {
 
 /// An event and where it happens; packets by their slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum ForwardingEvent {
     /// The packet's first segment reaches that node.
-    At { node: Node, slot: u32 },
+    At { node: NodeIndex, slot: u32 },
     /// The whole packet reaches its host.
     Complete { slot: u32 },
     /// The link is free for the next waiting packet.
-    Free { port: Port },
+    Free { port: PortIndex },
     /// One of a frame's cells has crossed that direction.
-    Cell { port: Port, slot: u32, index: u32 },
+    Cell {
+        port: PortIndex,
+        slot: u32,
+        index: u32,
+    },
     /// A host's processor or interface is free.
-    CopyDone { node: Node },
+    CopyDone { node: NodeIndex },
     /// A management cell reaches a host.
     Rate { number: u32 },
 }
 
 /// A packet in the network and its state.
 #[derive(Debug)]
-struct Flight<P> {
-    packet: Packet<P>,
+struct PacketInTransit<P> {
+    packet: NetworkPacket<P>,
     /// When its segments arrive at the next node (or did).
-    arrival: Span,
+    arrival: TrainSpan,
     /// The direction it crossed last.
-    last_port: Option<Port>,
+    last_port: Option<PortIndex>,
     hops: u8,
     /// Cells not yet arrived or lost.
     cells_left: u32,
     incomplete: bool,
     too_large: bool,
     /// The direction that refuses the rest of its cells.
-    refused_at: Option<Port>,
+    refused_at: Option<PortIndex>,
 }
 
-impl<P> Flight<P> {
-    const fn new(packet: Packet<P>, arrival: Span) -> Self {
+impl<P> PacketInTransit<P> {
+    const fn new(packet: NetworkPacket<P>, arrival: TrainSpan) -> Self {
         Self {
             packet,
             arrival,
@@ -114,16 +118,16 @@ impl<P> Flight<P> {
 
 /// A network and everything in it.
 #[derive(Debug)]
-pub struct Network<P, T = ()> {
+pub struct PacketNetwork<P, T = ()> {
     names: Vec<String>,
     topology: Topology,
-    directions: Vec<Direction>,
+    directions: Vec<LinkDirection>,
     /// Nodes that forward single cells.
     cell_switch: Vec<bool>,
     cards: Vec<Option<Card>>,
     shared_buffers: Vec<SharedBuffer>,
-    events: EventQueue<Event>,
-    flights: Vec<Option<Flight<P>>>,
+    events: EventQueue<ForwardingEvent>,
+    flights: Vec<Option<PacketInTransit<P>>>,
     free: Vec<u32>,
     /// Packets handed over so far.
     accepted: u64,
@@ -132,21 +136,21 @@ pub struct Network<P, T = ()> {
     /// Frames discarded because a cell was lost.
     incomplete_frames: u64,
     /// Management cells on their way: whose rate, by which port, bit/s.
-    management: BTreeMap<u32, (Circuit, Port, f64)>,
+    management: BTreeMap<u32, (Circuit, PortIndex, f64)>,
     managed: u32,
     /// Packets to drop, found while a queue was searched.
-    to_drop: Vec<(u32, Reason)>,
+    to_drop: Vec<(u32, DropReason)>,
     /// Packets that lost their place to a new one.
     displaced: Vec<u32>,
     tap: T,
 }
 
-impl<P: Payload, T: Tap<P>> Network<P, T> {
+impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// The node of that name.
     #[must_use]
-    pub fn node(&self, name: &str) -> Option<Node> {
+    pub fn node(&self, name: &str) -> Option<NodeIndex> {
         (0..)
-            .map(Node)
+            .map(NodeIndex)
             .zip(&self.names)
             .find(|(_, known)| *known == name)
             .map(|(node, _)| node)
@@ -154,8 +158,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// The path from one host to another for packets of that flow; `None` when there is none.
     #[must_use]
-    pub fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
-        let mut path = Path {
+    pub fn path(&self, from: NodeIndex, to: NodeIndex, flow: u32) -> Option<RouteProperties> {
+        let mut path = RouteProperties {
             ports: Vec::new(),
             mtu: u64::MAX,
             delay: Duration::ZERO,
@@ -177,7 +181,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Changes a link from now on: its rate, its delay, its loss, the limits of its queue. Paths stay as they are, and what
     /// waits already leaves when it would have left.
-    pub fn change(&mut self, plan: &Plan, link: usize, new: &Link, seed: Seed) {
+    pub fn change(&mut self, plan: &Plan, link: usize, new: &NetworkLink, seed: Seed) {
         let Some(before) = plan.links.get(link) else {
             return;
         };
@@ -192,9 +196,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    /// What went through each direction of each link, by [`Port`].
-    pub fn counters(&self) -> impl Iterator<Item = Counters> {
-        self.directions.iter().map(Direction::counters)
+    /// What went through each direction of each link, by [`PortIndex`].
+    pub fn counters(&self) -> impl Iterator<Item = PortCounters> {
+        self.directions.iter().map(LinkDirection::counters)
     }
 
     /// Packets between hosts that no path joins.
@@ -227,28 +231,28 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Host `packet.from` hands a packet to its interface.
-    pub fn handle(&mut self, now: Instant, mut packet: Packet<P>) {
+    pub fn handle(&mut self, now: Instant, mut packet: NetworkPacket<P>) {
         self.accepted += 1;
         packet.number = self.accepted;
-        let arrival = Span {
+        let arrival = TrainSpan {
             first: now,
             last: now,
         };
-        let flight = Flight::new(packet, arrival);
+        let flight = PacketInTransit::new(packet, arrival);
         let slot = self.insert(flight);
         self.host_sends(now, slot);
     }
 
     /// Time in ns that the processors of hosts have spent by now on copying, and on busy waiting; hosts whose interface
     /// costs nothing are left out.
-    pub fn processors(&self, now: Instant) -> impl Iterator<Item = (Node, u64)> {
+    pub fn processors(&self, now: Instant) -> impl Iterator<Item = (NodeIndex, u64)> {
         let hosts = (0..).zip(&self.cards);
-        hosts.filter_map(move |(host, card)| Some((Node(host), card.as_ref()?.spent_ns(now))))
+        hosts.filter_map(move |(host, card)| Some((NodeIndex(host), card.as_ref()?.spent_ns(now))))
     }
 
     /// The same of one host; 0 where its interface costs nothing.
     #[must_use]
-    pub fn copied_ns(&self, host: Node, now: Instant) -> u64 {
+    pub fn copied_ns(&self, host: NodeIndex, now: Instant) -> u64 {
         let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
         card.map_or(0, |card| card.spent_ns(now))
     }
@@ -256,7 +260,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// The earliest instant at which a packet handed over by `host` could begin to be copied into its interface: `now`
     /// if at once. If it is later, an arriving packet may go first: call again.
     #[must_use]
-    pub fn begins(&self, now: Instant, host: Node) -> Instant {
+    pub fn begins(&self, now: Instant, host: NodeIndex) -> Instant {
         let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
         card.map_or(now, |card| card.begins(now))
     }
@@ -265,16 +269,16 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
         while let Some((now, event)) = self.events.take(until) {
             let arrived = match event {
-                Event::At { node, slot } => self.at(now, node, slot),
-                Event::Complete { slot } => self.host_receives(now, slot),
-                Event::Cell { port, slot, index } => self.cell(now, port, slot, index),
-                Event::CopyDone { node } => self.finish_copy(now, node),
-                Event::Free { port } => {
+                ForwardingEvent::At { node, slot } => self.at(now, node, slot),
+                ForwardingEvent::Complete { slot } => self.host_receives(now, slot),
+                ForwardingEvent::Cell { port, slot, index } => self.cell(now, port, slot, index),
+                ForwardingEvent::CopyDone { node } => self.finish_copy(now, node),
+                ForwardingEvent::Free { port } => {
                     self.serve(now, port);
                     None
                 }
-                Event::Rate { number } => {
-                    self.told(number);
+                ForwardingEvent::Rate { number } => {
+                    self.receive_rate(number);
                     None
                 }
             };
@@ -288,22 +292,26 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// When to poll next, and why.
     #[must_use]
     #[inline]
-    pub fn deadline(&self) -> Option<(Instant, Cause)> {
-        self.events.next().map(|at| (at, Cause::Packet))
+    pub fn deadline(&self) -> Option<(Instant, NetworkPollCause)> {
+        self.events.next().map(|at| (at, NetworkPollCause::Packet))
     }
 
     fn deliver(&mut self, due: Instant, slot: u32) -> Option<Delivery<P>> {
         let packet = self.remove(slot)?.packet;
         if T::ON {
-            self.tap
-                .record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
+            self.tap.record(
+                due,
+                NetworkLocation::Host(packet.to),
+                NetworkEvent::Deliver,
+                &packet,
+            );
         }
         Some(Delivery { due, packet })
     }
 
     /// Gives a packet a slot.
     #[inline]
-    fn insert(&mut self, flight: Flight<P>) -> u32 {
+    fn insert(&mut self, flight: PacketInTransit<P>) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.flights[slot as usize] = Some(flight);
             return slot;
@@ -314,7 +322,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Takes a packet out of its slot.
     #[inline]
-    fn remove(&mut self, slot: u32) -> Option<Flight<P>> {
+    fn remove(&mut self, slot: u32) -> Option<PacketInTransit<P>> {
         let flight = self.flights[slot as usize].take();
         if flight.is_some() {
             self.free.push(slot);
@@ -323,7 +331,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Ends a packet's way: counts it at its direction and emits a drop.
-    fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
+    fn drop_at(&mut self, at: Instant, port: PortIndex, slot: u32, reason: DropReason) {
         let Some(flight) = self.remove(slot) else {
             return;
         };
@@ -332,18 +340,19 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if T::ON {
             self.tap.record(
                 at,
-                Place::Port(port),
+                NetworkLocation::Port(port),
                 NetworkEvent::Drop(reason),
                 &flight.packet,
             );
         }
     }
 
-    fn emit(&mut self, at: Instant, port: Port, what: NetworkEvent, slot: u32) {
+    fn emit(&mut self, at: Instant, port: PortIndex, what: NetworkEvent, slot: u32) {
         if T::ON
             && let Some(flight) = &self.flights[slot as usize]
         {
-            self.tap.record(at, Place::Port(port), what, &flight.packet);
+            self.tap
+                .record(at, NetworkLocation::Port(port), what, &flight.packet);
         }
     }
 }

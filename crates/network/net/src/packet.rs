@@ -1,21 +1,21 @@
 //! What travels: a packet, or several of one flow that segmentation offload left together.
 //!
-//! A train of segments is one [`Packet`] until a loss, a mark, the edge of a queue or its own length cuts it.
+//! A train of segments is one [`NetworkPacket`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
 /// A host or a switch, by its place in the network: hosts first, in the order declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node(pub u32);
+pub struct NodeIndex(pub u32);
 
 /// The IPv4 address of a host, in every world that models it: `10.71.(i / 250).(i % 250 + 1)` for host `i` from 0. There is
 /// room for 64,000 of them.
 #[must_use]
-pub const fn address(host: Node) -> [u8; 4] {
+pub const fn host_address(host: NodeIndex) -> [u8; 4] {
     [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
 }
 
 /// Explicit congestion notification (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
+pub enum EcnMarking {
     /// The sender does not support it: a packet that would be marked is dropped.
     #[default]
     NotCapable,
@@ -27,7 +27,7 @@ pub enum Ecn {
 
 /// The sizes of a packet's segments, in bytes of the network layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segments {
+pub struct SegmentSizes {
     /// How many, at least one.
     pub count: u32,
     /// Headers that every one of them has on the wire (network and transport layer).
@@ -38,7 +38,7 @@ pub struct Segments {
     pub last: u32,
 }
 
-impl Segments {
+impl SegmentSizes {
     /// A packet of one segment: `bytes` with all headers of the network layer and above.
     #[must_use]
     pub const fn one(bytes: u32) -> Self {
@@ -86,7 +86,7 @@ impl Segments {
 }
 
 /// What a world attaches to a packet: the frame itself, or the simulated datagram.
-pub trait Payload: Sized {
+pub trait PacketPayload: Sized {
     /// Keeps the first `at` segments and returns the rest. Called only on packets of several segments.
     fn split(&mut self, at: u32) -> Self;
     /// Writes the mark of congestion into the headers.
@@ -97,24 +97,24 @@ pub trait Payload: Sized {
 
 /// A packet on its way.
 #[derive(Clone, Debug)]
-pub struct Packet<P> {
+pub struct NetworkPacket<P> {
     /// Its number, from 1, in the order handed over; parts and copies keep it. The network assigns it.
     pub number: u64,
     /// The host that sent it.
-    pub from: Node,
+    pub from: NodeIndex,
     /// The host it is for.
-    pub to: Node,
+    pub to: NodeIndex,
     /// Which flow of these two it belongs to, for hashing; the same for all packets of a flow.
     pub flow: u32,
     /// Whether it may be marked, or has been.
-    pub ecn: Ecn,
+    pub ecn: EcnMarking,
     /// Its size.
-    pub segments: Segments,
+    pub segments: SegmentSizes,
     /// What the world attached to it.
     pub payload: P,
 }
 
-impl<P> Packet<P> {
+impl<P> NetworkPacket<P> {
     /// Bytes of the network layer, all segments.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
@@ -122,7 +122,7 @@ impl<P> Packet<P> {
     }
 }
 
-impl<P: Payload> Packet<P> {
+impl<P: PacketPayload> NetworkPacket<P> {
     /// Keeps the first `at` segments and returns the rest.
     #[must_use]
     pub fn split(&mut self, at: u32) -> Self {
@@ -147,10 +147,10 @@ impl<P: Payload> Packet<P> {
     /// Marks it if allowed; false if not.
     pub fn mark(&mut self) -> bool {
         match self.ecn {
-            Ecn::NotCapable => false,
-            Ecn::Marked => true,
-            Ecn::Capable => {
-                self.ecn = Ecn::Marked;
+            EcnMarking::NotCapable => false,
+            EcnMarking::Marked => true,
+            EcnMarking::Capable => {
+                self.ecn = EcnMarking::Marked;
                 self.payload.mark();
                 true
             }
@@ -164,15 +164,15 @@ mod tests {
 
     #[test]
     fn hosts_have_addresses_of_their_own() {
-        assert_eq!(address(Node(0)), [10, 71, 0, 1]);
-        assert_eq!(address(Node(249)), [10, 71, 0, 250]);
-        assert_eq!(address(Node(250)), [10, 71, 1, 1]);
-        assert_eq!(address(Node(63_999)), [10, 71, 255, 250]);
+        assert_eq!(host_address(NodeIndex(0)), [10, 71, 0, 1]);
+        assert_eq!(host_address(NodeIndex(249)), [10, 71, 0, 250]);
+        assert_eq!(host_address(NodeIndex(250)), [10, 71, 1, 1]);
+        assert_eq!(host_address(NodeIndex(63_999)), [10, 71, 255, 250]);
     }
 
     #[test]
     fn a_train_is_cut_without_losing_a_byte() {
-        let train = Segments {
+        let train = SegmentSizes {
             count: 5,
             header: 52,
             full: 1448,
@@ -184,6 +184,6 @@ mod tests {
             assert_eq!(front.bytes() + back.bytes(), train.bytes());
             assert_eq!(back.bytes_of(back.count - 1), 352);
         }
-        assert_eq!(Segments::one(40).bytes(), 40);
+        assert_eq!(SegmentSizes::one(40).bytes(), 40);
     }
 }

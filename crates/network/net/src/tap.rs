@@ -1,25 +1,25 @@
 //! Network events, where they happen and why: the basis of traces, captures and counters.
 
-use crate::packet::{Node, Packet};
+use crate::packet::{NetworkPacket, NodeIndex};
 use core::fmt;
 use stackline_core::time::{Duration, Instant};
 
 /// One direction of a link, by its place: link `i` of the network has `2 i` (first to second end) and `2 i + 1` (back).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port(pub u32);
+pub struct PortIndex(pub u32);
 
 /// Where something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NetworkLocation {
     /// At the sending end of one direction of a link, or on it.
-    Port(Port),
+    Port(PortIndex),
     /// At a host.
-    Host(Node),
+    Host(NodeIndex),
 }
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum DropReason {
     /// The queue was full.
     QueueFull,
     /// The switch's shared buffer was full.
@@ -50,7 +50,7 @@ pub enum Reason {
     NoPath,
 }
 
-impl Reason {
+impl DropReason {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::QueueFull,
@@ -70,7 +70,7 @@ impl Reason {
     ];
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::QueueFull => "queue full",
@@ -103,7 +103,7 @@ pub enum NetworkEvent {
     /// It was duplicated.
     Duplicate,
     /// It was dropped.
-    Drop(Reason),
+    Drop(DropReason),
     /// It reached its host.
     Deliver,
 }
@@ -116,19 +116,25 @@ pub trait Tap<P> {
     /// Whether queue lengths are wanted with [`NetworkEvent::Enqueue`] (0 is passed otherwise); they have to be kept.
     const LENGTHS: bool = true;
     /// Receives one event.
-    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>);
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<P>,
+    );
 }
 
 /// No tap.
 impl<P> Tap<P> for () {
     const ON: bool = false;
     const LENGTHS: bool = false;
-    fn record(&mut self, _: Instant, _: Place, _: NetworkEvent, _: &Packet<P>) {}
+    fn record(&mut self, _: Instant, _: NetworkLocation, _: NetworkEvent, _: &NetworkPacket<P>) {}
 }
 
 /// What went through one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct PortCounters {
     /// Packets that left (each segment is one).
     pub packets: u64,
     /// Their bytes, network layer.
@@ -141,14 +147,14 @@ pub struct Counters {
     pub busy: Duration,
     /// Frames of which the first cell that was lost or dropped was so here; such a frame never arrives.
     pub spoilt: u64,
-    /// Packets dropped or lost, in the order of [`Reason::ALL`]; of a direction that leaves a cell switch, cells.
-    pub drops: [u64; Reason::ALL.len()],
+    /// Packets dropped or lost, in the order of [`DropReason::ALL`]; of a direction that leaves a cell switch, cells.
+    pub drops: [u64; DropReason::ALL.len()],
 }
 
-impl Counters {
+impl PortCounters {
     /// Drops and losses by reason, without zeros.
-    pub fn drops_by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL
+    pub fn drops_by_reason(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL
             .into_iter()
             .zip(self.drops)
             .filter(|(_, count)| *count > 0)

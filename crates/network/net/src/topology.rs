@@ -5,24 +5,24 @@
 //! routes of its own: its packets go to that neighbour first. Routes to a node are found when a packet is first on its way
 //! there.
 
-use crate::packet::Node;
-use crate::tap::Port;
+use crate::packet::NodeIndex;
+use crate::tap::PortIndex;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::cmp::Reverse;
-use stackline_core::network::{Link, Network, Rate};
+use stackline_core::network::{LinkRate, Network, NetworkLink};
 
 /// Bytes of the packet used to compute costs.
 const TYPICAL_BYTES: f64 = 1500.0;
 
 /// One direction of a link.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edge {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
+pub(crate) struct TopologyEdge {
+    pub(crate) from: NodeIndex,
+    pub(crate) to: NodeIndex,
     /// In ns, at least 1.
     cost: u64,
     /// Whether this direction exists: a one-way link has no way back.
@@ -33,28 +33,28 @@ pub(crate) struct Edge {
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     /// By port.
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) edges: Vec<TopologyEdge>,
     /// Ports that lead out of each node, and into it.
-    out: Vec<Vec<Port>>,
-    into: Vec<Vec<Port>>,
+    out: Vec<Vec<PortIndex>>,
+    into: Vec<Vec<PortIndex>>,
     /// For each node with one neighbour: that neighbour, and the equal cheapest links to it and from it, as ranges of `hops`.
-    leaf_of: Vec<Option<Node>>,
+    leaf_of: Vec<Option<NodeIndex>>,
     leaving: Vec<(u32, u32)>,
     entering: Vec<(u32, u32)>,
     /// Row and column of the nodes with several neighbours.
     core: Vec<Option<u32>>,
     /// The routes to each core node to which a packet was on its way: a table for all pairs would grow with their square.
-    columns: RefCell<Vec<Option<Box<Column>>>>,
-    hops: Vec<Port>,
+    columns: RefCell<Vec<Option<Box<RouteColumn>>>>,
+    hops: Vec<PortIndex>,
     hosts: usize,
 }
 
 /// The routes to one core node.
 #[derive(Clone, Debug)]
-struct Column {
+struct RouteColumn {
     /// By core node: its equal next hops, a range of `hops`.
     ranges: Vec<(u32, u32)>,
-    hops: Vec<Port>,
+    hops: Vec<PortIndex>,
 }
 
 impl Topology {
@@ -67,15 +67,15 @@ impl Topology {
             .chain(plan.switches.iter().map(|s| s.name.as_str()));
         let nodes: BTreeMap<&str, u32> = names.zip(0..).collect();
         let count = plan.hosts.len() + plan.switches.len();
-        let edges: Vec<Edge> = plan
+        let edges: Vec<TopologyEdge> = plan
             .links
             .iter()
             .flat_map(|link| directions(link, &nodes))
             .collect();
         let (mut out, mut into) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for (edge, port) in edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
-            out[edge.from.0 as usize].push(Port(port));
-            into[edge.to.0 as usize].push(Port(port));
+            out[edge.from.0 as usize].push(PortIndex(port));
+            into[edge.to.0 as usize].push(PortIndex(port));
         }
         let leaf_of = leaves(&edges, count);
         let mut cores: u32 = 0;
@@ -104,7 +104,7 @@ impl Topology {
 
     /// The port by which a packet of that flow leaves `at` on its way to `to`; `None` when no path leads there.
     #[inline]
-    pub(crate) fn next(&self, at: Node, to: Node, flow: u32) -> Option<Port> {
+    pub(crate) fn next(&self, at: NodeIndex, to: NodeIndex, flow: u32) -> Option<PortIndex> {
         let target = *self.leaf_of.get(to.0 as usize)?;
         if target == Some(at) {
             // The last hop, perhaps over one of several links.
@@ -129,7 +129,7 @@ impl Topology {
         )
     }
 
-    fn range(&self, (start, count): (u32, u32)) -> Option<&[Port]> {
+    fn range(&self, (start, count): (u32, u32)) -> Option<&[PortIndex]> {
         self.hops.get(start as usize..(start + count) as usize)
     }
 
@@ -146,25 +146,25 @@ impl Topology {
         }
     }
 
-    pub(crate) fn edge(&self, port: Port) -> &Edge {
+    pub(crate) fn edge(&self, port: PortIndex) -> &TopologyEdge {
         &self.edges[port.0 as usize]
     }
 
     /// Shortest paths to a core node from all others (Dijkstra 1959, backwards).
-    fn column(&self, target: Node) -> Column {
+    fn column(&self, target: NodeIndex) -> RouteColumn {
         let distance = self.distances(target);
-        let mut column = Column {
+        let mut column = RouteColumn {
             ranges: Vec::new(),
             hops: Vec::new(),
         };
         for from in (0..)
-            .map(Node)
+            .map(NodeIndex)
             .zip(&self.core)
             .filter_map(|(node, core)| core.map(|_| node))
         {
             let start = column.hops.len();
             let here = distance[from.0 as usize];
-            let toward = |port: &&Port| {
+            let toward = |port: &&PortIndex| {
                 let edge = self.edge(**port);
                 let beyond = distance[edge.to.0 as usize];
                 beyond != u64::MAX && beyond + edge.cost == here
@@ -182,7 +182,7 @@ impl Topology {
     }
 
     /// Cost from each core node to the target.
-    fn distances(&self, target: Node) -> Vec<u64> {
+    fn distances(&self, target: NodeIndex) -> Vec<u64> {
         let mut distance = vec![u64::MAX; self.into.len()];
         let mut open = BinaryHeap::from([Reverse((0, target))]);
         while let Some(Reverse((cost, node))) = open.pop() {
@@ -207,29 +207,31 @@ impl Topology {
 }
 
 /// Appends the cheapest of some ports to `hops`; their range.
-fn cheapest(edges: &[Edge], ports: &[Port], hops: &mut Vec<Port>) -> (u32, u32) {
-    let cost = |port: &Port| edges[port.0 as usize].cost;
+fn cheapest(edges: &[TopologyEdge], ports: &[PortIndex], hops: &mut Vec<PortIndex>) -> (u32, u32) {
+    let cost = |port: &PortIndex| edges[port.0 as usize].cost;
     let least = ports.iter().map(cost).min();
     let start = hops.len();
     hops.extend(ports.iter().filter(|port| Some(cost(port)) == least));
     (start as u32, (hops.len() - start) as u32)
 }
 
-fn directions(link: &Link, nodes: &BTreeMap<&str, u32>) -> [Edge; 2] {
+fn directions(link: &NetworkLink, nodes: &BTreeMap<&str, u32>) -> [TopologyEdge; 2] {
     let ends = nodes
         .get(link.ends.0.as_str())
         .zip(nodes.get(link.ends.1.as_str()));
-    let (first, second) = ends.map_or((Node(0), Node(0)), |(a, b)| (Node(*a), Node(*b)));
+    let (first, second) = ends.map_or((NodeIndex(0), NodeIndex(0)), |(a, b)| {
+        (NodeIndex(*a), NodeIndex(*b))
+    });
     let there = ends.is_some() && first != second;
     let cost = cost(link);
     [
-        Edge {
+        TopologyEdge {
             from: first,
             to: second,
             cost,
             there,
         },
-        Edge {
+        TopologyEdge {
             from: second,
             to: first,
             cost,
@@ -243,16 +245,16 @@ fn directions(link: &Link, nodes: &BTreeMap<&str, u32>) -> [Edge; 2] {
     clippy::cast_sign_loss,
     reason = "float to int casts saturate"
 )]
-fn cost(link: &Link) -> u64 {
+fn cost(link: &NetworkLink) -> u64 {
     let bit_s = match &link.rate {
-        Rate::Unlimited => f64::INFINITY,
-        Rate::Constant(bit_s) => *bit_s,
-        Rate::Schedule(schedule) => schedule
+        LinkRate::Unlimited => f64::INFINITY,
+        LinkRate::Constant(bit_s) => *bit_s,
+        LinkRate::Schedule(schedule) => schedule
             .steps
             .iter()
             .map(|(_, bit_s)| *bit_s)
             .fold(0.0, f64::max),
-        Rate::Trace(trace) => mean_of_trace(&trace.opportunities_ms),
+        LinkRate::Trace(trace) => mean_of_trace(&trace.opportunities_ms),
     };
     let typical = TYPICAL_BYTES * 8e9 / bit_s;
     link.delay
@@ -272,8 +274,8 @@ fn mean_of_trace(opportunities_ms: &[u32]) -> f64 {
 }
 
 /// The one neighbour of each node that has only one, both ways.
-fn leaves(edges: &[Edge], count: usize) -> Vec<Option<Node>> {
-    let mut neighbours: Vec<Vec<Node>> = vec![Vec::new(); count];
+fn leaves(edges: &[TopologyEdge], count: usize) -> Vec<Option<NodeIndex>> {
+    let mut neighbours: Vec<Vec<NodeIndex>> = vec![Vec::new(); count];
     for edge in edges.iter().filter(|edge| edge.there) {
         for (node, other) in [(edge.from, edge.to), (edge.to, edge.from)] {
             let known = &mut neighbours[node.0 as usize];
@@ -294,7 +296,7 @@ fn leaves(edges: &[Edge], count: usize) -> Vec<Option<Node>> {
         .collect()
 }
 
-fn pick(equal: &[Port], flow: u32) -> Option<Port> {
+fn pick(equal: &[PortIndex], flow: u32) -> Option<PortIndex> {
     match equal {
         [] => None,
         [only] => Some(*only),
@@ -312,7 +314,7 @@ const fn spread(flow: u32) -> u32 {
 mod tests {
     use super::*;
     use alloc::string::{String, ToString};
-    use stackline_core::network::{Host, Switch};
+    use stackline_core::network::{NetworkHost, NetworkSwitch};
     use stackline_core::time::Duration;
 
     fn network(hosts: &[&str], switches: &[&str], links: &[(&str, &str, u64)]) -> Network {
@@ -321,25 +323,25 @@ mod tests {
             hosts: hosts
                 .iter()
                 .map(name)
-                .map(|name| Host {
+                .map(|name| NetworkHost {
                     name,
-                    ..Host::default()
+                    ..NetworkHost::default()
                 })
                 .collect(),
             switches: switches
                 .iter()
                 .map(name)
-                .map(|name| Switch {
+                .map(|name| NetworkSwitch {
                     name,
-                    ..Switch::default()
+                    ..NetworkSwitch::default()
                 })
                 .collect(),
             links: links
                 .iter()
-                .map(|(a, b, ms)| Link {
+                .map(|(a, b, ms)| NetworkLink {
                     ends: (a.to_string(), b.to_string()),
                     delay: Duration(ms * 1_000_000),
-                    ..Link::default()
+                    ..NetworkLink::default()
                 })
                 .collect(),
             ..Network::default()
@@ -347,10 +349,10 @@ mod tests {
     }
 
     fn route(topology: &Topology, from: u32, to: u32, flow: u32) -> Vec<u32> {
-        let mut at = Node(from);
+        let mut at = NodeIndex(from);
         let mut ports = Vec::new();
-        while at != Node(to) && ports.len() < 20 {
-            let port = topology.next(at, Node(to), flow).unwrap();
+        while at != NodeIndex(to) && ports.len() < 20 {
+            let port = topology.next(at, NodeIndex(to), flow).unwrap();
             ports.push(port.0);
             at = topology.edge(port).to;
         }
@@ -472,12 +474,18 @@ mod tests {
             &[],
             &[("a", "b", 1), ("c", "d", 1)],
         ));
-        assert_eq!(topology.next(Node(0), Node(1), 0), Some(Port(0)));
-        let lost = topology.next(Node(0), Node(2), 0);
+        assert_eq!(
+            topology.next(NodeIndex(0), NodeIndex(1), 0),
+            Some(PortIndex(0))
+        );
+        let lost = topology.next(NodeIndex(0), NodeIndex(2), 0);
         assert!(
-            lost.is_none() || lost == Some(Port(0)),
+            lost.is_none() || lost == Some(PortIndex(0)),
             "a host with one link asks its neighbour: {lost:?}"
         );
-        assert_eq!(topology.next(Node(1), Node(3), 0), Some(Port(1)));
+        assert_eq!(
+            topology.next(NodeIndex(1), NodeIndex(3), 0),
+            Some(PortIndex(1))
+        );
     }
 }

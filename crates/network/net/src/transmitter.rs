@@ -4,35 +4,37 @@
 //! It holds no packet and waits for nothing: it maps a start to an end. Fractions of a nanosecond are kept while it is
 //! busy, so a long train of packets takes the time of its bytes together, without a rounding error for each packet.
 
-mod schedule;
-mod trace;
+mod mahimahi_trace;
+mod rate_schedule;
 
-use schedule::{BYTE_AT_ONE_BIT_S, Schedule};
-use stackline_core::network::Rate;
+use mahimahi_trace::MahimahiTrace;
+use rate_schedule::{BYTE_AT_ONE_BIT_S, TransmitSchedule};
+use stackline_core::network::LinkRate;
 use stackline_core::time::Instant;
-use trace::Trace;
 
 /// The transmitter of one direction of a link.
 #[derive(Clone, Debug)]
-pub struct Transmitter(Kind);
+pub struct Transmitter(TransmitterKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum TransmitterKind {
     Unlimited,
     Constant(Constant),
-    Schedule(Schedule),
-    Trace(Trace),
+    Schedule(TransmitSchedule),
+    Trace(MahimahiTrace),
 }
 
 impl Transmitter {
     /// Idle at instant zero.
     #[must_use]
-    pub fn new(rate: &Rate) -> Self {
+    pub fn new(rate: &LinkRate) -> Self {
         Self(match rate {
-            Rate::Unlimited => Kind::Unlimited,
-            Rate::Constant(bit_s) => Kind::Constant(Constant::new(*bit_s)),
-            Rate::Schedule(schedule) => Kind::Schedule(Schedule::new(schedule)),
-            Rate::Trace(trace) => Kind::Trace(Trace::new(trace)),
+            LinkRate::Unlimited => TransmitterKind::Unlimited,
+            LinkRate::Constant(bit_s) => TransmitterKind::Constant(Constant::new(*bit_s)),
+            LinkRate::Schedule(schedule) => {
+                TransmitterKind::Schedule(TransmitSchedule::new(schedule))
+            }
+            LinkRate::Trace(trace) => TransmitterKind::Trace(MahimahiTrace::new(trace)),
         })
     }
 
@@ -41,10 +43,10 @@ impl Transmitter {
     #[inline]
     pub fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
         match &mut self.0 {
-            Kind::Unlimited => start,
-            Kind::Constant(constant) => constant.finish(start, bytes),
-            Kind::Schedule(schedule) => schedule.finish(start, bytes),
-            Kind::Trace(trace) => trace.finish(start, bytes),
+            TransmitterKind::Unlimited => start,
+            TransmitterKind::Constant(constant) => constant.finish(start, bytes),
+            TransmitterKind::Schedule(schedule) => schedule.finish(start, bytes),
+            TransmitterKind::Trace(trace) => trace.finish(start, bytes),
         }
     }
 
@@ -52,10 +54,10 @@ impl Transmitter {
     #[must_use]
     pub fn bit_s(&self, at: Instant) -> Option<f64> {
         match &self.0 {
-            Kind::Unlimited => None,
-            Kind::Constant(constant) => Some(constant.bit_s),
-            Kind::Schedule(schedule) => Some(schedule.bit_s(at)),
-            Kind::Trace(trace) => Some(trace.bit_s()),
+            TransmitterKind::Unlimited => None,
+            TransmitterKind::Constant(constant) => Some(constant.bit_s),
+            TransmitterKind::Schedule(schedule) => Some(schedule.bit_s(at)),
+            TransmitterKind::Trace(trace) => Some(trace.bit_s()),
         }
     }
 }
@@ -117,12 +119,12 @@ mod tests {
     use stackline_core::time::Duration;
 
     fn constant(bit_s: f64) -> Transmitter {
-        Transmitter::new(&Rate::Constant(bit_s))
+        Transmitter::new(&LinkRate::Constant(bit_s))
     }
 
     #[test]
     fn an_unlimited_one_takes_no_time() {
-        let mut free = Transmitter::new(&Rate::Unlimited);
+        let mut free = Transmitter::new(&LinkRate::Unlimited);
         assert_eq!(free.finish(Instant(7), u64::MAX), Instant(7));
         assert_eq!(free.bit_s(Instant(7)), None);
     }
@@ -178,7 +180,7 @@ mod tests {
             let steps = vec![(Duration::ZERO, rate as f64)];
             let repeated = RateSchedule { steps: steps.clone(), period: Some(Duration(77_777)) };
             let once = RateSchedule { steps, period: None };
-            let mut links = [Rate::Constant(rate as f64), Rate::Schedule(once), Rate::Schedule(repeated)].map(|rate| Transmitter::new(&rate));
+            let mut links = [LinkRate::Constant(rate as f64), LinkRate::Schedule(once), LinkRate::Schedule(repeated)].map(|rate| Transmitter::new(&rate));
             let mut at = Instant(0);
             for (pause, bytes) in packets {
                 // Each second packet follows at once.

@@ -6,11 +6,12 @@ use common::*;
 use proptest::prelude::*;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Schedule, Switch,
+    Discipline, Jitter, LinkQueue, LinkRate, LossModel, Network as Plan, NetworkInterface,
+    NetworkLink, NetworkSwitch, StepSchedule,
 };
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Network, Packet};
+use stackline_net::{EcnMarking, NetworkPacket, PacketNetwork};
 use std::collections::BTreeMap;
 
 fn discipline() -> impl Strategy<Value = Discipline> {
@@ -40,13 +41,13 @@ fn discipline() -> impl Strategy<Value = Discipline> {
     ]
 }
 
-fn queue() -> BoxedStrategy<Option<Queue>> {
+fn queue() -> BoxedStrategy<Option<LinkQueue>> {
     let limits = (
         proptest::option::of(1500_u64..40_000),
         proptest::option::of(1_u64..30),
     );
     let queue = (limits, discipline(), any::<bool>()).prop_map(
-        |((limit_bytes, limit_packets), discipline, ecn)| Queue {
+        |((limit_bytes, limit_packets), discipline, ecn)| LinkQueue {
             limit_bytes,
             limit_packets,
             discipline,
@@ -57,9 +58,9 @@ fn queue() -> BoxedStrategy<Option<Queue>> {
 }
 
 /// Another value every 2 ms.
-fn changing<T>(values: Vec<T>) -> Schedule<T> {
+fn changing<T>(values: Vec<T>) -> StepSchedule<T> {
     let period = Some(Duration(values.len() as u64 * 2 * MS));
-    Schedule {
+    StepSchedule {
         steps: (0..)
             .map(|step| Duration(step * 2 * MS))
             .zip(values)
@@ -68,28 +69,28 @@ fn changing<T>(values: Vec<T>) -> Schedule<T> {
     }
 }
 
-fn loss() -> impl Strategy<Value = Loss> {
+fn loss() -> impl Strategy<Value = LossModel> {
     prop_oneof![
-        Just(Loss::None),
-        Just(Loss::Independent(0.1)),
-        Just(Loss::BitErrors(1e-5)),
-        Just(Loss::GilbertElliott {
+        Just(LossModel::None),
+        Just(LossModel::Independent(0.1)),
+        Just(LossModel::BitErrors(1e-5)),
+        Just(LossModel::GilbertElliott {
             to_bad: 0.05,
             to_good: 0.3,
             loss_good: 0.0,
             loss_bad: 0.8
         }),
-        Just(Loss::Every(7)),
-        Just(Loss::List(vec![1, 3, 4, 30])),
-        Just(Loss::Schedule(changing(vec![
-            Loss::None,
-            Loss::Independent(0.5),
-            Loss::Every(2)
+        Just(LossModel::Every(7)),
+        Just(LossModel::List(vec![1, 3, 4, 30])),
+        Just(LossModel::Schedule(changing(vec![
+            LossModel::None,
+            LossModel::Independent(0.5),
+            LossModel::Every(2)
         ]))),
     ]
 }
 
-fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
+fn any_link(ends: &'static str) -> BoxedStrategy<NetworkLink> {
     let jitter = proptest::option::of(any::<bool>());
     let duplicate = prop_oneof![Just(0.0), Just(0.1)];
     let rate = prop_oneof![Just(0.0), Just(1.0), Just(12.0), Just(1200.0)];
@@ -114,7 +115,7 @@ fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
                     distribution: distribution.clone(),
                     reorder,
                 });
-                Link {
+                NetworkLink {
                     delays,
                     queue,
                     loss,
@@ -127,10 +128,10 @@ fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
         .boxed()
 }
 
-fn any_switch(name: &'static str) -> impl Strategy<Value = Switch> {
+fn any_switch(name: &'static str) -> impl Strategy<Value = NetworkSwitch> {
     let buffer = proptest::option::of(1000_u64..20_000);
     (buffer, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        move |(buffer_bytes, per_port, cells, epd)| Switch {
+        move |(buffer_bytes, per_port, cells, epd)| NetworkSwitch {
             buffer_bytes,
             buffer_per_port: per_port,
             cell_bytes: cells.then_some(53),
@@ -149,20 +150,20 @@ fn any_network() -> BoxedStrategy<Plan> {
         any_link("y-c"),
     );
     let interface = prop_oneof![
-        Just(Interface::default()),
-        Just(Interface {
+        Just(NetworkInterface::default()),
+        Just(NetworkInterface {
             buffer_frames: Some(2),
             copy_ns_per_byte: 300.0,
-            ..Interface::default()
+            ..NetworkInterface::default()
         }),
-        Just(Interface {
+        Just(NetworkInterface {
             single_buffered: true,
             copy_per_packet: Duration(100_000),
-            ..Interface::default()
+            ..NetworkInterface::default()
         }),
-        Just(Interface {
+        Just(NetworkInterface {
             pace_bit_s: Some(5e6),
-            ..Interface::default()
+            ..NetworkInterface::default()
         }),
     ];
     (links, any_switch("x"), any_switch("y"), interface)
@@ -187,7 +188,7 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u32, u32)>> {
 
 /// Sends everything; `looks` says how far beyond each packet's instant the network is polled before the next.
 fn carry(
-    network: &mut Network<Numbers, Log>,
+    network: &mut PacketNetwork<Numbers, Log>,
     traffic: &[(u64, u32, u32, u32)],
     looks: &[u64],
 ) -> Arrivals {
@@ -204,14 +205,14 @@ fn carry(
                 .extend(std::iter::from_fn(|| network.poll(until)).map(|d| (d.due, d.packet)));
         }
         let ecn = if number % 2 == 0 {
-            Ecn::Capable
+            EcnMarking::Capable
         } else {
-            Ecn::NotCapable
+            EcnMarking::NotCapable
         };
         let packet = train(*from, *to, *count, number as u64 * 100);
         network.handle(
             Instant(now),
-            Packet {
+            NetworkPacket {
                 ecn,
                 flow: *from,
                 ..packet
@@ -225,7 +226,7 @@ fn carry(
 }
 
 #[derive(Default)]
-struct Arrivals(Vec<(Instant, Packet<Numbers>)>);
+struct Arrivals(Vec<(Instant, NetworkPacket<Numbers>)>);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
@@ -253,11 +254,11 @@ proptest! {
         for link in &mut plan.links {
             link.duplicate = 0.0;
             // Cells that take no time have no order within their instant.
-            if link.rate == Rate::Unlimited {
-                link.rate = Rate::Constant(1.2e9);
+            if link.rate == LinkRate::Unlimited {
+                link.rate = LinkRate::Constant(1.2e9);
             }
             link.jitter = link.jitter.take().map(|jitter| Jitter { reorder: false, ..jitter });
-            if let Some(Queue { discipline: discipline @ Discipline::FqCoDel { .. }, .. }) = &mut link.queue {
+            if let Some(LinkQueue { discipline: discipline @ Discipline::FqCoDel { .. }, .. }) = &mut link.queue {
                 *discipline = Discipline::DropTail;
             }
         }
@@ -316,13 +317,13 @@ fn numbers(line: &str) -> u64 {
 
 #[test]
 fn another_seed_loses_other_packets() {
-    let plan = pair(Link {
-        loss: Loss::Independent(0.3),
+    let plan = pair(NetworkLink {
+        loss: LossModel::Independent(0.3),
         ..link("a-b", 0.0, 0.0)
     });
     let arrived = |seed| {
-        let mut network: Network<Numbers, Log> =
-            Network::new(&plan, Seed::root(seed), Log::default());
+        let mut network: PacketNetwork<Numbers, Log> =
+            PacketNetwork::new(&plan, Seed::root(seed), Log::default());
         (0..100).for_each(|number| network.handle(Instant(number), packet(0, 1, 100, number)));
         drain(&mut network)
     };

@@ -5,16 +5,17 @@ mod common;
 use common::*;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, Interface, Jitter, Link, Loss, Network as Plan, Queue, Rate, Schedule, Switch,
+    Discipline, Jitter, LinkQueue, LinkRate, LossModel, Network as Plan, NetworkInterface,
+    NetworkLink, NetworkSwitch, StepSchedule,
 };
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Node, Packet, Reason};
+use stackline_net::{DropReason, EcnMarking, NetworkPacket, NodeIndex};
 
-fn tail(bytes: u64) -> Option<Queue> {
-    Some(Queue {
+fn tail(bytes: u64) -> Option<LinkQueue> {
+    Some(LinkQueue {
         limit_bytes: Some(bytes),
-        ..Queue::default()
+        ..LinkQueue::default()
     })
 }
 
@@ -54,7 +55,7 @@ fn every_hop_stores_and_forwards() {
         drain(&mut network),
         [(24 * MS, vec![1]), (34 * MS, vec![2])]
     );
-    let path = network.path(Node(0), Node(1), 0).unwrap();
+    let path = network.path(NodeIndex(0), NodeIndex(1), 0).unwrap();
     assert_eq!(
         (path.mtu, path.delay, path.ports.len()),
         (1500, Duration(12 * MS), 3)
@@ -63,7 +64,7 @@ fn every_hop_stores_and_forwards() {
 
 #[test]
 fn a_full_queue_refuses_what_comes_until_something_has_left() {
-    let mut network = build(&pair(Link {
+    let mut network = build(&pair(NetworkLink {
         queue: tail(3000),
         ..link("a-b", 12.0, 0.0)
     }));
@@ -75,7 +76,10 @@ fn a_full_queue_refuses_what_comes_until_something_has_left() {
     assert_eq!(drain(&mut network), [(2 * MS, vec![2]), (3 * MS, vec![5])]);
     let counters = network.counters().next().unwrap();
     assert_eq!(
-        (counters.packets, counters.drops[Reason::QueueFull as usize]),
+        (
+            counters.packets,
+            counters.drops[DropReason::QueueFull as usize]
+        ),
         (3, 2)
     );
 }
@@ -94,7 +98,7 @@ fn a_train_stays_whole_and_its_segments_keep_their_times() {
         (0.0, 600.0),
         (600.0, 0.0),
     ] {
-        let last = |trains: &[Packet<Numbers>]| {
+        let last = |trains: &[NetworkPacket<Numbers>]| {
             let mut network = build(&two_hops(first, second));
             for train in trains {
                 network.handle(Instant(0), train.clone());
@@ -107,7 +111,8 @@ fn a_train_stays_whole_and_its_segments_keep_their_times() {
             assert_eq!(numbers, (1..=40).collect::<Vec<_>>(), "{first} {second}");
             (all.len(), all.last().unwrap().0)
         };
-        let singles: Vec<Packet<Numbers>> = (1..=40).map(|number| train(0, 1, 1, number)).collect();
+        let singles: Vec<NetworkPacket<Numbers>> =
+            (1..=40).map(|number| train(0, 1, 1, number)).collect();
         let (whole, alone) = (last(&[train(0, 1, 40, 1)]), last(&singles));
         assert_eq!(whole, (1, alone.1), "{first} then {second} Mbit/s");
     }
@@ -122,7 +127,7 @@ fn a_train_is_cut_on_a_slow_link_and_at_the_edge_of_a_queue() {
         [(MS, vec![1]), (2 * MS, vec![2]), (3 * MS, vec![3])]
     );
 
-    let narrow = Link {
+    let narrow = NetworkLink {
         queue: tail(6000),
         ..link("a-b", 1200.0, 0.0)
     };
@@ -130,15 +135,15 @@ fn a_train_is_cut_on_a_slow_link_and_at_the_edge_of_a_queue() {
     network.handle(Instant(0), train(0, 1, 6, 1));
     assert_eq!(drain(&mut network), [(40_000, vec![1, 2, 3, 4])]);
     assert_eq!(
-        network.counters().next().unwrap().drops[Reason::QueueFull as usize],
+        network.counters().next().unwrap().drops[DropReason::QueueFull as usize],
         2
     );
 }
 
 #[test]
 fn a_loss_inside_a_train_leaves_the_rest() {
-    let lossy = Link {
-        loss: Loss::List(vec![3, 7]),
+    let lossy = NetworkLink {
+        loss: LossModel::List(vec![3, 7]),
         ..link("a-b", 1200.0, 0.0)
     };
     let mut network = build(&pair(lossy));
@@ -165,7 +170,7 @@ fn too_large_and_without_a_path() {
     assert_eq!(drain(&mut network), [(0, vec![3])]);
     assert_eq!(
         (
-            network.counters().next().unwrap().drops[Reason::TooLarge as usize],
+            network.counters().next().unwrap().drops[DropReason::TooLarge as usize],
             network.without_path()
         ),
         (1, 1)
@@ -180,7 +185,7 @@ fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
             distribution: Distribution::Uniform(0.0, 0.01),
             reorder,
         });
-        let mut network = build(&pair(Link {
+        let mut network = build(&pair(NetworkLink {
             jitter,
             ..link("a-b", 12.0, 1.0)
         }));
@@ -204,7 +209,7 @@ fn a_delay_that_falls_keeps_the_order_unless_reordering_is_asked_for() {
             (Duration(0), Duration(20 * MS)),
             (Duration(2 * MS), Duration(MS)),
         ];
-        let delays = Some(Schedule {
+        let delays = Some(StepSchedule {
             steps,
             period: Some(Duration(100 * MS)),
         });
@@ -212,7 +217,7 @@ fn a_delay_that_falls_keeps_the_order_unless_reordering_is_asked_for() {
             distribution: Distribution::Constant(0.0),
             reorder,
         });
-        let mut network = build(&pair(Link {
+        let mut network = build(&pair(NetworkLink {
             delays,
             jitter,
             ..link("a-b", 12.0, 0.0)
@@ -246,7 +251,7 @@ fn a_delay_that_falls_keeps_the_order_unless_reordering_is_asked_for() {
 
 #[test]
 fn a_duplicated_packet_arrives_twice() {
-    let mut network = build(&pair(Link {
+    let mut network = build(&pair(NetworkLink {
         duplicate: 1.0,
         ..link("a-b", 12.0, 0.0)
     }));
@@ -256,19 +261,19 @@ fn a_duplicated_packet_arrives_twice() {
 
 #[test]
 fn a_queue_that_drops_at_its_head_keeps_the_newest() {
-    let queue = Some(Queue {
+    let queue = Some(LinkQueue {
         limit_packets: Some(2),
         discipline: Discipline::DropHead,
-        ..Queue::default()
+        ..LinkQueue::default()
     });
-    let mut network = build(&pair(Link {
+    let mut network = build(&pair(NetworkLink {
         queue,
         ..link("a-b", 12.0, 0.0)
     }));
     (1..=5).for_each(|number| network.handle(Instant(0), packet(0, 1, 1500, number)));
     assert_eq!(drain(&mut network), [(MS, vec![1]), (2 * MS, vec![5])]);
     assert_eq!(
-        network.counters().next().unwrap().drops[Reason::Displaced as usize],
+        network.counters().next().unwrap().drops[DropReason::Displaced as usize],
         3
     );
 }
@@ -280,12 +285,12 @@ fn codel_marks_capable_packets_and_drops_the_rest() {
         interval: Duration(100 * MS),
     };
     let overloaded = |ecn| {
-        let queue = Some(Queue {
+        let queue = Some(LinkQueue {
             discipline,
             ecn: true,
-            ..Queue::default()
+            ..LinkQueue::default()
         });
-        let mut network = build(&pair(Link {
+        let mut network = build(&pair(NetworkLink {
             queue,
             ..link("a-b", 12.0, 0.0)
         }));
@@ -293,7 +298,7 @@ fn codel_marks_capable_packets_and_drops_the_rest() {
             // One packet takes 1 ms; one comes each 800 us.
             network.handle(
                 Instant(number * 800_000),
-                Packet {
+                NetworkPacket {
                     ecn,
                     ..packet(0, 1, 1500, number)
                 },
@@ -303,17 +308,17 @@ fn codel_marks_capable_packets_and_drops_the_rest() {
         drain(&mut network);
         assert_eq!(network.under_way(), 0);
         let counters = network.counters().next().unwrap();
-        (counters.marked, counters.drops[Reason::CoDel as usize])
+        (counters.marked, counters.drops[DropReason::CoDel as usize])
     };
-    let (marked, dropped) = overloaded(Ecn::Capable);
+    let (marked, dropped) = overloaded(EcnMarking::Capable);
     assert!(marked > 10 && dropped == 0, "{marked} {dropped}");
-    let (marked, dropped) = overloaded(Ecn::NotCapable);
+    let (marked, dropped) = overloaded(EcnMarking::NotCapable);
     assert!(marked == 0 && dropped > 10, "{marked} {dropped}");
 }
 
 #[test]
 fn ports_of_a_switch_share_its_buffer() {
-    let shared = Switch {
+    let shared = NetworkSwitch {
         buffer_bytes: Some(3000),
         ..switch("x")
     };
@@ -336,20 +341,20 @@ fn ports_of_a_switch_share_its_buffer() {
     assert_eq!(drain(&mut network), [(2 * MS, vec![5])]);
     let drops: u64 = network
         .counters()
-        .map(|counters| counters.drops[Reason::SharedBufferFull as usize])
+        .map(|counters| counters.drops[DropReason::SharedBufferFull as usize])
         .sum();
     assert_eq!(drops, 2);
 }
 
 fn atm(buffer: Option<u64>, early_packet_discard: bool) -> Plan {
-    let cells = Switch {
+    let cells = NetworkSwitch {
         cell_bytes: Some(53),
         buffer_bytes: buffer,
         buffer_per_port: true,
         early_packet_discard,
         ..switch("atm")
     };
-    let large = |ends: &str| Link {
+    let large = |ends: &str| NetworkLink {
         mtu_bytes: Some(9180),
         ..link(ends, 100.0, 0.0)
     };
@@ -384,7 +389,7 @@ fn a_frame_that_loses_cells_still_uses_the_link() {
     // They are in step, so the first takes every place that comes free.
     assert_eq!((arrived.len(), network.incomplete_frames()), (1, 1));
     assert_eq!(
-        counters.packets + counters.drops[Reason::QueueFull as usize],
+        counters.packets + counters.drops[DropReason::QueueFull as usize],
         384,
         "every cell is somewhere"
     );
@@ -414,9 +419,9 @@ fn early_discard_saves_one_of_two_frames() {
 fn a_paced_host_spreads_its_cells() {
     let mut plan = atm(Some(1500), false);
     for host in &mut plan.hosts[..2] {
-        host.interface = Interface {
+        host.interface = NetworkInterface {
             pace_bit_s: Some(50e6),
-            ..Interface::default()
+            ..NetworkInterface::default()
         };
     }
     let mut network = build(&plan);
@@ -438,12 +443,12 @@ fn a_paced_host_spreads_its_cells() {
 fn sun(single_buffered: bool) -> Plan {
     let (c, ca) = (1_350_000.0, 170_000.0);
     let per_byte = (c - ca) / 960.0;
-    let interface = Interface {
+    let interface = NetworkInterface {
         buffer_frames: Some(2),
         single_buffered,
         copy_per_packet: Duration((ca - 64.0 * per_byte) as u64),
         copy_ns_per_byte: per_byte,
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
     let mut plan = pair(link("a-b", 10.0, 0.0));
     for host in &mut plan.hosts {
@@ -529,11 +534,11 @@ fn the_start_of_the_next_copy_is_reported() {
         let mut network = build(&plan);
         let mut now = Instant(0);
         for (number, expected) in [(0, second), (1, third)] {
-            assert_eq!(network.begins(now, Node(0)), now);
+            assert_eq!(network.begins(now, NodeIndex(0)), now);
             network.handle(now, packet(0, 1, 1024, number));
             loop {
                 while network.poll(now).is_some() {}
-                let begins = network.begins(now, Node(0));
+                let begins = network.begins(now, NodeIndex(0));
                 if begins == now {
                     break;
                 }
@@ -549,10 +554,10 @@ fn the_start_of_the_next_copy_is_reported() {
 
 #[test]
 fn an_interface_without_a_free_buffer_drops() {
-    let slow = Interface {
+    let slow = NetworkInterface {
         buffer_frames: Some(1),
         copy_per_packet: Duration(10 * MS),
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
     let mut plan = pair(link("a-b", 12.0, 0.0));
     plan.hosts[1].interface = slow;
@@ -561,7 +566,7 @@ fn an_interface_without_a_free_buffer_drops() {
     assert_eq!(drain(&mut network), [(11 * MS, vec![0])]);
     let drops: u64 = network
         .counters()
-        .map(|counters| counters.drops[Reason::InterfaceFull as usize])
+        .map(|counters| counters.drops[DropReason::InterfaceFull as usize])
         .sum();
     assert_eq!(drops, 2);
 }
@@ -569,7 +574,7 @@ fn an_interface_without_a_free_buffer_drops() {
 #[test]
 fn the_log_has_every_event() {
     let queue = tail(1500);
-    let mut network = build(&pair(Link {
+    let mut network = build(&pair(NetworkLink {
         queue,
         ..link("a-b", 12.0, 1.0)
     }));
@@ -587,10 +592,10 @@ fn the_log_has_every_event() {
 
 #[test]
 fn copying_is_charged_for_each_packet_of_a_train() {
-    let slow = Interface {
+    let slow = NetworkInterface {
         copy_per_packet: Duration(MS),
         buffer_frames: Some(4),
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
     for copying in [0, 1] {
         let mut plan = pair(link("a-b", 1200.0, 0.0));
@@ -629,7 +634,7 @@ fn early_discard_considers_the_shared_buffer() {
     let through = |early| {
         let mut plan = atm(Some(30_000), early);
         plan.switches[0].buffer_per_port = false;
-        plan.links[2].rate = Rate::Constant(5e6);
+        plan.links[2].rate = LinkRate::Constant(5e6);
         let mut network = build(&plan);
         for number in 0..60 {
             network.handle(
@@ -652,18 +657,18 @@ fn early_discard_considers_the_shared_buffer() {
 
 #[test]
 fn drop_head_makes_room_in_a_shared_buffer() {
-    let queue = Some(Queue {
+    let queue = Some(LinkQueue {
         discipline: Discipline::DropHead,
-        ..Queue::default()
+        ..LinkQueue::default()
     });
     let plan = Plan {
-        switches: vec![Switch {
+        switches: vec![NetworkSwitch {
             buffer_bytes: Some(4500),
             ..switch("x")
         }],
         links: vec![
             link("a-x", 0.0, 0.0),
-            Link {
+            NetworkLink {
                 queue,
                 ..link("x-b", 12.0, 0.0)
             },
@@ -681,13 +686,13 @@ fn drop_head_makes_room_in_a_shared_buffer() {
 
 #[test]
 fn a_link_changes_from_now_on() {
-    let plan = pair(Link {
+    let plan = pair(NetworkLink {
         queue: tail(9000),
         ..link("a-b", 12.0, 20.0)
     });
     let mut network = build(&plan);
     network.handle(Instant(0), packet(0, 1, 1500, 0));
-    let shorter = Link {
+    let shorter = NetworkLink {
         delay: Duration(MS),
         queue: tail(3000),
         ..plan.links[0].clone()
@@ -704,9 +709,9 @@ fn a_link_changes_from_now_on() {
         ]
     );
     let plan = pair(shorter);
-    let lossy = Link {
-        rate: Rate::Constant(6e6),
-        loss: Loss::Every(2),
+    let lossy = NetworkLink {
+        rate: LinkRate::Constant(6e6),
+        loss: LossModel::Every(2),
         ..plan.links[0].clone()
     };
     network.change(&plan, 0, &lossy, Seed::root(3));

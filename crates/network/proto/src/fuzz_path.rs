@@ -1,24 +1,24 @@
 //! The path that the fuzz walks of [`crate::blast`] and [`crate::ikp`] share: bytes that choose each step, packets in transit
 //! to both sides, and headers that are forged from them. It holds no machine and checks nothing.
 
-use crate::blast::Header;
+use crate::blast::BlastHeader;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// A packet in transit: its header, its body if it is not data, and the number of bytes behind the header.
-pub(crate) type Packet = (Header, Vec<u8>, usize);
+pub(crate) type FuzzPacket = (BlastHeader, Vec<u8>, usize);
 
 /// Two sides and the packets between them.
 pub(crate) struct FuzzPath<'a> {
     bytes: core::slice::Iter<'a, u8>,
     /// Packets in transit to each side.
-    in_transit: [VecDeque<Packet>; 2],
+    in_transit: [VecDeque<FuzzPacket>; 2],
     /// The last header sent by either machine.
-    last: Header,
+    last: BlastHeader,
 }
 
 impl<'a> FuzzPath<'a> {
-    pub(crate) fn new(bytes: &'a [u8], last: Header) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], last: BlastHeader) -> Self {
         Self {
             bytes: bytes.iter(),
             in_transit: [VecDeque::new(), VecDeque::new()],
@@ -37,7 +37,7 @@ impl<'a> FuzzPath<'a> {
     }
 
     /// Packets in transit to that side.
-    pub(crate) const fn to(&self, side: usize) -> &VecDeque<Packet> {
+    pub(crate) const fn to(&self, side: usize) -> &VecDeque<FuzzPacket> {
         &self.in_transit[side]
     }
 
@@ -47,13 +47,13 @@ impl<'a> FuzzPath<'a> {
     }
 
     /// A machine sends a packet to that side.
-    pub(crate) fn send(&mut self, side: usize, (header, body, payload): Packet) {
+    pub(crate) fn send(&mut self, side: usize, (header, body, payload): FuzzPacket) {
         self.last = header;
         self.in_transit[side].push_back((header, body, payload));
     }
 
     /// The next packet that reaches that side, or is lost.
-    pub(crate) fn take(&mut self, side: usize) -> Option<Packet> {
+    pub(crate) fn take(&mut self, side: usize) -> Option<FuzzPacket> {
         self.in_transit[side].pop_front()
     }
 
@@ -74,16 +74,16 @@ impl<'a> FuzzPath<'a> {
     }
 
     /// Any header, and some bytes behind it.
-    pub(crate) fn any_header(&mut self) -> Option<(Header, Vec<u8>)> {
+    pub(crate) fn any_header(&mut self) -> Option<(BlastHeader, Vec<u8>)> {
         let bytes: Vec<u8> = (0..40).map(|_| self.next()).collect();
-        Some((Header::read(&bytes)?, bytes))
+        Some((BlastHeader::read(&bytes)?, bytes))
     }
 
     /// The last header with one byte changed, and by what.
-    pub(crate) fn corrupt_header(&mut self) -> Option<(Header, u8)> {
+    pub(crate) fn corrupt_header(&mut self) -> Option<(BlastHeader, u8)> {
         let (which, value) = (self.next(), self.next());
         let mut bytes = self.last.write();
         bytes[usize::from(which & 31)] ^= value;
-        Some((Header::read(&bytes)?, value))
+        Some((BlastHeader::read(&bytes)?, value))
     }
 }

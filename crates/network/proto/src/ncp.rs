@@ -8,7 +8,7 @@
 //! share it, and messages of control wait for one another within a connection, not within a pair of hosts. A message that the IMPs
 //! lost goes again after half a second, which was left to each host.
 
-use crate::imp::packet::{FULL_MESSAGE_BITS, Failure};
+use crate::imp::packet::{FULL_MESSAGE_BITS, ImpDeliveryFailure};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration(120_000_000_000);
 
 /// What is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct NcpOptions {
     /// Links, each with one message at a time.
     pub links: u16,
     /// Bytes that a receiver allocates at first, and keeps allocated as its reader takes what comes.
@@ -37,7 +37,7 @@ pub struct Options {
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NcpMessageKind {
     /// A connection is asked for, or agreed to (RTS, STR).
     Open,
     /// Data.
@@ -52,9 +52,9 @@ pub enum Kind {
 
 /// A message between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct NcpMessage {
     /// What it is.
-    pub kind: Kind,
+    pub kind: NcpMessageKind,
     /// The link: 0 for control.
     pub link: u16,
     /// Where in the stream its data begins; of `Close` where the stream ends; else how far the other end may send.
@@ -63,12 +63,12 @@ pub struct Message {
     pub bytes: u32,
 }
 
-impl Message {
+impl NcpMessage {
     /// Its length on its host's interface, behind the leader, bits.
     #[must_use]
     pub const fn bits(&self) -> u32 {
         HEADER_BITS
-            + 8 * if matches!(self.kind, Kind::Data) {
+            + 8 * if matches!(self.kind, NcpMessageKind::Data) {
                 self.bytes
             } else {
                 COMMAND_BYTES
@@ -78,7 +78,7 @@ impl Message {
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum NcpState {
     /// It waits for the other end to agree.
     Opening,
     /// It is open.
@@ -91,7 +91,7 @@ pub enum State {
 
 /// What there was to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum NcpReceived {
     /// So many bytes.
     Bytes(u64),
     /// Nothing yet.
@@ -104,14 +104,14 @@ pub enum Received {
 
 /// A link: free, or its message is under way or waits to go again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
-    message: Option<(Message, Instant)>,
+struct NcpLink {
+    message: Option<(NcpMessage, Instant)>,
     again: Option<Instant>,
 }
 
 /// What it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct NcpCounters {
     /// Messages that went again.
     pub repeated: u64,
     /// Bytes of data delivered, and taken in.
@@ -124,12 +124,12 @@ pub struct Counts {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Connection {
-    options: Options,
-    state: State,
-    links: Vec<Link>,
+pub struct NcpConnection {
+    options: NcpOptions,
+    state: NcpState,
+    links: Vec<NcpLink>,
     /// Control messages that wait for the control link.
-    commands: Vec<Message>,
+    commands: Vec<NcpMessage>,
     /// The own stream: bytes taken from the application, and sent for the first time; how far it may go.
     taken: u64,
     sent: u64,
@@ -146,27 +146,27 @@ pub struct Connection {
     /// Since when nothing was delivered although something was sent.
     silent_since: Option<Instant>,
     /// What the IMPs answered when it was given up for that.
-    broken_by: Option<Failure>,
+    broken_by: Option<ImpDeliveryFailure>,
     /// What has held data up since then, and for how long it did before: the allocation, links.
-    held: Option<Held>,
+    held: Option<NcpStallReason>,
     held_since: Instant,
     waited: (Duration, Duration),
-    counts: Counts,
+    counts: NcpCounters,
 }
 
 /// What holds data up that was handed over and not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum NcpStallReason {
     /// The other end has allocated no more.
     Allocation,
     /// Every link waits for its RFNM.
     Links,
 }
 
-impl Connection {
+impl NcpConnection {
     /// The end that asks.
     #[must_use]
-    pub fn connect(options: Options, now: Instant) -> Self {
+    pub fn connect(options: NcpOptions, now: Instant) -> Self {
         let mut new = Self::new(options, now);
         new.open();
         new
@@ -174,15 +174,15 @@ impl Connection {
 
     /// The end that is asked: it opens when the other's message comes.
     #[must_use]
-    pub fn listen(options: Options, now: Instant) -> Self {
+    pub fn listen(options: NcpOptions, now: Instant) -> Self {
         Self::new(options, now)
     }
 
-    fn new(options: Options, now: Instant) -> Self {
-        let links = alloc::vec![Link::default(); usize::from(options.links.max(1)) + 1];
+    fn new(options: NcpOptions, now: Instant) -> Self {
+        let links = alloc::vec![NcpLink::default(); usize::from(options.links.max(1)) + 1];
         Self {
             options,
-            state: State::Opening,
+            state: NcpState::Opening,
             links,
             commands: Vec::new(),
             taken: 0,
@@ -201,17 +201,17 @@ impl Connection {
             held: None,
             held_since: now,
             waited: (Duration::ZERO, Duration::ZERO),
-            counts: Counts::default(),
+            counts: NcpCounters::default(),
         }
     }
 
     fn open(&mut self) {
         self.granted = self.options.allocate;
-        self.command(Kind::Open, self.granted);
+        self.command(NcpMessageKind::Open, self.granted);
     }
 
-    fn command(&mut self, kind: Kind, place: u64) {
-        self.commands.push(Message {
+    fn command(&mut self, kind: NcpMessageKind, place: u64) {
+        self.commands.push(NcpMessage {
             kind,
             link: 0,
             place,
@@ -223,25 +223,25 @@ impl Connection {
 
     /// Where it is.
     #[must_use]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> NcpState {
         self.state
     }
 
     /// What the IMPs answered when it was given up for that.
     #[must_use]
-    pub const fn broken_by(&self) -> Option<Failure> {
+    pub const fn broken_by(&self) -> Option<ImpDeliveryFailure> {
         self.broken_by
     }
 
     /// What is chosen of it.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &NcpOptions {
         &self.options
     }
 
     /// What it did.
     #[must_use]
-    pub const fn counts(&self) -> &Counts {
+    pub const fn counts(&self) -> &NcpCounters {
         &self.counts
     }
 
@@ -251,8 +251,8 @@ impl Connection {
         let (allocation, links) = self.waited;
         let open = now.since(self.held_since);
         match self.held {
-            Some(Held::Allocation) => (allocation + open, links),
-            Some(Held::Links) => (allocation, links + open),
+            Some(NcpStallReason::Allocation) => (allocation + open, links),
+            Some(NcpStallReason::Links) => (allocation, links + open),
             None => self.waited,
         }
     }
@@ -283,7 +283,7 @@ impl Connection {
 
     /// Takes so many bytes to send as there is room for; `None` when it is broken or closed.
     pub fn send(&mut self, bytes: u64) -> Option<u64> {
-        if self.state == State::Broken || self.is_closing {
+        if self.state == NcpState::Broken || self.is_closing {
             return None;
         }
         let room = self
@@ -296,13 +296,13 @@ impl Connection {
     }
 
     /// Gives at most so many bytes; what is read is allocated again.
-    pub fn receive(&mut self, most: u64) -> Received {
+    pub fn receive(&mut self, most: u64) -> NcpReceived {
         let bytes = (self.came - self.read).min(most);
         if bytes == 0 {
             return match (self.state, self.ends_at == Some(self.came)) {
-                (_, true) => Received::End,
-                (State::Broken, _) => Received::Broken,
-                _ => Received::Nothing,
+                (_, true) => NcpReceived::End,
+                (NcpState::Broken, _) => NcpReceived::Broken,
+                _ => NcpReceived::Nothing,
             };
         }
         self.read += bytes;
@@ -311,9 +311,9 @@ impl Connection {
         let all_used = self.came >= self.granted;
         if self.ends_at.is_none() && room > 0 && (2 * room >= self.options.allocate || all_used) {
             self.granted += room;
-            self.command(Kind::Allocate, self.granted);
+            self.command(NcpMessageKind::Allocate, self.granted);
         }
-        Received::Bytes(bytes)
+        NcpReceived::Bytes(bytes)
     }
 
     /// Nothing more is sent.
@@ -323,34 +323,34 @@ impl Connection {
 
     /// It is given up: the other end is told.
     pub fn abort(&mut self) {
-        if !matches!(self.state, State::Over | State::Broken) {
-            self.state = State::Broken;
+        if !matches!(self.state, NcpState::Over | NcpState::Broken) {
+            self.state = NcpState::Broken;
             self.commands.clear();
-            self.command(Kind::Reset, 0);
+            self.command(NcpMessageKind::Reset, 0);
         }
     }
 
     // --- the IMPs ---
 
     /// A message of the other end came.
-    pub fn handle(&mut self, message: &Message) {
+    pub fn handle(&mut self, message: &NcpMessage) {
         match message.kind {
-            Kind::Open => {
-                if self.state == State::Opening {
-                    self.state = State::Open;
+            NcpMessageKind::Open => {
+                if self.state == NcpState::Opening {
+                    self.state = NcpState::Open;
                     if self.granted == 0 {
                         self.open();
                     }
                 }
                 self.allowed = self.allowed.max(message.place);
             }
-            Kind::Allocate => self.allowed = self.allowed.max(message.place),
-            Kind::Data => self.data(message.place, message.bytes),
-            Kind::Close => {
+            NcpMessageKind::Allocate => self.allowed = self.allowed.max(message.place),
+            NcpMessageKind::Data => self.data(message.place, message.bytes),
+            NcpMessageKind::Close => {
                 self.ends_at = Some(message.place);
                 self.look_whether_over();
             }
-            Kind::Reset => self.state = State::Broken,
+            NcpMessageKind::Reset => self.state = NcpState::Broken,
         }
     }
 
@@ -391,8 +391,8 @@ impl Connection {
             Duration((smoothed.0 * 7 + took.0) / 8)
         };
         match message.kind {
-            Kind::Data => self.counts.delivered += u64::from(message.bytes),
-            Kind::Close => {
+            NcpMessageKind::Data => self.counts.delivered += u64::from(message.bytes),
+            NcpMessageKind::Close => {
                 self.close_delivered = true;
                 self.look_whether_over();
             }
@@ -401,18 +401,21 @@ impl Connection {
     }
 
     /// It was not.
-    pub fn failed(&mut self, now: Instant, link: u16, why: Failure) {
+    pub fn failed(&mut self, now: Instant, link: u16, why: ImpDeliveryFailure) {
         let Some(known) = self.links.get_mut(usize::from(link)) else {
             return;
         };
         let Some((message, _)) = known.message else {
             return;
         };
-        let is_dead = matches!(why, Failure::DeadHost | Failure::DeadImp);
+        let is_dead = matches!(
+            why,
+            ImpDeliveryFailure::DeadHost | ImpDeliveryFailure::DeadImp
+        );
         let since = *self.silent_since.get_or_insert(now);
-        if message.kind == Kind::Reset || is_dead && now.since(since) >= PATIENCE {
+        if message.kind == NcpMessageKind::Reset || is_dead && now.since(since) >= PATIENCE {
             known.message = None;
-            self.state = State::Broken;
+            self.state = NcpState::Broken;
             self.broken_by = is_dead.then_some(why);
             self.commands.clear();
         } else {
@@ -421,8 +424,8 @@ impl Connection {
     }
 
     fn look_whether_over(&mut self) {
-        if self.close_delivered && self.ends_at.is_some() && self.state == State::Open {
-            self.state = State::Over;
+        if self.close_delivered && self.ends_at.is_some() && self.state == NcpState::Open {
+            self.state = NcpState::Over;
         }
     }
 
@@ -450,13 +453,13 @@ impl Connection {
     }
 
     /// The link of the next message that may go now, and the message.
-    fn next_link(&self) -> Option<Message> {
+    fn next_link(&self) -> Option<NcpMessage> {
         if let Some(command) = self.commands.first()
             && self.links[0].message.is_none()
         {
             return Some(*command);
         }
-        if self.state != State::Open {
+        if self.state != NcpState::Open {
             return None;
         }
         let (next, room) = (self.next_bytes(), self.allowed.saturating_sub(self.sent));
@@ -468,8 +471,8 @@ impl Connection {
             next.min(room)
         };
         if let Some(link) = self.free_link().filter(|_| bytes > 0) {
-            return Some(Message {
-                kind: Kind::Data,
+            return Some(NcpMessage {
+                kind: NcpMessageKind::Data,
                 link: link as u16 + 1,
                 place: self.sent,
                 bytes: bytes as u32,
@@ -478,8 +481,8 @@ impl Connection {
         let all_delivered = self.counts.delivered == self.taken;
         let closes =
             self.is_closing && !self.close_sent && all_delivered && self.links[0].message.is_none();
-        closes.then_some(Message {
-            kind: Kind::Close,
+        closes.then_some(NcpMessage {
+            kind: NcpMessageKind::Close,
             link: 0,
             place: self.taken,
             bytes: 0,
@@ -487,20 +490,20 @@ impl Connection {
     }
 
     /// The next message that goes now.
-    pub fn poll(&mut self, now: Instant) -> Option<Message> {
+    pub fn poll(&mut self, now: Instant) -> Option<NcpMessage> {
         let next = self.next(now);
         self.waited = self.waited(now);
         self.held_since = now;
-        self.held = match self.taken > self.sent && self.state == State::Open {
-            true if self.sent >= self.allowed => Some(Held::Allocation),
-            true if self.free_link().is_some() => Some(Held::Allocation),
-            true => Some(Held::Links),
+        self.held = match self.taken > self.sent && self.state == NcpState::Open {
+            true if self.sent >= self.allowed => Some(NcpStallReason::Allocation),
+            true if self.free_link().is_some() => Some(NcpStallReason::Allocation),
+            true => Some(NcpStallReason::Links),
             false => None,
         };
         next
     }
 
-    fn next(&mut self, now: Instant) -> Option<Message> {
+    fn next(&mut self, now: Instant) -> Option<NcpMessage> {
         if let Some(again) = self
             .links
             .iter_mut()
@@ -515,8 +518,8 @@ impl Connection {
         }
         let message = self.next_link()?;
         match message.kind {
-            Kind::Data => self.sent += u64::from(message.bytes),
-            Kind::Close => self.close_sent = true,
+            NcpMessageKind::Data => self.sent += u64::from(message.bytes),
+            NcpMessageKind::Close => self.close_sent = true,
             _ => drop(self.commands.remove(0)),
         }
         self.links[usize::from(message.link)].message = Some((message, now));
@@ -529,7 +532,7 @@ impl Connection {
 mod tests {
     use super::*;
 
-    const OPTIONS: Options = Options {
+    const OPTIONS: NcpOptions = NcpOptions {
         links: 1,
         allocate: 3000,
         send_buffer: 10_000,
@@ -537,19 +540,19 @@ mod tests {
 
     /// Two ends, between which every message takes 50 ms, and its RFNM as long.
     struct Path {
-        ends: [Connection; 2],
+        ends: [NcpConnection; 2],
         now: Instant,
         /// When what happens to which end.
-        under_way: Vec<(Instant, usize, Message, bool)>,
-        log: Vec<(u64, usize, Kind, u32)>,
-        lose: Option<Failure>,
+        under_way: Vec<(Instant, usize, NcpMessage, bool)>,
+        log: Vec<(u64, usize, NcpMessageKind, u32)>,
+        lose: Option<ImpDeliveryFailure>,
     }
 
     impl Path {
-        fn new(options: Options) -> Self {
+        fn new(options: NcpOptions) -> Self {
             let ends = [
-                Connection::connect(options, Instant(0)),
-                Connection::listen(options, Instant(0)),
+                NcpConnection::connect(options, Instant(0)),
+                NcpConnection::listen(options, Instant(0)),
             ];
             Self {
                 ends,
@@ -599,14 +602,19 @@ mod tests {
                         true => self.ends[at].answered(next, message.link),
                         false => self.ends[at].handle(&message),
                     }
-                    while reads && matches!(self.ends[at].receive(u64::MAX), Received::Bytes(_)) {}
+                    while reads && matches!(self.ends[at].receive(u64::MAX), NcpReceived::Bytes(_))
+                    {
+                    }
                 }
             }
             self.now = until;
         }
 
         fn data(&self) -> Vec<(u64, u32)> {
-            let of_data = self.log.iter().filter(|(.., kind, _)| *kind == Kind::Data);
+            let of_data = self
+                .log
+                .iter()
+                .filter(|(.., kind, _)| *kind == NcpMessageKind::Data);
             of_data.map(|(at, _, _, bytes)| (*at, *bytes)).collect()
         }
     }
@@ -619,8 +627,8 @@ mod tests {
         // Opened at 100 ms; a message every 100.
         assert_eq!(path.data(), [(100, 1003), (200, 1003), (300, 494)]);
         assert_eq!(
-            path.ends.each_ref().map(Connection::state),
-            [State::Open; 2]
+            path.ends.each_ref().map(NcpConnection::state),
+            [NcpState::Open; 2]
         );
         assert_eq!(path.ends[0].counts().round_trip, Duration(100_000_000));
         assert_eq!(path.ends[1].counts().received, 2500);
@@ -628,7 +636,7 @@ mod tests {
 
     #[test]
     fn more_links_have_more_messages_under_way() {
-        let mut path = Path::new(Options {
+        let mut path = Path::new(NcpOptions {
             links: 2,
             allocate: 100_000,
             ..OPTIONS
@@ -657,20 +665,20 @@ mod tests {
             (Duration(1_700_000_000), Duration(200_000_000))
         );
         // Once it is read, more is allocated.
-        assert_eq!(path.ends[1].receive(2000), Received::Bytes(2000));
+        assert_eq!(path.ends[1].receive(2000), NcpReceived::Bytes(2000));
         path.go(2000, false);
         assert_eq!(
             path.data().iter().map(|(_, bytes)| bytes).sum::<u32>(),
             5000
         );
         path.go(1, true);
-        assert_eq!(path.ends[1].receive(u64::MAX), Received::Bytes(3000));
+        assert_eq!(path.ends[1].receive(u64::MAX), NcpReceived::Bytes(3000));
         path.go(5000, true);
         assert_eq!(path.ends[1].counts().received, 10_000);
         let allocations = path
             .log
             .iter()
-            .filter(|(.., kind, _)| *kind == Kind::Allocate)
+            .filter(|(.., kind, _)| *kind == NcpMessageKind::Allocate)
             .count();
         assert!((3..=6).contains(&allocations), "{:?}", path.log);
     }
@@ -682,36 +690,36 @@ mod tests {
         path.ends[0].close();
         assert_eq!(path.ends[0].send(1), None);
         path.go(1000, true);
-        assert_eq!(path.ends[1].receive(1), Received::End);
+        assert_eq!(path.ends[1].receive(1), NcpReceived::End);
         path.ends[1].close();
         path.go(1000, true);
         assert_eq!(
-            path.ends.each_ref().map(Connection::state),
-            [State::Over; 2]
+            path.ends.each_ref().map(NcpConnection::state),
+            [NcpState::Over; 2]
         );
         let last = path
             .log
             .iter()
-            .rposition(|(.., kind, _)| *kind == Kind::Data)
+            .rposition(|(.., kind, _)| *kind == NcpMessageKind::Data)
             .unwrap();
         let close = path
             .log
             .iter()
-            .position(|(.., kind, _)| *kind == Kind::Close)
+            .position(|(.., kind, _)| *kind == NcpMessageKind::Close)
             .unwrap();
         assert!(last < close);
     }
 
     #[test]
     fn what_the_imps_lose_goes_again_and_comes_once() {
-        let mut path = Path::new(Options {
+        let mut path = Path::new(NcpOptions {
             links: 3,
             allocate: 100_000,
             ..OPTIONS
         });
         path.go(150, true);
         path.ends[0].send(3009);
-        path.lose = Some(Failure::Incomplete);
+        path.lose = Some(ImpDeliveryFailure::Incomplete);
         path.go(3000, true);
         assert_eq!(path.ends[1].counts().received, 3009);
         assert_eq!((path.ends[0].counts().repeated, path.data().len()), (1, 4));
@@ -720,18 +728,21 @@ mod tests {
 
     #[test]
     fn it_is_given_up_when_the_other_host_stays_dead() {
-        let mut one = Connection::connect(OPTIONS, Instant(0));
+        let mut one = NcpConnection::connect(OPTIONS, Instant(0));
         let (mut now, mut tries) = (Instant(0), 0);
-        while one.state() == State::Opening {
-            assert_eq!(one.poll(now).map(|message| message.kind), Some(Kind::Open));
+        while one.state() == NcpState::Opening {
+            assert_eq!(
+                one.poll(now).map(|message| message.kind),
+                Some(NcpMessageKind::Open)
+            );
             now += Duration(10_000_000);
-            one.failed(now, 0, Failure::DeadHost);
+            one.failed(now, 0, ImpDeliveryFailure::DeadHost);
             tries += 1;
             now = one.deadline(now).unwrap_or(now);
         }
-        assert_eq!((one.state(), one.deadline(now)), (State::Broken, None));
+        assert_eq!((one.state(), one.deadline(now)), (NcpState::Broken, None));
         assert!((200..=260).contains(&tries), "{tries}");
-        assert_eq!(one.receive(1), Received::Broken);
+        assert_eq!(one.receive(1), NcpReceived::Broken);
     }
 
     #[test]
@@ -741,8 +752,8 @@ mod tests {
         path.ends[1].abort();
         path.go(200, true);
         assert_eq!(
-            path.ends.each_ref().map(Connection::state),
-            [State::Broken; 2]
+            path.ends.each_ref().map(NcpConnection::state),
+            [NcpState::Broken; 2]
         );
         assert_eq!(path.ends[0].send(1), None);
     }

@@ -23,7 +23,7 @@ const SE: u8 = 240;
 
 /// Which end it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TelnetRole {
     /// Of the person, or of the display.
     User,
     /// Of the program.
@@ -81,7 +81,7 @@ pub enum Whose {
 
 /// A command that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum TelnetCommand {
     /// Interrupt the program.
     Interrupt,
     /// Stop what is being printed.
@@ -100,7 +100,7 @@ pub enum Command {
     Mark,
 }
 
-impl Command {
+impl TelnetCommand {
     const ALL: [(u8, Self); 8] = [
         (249, Self::GoAhead),
         (248, Self::EraseLine),
@@ -115,7 +115,7 @@ impl Command {
 
 /// Where an option is (RFC 1143, section 7): on or off, or asked for, and whether the opposite is wanted after the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum TelnetOptionState {
     #[default]
     Off,
     On,
@@ -129,7 +129,7 @@ enum State {
 
 /// What is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Reading {
+enum TelnetReadState {
     #[default]
     Data,
     /// A carriage return came.
@@ -148,10 +148,10 @@ const LOOKED_AT: usize = 6;
 /// One end.
 #[derive(Clone, Debug)]
 pub struct Telnet {
-    role: Role,
-    own: [State; 4],
-    other: [State; 4],
-    reading: Reading,
+    role: TelnetRole,
+    own: [TelnetOptionState; 4],
+    other: [TelnetOptionState; 4],
+    reading: TelnetReadState,
     /// The beginning of the present subnegotiation.
     within: Vec<u8>,
     /// Columns and rows: of the terminal here, and of the other end's since that was asked last.
@@ -165,12 +165,12 @@ pub struct Telnet {
 impl Telnet {
     /// Nothing is agreed.
     #[must_use]
-    pub const fn new(role: Role) -> Self {
+    pub const fn new(role: TelnetRole) -> Self {
         Self {
             role,
-            own: [State::Off; 4],
-            other: [State::Off; 4],
-            reading: Reading::Data,
+            own: [TelnetOptionState::Off; 4],
+            other: [TelnetOptionState::Off; 4],
+            reading: TelnetReadState::Data,
             within: Vec::new(),
             size: None,
             resized: None,
@@ -184,7 +184,10 @@ impl Telnet {
     pub fn is_on(&self, option: TelnetOption, whose: Whose) -> bool {
         let state = self.state(option, whose);
         // One that is being given up holds until the other end says so.
-        matches!(state, State::On | State::WantOff { .. })
+        matches!(
+            state,
+            TelnetOptionState::On | TelnetOptionState::WantOff { .. }
+        )
     }
 
     /// Whether the other end has not answered what was asked of an option.
@@ -192,7 +195,7 @@ impl Telnet {
     pub fn is_asked(&self, option: TelnetOption, whose: Whose) -> bool {
         matches!(
             self.state(option, whose),
-            State::WantOn { .. } | State::WantOff { .. }
+            TelnetOptionState::WantOn { .. } | TelnetOptionState::WantOff { .. }
         )
     }
 
@@ -242,27 +245,27 @@ impl Telnet {
     }
 
     /// A byte of a subnegotiation.
-    fn within(&mut self, byte: u8) -> Reading {
+    fn within(&mut self, byte: u8) -> TelnetReadState {
         if self.within.len() < LOOKED_AT {
             self.within.push(byte);
         }
-        Reading::Within(false)
+        TelnetReadState::Within(false)
     }
 
     /// An option is wanted on or off.
     pub fn ask(&mut self, option: TelnetOption, whose: Whose, on: bool) {
         let state = self.state(option, whose);
         let next = match (state, on) {
-            (State::Off, true) => {
+            (TelnetOptionState::Off, true) => {
                 self.say(option, whose, true);
-                State::WantOn { then_off: false }
+                TelnetOptionState::WantOn { then_off: false }
             }
-            (State::On, false) => {
+            (TelnetOptionState::On, false) => {
                 self.say(option, whose, false);
-                State::WantOff { then_on: false }
+                TelnetOptionState::WantOff { then_on: false }
             }
-            (State::WantOn { .. }, _) => State::WantOn { then_off: !on },
-            (State::WantOff { .. }, _) => State::WantOff { then_on: on },
+            (TelnetOptionState::WantOn { .. }, _) => TelnetOptionState::WantOn { then_off: !on },
+            (TelnetOptionState::WantOff { .. }, _) => TelnetOptionState::WantOff { then_on: on },
             (same, _) => same,
         };
         self.set(option, whose, next);
@@ -282,7 +285,11 @@ impl Telnet {
                     self.returns = true;
                 }
                 // What a person ends a line with; a program's line feed keeps its column.
-                b'\n' if !binary && self.role == Role::User && self.out.last() != Some(&b'\r') => {
+                b'\n'
+                    if !binary
+                        && self.role == TelnetRole::User
+                        && self.out.last() != Some(&b'\r') =>
+                {
                     self.out.extend(*b"\r\n");
                 }
                 other => self.out.push(*other),
@@ -291,8 +298,8 @@ impl Telnet {
     }
 
     /// A command on its way.
-    pub fn command(&mut self, command: Command) {
-        if let Some((code, _)) = Command::ALL
+    pub fn command(&mut self, command: TelnetCommand) {
+        if let Some((code, _)) = TelnetCommand::ALL
             .into_iter()
             .find(|(_, known)| *known == command)
         {
@@ -315,70 +322,74 @@ impl Telnet {
     }
 
     /// What came: its data goes behind `data`, its commands are returned, each with the length that `data` had where it stood.
-    pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<(usize, Command)> {
+    pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<(usize, TelnetCommand)> {
         let mut commands = Vec::new();
         for byte in bytes {
             self.reading = match (self.reading, *byte) {
-                (Reading::Data, IAC) => Reading::Command,
-                (Reading::Data, b'\r') if !self.is_on(TelnetOption::Binary, Whose::Other) => {
-                    Reading::Return
+                (TelnetReadState::Data, IAC) => TelnetReadState::Command,
+                (TelnetReadState::Data, b'\r')
+                    if !self.is_on(TelnetOption::Binary, Whose::Other) =>
+                {
+                    TelnetReadState::Return
                 }
-                (Reading::Data, other) => {
+                (TelnetReadState::Data, other) => {
                     data.push(other);
-                    Reading::Data
+                    TelnetReadState::Data
                 }
-                (Reading::Return, next) => self.after_return(next, data),
-                (Reading::Command, IAC) => {
+                (TelnetReadState::Return, next) => self.after_return(next, data),
+                (TelnetReadState::Command, IAC) => {
                     data.push(IAC);
-                    Reading::Data
+                    TelnetReadState::Data
                 }
-                (Reading::Command, SB) => {
+                (TelnetReadState::Command, SB) => {
                     self.within.clear();
-                    Reading::Within(false)
+                    TelnetReadState::Within(false)
                 }
-                (Reading::Command, verb @ WILL..=DONT) => Reading::Option(verb),
-                (Reading::Command, code) => {
-                    let known = Command::ALL.into_iter().find(|(known, _)| *known == code);
+                (TelnetReadState::Command, verb @ WILL..=DONT) => TelnetReadState::Option(verb),
+                (TelnetReadState::Command, code) => {
+                    let known = TelnetCommand::ALL
+                        .into_iter()
+                        .find(|(known, _)| *known == code);
                     commands.extend(known.map(|(_, known)| (data.len(), known)));
-                    Reading::Data
+                    TelnetReadState::Data
                 }
-                (Reading::Option(verb), code) => {
-                    self.told(verb, code);
-                    Reading::Data
+                (TelnetReadState::Option(verb), code) => {
+                    self.handle_option(verb, code);
+                    TelnetReadState::Data
                 }
-                (Reading::Within(true), SE) => {
+                (TelnetReadState::Within(true), SE) => {
                     self.negotiated();
-                    Reading::Data
+                    TelnetReadState::Data
                 }
-                (Reading::Within(false), IAC) => Reading::Within(true),
-                (Reading::Within(_), other) => self.within(other),
+                (TelnetReadState::Within(false), IAC) => TelnetReadState::Within(true),
+                (TelnetReadState::Within(_), other) => self.within(other),
             };
         }
         commands
     }
 
     /// Behind a carriage return: the end of a line, or the return alone.
-    fn after_return(&mut self, next: u8, data: &mut Vec<u8>) -> Reading {
+    fn after_return(&mut self, next: u8, data: &mut Vec<u8>) -> TelnetReadState {
         match (next, self.role) {
             // RFC 1123, 3.3.1: both are the key that ends a line.
-            (b'\n', Role::Server) => data.push(b'\r'),
-            (b'\n', Role::User) => data.extend(*b"\r\n"),
+            (b'\n', TelnetRole::Server) => data.push(b'\r'),
+            (b'\n', TelnetRole::User) => data.extend(*b"\r\n"),
             (0, _) => data.push(b'\r'),
             (IAC, _) => {
                 data.push(b'\r');
-                return Reading::Command;
+                return TelnetReadState::Command;
             }
             (b'\r', _) => {
                 data.push(b'\r');
-                return Reading::Return;
+                return TelnetReadState::Return;
             }
             (other, _) => data.extend([b'\r', other]),
         }
-        Reading::Data
+        TelnetReadState::Data
     }
 
     /// The other end speaks of an option.
-    fn told(&mut self, verb: u8, code: u8) {
+    fn handle_option(&mut self, verb: u8, code: u8) {
         let whose = if matches!(verb, WILL | WONT) {
             Whose::Other
         } else {
@@ -393,33 +404,40 @@ impl Telnet {
             return;
         };
         let next = match (self.state(option, whose), on) {
-            (State::Off, true) => {
+            (TelnetOptionState::Off, true) => {
                 let agrees = self.agrees(option, whose);
                 self.say(option, whose, agrees);
-                if agrees { State::On } else { State::Off }
+                if agrees {
+                    TelnetOptionState::On
+                } else {
+                    TelnetOptionState::Off
+                }
             }
-            (State::On, false) => {
+            (TelnetOptionState::On, false) => {
                 self.say(option, whose, false);
-                State::Off
+                TelnetOptionState::Off
             }
             // The answer to what was asked; then the opposite, where that is wanted by now.
-            (State::WantOn { then_off: true }, true) => {
+            (TelnetOptionState::WantOn { then_off: true }, true) => {
                 self.say(option, whose, false);
-                State::WantOff { then_on: false }
+                TelnetOptionState::WantOff { then_on: false }
             }
-            (State::WantOn { .. }, true) => State::On,
-            (State::WantOn { .. }, false) => State::Off,
-            (State::WantOff { then_on: true }, false) => {
+            (TelnetOptionState::WantOn { .. }, true) => TelnetOptionState::On,
+            (TelnetOptionState::WantOn { .. }, false) => TelnetOptionState::Off,
+            (TelnetOptionState::WantOff { then_on: true }, false) => {
                 self.say(option, whose, true);
-                State::WantOn { then_off: false }
+                TelnetOptionState::WantOn { then_off: false }
             }
             // WILL in answer to DONT is a mistake of the other end's; it is on where that is wanted by now.
-            (State::WantOff { then_on }, true) if then_on => State::On,
-            (State::WantOff { .. }, _) => State::Off,
+            (TelnetOptionState::WantOff { then_on }, true) if then_on => TelnetOptionState::On,
+            (TelnetOptionState::WantOff { .. }, _) => TelnetOptionState::Off,
             (same, _) => same,
         };
         self.set(option, whose, next);
-        if option == TelnetOption::WindowSize && whose == Whose::Own && next == State::On {
+        if option == TelnetOption::WindowSize
+            && whose == Whose::Own
+            && next == TelnetOptionState::On
+        {
             self.say_size();
         }
     }
@@ -427,10 +445,10 @@ impl Telnet {
     /// Whether this end lets an option come on: only servers echo, and only who has a terminal says how large it is.
     const fn agrees(&self, option: TelnetOption, whose: Whose) -> bool {
         match (option, whose, self.role) {
-            (TelnetOption::Echo, Whose::Own, role) => matches!(role, Role::Server),
-            (TelnetOption::Echo, Whose::Other, role) => matches!(role, Role::User),
+            (TelnetOption::Echo, Whose::Own, role) => matches!(role, TelnetRole::Server),
+            (TelnetOption::Echo, Whose::Other, role) => matches!(role, TelnetRole::User),
             (TelnetOption::WindowSize, Whose::Own, _) => self.size.is_some(),
-            (TelnetOption::WindowSize, Whose::Other, role) => matches!(role, Role::Server),
+            (TelnetOption::WindowSize, Whose::Other, role) => matches!(role, TelnetRole::Server),
             _ => true,
         }
     }
@@ -445,14 +463,14 @@ impl Telnet {
         self.out.extend([IAC, verb, option.code()]);
     }
 
-    const fn state(&self, option: TelnetOption, whose: Whose) -> State {
+    const fn state(&self, option: TelnetOption, whose: Whose) -> TelnetOptionState {
         match whose {
             Whose::Own => self.own[option.place()],
             Whose::Other => self.other[option.place()],
         }
     }
 
-    const fn set(&mut self, option: TelnetOption, whose: Whose, state: State) {
+    const fn set(&mut self, option: TelnetOption, whose: Whose, state: TelnetOptionState) {
         match whose {
             Whose::Own => self.own[option.place()] = state,
             Whose::Other => self.other[option.place()] = state,
@@ -482,7 +500,10 @@ mod tests {
 
     #[test]
     fn a_program_that_echoes_is_agreed_with_in_a_turn_each() {
-        let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+        let (mut user, mut server) = (
+            Telnet::new(TelnetRole::User),
+            Telnet::new(TelnetRole::Server),
+        );
         server.ask(TelnetOption::Echo, Whose::Own, true);
         server.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
         assert_eq!(server.clone().output(), [255, 251, 1, 255, 251, 3]);
@@ -496,7 +517,10 @@ mod tests {
     /// RFC 1073.
     #[test]
     fn the_size_of_a_persons_terminal_is_known_at_the_other_end() {
-        let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+        let (mut user, mut server) = (
+            Telnet::new(TelnetRole::User),
+            Telnet::new(TelnetRole::Server),
+        );
         server.ask(TelnetOption::WindowSize, Whose::Other, true);
         user.resize(255, 24);
         let mut data = Vec::new();
@@ -516,17 +540,17 @@ mod tests {
         server.receive(&user.output(), &mut data);
         assert_eq!(server.resized(), Some((80, 25)));
         // Nobody asked this one; and who has no terminal says so.
-        let mut stranger = Telnet::new(Role::Server);
+        let mut stranger = Telnet::new(TelnetRole::Server);
         stranger.receive(&said[3..], &mut data);
         assert_eq!((stranger.resized(), data.len()), (None, 0));
-        let mut display = Telnet::new(Role::User);
+        let mut display = Telnet::new(TelnetRole::User);
         display.receive(&[255, 253, 31], &mut data);
         assert_eq!(display.output(), [255, 252, 31]);
     }
 
     #[test]
     fn what_is_not_known_is_refused_once() {
-        let mut user = Telnet::new(Role::User);
+        let mut user = Telnet::new(TelnetRole::User);
         let mut data = Vec::new();
         // WILL and DO of 24 (terminal type), then WONT and DONT, which say what holds.
         user.receive(
@@ -540,14 +564,14 @@ mod tests {
 
     #[test]
     fn ends_of_lines_are_a_networks_terminal() {
-        let mut user = Telnet::new(Role::User);
+        let mut user = Telnet::new(TelnetRole::User);
         user.send(b"a\nb\r\nc\rd");
         user.send(b"\r");
         assert_eq!(user.output(), b"a\r\nb\r\nc\r\0d\r\0");
-        let mut program = Telnet::new(Role::Server);
+        let mut program = Telnet::new(TelnetRole::Server);
         program.send(b"a\nb\r\nc\rd");
         assert_eq!(program.output(), b"a\nb\r\nc\r\0d");
-        let mut server = Telnet::new(Role::Server);
+        let mut server = Telnet::new(TelnetRole::Server);
         let mut data = Vec::new();
         let commands = server.receive(
             b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d",
@@ -557,7 +581,7 @@ mod tests {
             (data, commands),
             (
                 b"a\rb\rc\xffd".to_vec(),
-                alloc::vec![(5, Command::Interrupt)]
+                alloc::vec![(5, TelnetCommand::Interrupt)]
             )
         );
     }
@@ -565,7 +589,7 @@ mod tests {
     proptest! {
         #[test]
         fn binary_data_arrives_as_it_is_in_any_pieces(data: Vec<u8>, size in 1..9_usize) {
-            let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+            let (mut user, mut server) = (Telnet::new(TelnetRole::User), Telnet::new(TelnetRole::Server));
             user.ask(TelnetOption::Binary, Whose::Own, true);
             settle(&mut user, &mut server);
             data.chunks(size).for_each(|piece| user.send(piece));
@@ -578,7 +602,7 @@ mod tests {
 
         #[test]
         fn no_wishes_make_two_ends_talk_for_ever(wishes in prop::collection::vec((any::<bool>(), 0..4_usize, any::<bool>(), any::<bool>()), 0..40)) {
-            let (mut user, mut server) = (Telnet::new(Role::User), Telnet::new(Role::Server));
+            let (mut user, mut server) = (Telnet::new(TelnetRole::User), Telnet::new(TelnetRole::Server));
             for (is_user, option, own, on) in &wishes {
                 let end = if *is_user { &mut user } else { &mut server };
                 end.ask(TelnetOption::ALL[*option], if *own { Whose::Own } else { Whose::Other }, *on);
@@ -592,7 +616,7 @@ mod tests {
 
         #[test]
         fn a_stranger_gets_no_more_than_it_sends(bytes: Vec<u8>) {
-            let mut server = Telnet::new(Role::Server);
+            let mut server = Telnet::new(TelnetRole::Server);
             let mut data = Vec::new();
             server.receive(&bytes, &mut data);
             prop_assert!(server.output().len() <= bytes.len() && data.len() <= bytes.len());

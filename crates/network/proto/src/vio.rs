@@ -18,7 +18,7 @@ pub const BLOCK: usize = 1000;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request<'r> {
+pub enum VioRequest<'r> {
     /// An instance of what has that name.
     Create {
         /// What lets its client in.
@@ -38,7 +38,7 @@ pub enum Request<'r> {
 
 /// What is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply<'r> {
+pub enum VioReply<'r> {
     /// It is there: its number, and bytes of a block.
     Created(u64, u16),
     /// Bytes that were read; it is written or released.
@@ -51,7 +51,7 @@ pub enum Reply<'r> {
     Refused(&'r [u8]),
 }
 
-impl<'r> Request<'r> {
+impl<'r> VioRequest<'r> {
     /// As it is sent.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
@@ -99,7 +99,7 @@ impl<'r> Request<'r> {
     }
 }
 
-impl<'r> Reply<'r> {
+impl<'r> VioReply<'r> {
     /// As it is sent.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
@@ -114,7 +114,7 @@ impl<'r> Reply<'r> {
         }
     }
 
-    /// Out of a message; nothing where it is none. What a creation brought is [`Reply::created`].
+    /// Out of a message; nothing where it is none. What a creation brought is [`VioReply::created`].
     #[must_use]
     pub fn read(message: &'r [u8]) -> Option<Self> {
         let (what, rest) = message.split_first()?;
@@ -141,7 +141,7 @@ impl<'r> Reply<'r> {
 
 /// What a request for a block is to an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum VioBlockTurn {
     /// The next one.
     Next,
     /// The last one once more: it is given again, and not written again.
@@ -152,22 +152,22 @@ pub enum Turn {
 
 /// An instance: which blocks are next, and the last that was read.
 #[derive(Clone, Debug, Default)]
-pub struct Instance {
+pub struct VioInstance {
     reads: u32,
     writes: u32,
     last: Vec<u8>,
 }
 
-impl Instance {
+impl VioInstance {
     /// What reading that block is.
     #[must_use]
-    pub const fn reads(&self, block: u32) -> Turn {
+    pub const fn reads(&self, block: u32) -> VioBlockTurn {
         turn(self.reads, block)
     }
 
     /// What writing that block is.
     #[must_use]
-    pub const fn writes(&self, block: u32) -> Turn {
+    pub const fn writes(&self, block: u32) -> VioBlockTurn {
         turn(self.writes, block)
     }
 
@@ -188,11 +188,11 @@ impl Instance {
     }
 }
 
-const fn turn(next: u32, block: u32) -> Turn {
+const fn turn(next: u32, block: u32) -> VioBlockTurn {
     match next.wrapping_sub(block) {
-        0 => Turn::Next,
-        1 => Turn::Again,
-        _ => Turn::Other,
+        0 => VioBlockTurn::Next,
+        1 => VioBlockTurn::Again,
+        _ => VioBlockTurn::Other,
     }
 }
 
@@ -206,40 +206,40 @@ mod tests {
         fn what_is_sent_is_read_and_any_bytes_are_read_or_refused(instance: u64, block: u32, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let short = &bytes[..bytes.len().min(255)];
             for request in [
-                Request::Create { secret: short, name: &bytes },
-                Request::Read(instance, block),
-                Request::Write(instance, block, &bytes),
-                Request::Release(instance),
-                Request::Look(instance),
+                VioRequest::Create { secret: short, name: &bytes },
+                VioRequest::Read(instance, block),
+                VioRequest::Write(instance, block, &bytes),
+                VioRequest::Release(instance),
+                VioRequest::Look(instance),
             ] {
                 let sent = request.bytes();
-                prop_assert_eq!(Request::read(&sent), Some(request));
+                prop_assert_eq!(VioRequest::read(&sent), Some(request));
             }
-            for reply in [Reply::Done(&bytes), Reply::Ended(&bytes), Reply::Later, Reply::Refused(&bytes)] {
+            for reply in [VioReply::Done(&bytes), VioReply::Ended(&bytes), VioReply::Later, VioReply::Refused(&bytes)] {
                 let sent = reply.bytes();
-                prop_assert_eq!(Reply::read(&sent), Some(reply));
+                prop_assert_eq!(VioReply::read(&sent), Some(reply));
             }
-            let created = Reply::Created(instance, 7).bytes();
-            prop_assert_eq!(Reply::read(&created).and_then(|reply| reply.created()), Some((instance, 7)));
-            let _ = (Request::read(&bytes), Reply::read(&bytes));
+            let created = VioReply::Created(instance, 7).bytes();
+            prop_assert_eq!(VioReply::read(&created).and_then(|reply| reply.created()), Some((instance, 7)));
+            let _ = (VioRequest::read(&bytes), VioReply::read(&bytes));
         }
 
         #[test]
         fn requests_that_come_twice_read_and_write_each_block_once(twice in prop::collection::vec(any::<bool>(), 1..50)) {
-            let mut instance = Instance::default();
+            let mut instance = VioInstance::default();
             let (mut read, mut written) = (Vec::new(), Vec::new());
             for (block, twice) in twice.iter().enumerate() {
                 for _ in 0..=usize::from(*twice) {
-                    if instance.reads(block as u32) == Turn::Next {
+                    if instance.reads(block as u32) == VioBlockTurn::Next {
                         instance.read([block as u8].to_vec());
                     }
                     read.push(instance.last()[0]);
-                    if instance.writes(block as u32) == Turn::Next {
+                    if instance.writes(block as u32) == VioBlockTurn::Next {
                         instance.wrote();
                         written.push(block);
                     }
                 }
-                prop_assert_eq!(instance.writes(block as u32 + 2), Turn::Other);
+                prop_assert_eq!(instance.writes(block as u32 + 2), VioBlockTurn::Other);
             }
             read.dedup();
             prop_assert!(read.iter().map(|block| usize::from(*block)).eq(0..twice.len()));

@@ -2,13 +2,13 @@
 //! beforehand but perhaps their ids.
 
 use crate::left_out::{Bound, LeftOut};
-use crate::position::Position;
-use crate::segment::Segment;
+use crate::segment::DissectedSegment;
+use crate::sequence_position::Position;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Who sends and who receives.
-pub type Ends = (SocketAddr, SocketAddr);
+pub type SegmentEnds = (SocketAddr, SocketAddr);
 
 /// Ranges that are remembered of one stream; when there are more holes the lowest are closed.
 const MOST_RANGES: usize = Bound::Ranges.most();
@@ -32,21 +32,21 @@ const MOST_BEGUN: usize = Bound::Begun.most();
 
 /// Streams over all captures that are read together: the same connection has the same streams in each of them.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct StreamRegistry {
     /// Streams that are known beforehand.
-    given: BTreeMap<Ends, i64>,
+    given: BTreeMap<SegmentEnds, i64>,
     /// The latest streams of captures, and the sequence number of their first byte where their SYN was seen.
-    latest: BTreeMap<Ends, (i64, Option<u32>)>,
+    latest: BTreeMap<SegmentEnds, (i64, Option<u32>)>,
     /// Streams by the sequence number of their first byte.
-    begun: BTreeMap<(Ends, u32), i64>,
+    begun: BTreeMap<(SegmentEnds, u32), i64>,
     next_flow: u32,
     left_out: LeftOut,
 }
 
-impl Known {
+impl StreamRegistry {
     /// Those streams; others get flows from that one on.
     #[must_use]
-    pub fn new(given: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
+    pub fn new(given: BTreeMap<SegmentEnds, i64>, first_flow: u32) -> Self {
         Self {
             given,
             next_flow: first_flow,
@@ -67,7 +67,7 @@ impl Known {
     }
 
     /// The id of a stream that begins with a SYN, and where it belongs to one that another capture saw.
-    fn of_syn(&self, ends: &Ends, first: u32) -> Option<i64> {
+    fn of_syn(&self, ends: &SegmentEnds, first: u32) -> Option<i64> {
         let before = || {
             self.given
                 .get(ends)
@@ -78,7 +78,7 @@ impl Known {
     }
 
     /// The id of a stream whose beginning this capture missed, and its first byte's sequence number where another one saw it.
-    fn of_middle(&self, ends: &Ends) -> Option<(i64, Option<u32>)> {
+    fn of_middle(&self, ends: &SegmentEnds) -> Option<(i64, Option<u32>)> {
         let other = || {
             self.latest
                 .get(&(ends.1, ends.0))
@@ -93,7 +93,7 @@ impl Known {
         i64::from(self.next_flow - 1) << 1
     }
 
-    fn keep(&mut self, ends: Ends, id: i64, first: Option<u32>) {
+    fn keep(&mut self, ends: SegmentEnds, id: i64, first: Option<u32>) {
         if self.latest.len() < MOST_BEGUN || self.latest.contains_key(&ends) {
             self.latest.insert(ends, (id, first));
         } else {
@@ -111,13 +111,13 @@ impl Known {
 
 /// All connections of one capture.
 #[derive(Debug, Default)]
-pub struct Connections {
-    open: BTreeMap<Ends, Stream>,
+pub struct CaptureConnections {
+    open: BTreeMap<SegmentEnds, CaptureStream>,
     left_out: LeftOut,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct CaptureStream {
     id: i64,
     position: Position,
     /// Ranges that were there, by where they begin, apart from one another.
@@ -125,7 +125,7 @@ struct Stream {
     began: bool,
 }
 
-impl Connections {
+impl CaptureConnections {
     /// What was left out, as there was more than is remembered.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
@@ -133,8 +133,12 @@ impl Connections {
     }
 
     /// Where a segment that was captured is; `None` when there are more streams than can be remembered.
-    pub fn locate(&mut self, known: &mut Known, segment: &Segment) -> Option<Location> {
-        let &Segment {
+    pub fn locate(
+        &mut self,
+        known: &mut StreamRegistry,
+        segment: &DissectedSegment,
+    ) -> Option<Location> {
+        let &DissectedSegment {
             ends,
             sequence,
             bytes,
@@ -159,7 +163,7 @@ impl Connections {
             known.keep(ends, id, if syn { Some(first) } else { begin });
             self.open.insert(
                 ends,
-                Stream {
+                CaptureStream {
                     id,
                     position,
                     ranges: BTreeMap::new(),
@@ -183,14 +187,19 @@ impl Connections {
     }
 
     /// Whether a SYN is one that is sent again.
-    fn is_again(&self, ends: &Ends, first: u32) -> bool {
+    fn is_again(&self, ends: &SegmentEnds, first: u32) -> bool {
         self.open.get(ends).is_some_and(|stream| {
             stream.began && stream.ranges.is_empty() && stream.position.begins_at(first)
         })
     }
 
     /// The id of a stream that begins, or begins here, and where its first byte is, if another capture saw that.
-    fn begin(&self, known: &mut Known, segment: &Segment, first: u32) -> (i64, Option<u32>) {
+    fn begin(
+        &self,
+        known: &mut StreamRegistry,
+        segment: &DissectedSegment,
+        first: u32,
+    ) -> (i64, Option<u32>) {
         let (from, to) = segment.ends;
         let other = self.open.get(&(to, from)).map(|other| other.id ^ 1);
         let opens = segment.syn && segment.acknowledged.is_none();
@@ -222,7 +231,7 @@ impl Connections {
     }
 
     /// Streams whose first captured segment was no SYN.
-    pub fn without_beginning(&self) -> impl Iterator<Item = (Ends, i64)> {
+    pub fn without_beginning(&self) -> impl Iterator<Item = (SegmentEnds, i64)> {
         self.open
             .iter()
             .filter(|(_, stream)| !stream.began && !stream.ranges.is_empty())
@@ -230,7 +239,7 @@ impl Connections {
     }
 }
 
-impl Stream {
+impl CaptureStream {
     /// Remembers a range; whether some of it is new.
     fn keep(&mut self, from: u64, to: u64) -> bool {
         let covered = self
@@ -268,15 +277,15 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn ends() -> Ends {
+    fn ends() -> SegmentEnds {
         (
             "10.0.0.1:5000".parse().unwrap(),
             "10.0.0.2:80".parse().unwrap(),
         )
     }
 
-    fn segment(ends: Ends, sequence: u32, bytes: u64, syn: bool) -> Segment {
-        Segment {
+    fn segment(ends: SegmentEnds, sequence: u32, bytes: u64, syn: bool) -> DissectedSegment {
+        DissectedSegment {
             ends,
             sequence,
             bytes,
@@ -302,7 +311,10 @@ mod tests {
 
     #[test]
     fn offsets_count_from_the_syn_through_the_wrap() {
-        let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::new(), 7));
+        let (mut connections, mut known) = (
+            CaptureConnections::default(),
+            StreamRegistry::new(BTreeMap::new(), 7),
+        );
         let isn = u32::MAX - 1000;
         let mut locate = |sequence: u32, bytes, syn| {
             connections
@@ -351,10 +363,10 @@ mod tests {
     #[test]
     fn known_connections_keep_their_ids_and_ports_used_again_are_another_connection() {
         let (mut connections, mut known) = (
-            Connections::default(),
-            Known::new(BTreeMap::from([(ends(), 8)]), 20),
+            CaptureConnections::default(),
+            StreamRegistry::new(BTreeMap::from([(ends(), 8)]), 20),
         );
-        let mut locate = |known: &mut Known, ends, sequence, bytes, syn| {
+        let mut locate = |known: &mut StreamRegistry, ends, sequence, bytes, syn| {
             connections
                 .locate(known, &segment(ends, sequence, bytes, syn))
                 .unwrap()
@@ -368,7 +380,7 @@ mod tests {
         assert_eq!(locate(&mut known, ends(), 9001, 50, false), first(40, 0));
         assert_eq!(known.next_flow(), 21);
         // Another capture of both: each of them is the same, and a third one is not.
-        let mut other = Connections::default();
+        let mut other = CaptureConnections::default();
         let mut locate = |ends, sequence, bytes, syn| {
             other
                 .locate(&mut known, &segment(ends, sequence, bytes, syn))
@@ -382,11 +394,11 @@ mod tests {
 
     #[test]
     fn a_capture_that_begins_late_counts_from_where_another_one_saw_the_beginning() {
-        let (mut early, mut known) = (Connections::default(), Known::default());
+        let (mut early, mut known) = (CaptureConnections::default(), StreamRegistry::default());
         early
             .locate(&mut known, &segment(ends(), 100, 0, true))
             .unwrap();
-        let mut late = Connections::default();
+        let mut late = CaptureConnections::default();
         assert_eq!(
             late.locate(&mut known, &segment(ends(), 601, 50, false))
                 .unwrap(),

@@ -1,6 +1,6 @@
 //! What the two sides of a connection say to each other: requests and what answers them, by byte ranges of both streams.
 //!
-//! A dissector is a machine: bytes of both sides in, [`Found`] out. It knows no time and no packet, keeps nothing of contents
+//! A dissector is a machine: bytes of both sides in, [`DissectorEvent`] out. It knows no time and no packet, keeps nothing of contents
 //! but a head of bounded length, and never guesses: an exchange of which bytes were not seen is void. What it calls an exchange is made
 //! by `stackline-redact`, which decides what of that is kept.
 //!
@@ -30,22 +30,22 @@ pub mod http1;
 pub mod http2;
 pub mod mysql;
 pub mod opening;
+mod pending_requests;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
 mod records;
 pub mod resp;
-mod texts;
+mod statement_texts;
 pub mod tls;
-pub mod turns;
-mod waiting;
+pub mod turn_dissector;
 
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod script_testing;
 
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
-pub use stackline_redact::{LONGEST_NAME, Name};
+use stackline_events::unit_ids::EventStreamDirection;
+pub use stackline_redact::{LONGEST_NAME, RedactedName};
 use std::fmt;
 
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
@@ -74,7 +74,7 @@ pub fn is_unanswered(why: &str) -> bool {
 
 /// Which message of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum ExchangeRole {
     /// The one that begins it.
     Request,
     /// What answers it.
@@ -83,7 +83,7 @@ pub enum Role {
 
 /// What kind of exchange it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ExchangeKind {
     /// A request and its response.
     Call,
     /// A set-up of security or of a session before any call: TLS, a login.
@@ -94,17 +94,17 @@ pub enum Kind {
 
 /// What a dissector finds. Numbers of exchanges count from 0 on each connection, in the order in which they begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DissectorEvent {
     /// A message begins with the byte at that offset of its side's stream.
     Begins {
         /// Of which exchange.
         exchange: u64,
         /// Which message of it.
-        role: Role,
+        role: ExchangeRole,
         /// What kind of exchange.
-        kind: Kind,
+        kind: ExchangeKind,
         /// Who sends it.
-        side: Direction,
+        side: EventStreamDirection,
         /// The offset of its first byte.
         at: u64,
     },
@@ -114,16 +114,16 @@ pub enum Found {
         /// Of which exchange.
         exchange: u64,
         /// Which message of it.
-        role: Role,
+        role: ExchangeRole,
         /// What of it is kept, and the whole; at most [`LONGEST_NAME`] bytes each.
-        name: Name,
+        name: RedactedName,
     },
     /// A part of a message that goes on is whole: an event of a stream, a message of a call.
     Part {
         /// Of which exchange.
         exchange: u64,
         /// Who sends it.
-        side: Direction,
+        side: EventStreamDirection,
         /// Behind its last byte.
         at: u64,
     },
@@ -132,9 +132,9 @@ pub enum Found {
         /// Of which exchange.
         exchange: u64,
         /// Which message of it.
-        role: Role,
+        role: ExchangeRole,
         /// Who sends it.
-        side: Direction,
+        side: EventStreamDirection,
         /// Behind its last byte.
         at: u64,
     },
@@ -153,19 +153,31 @@ pub enum Found {
 pub trait Dissector: fmt::Debug + Send {
     /// Bytes of one side, which follow all that it said before. The beginning of `bytes` is that of a segment, or of what was held
     /// back before one.
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>);
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    );
 
     /// So many bytes follow of which it is not known what they hold: a capture cut or lost them.
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>);
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    );
 
     /// The side says nothing more.
-    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>);
+    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>);
 
     /// The protocol's name, such as `HTTP/1.1`; it may become another one while it goes on.
     fn protocol(&self) -> &'static str;
 
     /// The name of the protocol of one exchange, where a connection speaks several.
-    fn protocol_of(&self, _kind: Kind, _number: u64) -> &'static str {
+    fn protocol_of(&self, _kind: ExchangeKind, _number: u64) -> &'static str {
         self.protocol()
     }
 
@@ -180,7 +192,7 @@ pub trait Dissector: fmt::Debug + Send {
     }
 }
 
-impl Found {
+impl DissectorEvent {
     /// Which exchange it is about, if it is about one.
     #[must_use]
     pub const fn exchange(&self) -> Option<u64> {
@@ -196,15 +208,15 @@ impl Found {
 }
 
 /// Numbers of exchanges that another dissector found, behind those of so many before it.
-fn renumber(found: &mut [Found], before: u64) {
+fn renumber(found: &mut [DissectorEvent], before: u64) {
     for found in found {
         match found {
-            Found::Begins { exchange, .. }
-            | Found::Named { exchange, .. }
-            | Found::Part { exchange, .. }
-            | Found::Ends { exchange, .. }
-            | Found::Void { exchange, .. } => *exchange = exchange.saturating_add(before),
-            Found::LeftOut(..) => {}
+            DissectorEvent::Begins { exchange, .. }
+            | DissectorEvent::Named { exchange, .. }
+            | DissectorEvent::Part { exchange, .. }
+            | DissectorEvent::Ends { exchange, .. }
+            | DissectorEvent::Void { exchange, .. } => *exchange = exchange.saturating_add(before),
+            DissectorEvent::LeftOut(..) => {}
         }
     }
 }

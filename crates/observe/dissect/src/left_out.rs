@@ -174,7 +174,7 @@ impl Bound {
     /// # Panics
     /// When it is not so.
     #[doc(hidden)]
-    pub fn is_told(self, fill: impl Fn(usize) -> LeftOut) {
+    pub fn assert_reported(self, fill: impl Fn(usize) -> LeftOut) {
         // Where filling takes long, what is left out is exactly the one beyond.
         let takes_long = self.most() >= 1 << 18
             && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);

@@ -14,8 +14,8 @@
 
 pub mod connections;
 pub mod conversation;
-pub mod frames;
+pub mod frame_locator;
 pub mod left_out;
 pub mod pcapng;
-pub mod position;
 pub mod segment;
+pub mod sequence_position;

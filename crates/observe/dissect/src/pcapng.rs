@@ -3,5 +3,5 @@
 mod reader;
 mod writer;
 
-pub use reader::{Item, Kept, Packet, Reader};
-pub use writer::{Capture, Interface, Settings, Writer, Written};
+pub use reader::{CaptureItem, CapturePacket, CaptureReader, OwnedCapturePacket};
+pub use writer::{CaptureInterface, PcapngPacket, PcapngSettings, PcapngTotals, PcapngWriter};

@@ -9,7 +9,7 @@ const LINUX_SLL2: Linktype = Linktype(276);
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct DissectedSegment {
     /// Who sends and who receives.
     pub ends: (SocketAddr, SocketAddr),
     /// The sequence number of its first byte.
@@ -38,7 +38,7 @@ pub struct Segment {
 
 /// A UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datagram {
+pub struct DissectedDatagram {
     /// Who sends and who receives.
     pub ends: (SocketAddr, SocketAddr),
     /// Of data, also where the capture cut the packet.
@@ -47,25 +47,25 @@ pub struct Datagram {
 
 /// What a packet carries, beside the bytes of it that were captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried<'p> {
+pub enum PacketTransport<'p> {
     /// Part of a stream.
-    Tcp(Segment, &'p [u8]),
+    Tcp(DissectedSegment, &'p [u8]),
     /// A message by itself.
-    Udp(Datagram, &'p [u8]),
+    Udp(DissectedDatagram, &'p [u8]),
 }
 
 /// What a packet carries of which those bytes were captured from the network layer's header on, and which had that length from
 /// there on.
 #[must_use]
-pub fn of_ip(data: &[u8], length: u64) -> Option<Carried<'_>> {
+pub fn of_ip(data: &[u8], length: u64) -> Option<PacketTransport<'_>> {
     carried(&LaxSlicedPacket::from_ip(data).ok()?, data, length)
 }
 
 /// The TCP segment of a packet of which those bytes were captured, and which had that length.
-pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Segment> {
+pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<DissectedSegment> {
     match carried_by(link, data, length)? {
-        Carried::Tcp(segment, _) => Some(segment),
-        Carried::Udp(..) => None,
+        PacketTransport::Tcp(segment, _) => Some(segment),
+        PacketTransport::Udp(..) => None,
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
 
 /// Why nothing is known of what a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unread {
+pub enum PacketReadError {
     /// Its kind of link is not known.
     Link,
     /// It does not carry IP.
@@ -97,43 +97,53 @@ pub enum Unread {
 }
 
 /// What a packet carries of which those bytes were captured, and which had that length.
-pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<Carried<'_>> {
+pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<PacketTransport<'_>> {
     carried(&sliced(link, data).ok()?, data, length)
 }
 
 /// Why [`carried_by`] finds nothing.
-pub(crate) fn unread(link: Linktype, data: &[u8]) -> Unread {
+pub(crate) fn unread(link: Linktype, data: &[u8]) -> PacketReadError {
     let packet = match sliced(link, data) {
         Ok(packet) => packet,
         Err(unread) => return unread,
     };
     match packet.net {
-        _ if packet.stop_err.is_some() => Unread::CutOff,
-        None | Some(LaxNetSlice::Arp(_)) => Unread::NotIp,
-        Some(LaxNetSlice::Ipv4(ip)) if ip.payload().fragmented => Unread::Fragment,
-        Some(LaxNetSlice::Ipv6(ip)) if ip.payload().fragmented => Unread::Fragment,
-        Some(_) => Unread::Protocol,
+        _ if packet.stop_err.is_some() => PacketReadError::CutOff,
+        None | Some(LaxNetSlice::Arp(_)) => PacketReadError::NotIp,
+        Some(LaxNetSlice::Ipv4(ip)) if ip.payload().fragmented => PacketReadError::Fragment,
+        Some(LaxNetSlice::Ipv6(ip)) if ip.payload().fragmented => PacketReadError::Fragment,
+        Some(_) => PacketReadError::Protocol,
     }
 }
 
 /// The headers of a packet, as far as they were captured.
-fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, Unread> {
+fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, PacketReadError> {
     let before = match link {
         Linktype::ETHERNET => {
-            return LaxSlicedPacket::from_ethernet(data).map_err(|_| Unread::CutOff);
+            return LaxSlicedPacket::from_ethernet(data).map_err(|_| PacketReadError::CutOff);
         }
         Linktype::LINUX_SLL => 16,
         LINUX_SLL2 => 20,
         Linktype::NULL | Linktype::LOOP => 4,
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => 0,
-        _ => return Err(Unread::Link),
+        _ => return Err(PacketReadError::Link),
     };
-    let data = data.get(before..).ok_or(Unread::CutOff)?;
+    let data = data.get(before..).ok_or(PacketReadError::CutOff)?;
     let is_ip = data.first().is_none_or(|first| matches!(first >> 4, 4 | 6));
-    LaxSlicedPacket::from_ip(data).map_err(|_| if is_ip { Unread::CutOff } else { Unread::NotIp })
+    LaxSlicedPacket::from_ip(data).map_err(|_| {
+        if is_ip {
+            PacketReadError::CutOff
+        } else {
+            PacketReadError::NotIp
+        }
+    })
 }
 
-fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option<Carried<'p>> {
+fn carried<'p>(
+    packet: &LaxSlicedPacket<'p>,
+    data: &[u8],
+    length: u64,
+) -> Option<PacketTransport<'p>> {
     let (from, to, ip_header, total, ttl) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let header = ip.header();
@@ -177,7 +187,10 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
             let bytes = total
                 .saturating_sub(ip_header as u64 + 8)
                 .max(udp.payload().len() as u64);
-            return Some(Carried::Udp(Datagram { ends, bytes }, udp.payload()));
+            return Some(PacketTransport::Udp(
+                DissectedDatagram { ends, bytes },
+                udp.payload(),
+            ));
         }
         _ => return None,
     };
@@ -210,7 +223,7 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
         TcpOptionElement::MaximumSegmentSize(bytes) => Some(*bytes),
         _ => None,
     };
-    let segment = Segment {
+    let segment = DissectedSegment {
         ends,
         sequence: tcp.sequence_number(),
         bytes,
@@ -224,5 +237,5 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
         ttl,
         length: headers + bytes,
     };
-    Some(Carried::Tcp(segment, tcp.payload()))
+    Some(PacketTransport::Tcp(segment, tcp.payload()))
 }

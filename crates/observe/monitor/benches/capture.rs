@@ -4,7 +4,7 @@
 //! `cargo bench -p stackline-monitor --bench capture`; `-- --rounds N` for more than 5 rounds.
 
 use nix::sched::{CloneFlags, unshare};
-use stackline_monitor::capture::{Capture, Options, Packet};
+use stackline_monitor::capture::{Capture, CaptureOptions, Packet};
 use stackline_monitor::clock::thread_cpu_s;
 use std::error::Error;
 use std::hint::black_box;
@@ -62,9 +62,9 @@ fn round(size: usize, snaplen: u32, copies: bool) -> Result<Round, Box<dyn Error
     let far = UdpSocket::bind("127.0.0.1:0")?;
     let near = UdpSocket::bind("127.0.0.1:0")?;
     near.connect(far.local_addr()?)?;
-    let mut capture = Capture::open(&Options {
+    let mut capture = Capture::open(&CaptureOptions {
         snaplen,
-        ..Options::default()
+        ..CaptureOptions::default()
     })?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p stackline-monitor --bench watch`; `-- --rounds N` for more than 5 rounds.
 
-use stackline_monitor::{Config, Connections, Watch};
+use stackline_monitor::{Config, MonitorSession, WatchedConnections};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -61,11 +61,11 @@ fn share(interval: Duration, kernel: bool) -> BTreeMap<String, f64> {
     let config = Config {
         interval,
         kernel,
-        connections: Connections::All,
+        connections: WatchedConnections::All,
         ..Config::of("here")
     };
     let began = Instant::now();
-    let watch = Watch::start(config);
+    let watch = MonitorSession::start(config);
     std::thread::sleep(LASTS);
     let observed = watch.stop();
     for (what, reason) in &observed.absent {

@@ -2,14 +2,14 @@
 
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
-use stackline_core::trace::KernelClock;
+use stackline_core::trace_index::KernelClock;
 use stackline_events::clock;
 use std::io;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 /// A clock, another, and the first again.
-type Reading = (u64, Instant, u64);
+type ClockReading = (u64, Instant, u64);
 
 /// Readings of two clocks of which the closest pair is taken.
 const READINGS: usize = 50;
@@ -34,7 +34,7 @@ pub fn monotonic_to_events_ns() -> i128 {
     static OFFSET: OnceLock<i128> = OnceLock::new();
     *OFFSET.get_or_init(|| {
         let read = || (monotonic_ns(), Instant::now(), monotonic_ns());
-        let closer = |a: Reading, b: Reading| if b.2 - b.0 < a.2 - a.0 { b } else { a };
+        let closer = |a: ClockReading, b: ClockReading| if b.2 - b.0 < a.2 - a.0 { b } else { a };
         let (before, read_at, after) = (1..READINGS).map(|_| read()).fold(read(), closer);
         clock::monotonic_to_now_ns(before + (after - before) / 2, read_at)
     })

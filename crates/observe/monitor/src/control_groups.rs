@@ -2,7 +2,7 @@
 
 use crate::parse::cgroup::{self, Throttling};
 use crate::parse::mounts::{self, Mount};
-use crate::root::Root;
+use crate::root_directory::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -34,7 +34,7 @@ pub(crate) struct Groups {
 impl Groups {
     /// Finds the `cpu` controller, in version 1 first: where it is mounted there, version 2 does not have it.
     pub(crate) fn find(root: &Root) -> Result<Self, String> {
-        let paths = cgroup::paths(&root.text("proc/self/cgroup")?);
+        let paths = cgroup::parse_paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
         let first = |mount: &&Mount| {
             mount.kind == "cgroup" && mount.super_options.split(',').any(|o| o == "cpu")
@@ -73,7 +73,7 @@ impl Groups {
 
     fn quota_of(&self, root: &Root, directory: &str) -> Option<f64> {
         if self.version == 2 {
-            return cgroup::quota(&root.line(&format!("{directory}/cpu.max")).ok()?);
+            return cgroup::parse_quota(&root.line(&format!("{directory}/cpu.max")).ok()?);
         }
         let quota = root.line(&format!("{directory}/cpu.cfs_quota_us")).ok()?;
         cgroup::share(

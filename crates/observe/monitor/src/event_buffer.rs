@@ -1,7 +1,7 @@
 //! Events that wait to be taken. The sampling thread and the threads that poll switches fill it; it never grows without bound.
 
-use stackline_events::event_log::Names;
-use stackline_events::{EventLog, Keyword, Sink, Value, clock};
+use stackline_events::event_log::EventLogNames;
+use stackline_events::{EventLog, EventSink, EventValue, Keyword, clock};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,30 +12,30 @@ const MOST_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct EventBuffer {
     host: String,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<BufferedEvents>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    tape: EventLog,
+struct BufferedEvents {
+    log: EventLog,
     /// Lost events that no `EVENTS_LOST` has recorded yet.
     unrecorded: u64,
     lost: u64,
 }
 
-impl Waiting {
+impl BufferedEvents {
     fn add(&mut self, host: &str, record: impl FnOnce(&mut EventLog)) {
-        if self.tape.bytes().len() > MOST_BYTES {
+        if self.log.bytes().len() > MOST_BYTES {
             let mut dropped = EventLog::default();
             dropped.host(host);
             record(&mut dropped);
             return self.lose(dropped.records().count() as u64);
         }
-        if self.tape.bytes().is_empty() {
-            self.tape.host(host);
+        if self.log.bytes().is_empty() {
+            self.log.host(host);
         }
         self.record_lost();
-        record(&mut self.tape);
+        record(&mut self.log);
     }
 
     fn lose(&mut self, count: u64) {
@@ -47,8 +47,8 @@ impl Waiting {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
         let lost = std::mem::take(&mut self.unrecorded);
         if lost > 0 {
-            self.tape
-                .push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
+            self.log
+                .push(LOST.id(), clock::now_ns(), &[EventValue::from(lost)]);
         }
     }
 }
@@ -62,7 +62,7 @@ impl EventBuffer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, BufferedEvents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,23 +74,23 @@ impl EventBuffer {
     /// The same, and gives all events to a sink at once. Returns how many it took; after an error they are lost.
     pub(crate) fn add_into(
         &self,
-        sink: &mut dyn Sink,
+        sink: &mut dyn EventSink,
         record: impl FnOnce(&mut EventLog),
     ) -> io::Result<u64> {
         let waiting = &mut *self.lock();
         waiting.add(&self.host, record);
         let mut count = 0;
         waiting
-            .tape
-            .each(&mut Names::default(), |_, _, _, _| count += 1);
-        match sink.take(&waiting.tape) {
+            .log
+            .each(&mut EventLogNames::default(), |_, _, _, _| count += 1);
+        match sink.take(&waiting.log) {
             Ok(()) => {
-                waiting.tape.clear();
+                waiting.log.clear();
                 Ok(count)
             }
             Err(error) => {
                 waiting.lose(count);
-                waiting.tape.begin_again(&self.host);
+                waiting.log.begin_again(&self.host);
                 Err(error)
             }
         }
@@ -98,13 +98,13 @@ impl EventBuffer {
 
     /// Takes all events out.
     pub(crate) fn take(&self) -> EventLog {
-        std::mem::take(&mut self.lock().tape)
+        std::mem::take(&mut self.lock().log)
     }
 
     /// Takes all events out after the last was added, and returns how many were lost altogether.
     pub(crate) fn close(&self) -> (EventLog, u64) {
         let waiting = &mut *self.lock();
         waiting.record_lost();
-        (std::mem::take(&mut waiting.tape), waiting.lost)
+        (std::mem::take(&mut waiting.log), waiting.lost)
     }
 }

@@ -1,10 +1,10 @@
 //! What the kernel writes for whoever looks, read and nothing more: for the fuzz target. Its interface may change.
 
-use crate::kernel_trace::format::Format;
-use crate::kernel_trace::pages::{Layout, Records};
+use crate::kernel_trace::format::TraceEventFormat;
+use crate::kernel_trace::pages::{Layout, TracePageRecords};
 use crate::parse::{
-    block, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs, pressure,
-    softnet, stat,
+    block, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts, name_values,
+    pressure, softnet, stat,
 };
 use crate::tcp_info::TcpInfo;
 
@@ -19,22 +19,22 @@ pub fn text(text: &str) {
     let _ = (
         loadavg::parse(text),
         mounts::parse(text),
-        pairs::meminfo(text),
-        pairs::counters(text),
+        name_values::meminfo(text),
+        name_values::counters(text),
     );
     let _ = (
         pressure::parse(text, "some"),
         softnet::parse(text),
-        softnet::each(text),
+        softnet::parse_cores(text),
         stat::parse(text),
     );
     let _ = (
-        cgroup::paths(text),
-        cgroup::quota(text),
+        cgroup::parse_paths(text),
+        cgroup::parse_quota(text),
         cgroup::throttling(text),
         list_length(text),
     );
-    let _ = (Format::parse(text), Layout::parse(text));
+    let _ = (TraceEventFormat::parse(text), Layout::parse(text));
 }
 
 /// A page of the kernel's trace whose layout and records' format texts say, and the structure of a socket.
@@ -43,8 +43,8 @@ pub fn bytes(layout: &str, format: &str, page: &[u8]) {
     let Some(layout) = Layout::parse(layout) else {
         return;
     };
-    let format = Format::parse(format).unwrap_or_default();
-    for (_, record) in Records::of(page, &layout) {
+    let format = TraceEventFormat::parse(format).unwrap_or_default();
+    for (_, record) in TracePageRecords::of(page, &layout) {
         let _ = (
             format.number(record, "common_pid"),
             format.bytes(record, "comm"),

@@ -2,8 +2,8 @@
 
 use crate::clock::monotonic_ns;
 use crate::control_groups::ThrottledTime;
-use crate::parse::{pairs, stat};
-use stackline_core::record::HostUsage;
+use crate::parse::{name_values, stat};
+use stackline_core::run_record::HostUsage;
 use stackline_core::time::NANOS_PER_SECOND;
 use std::fs;
 
@@ -24,7 +24,7 @@ impl HostSample {
             set_cpu_times(&text, &mut usage);
         }
         if let Ok(text) = fs::read_to_string("/proc/vmstat") {
-            let counters = pairs::counters(&text);
+            let counters = name_values::counters(&text);
             usage.swapped_pages = ["pswpin", "pswpout"]
                 .iter()
                 .filter_map(|name| counters.get(name))

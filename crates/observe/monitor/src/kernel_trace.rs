@@ -13,9 +13,9 @@ mod rings;
 use crate::address_pair::AddressPair;
 use decode::Tracepoint;
 pub(crate) use decode::{TcpEvent, TraceEvent, address_pair};
-pub(crate) use format::Format;
+pub(crate) use format::TraceEventFormat;
 pub(crate) use instance::sweep;
-pub(crate) use rings::{Drained, Rings};
+pub(crate) use rings::{Drained, KernelTraceRings};
 use std::collections::{BTreeMap, HashMap};
 
 /// Kernel memory for each core's records, KiB.
@@ -35,8 +35,8 @@ pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
 
 /// An instance of the kernel's tracing with the TCP events switched on.
 pub(crate) struct KernelTrace {
-    rings: Rings,
-    events: HashMap<u16, (Tracepoint, &'static str, Format)>,
+    rings: KernelTraceRings,
+    events: HashMap<u16, (Tracepoint, &'static str, TraceEventFormat)>,
     /// The connection of each socket.
     sockets: HashMap<u64, AddressPair>,
 }
@@ -46,7 +46,7 @@ impl KernelTrace {
     /// lists the events that this kernel lacks.
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
         let mut trace = Self {
-            rings: Rings::create(RING_KIB)?,
+            rings: KernelTraceRings::create(RING_KIB)?,
             events: HashMap::new(),
             sockets: HashMap::new(),
         };
@@ -80,7 +80,7 @@ impl KernelTrace {
         &self,
         tracepoint: Tracepoint,
         name: &str,
-        format: &Format,
+        format: &TraceEventFormat,
         ports: &[u16],
     ) -> Result<(), String> {
         let no_reasons = "this kernel gives no reasons for drops";
@@ -134,7 +134,7 @@ impl KernelTrace {
 }
 
 fn decode(
-    events: &HashMap<u16, (Tracepoint, &'static str, Format)>,
+    events: &HashMap<u16, (Tracepoint, &'static str, TraceEventFormat)>,
     record: &[u8],
 ) -> Option<TraceEvent> {
     let id = u16::from_ne_bytes(*record.first_chunk()?);

@@ -26,30 +26,30 @@
 mod address_pair;
 pub mod capture;
 pub mod clock;
-mod config;
 mod control_groups;
-mod descriptors;
 pub mod environment;
 mod event_buffer;
-mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host_usage;
+mod kernel_file;
 mod kernel_trace;
 mod monitors;
 pub mod observe;
 mod parse;
-mod root;
+mod root_directory;
 pub mod snmp;
+mod socket_descriptors;
 mod switches;
 mod sys;
 pub mod tcp_info;
 mod watch;
+mod watch_config;
 
-pub use config::{Config, Connections, EVERY, INTERVALS, Observed, Ports};
 pub use control_groups::processor_groups;
 pub use host_usage::HostSample;
-pub use watch::Watch;
+pub use watch::MonitorSession;
+pub use watch_config::{Config, EVERY, INTERVALS, Observed, WatchedConnections, WatchedPorts};
 
 /// Removes the trace instances that killed processes of this user left, with what they have switched on: how many. None where tracefs
 /// cannot be had.

@@ -17,9 +17,9 @@ pub(crate) const ROWS: u32 = 8;
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub struct SnmpSecret(pub String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SnmpSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret)")
     }
@@ -49,37 +49,37 @@ pub enum Privacy {
 
 /// How to access a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SnmpAccess {
     /// SNMP v2c: the community, which goes over the network in clear text.
-    Community(Secret),
+    Community(SnmpSecret),
     /// SNMP v3.
     User {
         /// The name of the user.
         name: String,
         /// The hash and its password, which has at least [`SHORTEST_PASSWORD`] characters.
-        authentication: Option<(Authentication, Secret)>,
+        authentication: Option<(Authentication, SnmpSecret)>,
         /// The cipher and its password; only with authentication.
-        privacy: Option<(Privacy, Secret)>,
+        privacy: Option<(Privacy, SnmpSecret)>,
     },
 }
 
 /// A switch to poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
+pub struct SnmpSwitch {
     /// `host:port` or `address:port`.
     pub address: String,
     /// How to access it.
-    pub access: Access,
+    pub access: SnmpAccess,
 }
 
 /// Opens a session, for v3 with its engine and time.
-pub(crate) fn open(switch: &Switch) -> Result<Box<SyncSession>, String> {
+pub(crate) fn open(switch: &SnmpSwitch) -> Result<Box<SyncSession>, String> {
     let at = &switch.address;
     let session = match &switch.access {
-        Access::Community(community) => {
+        SnmpAccess::Community(community) => {
             SyncSession::new_v2c(at, community.0.as_bytes(), Some(PATIENCE), 1)
         }
-        Access::User {
+        SnmpAccess::User {
             name,
             authentication,
             privacy,
@@ -97,10 +97,10 @@ pub(crate) fn open(switch: &Switch) -> Result<Box<SyncSession>, String> {
 
 fn security(
     name: &str,
-    authentication: Option<&(Authentication, Secret)>,
-    privacy: Option<&(Privacy, Secret)>,
+    authentication: Option<&(Authentication, SnmpSecret)>,
+    privacy: Option<&(Privacy, SnmpSecret)>,
 ) -> Result<v3::Security, String> {
-    let long = |secret: &Secret| secret.0.len() >= SHORTEST_PASSWORD;
+    let long = |secret: &SnmpSecret| secret.0.len() >= SHORTEST_PASSWORD;
     let Some((protocol, password)) = authentication else {
         let none = privacy
             .is_none()
@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn secrets_are_never_printed_and_weak_ones_refused() {
-        let secret = Secret("correct horse".into());
-        let access = Access::User {
+        let secret = SnmpSecret("correct horse".into());
+        let access = SnmpAccess::User {
             name: "user".into(),
             authentication: Some((Authentication::Sha256, secret.clone())),
             privacy: Some((Privacy::Aes128, secret)),
         };
         assert!(!format!("{access:?}").contains("horse"));
-        let short = Secret("short".into());
+        let short = SnmpSecret("short".into());
         assert!(security("user", Some(&(Authentication::Md5, short.clone())), None).is_err());
         assert!(security("user", None, Some(&(Privacy::Des, short))).is_err());
     }

@@ -5,10 +5,10 @@
 
 use crate::clock::thread_cpu_s;
 use crate::event_buffer::EventBuffer;
-use crate::monitors::sample::{Interval, growths};
-use crate::snmp::{Binding, ObjectValue, Switch, bulk, open, retry};
+use crate::monitors::sample::{SampleInterval, growths};
+use crate::snmp::{Binding, ObjectValue, SnmpSwitch, bulk, open, retry};
 use snmp2::SyncSession;
-use stackline_events::{EventLog, Keyword, Value, clock};
+use stackline_events::{EventLog, EventValue, Keyword, clock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ pub(crate) struct Poller {
 impl Poller {
     /// Starts it.
     pub(crate) fn start(
-        switch: Switch,
+        switch: SnmpSwitch,
         interval: Duration,
         buffer: Arc<EventBuffer>,
         stop: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ fn poll(
     buffer: &EventBuffer,
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    let mut ports = Ports::default();
+    let mut ports = RecordedSwitchPorts::default();
     loop {
         let began = Instant::now();
         let last = stop.load(Ordering::Acquire);
@@ -100,7 +100,7 @@ fn poll(
             retry(|| bulk(session, columns))
         })?;
         let at_ns = clock::now_ns();
-        buffer.add(|tape| ports.record(at_ns, rows, tape));
+        buffer.add(|log| ports.record(at_ns, rows, log));
         if last {
             return Ok(());
         }
@@ -113,7 +113,7 @@ fn poll(
 
 /// The counters of one port, by the fields of `SWITCH_PORT`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Row {
+struct SwitchPortRow {
     name: Option<String>,
     counts: [Option<u64>; 8],
 }
@@ -121,7 +121,7 @@ struct Row {
 /// Reads all columns to their ends; `request` returns several rows behind each of the names it is given.
 fn walk(
     mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>,
-) -> Result<BTreeMap<u64, Row>, String> {
+) -> Result<BTreeMap<u64, SwitchPortRow>, String> {
     let columns: Vec<(Vec<u64>, Option<usize>)> = std::iter::once((NAME.to_vec(), None))
         .chain(
             COLUMNS
@@ -134,7 +134,7 @@ fn walk(
                 .map(|(column, field)| (column.to_vec(), Some(*field))),
         )
         .collect();
-    let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<u64, SwitchPortRow> = BTreeMap::new();
     let mut at: Vec<Vec<u64>> = columns.iter().map(|(column, _)| column.clone()).collect();
     // A switch that repeats itself comes to this end.
     for _ in 0..MOST_PORTS {
@@ -176,20 +176,20 @@ fn walk(
 
 /// The ports as they were recorded last, with when they changed, by index.
 #[derive(Default)]
-struct Ports(BTreeMap<u64, (u64, Row)>);
+struct RecordedSwitchPorts(BTreeMap<u64, (u64, SwitchPortRow)>);
 
-impl Ports {
+impl RecordedSwitchPorts {
     /// Records the ports that changed.
-    fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, Row>, tape: &mut EventLog) {
+    fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, SwitchPortRow>, log: &mut EventLog) {
         static SWITCH_PORT: Keyword = Keyword::new("SWITCH_PORT");
         for (index, row) in rows {
             match self.0.get(&index) {
                 Some((_, before)) if *before == row => continue,
                 Some((before_ns, before)) if before.name == row.name => {
                     let name = row.name.clone().unwrap_or_else(|| index.to_string());
-                    let mut data = [Value::Text(&name); 9];
+                    let mut data = [EventValue::Text(&name); 9];
                     data[1..].copy_from_slice(&growths(&before.counts, &row.counts));
-                    Interval::between(*before_ns, at_ns).record(tape, &SWITCH_PORT, &data);
+                    SampleInterval::between(*before_ns, at_ns).record(log, &SWITCH_PORT, &data);
                 }
                 // The first sample of a port, or another port with its index.
                 _ => {}

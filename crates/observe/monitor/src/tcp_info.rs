@@ -66,34 +66,34 @@ impl TcpInfo {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             congestion_state: *bytes.get(1)?,
-            mss_bytes: number(bytes, 16)?,
-            unacked: number(bytes, 24)?,
-            sacked: number(bytes, 28)?,
-            lost: number(bytes, 32)?,
-            retransmitted: number(bytes, 36)?,
-            rtt_us: number(bytes, 68)?,
-            rtt_var_us: number(bytes, 72)?,
-            cwnd_segments: number(bytes, 80)?,
-            total_retransmits: number(bytes, 100)?,
-            acked_bytes: long(bytes, 120),
-            received_bytes: long(bytes, 128),
-            unsent_bytes: number(bytes, 144),
-            least_rtt_us: number(bytes, 148).filter(|us| *us != u32::MAX),
-            busy_us: long(bytes, 168),
-            receive_window_limited_us: long(bytes, 176),
-            send_buffer_limited_us: long(bytes, 184),
-            send_window_bytes: number(bytes, 228),
+            mss_bytes: read_u32(bytes, 16)?,
+            unacked: read_u32(bytes, 24)?,
+            sacked: read_u32(bytes, 28)?,
+            lost: read_u32(bytes, 32)?,
+            retransmitted: read_u32(bytes, 36)?,
+            rtt_us: read_u32(bytes, 68)?,
+            rtt_var_us: read_u32(bytes, 72)?,
+            cwnd_segments: read_u32(bytes, 80)?,
+            total_retransmits: read_u32(bytes, 100)?,
+            acked_bytes: read_u64(bytes, 120),
+            received_bytes: read_u64(bytes, 128),
+            unsent_bytes: read_u32(bytes, 144),
+            least_rtt_us: read_u32(bytes, 148).filter(|us| *us != u32::MAX),
+            busy_us: read_u64(bytes, 168),
+            receive_window_limited_us: read_u64(bytes, 176),
+            send_buffer_limited_us: read_u64(bytes, 184),
+            send_window_bytes: read_u32(bytes, 228),
         })
     }
 }
 
 /// The 32-bit number at an offset.
-pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// The 64-bit number at an offset.
-pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 

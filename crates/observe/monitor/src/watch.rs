@@ -4,12 +4,12 @@
 //! means.
 
 use crate::clock::thread_cpu_s;
-use crate::config::{Config, EVERY, Observed, Ports};
 use crate::event_buffer::EventBuffer;
-use crate::monitors::sample::{Monitor, Setup};
-use crate::monitors::{self, Running};
+use crate::monitors::sample::{Monitor, MonitorSetup};
+use crate::monitors::{self, RunningMonitors};
 use crate::switches::Poller;
-use stackline_events::{EventLog, Sink};
+use crate::watch_config::{Config, EVERY, Observed, WatchedPorts};
+use stackline_events::{EventLog, EventSink};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 
 /// Watches until it is stopped or dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct MonitorSession {
     stop: Arc<AtomicBool>,
     buffer: Arc<EventBuffer>,
-    more_ports: Arc<Mutex<Ports>>,
+    more_ports: Arc<Mutex<WatchedPorts>>,
     thread: Option<JoinHandle<Observed>>,
     pollers: Vec<Result<Poller, String>>,
 }
 
-impl Watch {
+impl MonitorSession {
     /// Starts. When it returns, everything that can be watched is; the rest will be in [`Observed::absent`].
     #[must_use]
     pub fn start(config: Config) -> Self {
@@ -35,23 +35,24 @@ impl Watch {
 
     /// Starts, and hands the events to a sink after every sample.
     #[must_use]
-    pub fn start_into(config: Config, sink: impl Sink + 'static) -> Self {
+    pub fn start_into(config: Config, sink: impl EventSink + 'static) -> Self {
         Self::begin(config, Some(Box::new(sink)))
     }
 
-    fn begin(config: Config, sink: Option<Box<dyn Sink>>) -> Self {
+    fn begin(config: Config, sink: Option<Box<dyn EventSink>>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let buffer = Arc::new(EventBuffer::of(&config.host));
-        let more_ports = Arc::new(Mutex::new(Ports::default()));
+        let more_ports = Arc::new(Mutex::new(WatchedPorts::default()));
         let interval = config.limited_interval();
         let poller =
             |switch| Poller::start(switch, interval, Arc::clone(&buffer), Arc::clone(&stop));
         let pollers = config.switches.iter().cloned().map(poller).collect();
         let (started, wait) = mpsc::sync_channel(1);
-        let mut sampler = Sampler::new(interval, Arc::clone(&stop), Arc::clone(&buffer), sink);
+        let mut sampler =
+            MonitorSampler::new(interval, Arc::clone(&stop), Arc::clone(&buffer), sink);
         let ports = Arc::clone(&more_ports);
         let work = move || {
-            sampler.start(&Setup {
+            sampler.start(&MonitorSetup {
                 config: &config,
                 more_ports: ports,
             });
@@ -77,7 +78,7 @@ impl Watch {
     }
 
     /// Watches connections with these ports too, from the start on as far as their events are still held.
-    pub fn follow(&self, ports: &Ports) {
+    pub fn follow(&self, ports: &WatchedPorts) {
         let mut more = self
             .more_ports
             .lock()
@@ -112,7 +113,7 @@ impl Watch {
             .join()
             .unwrap_or_else(|_| nothing("the sampling thread panicked"));
         self.end_pollers(&mut observed);
-        (observed.tape, observed.lost) = self.buffer.close();
+        (observed.event_log, observed.lost) = self.buffer.close();
         observed
     }
 
@@ -131,7 +132,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for MonitorSession {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.end();
@@ -140,23 +141,23 @@ impl Drop for Watch {
 }
 
 /// The sampling thread.
-struct Sampler {
+struct MonitorSampler {
     interval: Duration,
     stop: Arc<AtomicBool>,
     buffer: Arc<EventBuffer>,
-    sink: Option<Box<dyn Sink>>,
-    monitors: Running,
+    sink: Option<Box<dyn EventSink>>,
+    monitors: RunningMonitors,
     observed: Observed,
     began: Instant,
     late: u32,
 }
 
-impl Sampler {
+impl MonitorSampler {
     fn new(
         interval: Duration,
         stop: Arc<AtomicBool>,
         buffer: Arc<EventBuffer>,
-        sink: Option<Box<dyn Sink>>,
+        sink: Option<Box<dyn EventSink>>,
     ) -> Self {
         let (monitors, observed) = (Vec::new(), Observed::default());
         Self {
@@ -172,7 +173,7 @@ impl Sampler {
     }
 
     /// Starts the monitors and takes the first sample, with which the first interval begins.
-    fn start(&mut self, setup: &Setup<'_>) {
+    fn start(&mut self, setup: &MonitorSetup<'_>) {
         (self.monitors, self.observed.absent) = monitors::start(setup);
         self.began = Instant::now();
         self.sample();
@@ -201,16 +202,16 @@ impl Sampler {
 
     /// Takes a sample of every monitor.
     fn sample(&mut self) {
-        self.add(|this, tape| this.each(|monitor| monitor.sample(tape)));
+        self.add(|this, log| this.each(|monitor| monitor.sample(log)));
     }
 
     /// Adds what `record` records to the buffer, and gives all events to the sink, if there is one.
     fn add(&mut self, record: impl FnOnce(&mut Self, &mut EventLog)) {
         let buffer = Arc::clone(&self.buffer);
         let Some(mut sink) = self.sink.take() else {
-            return buffer.add(|tape| record(self, tape));
+            return buffer.add(|log| record(self, log));
         };
-        match buffer.add_into(sink.as_mut(), |tape| record(self, tape)) {
+        match buffer.add_into(sink.as_mut(), |log| record(self, log)) {
             Ok(count) => self.observed.handed_over += count,
             Err(error) => drop(
                 self.observed
@@ -236,9 +237,9 @@ impl Sampler {
     }
 
     fn finish(&mut self) -> Observed {
-        self.add(|this, tape| {
+        self.add(|this, log| {
             for (_, mut monitor) in std::mem::take(&mut this.monitors) {
-                monitor.finish(tape, &mut this.observed);
+                monitor.finish(log, &mut this.observed);
             }
         });
         let mut observed = std::mem::take(&mut self.observed);
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
     use crate::tcp_info::TcpInfo;
     use socket2::{SockFilter, SockRef};
-    use stackline_events::{Record, clock};
+    use stackline_events::{EventRecord, clock};
     use std::collections::BTreeSet;
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
@@ -298,12 +299,12 @@ mod tests {
         u64::from(TcpInfo::of(near.as_fd()).unwrap().total_retransmits)
     }
 
-    fn number(record: &Record<'_>, field: &str) -> Option<i64> {
+    fn number(record: &EventRecord<'_>, field: &str) -> Option<i64> {
         let at = stackline_events::catalogue::find(record.keyword)?.field(field)?;
         record.values.get(at)?.number()
     }
 
-    fn text<'t>(record: &Record<'t>, field: &str) -> &'t str {
+    fn text<'t>(record: &EventRecord<'t>, field: &str) -> &'t str {
         let at = stackline_events::catalogue::find(record.keyword)
             .and_then(|entry| entry.field(field))
             .unwrap();
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_retransmission_has_its_exact_time() {
-        let watch = Watch::start(Config {
+        let watch = MonitorSession::start(Config {
             interval: Duration::from_millis(10),
             ..Config::of("khons")
         });
@@ -331,8 +332,8 @@ mod tests {
             ));
             return;
         }
-        let records: Vec<Record<'_>> = observed.tape.records().collect();
-        let of = |keyword: &str, local: &str| -> Vec<&Record<'_>> {
+        let records: Vec<EventRecord<'_>> = observed.event_log.records().collect();
+        let of = |keyword: &str, local: &str| -> Vec<&EventRecord<'_>> {
             records
                 .iter()
                 .filter(|r| r.keyword == keyword && text(r, "local") == local)
@@ -392,14 +393,14 @@ mod tests {
             kernel: false,
             ..Config::of("khons")
         };
-        let watch = Watch::start(config);
+        let watch = MonitorSession::start(config);
         let (mut near, mut far) = lossy(80_000);
         let retransmits = send(&mut near, &mut far, 16 << 20);
         let local = near.local_addr().unwrap().to_string();
         let observed = watch.stop();
         assert!(observed.absent["kernel"].contains("intervals"));
         let rows = observed
-            .tape
+            .event_log
             .records()
             .filter(|r| r.keyword == "TCP_INFO" && text(r, "local") == local);
         let sum: i64 = rows
@@ -410,15 +411,15 @@ mod tests {
 
     #[test]
     fn a_watch_records_this_machine_and_its_own_cost() {
-        let watch = Watch::start(Config {
+        let watch = MonitorSession::start(Config {
             interval: Duration::from_millis(10),
             ..Config::of("khons")
         });
         std::thread::sleep(Duration::from_millis(60));
         let first = watch.take();
         let observed = watch.stop();
-        for tape in [&first, &observed.tape] {
-            let records: Vec<_> = tape.records().collect();
+        for log in [&first, &observed.event_log] {
+            let records: Vec<_> = log.records().collect();
             assert!(
                 records.iter().any(|record| record.keyword == "NETSTAT_TCP"),
                 "{:?}",
@@ -426,7 +427,7 @@ mod tests {
             );
             assert!(records.iter().all(|record| record.host == "khons"));
         }
-        let interval = |record: &Record<'_>| record.values[0].number().unwrap();
+        let interval = |record: &EventRecord<'_>| record.values[0].number().unwrap();
         let memory: Vec<i64> = first
             .records()
             .filter(|r| r.keyword == "MEMORY")
@@ -443,13 +444,13 @@ mod tests {
         room: usize,
     }
 
-    impl Sink for Store {
-        fn take(&mut self, tape: &EventLog) -> std::io::Result<()> {
+    impl EventSink for Store {
+        fn take(&mut self, log: &EventLog) -> std::io::Result<()> {
             let mut bytes = self.bytes.lock().unwrap();
             if bytes.len() > self.room {
                 return Err(std::io::ErrorKind::StorageFull.into());
             }
-            bytes.extend_from_slice(tape.bytes());
+            bytes.extend_from_slice(log.bytes());
             Ok(())
         }
     }
@@ -466,14 +467,14 @@ mod tests {
                 bytes: Arc::default(),
                 room,
             };
-            let watch = Watch::start_into(config(), store.clone());
+            let watch = MonitorSession::start_into(config(), store.clone());
             std::thread::sleep(Duration::from_millis(60));
             assert_eq!(watch.take().records().count(), 0, "the sink has it");
             let observed = watch.stop();
             let taken = EventLog::from_bytes(store.bytes.lock().unwrap().clone());
             assert_eq!(taken.records().count() as u64, observed.handed_over);
             let left: Vec<&str> = observed
-                .tape
+                .event_log
                 .records()
                 .map(|record| record.keyword)
                 .collect();
@@ -500,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_missing_interface_is_absent_with_its_reason() {
-        let observed = Watch::start(Config {
+        let observed = MonitorSession::start(Config {
             interfaces: vec!["none".into()],
             ..Config::of("khons")
         })

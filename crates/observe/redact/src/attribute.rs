@@ -2,8 +2,8 @@
 //! as [`crate::sql`] and [`crate::http`] keep them, headers, bodies, texts of errors, who is meant and what is called a secret not at
 //! all. Others are kept: a program's author wrote them to be read.
 
-use crate::sql::{Backslash, Dialect, masked};
-use crate::{LEFT_OUT, LONGEST_TEXT, foreign, http, redis, word};
+use crate::sql::{Backslash, Dialect, mask_statement};
+use crate::{LEFT_OUT, LONGEST_TEXT, foreign_names, http, redis, secret_words};
 use std::borrow::Cow;
 
 /// Keys whose value is a statement.
@@ -180,7 +180,7 @@ pub fn dialect(system: &str) -> Dialect {
 
 /// What is kept of an attribute's text. `system` is the span's `db.system`, empty where it has none.
 #[must_use]
-pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
+pub fn redact_attribute<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     let parts = parts(key);
     let key = key.to_ascii_lowercase();
     let is_size = [".size", ".length", "_size", "_length", ".count", "_count"]
@@ -193,10 +193,10 @@ pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     match () {
         () if below || is_one(&key, &LEFT_OUT_AT) || is_secret(&key) => LEFT_OUT.to_string().into(),
         () if is_one(&key, &STATEMENTS) => statement(value, system).into(),
-        () if is_one(&key, &QUERIES) => http::query(value.as_bytes()).into(),
+        () if is_one(&key, &QUERIES) => http::redact_query(value.as_bytes()).into(),
         () if is_one(&key, &TARGETS) => target(value).into(),
-        () if is_one(&key, &NAMES) => foreign::name(value).into(),
-        () if is_query(&parts) => http::query(value.as_bytes()).into(),
+        () if is_one(&key, &NAMES) => foreign_names::redact_foreign_name(value).into(),
+        () if is_query(&parts) => http::redact_query(value.as_bytes()).into(),
         () if is_personal(&parts) => LEFT_OUT.to_string().into(),
         () => free(value),
     }
@@ -253,17 +253,19 @@ fn statement(value: &str, system: &str) -> String {
             .take(10)
             .map(|word| word.as_bytes().to_vec())
             .collect();
-        return redis::command(&words).kept().to_owned();
+        return redis::redact_command(&words).kept().to_owned();
     }
-    masked(dialect(system), value.as_bytes())
+    mask_statement(dialect(system), value.as_bytes())
 }
 
 /// A target, or a route with places to be filled (`/item/{id}`).
 fn target(value: &str) -> String {
     match value {
         "" => String::new(),
-        _ if value.starts_with('/') || value.contains("://") || value == "*" => http::url(value),
-        _ => http::url(&format!("/{value}")).split_off(1),
+        _ if value.starts_with('/') || value.contains("://") || value == "*" => {
+            http::redact_url(value)
+        }
+        _ => http::redact_url(&format!("/{value}")).split_off(1),
     }
 }
 
@@ -275,9 +277,9 @@ fn free(value: &str) -> Cow<'_, str> {
     }
     let words = looked_at.split(' ').map(|part| match part {
         _ if part.contains("://") => {
-            http::url(part.trim_matches(['"', '\'', '(', ')', '<', '>', ',']))
+            http::redact_url(part.trim_matches(['"', '\'', '(', ')', '<', '>', ',']))
         }
-        _ if part.contains('@') && word::is_opaque(part) => LEFT_OUT.to_string(),
+        _ if part.contains('@') && secret_words::is_opaque(part) => LEFT_OUT.to_string(),
         _ => part.to_owned(),
     });
     words.collect::<Vec<_>>().join(" ").into()

@@ -2,8 +2,8 @@
 //! Scheme, user information, host, matrix parameters, values of the query and fragments are left out, and so are segments of the path
 //! that look like tokens or addresses of people.
 
-use crate::name::{Name, printable};
-use crate::{LEFT_OUT, LONGEST_NAME, bounded, word};
+use crate::name::{RedactedName, printable};
+use crate::{LEFT_OUT, LONGEST_NAME, bounded, secret_words};
 
 /// Bytes of a method.
 const LONGEST_METHOD: usize = 24;
@@ -14,32 +14,32 @@ const LONGEST_PARAMETER: usize = 32;
 
 /// A request: `GET /item/7?key=…`. The target of a CONNECT is a host and a port, which are kept.
 #[must_use]
-pub fn request(method: &[u8], target: &[u8]) -> Name {
+pub fn redact_request(method: &[u8], target: &[u8]) -> RedactedName {
     let is_method = (1..=LONGEST_METHOD).contains(&method.len())
         && method
             .iter()
             .all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
     let kept = match method {
-        b"CONNECT" => format!("CONNECT {}", authority(target)),
+        b"CONNECT" => format!("CONNECT {}", redact_authority(target)),
         _ if is_method => format!(
             "{} {}",
             String::from_utf8_lossy(method),
-            self::target(target)
+            redact_target(target)
         ),
-        _ => format!("{LEFT_OUT} {}", self::target(target)),
+        _ => format!("{LEFT_OUT} {}", redact_target(target)),
     };
-    Name::of(&kept, &printable(&[method, b" ", target].concat()))
+    RedactedName::of(&kept, &printable(&[method, b" ", target].concat()))
 }
 
 /// A call of gRPC: `/pkg.Service/Method`.
 #[must_use]
-pub fn call(target: &[u8]) -> Name {
-    Name::of(&self::target(target), &printable(target))
+pub fn redact_call(target: &[u8]) -> RedactedName {
+    RedactedName::of(&redact_target(target), &printable(target))
 }
 
 /// What is kept of a request's target, or of a URL (RFC 3986, RFC 9112 section 3.2).
 #[must_use]
-pub fn target(target: &[u8]) -> String {
+pub fn redact_target(target: &[u8]) -> String {
     let (target, cut) = bounded(target);
     let mut out = String::new();
     match path_of(target) {
@@ -53,13 +53,13 @@ pub fn target(target: &[u8]) -> String {
 
 /// The same of a text.
 #[must_use]
-pub fn url(url: &str) -> String {
-    target(url.as_bytes())
+pub fn redact_url(url: &str) -> String {
+    redact_target(url.as_bytes())
 }
 
 /// The names of a query without its question mark: `a=…&b=…`.
 #[must_use]
-pub fn query(query: &[u8]) -> String {
+pub fn redact_query(query: &[u8]) -> String {
     let (query, _) = bounded(query);
     let mut out = String::new();
     parameters(query, &mut out);
@@ -69,7 +69,7 @@ pub fn query(query: &[u8]) -> String {
 
 /// `host:port`, without user information.
 #[must_use]
-pub fn authority(authority: &[u8]) -> String {
+pub fn redact_authority(authority: &[u8]) -> String {
     let (authority, cut) = bounded(authority);
     let host = authority
         .rsplit(|byte| *byte == b'@')
@@ -177,7 +177,7 @@ fn segment(part: &[u8], out: &mut String) -> bool {
     // What a cut-off address of somebody begins with is as much of them.
     let has = |what: &[u8]| part.windows(what.len()).any(|some| some == what);
     let is_address = has(b"@") || has(b"%40") || has(b"%2540");
-    if word::is_opaque(&decoded(&text)) || is_address {
+    if secret_words::is_opaque(&decoded(&text)) || is_address {
         out.push(LEFT_OUT);
     } else {
         out.push_str(&text);
@@ -244,5 +244,5 @@ fn is_parameter(key: &[u8]) -> bool {
     };
     (1..=LONGEST_PARAMETER).contains(&key.len())
         && key.iter().all(fits)
-        && std::str::from_utf8(key).is_ok_and(|key| !word::is_opaque(key))
+        && std::str::from_utf8(key).is_ok_and(|key| !secret_words::is_opaque(key))
 }

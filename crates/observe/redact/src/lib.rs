@@ -17,15 +17,15 @@
 //! | [`qlog`] | fields of what QUIC stacks log of themselves |
 
 pub mod attribute;
-pub mod foreign;
+pub mod foreign_names;
 pub mod http;
 pub mod name;
 pub mod qlog;
 pub mod redis;
+pub mod secret_words;
 pub mod sql;
-pub mod word;
 
-pub use name::{Name, printable};
+pub use name::{RedactedName, printable};
 
 /// Bytes of a name; a longer one is cut.
 pub const LONGEST_NAME: usize = 256;

@@ -1,18 +1,18 @@
 //! A name in two forms: what is kept of it by default, and the whole of it, which only `--keep-contents` asks for.
 
-use crate::{LONGEST_NAME, word};
+use crate::{LONGEST_NAME, secret_words};
 use std::fmt;
 use std::sync::Arc;
 
 /// What something is called that a program said. It is made by the functions of this crate alone, so no text reaches a run around
 /// them. Copies share their texts.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Name {
+pub struct RedactedName {
     kept: Arc<str>,
     whole: Arc<str>,
 }
 
-impl Name {
+impl RedactedName {
     /// A text of our own.
     #[must_use]
     pub fn fixed(text: &'static str) -> Self {
@@ -56,7 +56,7 @@ impl Name {
     /// An identifier behind words of our own: of a database, a prepared statement, a channel.
     #[must_use]
     pub fn identifier(words: &'static str, identifier: &[u8]) -> Self {
-        let kept = format!("{words}{}", word::identifier(identifier));
+        let kept = format!("{words}{}", secret_words::redact_identifier(identifier));
         Self::of(&kept, &printable(&[words.as_bytes(), identifier].concat()))
     }
 
@@ -115,13 +115,13 @@ impl Name {
     }
 }
 
-impl Default for Name {
+impl Default for RedactedName {
     fn default() -> Self {
         Self::harmless("")
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for RedactedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.kept, f)
     }

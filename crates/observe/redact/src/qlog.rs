@@ -1,6 +1,6 @@
 //! Fields of events of qlog: names, states, numbers are kept; keys, tokens, bytes of packets and values of headers are not.
 
-use crate::{LEFT_OUT, attribute, http, word};
+use crate::{LEFT_OUT, attribute, http, secret_words};
 use std::borrow::Cow;
 
 /// Fields that hold bytes or keys, whatever is in them.
@@ -36,7 +36,7 @@ pub fn is_hidden(field: &str) -> bool {
 
 /// What is kept of a field's text.
 #[must_use]
-pub fn text<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
+pub fn redact_field<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
     let is_id = ["cid", "connection_id", "group_id"]
         .iter()
         .any(|end| field.to_ascii_lowercase().ends_with(end));
@@ -44,17 +44,17 @@ pub fn text<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
     match () {
         () if is_hidden(field) || value.len() > LONGEST => LEFT_OUT.to_string().into(),
         () if is_id && is_hex => value.into(),
-        () if word::is_opaque(value) => LEFT_OUT.to_string().into(),
-        () => attribute::text(field, value, ""),
+        () if secret_words::is_opaque(value) => LEFT_OUT.to_string().into(),
+        () => attribute::redact_attribute(field, value, ""),
     }
 }
 
 /// What is kept of the value of a header of HTTP/3.
 #[must_use]
-pub fn header<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
+pub fn redact_header<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
-        ":path" => http::url(value).into(),
-        ":authority" => http::authority(value.as_bytes()).into(),
+        ":path" => http::redact_url(value).into(),
+        ":authority" => http::redact_authority(value.as_bytes()).into(),
         _ if HEADERS.contains(&name) && value.len() <= 16 => value.into(),
         _ => LEFT_OUT.to_string().into(),
     }

@@ -1,8 +1,8 @@
 //! Commands of Redis: the command and its first key, as far as both are known. Arguments are left out; of commands whose arguments may
 //! be scripts or secrets (AUTH, CONFIG, EVAL, MIGRATE) keys too. In a key, parts that look like tokens or addresses of people are.
 
-use crate::name::{Name, printable};
-use crate::{LEFT_OUT, LONGEST_NAME, word};
+use crate::name::{RedactedName, printable};
+use crate::{LEFT_OUT, LONGEST_NAME, secret_words};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -58,9 +58,9 @@ const ERRORS: &str = " ASK BUSY BUSYGROUP BUSYKEY CLUSTERDOWN CROSSSLOT DENIED E
 
 /// A command of which these are the first words.
 #[must_use]
-pub fn command(words: &[Vec<u8>]) -> Name {
+pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
     let Some(first) = words.first() else {
-        return Name::default();
+        return RedactedName::default();
     };
     let command = String::from_utf8_lossy(first).to_uppercase();
     let known = COMMANDS.get(command.as_str()).copied();
@@ -76,7 +76,10 @@ pub fn command(words: &[Vec<u8>]) -> Name {
     } else {
         ""
     };
-    let two = matches!(known, Some(Place::TwoWords | Place::BehindTwoWords));
+    let two = matches!(
+        known,
+        Some(RedisKeyPosition::TwoWords | RedisKeyPosition::BehindTwoWords)
+    );
     let second = words
         .get(1)
         .filter(|_| two)
@@ -88,7 +91,7 @@ pub fn command(words: &[Vec<u8>]) -> Name {
         None => (None, Some(1)),
     };
     let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(Vec::as_slice);
-    let kept = Parts {
+    let kept = RedisCommandParts {
         command: if known.is_some() || is_of_module(&command) {
             &command
         } else {
@@ -101,21 +104,21 @@ pub fn command(words: &[Vec<u8>]) -> Name {
                 "…"
             }
         }),
-        key: word(kept_at).map(key),
+        key: word(kept_at).map(redact_key),
         waits,
     };
-    let whole = Parts {
+    let whole = RedisCommandParts {
         command: &command,
         second: second.as_deref(),
         key: word(whole_at).map(|key| String::from_utf8_lossy(key).into_owned()),
         waits,
     };
-    Name::of(&kept.text(), &printable(whole.text().as_bytes()))
+    RedactedName::of(&kept.text(), &printable(whole.text().as_bytes()))
 }
 
 /// What a server says that nobody asked for at that moment: its kind and its channel.
 #[must_use]
-pub fn message(words: &[Vec<u8>]) -> Name {
+pub fn redact_message(words: &[Vec<u8>]) -> RedactedName {
     const KINDS: &str = " invalidate message pmessage smessage subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ";
     let kind = words
         .first()
@@ -128,7 +131,7 @@ pub fn message(words: &[Vec<u8>]) -> Name {
     };
     let channel = words
         .get(1)
-        .map(|channel| format!(" {}", key(channel)))
+        .map(|channel| format!(" {}", redact_key(channel)))
         .filter(|_| of_kind != "push");
     let whole = words
         .iter()
@@ -136,7 +139,7 @@ pub fn message(words: &[Vec<u8>]) -> Name {
         .map(Vec::as_slice)
         .collect::<Vec<_>>()
         .join(&b' ');
-    Name::of(
+    RedactedName::of(
         &format!("{of_kind}{}", channel.unwrap_or_default()),
         &printable(&whole),
     )
@@ -144,7 +147,7 @@ pub fn message(words: &[Vec<u8>]) -> Name {
 
 /// A text that answers: the few that servers have are kept, what a script made is not.
 #[must_use]
-pub fn status(text: &[u8]) -> Name {
+pub fn redact_status(text: &[u8]) -> RedactedName {
     let whole = printable(text);
     let first = whole.split(' ').next().unwrap_or_default();
     let kept = if is_one_of(first, STATUSES) {
@@ -152,14 +155,14 @@ pub fn status(text: &[u8]) -> Name {
     } else {
         "text"
     };
-    Name::of(kept, &whole)
+    RedactedName::of(kept, &whole)
 }
 
 /// The first word of an error, if servers have it; what follows it may quote anything.
 #[must_use]
-pub fn error(text: &[u8]) -> Name {
+pub fn redact_error(text: &[u8]) -> RedactedName {
     let first = printable(text.split(|byte| *byte == b' ').next().unwrap_or_default());
-    Name::of(
+    RedactedName::of(
         if is_one_of(&first, ERRORS) {
             &first
         } else {
@@ -171,7 +174,7 @@ pub fn error(text: &[u8]) -> Name {
 
 /// What is kept of a key: its parts between `:`, `/` and the like, up to what may begin a value.
 #[must_use]
-pub fn key(key: &[u8]) -> String {
+pub fn redact_key(key: &[u8]) -> String {
     let ends = |byte: &u8| {
         !byte.is_ascii_graphic()
             || matches!(byte, b'=' | b'?' | b'#' | b';' | b'&' | b'"' | b'\'' | b'%')
@@ -187,7 +190,7 @@ pub fn key(key: &[u8]) -> String {
     let mut out = String::new();
     for part in text.split_inclusive([':', '/', '|', ',']) {
         let name = part.trim_end_matches([':', '/', '|', ',']);
-        if word::is_opaque(name) {
+        if secret_words::is_opaque(name) {
             out.push(LEFT_OUT)
         } else {
             out.push_str(name)
@@ -200,14 +203,14 @@ pub fn key(key: &[u8]) -> String {
     out
 }
 
-struct Parts<'p> {
+struct RedisCommandParts<'p> {
     command: &'p str,
     second: Option<&'p str>,
     key: Option<String>,
     waits: &'static str,
 }
 
-impl Parts<'_> {
+impl RedisCommandParts<'_> {
     fn text(&self) -> String {
         let words = [Some(self.command), self.second, self.key.as_deref()];
         let mut text = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -218,7 +221,7 @@ impl Parts<'_> {
 
 /// Where the key of a command stands that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RedisKeyPosition {
     /// It is the word of that number.
     Word(usize),
     /// There is none, or it is left out.
@@ -229,7 +232,7 @@ enum Place {
     BehindTwoWords,
 }
 
-impl Place {
+impl RedisKeyPosition {
     const fn word(self) -> Option<usize> {
         match self {
             Self::Word(at) => Some(at),
@@ -240,14 +243,14 @@ impl Place {
 }
 
 /// Every command that is known.
-static COMMANDS: LazyLock<HashMap<&'static str, Place>> = LazyLock::new(|| {
+static COMMANDS: LazyLock<HashMap<&'static str, RedisKeyPosition>> = LazyLock::new(|| {
     let places = [
-        (KEYED, Place::Word(1)),
-        (KEY_BEHIND_ONE, Place::Word(2)),
-        (KEY_BEHIND_TWO, Place::Word(3)),
-        (ALONE, Place::Nowhere),
-        (IN_TWO_WORDS, Place::TwoWords),
-        (IN_TWO_WORDS_AND_KEY, Place::BehindTwoWords),
+        (KEYED, RedisKeyPosition::Word(1)),
+        (KEY_BEHIND_ONE, RedisKeyPosition::Word(2)),
+        (KEY_BEHIND_TWO, RedisKeyPosition::Word(3)),
+        (ALONE, RedisKeyPosition::Nowhere),
+        (IN_TWO_WORDS, RedisKeyPosition::TwoWords),
+        (IN_TWO_WORDS_AND_KEY, RedisKeyPosition::BehindTwoWords),
     ];
     places
         .into_iter()

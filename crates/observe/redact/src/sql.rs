@@ -8,12 +8,12 @@
 
 pub mod answer;
 mod lexer;
-mod words;
+mod statement_words;
 
-use crate::name::{Name, printable};
-use crate::{LEFT_OUT, LONGEST_NAME, LONGEST_TEXT, bounded, word};
-use lexer::{Lexed, Lexer, Token};
-pub(crate) use words::is_verb;
+use crate::name::{RedactedName, printable};
+use crate::{LEFT_OUT, LONGEST_NAME, LONGEST_TEXT, bounded, secret_words};
+use lexer::{Lexed, SqlLexer, SqlToken};
+pub(crate) use statement_words::is_verb;
 
 /// What a back-slash in a plain string is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,38 +41,38 @@ pub enum Dialect {
 
 /// A statement, or several, of which all is there.
 #[must_use]
-pub fn statement(dialect: Dialect, text: &[u8]) -> Name {
-    name(text, &masked(dialect, text))
+pub fn redact_statement(dialect: Dialect, text: &[u8]) -> RedactedName {
+    name(text, &mask_statement(dialect, text))
 }
 
 /// The beginning of one, of which the rest was not seen.
 #[must_use]
-pub fn beginning(dialect: Dialect, text: &[u8]) -> Name {
+pub fn redact_beginning(dialect: Dialect, text: &[u8]) -> RedactedName {
     let (text, _) = bounded(text);
     name(text, &kept(dialect, text, true))
 }
 
-fn name(text: &[u8], kept: &str) -> Name {
+fn name(text: &[u8], kept: &str) -> RedactedName {
     let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
     let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    Name::of(kept, &printable(whole.as_bytes()))
+    RedactedName::of(kept, &printable(whole.as_bytes()))
 }
 
 /// What is kept of a [`statement`].
 #[must_use]
-pub fn masked(dialect: Dialect, text: &[u8]) -> String {
+pub fn mask_statement(dialect: Dialect, text: &[u8]) -> String {
     let (text, cut) = bounded(text);
     kept(dialect, text, cut)
 }
 
 fn kept(dialect: Dialect, text: &[u8], cut: bool) -> String {
-    let mut lexer = Lexer::new(dialect, text, cut);
+    let mut lexer = SqlLexer::new(dialect, text, cut);
     let lexed: Vec<Lexed<'_>> = lexer.by_ref().collect();
     if lexer.is_misread() {
         return verb_alone(&lexed);
     }
     let mut out = String::new();
-    let mut statements = lexed.split_inclusive(|lexed| lexed.token == Token::Mark(';'));
+    let mut statements = lexed.split_inclusive(|lexed| lexed.token == SqlToken::Mark(';'));
     while statements
         .next()
         .is_some_and(|statement| one(statement, &mut out))
@@ -94,7 +94,7 @@ fn verb_alone(lexed: &[Lexed<'_>]) -> String {
 fn brackets_before(statement: &[Lexed<'_>]) -> usize {
     statement
         .iter()
-        .take_while(|lexed| matches!(lexed.token, Token::Mark('(' | '{')))
+        .take_while(|lexed| matches!(lexed.token, SqlToken::Mark('(' | '{')))
         .count()
 }
 
@@ -102,8 +102,8 @@ fn brackets_before(statement: &[Lexed<'_>]) -> usize {
 fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
     let before = brackets_before(statement);
     let is_understood = match statement.get(before).map(|lexed| lexed.token) {
-        Some(Token::Word(first)) => is_verb(first),
-        None | Some(Token::Mark(';')) => true,
+        Some(SqlToken::Word(first)) => is_verb(first),
+        None | Some(SqlToken::Mark(';')) => true,
         Some(_) => false,
     };
     if !is_understood {
@@ -113,16 +113,18 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
         return false;
     }
     let said: Vec<&str> = statement[before..].iter().filter_map(Lexed::word).collect();
-    match words::kept_of(&said) {
-        words::Kept::All => statement.iter().for_each(|lexed| put(*lexed, out)),
-        words::Kept::Words(count) => {
+    match statement_words::kept_of(&said) {
+        statement_words::StatementRetention::All => {
+            statement.iter().for_each(|lexed| put(*lexed, out))
+        }
+        statement_words::StatementRetention::Words(count) => {
             space(!out.is_empty(), out);
             out.push_str(&said[..count].join(" "));
             rest(statement, out);
         }
-        words::Kept::Setting => {
+        statement_words::StatementRetention::Setting => {
             let is_value = |lexed: &Lexed<'_>| {
-                matches!(lexed.token, Token::Mark('='))
+                matches!(lexed.token, SqlToken::Mark('='))
                     || lexed
                         .word()
                         .is_some_and(|word| word.eq_ignore_ascii_case("TO"))
@@ -155,7 +157,7 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
     out.len() <= LONGEST_NAME
         && statement
             .last()
-            .is_none_or(|last| last.token != Token::Unknown)
+            .is_none_or(|last| last.token != SqlToken::Unknown)
 }
 
 /// What stands for the rest of a statement.
@@ -163,7 +165,7 @@ fn rest(statement: &[Lexed<'_>], out: &mut String) {
     out.extend([' ', LEFT_OUT]);
     if statement
         .last()
-        .is_some_and(|last| last.token == Token::Mark(';'))
+        .is_some_and(|last| last.token == SqlToken::Mark(';'))
     {
         out.push(';');
     }
@@ -175,20 +177,20 @@ fn put(lexed: Lexed<'_>, out: &mut String) {
     }
     space(lexed.spaced && !out.is_empty(), out);
     match lexed.token {
-        Token::Word(text) if word::is_opaque(text) => out.push(LEFT_OUT),
-        Token::Word(text) => out.push_str(text),
-        Token::Quoted(quote, text) => {
+        SqlToken::Word(text) if secret_words::is_opaque(text) => out.push(LEFT_OUT),
+        SqlToken::Word(text) => out.push_str(text),
+        SqlToken::Quoted(quote, text) => {
             out.push(quote);
-            if word::is_identifier(text) {
+            if secret_words::is_identifier(text) {
                 out.push_str(text)
             } else {
                 out.push(LEFT_OUT)
             }
             out.push(quote);
         }
-        Token::Literal => out.push('?'),
-        Token::Mark(mark) => out.push(mark),
-        Token::LeftOut | Token::Unknown => out.push(LEFT_OUT),
+        SqlToken::Literal => out.push('?'),
+        SqlToken::Mark(mark) => out.push(mark),
+        SqlToken::LeftOut | SqlToken::Unknown => out.push(LEFT_OUT),
     }
 }
 

@@ -7,7 +7,9 @@
 
 use proptest::prelude::*;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
-use stackline_redact::{LONGEST_NAME, LONGEST_TEXT, Name, attribute, foreign, http, redis};
+use stackline_redact::{
+    LONGEST_NAME, LONGEST_TEXT, RedactedName, attribute, foreign_names, http, redis,
+};
 
 const FORMS: &str = include_str!("forms.tsv");
 const SECRET: &str = "SECRET";
@@ -48,34 +50,34 @@ fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 fn kept(kind: &str, input: &[u8]) -> String {
     if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| *name == kind) {
-        return sql::statement(*dialect, input).kept().to_owned();
+        return sql::redact_statement(*dialect, input).kept().to_owned();
     }
     if let Some((_, dialect)) = DIALECTS
         .iter()
         .find(|(name, _)| kind.strip_suffix("-cut") == Some(*name))
     {
-        return sql::beginning(*dialect, input).kept().to_owned();
+        return sql::redact_beginning(*dialect, input).kept().to_owned();
     }
     let text = || String::from_utf8_lossy(input).into_owned();
     let both = |mark: u8| {
         let at = input.iter().position(|byte| *byte == mark).unwrap();
         (&input[..at], &input[at + 1..])
     };
-    let name: Name = match kind {
+    let name: RedactedName = match kind {
         "http" => {
             let (method, target) = both(b' ');
-            http::request(method, target)
+            http::redact_request(method, target)
         }
-        "grpc" => http::call(input),
-        "redis" => redis::command(&words(input)),
-        "redis-push" => redis::message(&words(input)),
-        "redis-status" => redis::status(input),
-        "redis-error" => redis::error(input),
+        "grpc" => http::redact_call(input),
+        "redis" => redis::redact_command(&words(input)),
+        "redis-push" => redis::redact_message(&words(input)),
+        "redis-status" => redis::redact_status(input),
+        "redis-error" => redis::redact_error(input),
         "login" => {
             let (user, database) = both(b'@');
             answer::login(user, database, true)
         }
-        "identifier" => Name::identifier("USE ", input),
+        "identifier" => RedactedName::identifier("USE ", input),
         "postgres-error" => {
             let (severity, state) = both(b' ');
             answer::postgres_error(severity, state)
@@ -83,15 +85,15 @@ fn kept(kind: &str, input: &[u8]) -> String {
         "mysql-error" => answer::mysql_error(Some(1146), Some(input)),
         "tag" => answer::tag(input),
         "greeting" => answer::greeting(input),
-        "host" => Name::host("A ", &text(), ""),
-        "url" => return http::url(&text()),
-        "span" => return foreign::name(&text()),
+        "host" => RedactedName::host("A ", &text(), ""),
+        "url" => return http::redact_url(&text()),
+        "span" => return foreign_names::redact_foreign_name(&text()),
         "attribute" => {
             let text = text();
             let [key, system, value] = text.splitn(3, '|').collect::<Vec<_>>()[..] else {
                 panic!("{text}")
             };
-            return attribute::text(key, value, system).into_owned();
+            return attribute::redact_attribute(key, value, system).into_owned();
         }
         _ => panic!("no such kind: {kind}"),
     };
@@ -214,7 +216,7 @@ proptest! {
             format!("UPDATE t SET a={first}||{second}"),
             format!("SELECT 1; SELECT {first} -- \n, {second}"),
         ] {
-            let kept = sql::masked(dialect, text.as_bytes());
+            let kept = sql::mask_statement(dialect, text.as_bytes());
             prop_assert!(!kept.contains(SECRET), "{dialect:?} {text:?}: {kept}");
             prop_assert!(kept.len() <= LONGEST_NAME);
         }
@@ -226,7 +228,7 @@ proptest! {
         let all = literals(dialect, &first);
         let text = format!("SELECT a FROM t WHERE b = {}", all[usize::from(choice) % all.len()]);
         let end = end % (text.len() + 1);
-        prop_assert!(!sql::masked(dialect, &text.as_bytes()[..end]).contains(SECRET), "{text:?}");
+        prop_assert!(!sql::mask_statement(dialect, &text.as_bytes()[..end]).contains(SECRET), "{text:?}");
     }
 
     #[test]
@@ -244,7 +246,7 @@ proptest! {
             if target.contains(&format!("?{SECRET}")) || mark == "#" && target.starts_with("//") {
                 continue;
             }
-            let kept = http::url(&target);
+            let kept = http::redact_url(&target);
             prop_assert!(!kept.contains(SECRET), "{target}: {kept}");
         }
     }
@@ -259,40 +261,40 @@ proptest! {
             format!("{before} x{path}#{SECRET}"),
             format!("{before} SELECT a FROM t WHERE b = '{SECRET}'"),
         ] {
-            prop_assert!(!foreign::name(&name).contains(SECRET), "{name}: {}", foreign::name(&name));
+            prop_assert!(!foreign_names::redact_foreign_name(&name).contains(SECRET), "{name}: {}", foreign_names::redact_foreign_name(&name));
         }
     }
 
     #[test]
     fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300), key in "[a-z._]{0,20}") {
         for (_, dialect) in DIALECTS {
-            let _ = sql::statement(dialect, &bytes);
+            let _ = sql::redact_statement(dialect, &bytes);
         }
         let text = String::from_utf8_lossy(&bytes);
         for name in [
-            http::request(b"GET", &bytes),
-            http::request(&bytes, &bytes),
-            http::call(&bytes),
-            redis::command(&words(&bytes)),
-            redis::message(&words(&bytes)),
-            redis::status(&bytes),
+            http::redact_request(b"GET", &bytes),
+            http::redact_request(&bytes, &bytes),
+            http::redact_call(&bytes),
+            redis::redact_command(&words(&bytes)),
+            redis::redact_message(&words(&bytes)),
+            redis::redact_status(&bytes),
             answer::login(&bytes, b"x", true),
             answer::tag(&bytes),
             answer::postgres_error(&bytes, &bytes),
             answer::mysql_error(None, Some(&bytes)),
-            Name::identifier("x ", &bytes),
+            RedactedName::identifier("x ", &bytes),
         ] {
             prop_assert!(name.kept().len() <= LONGEST_NAME && name.whole().len() <= LONGEST_NAME);
             prop_assert!(!name.kept().contains(char::is_control), "{name:?}");
         }
-        let _ = (attribute::text(&key, &text, "mysql"), foreign::name(&text), http::query(&bytes), redis::key(&bytes));
+        let _ = (attribute::redact_attribute(&key, &text, "mysql"), foreign_names::redact_foreign_name(&text), http::redact_query(&bytes), redis::redact_key(&bytes));
     }
 
     #[test]
     fn sql_of_any_pieces_is_printable(pieces in proptest::collection::vec(
         prop_oneof![inner(), Just("SELECT".to_owned()), "[ -~]{0,3}", Just("\u{1}".to_owned())], 0..20)) {
         for (_, dialect) in DIALECTS {
-            let kept = sql::masked(dialect, pieces.concat().as_bytes());
+            let kept = sql::mask_statement(dialect, pieces.concat().as_bytes());
             prop_assert!(kept.len() <= LONGEST_NAME && !kept.contains(char::is_control));
         }
     }
@@ -317,16 +319,19 @@ fn no_more_is_looked_at_than_the_bound() {
             let long = format!("{beginning}{}", filling.repeat((1 << 20) / filling.len()));
             let (long, short) = (long.as_bytes(), &long.as_bytes()[..LONGEST_TEXT]);
             for (_, dialect) in DIALECTS {
-                assert_eq!(sql::masked(dialect, long), sql::masked(dialect, short));
+                assert_eq!(
+                    sql::mask_statement(dialect, long),
+                    sql::mask_statement(dialect, short)
+                );
             }
-            assert_eq!(http::target(long), http::target(short));
+            assert_eq!(http::redact_target(long), http::redact_target(short));
         }
     }
 }
 
 #[test]
 fn contents_are_kept_whole_where_they_are_asked_for() {
-    let name = sql::statement(
+    let name = sql::redact_statement(
         Dialect::Postgres(Backslash::Plain),
         b"SELECT  a\nFROM b WHERE c = 'it''s'",
     );

@@ -3,18 +3,19 @@
 //! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is told at one of the two doors only, in the
 //! order in which it passed there.
 
-use crate::exchange::{Exchange, Message, Place};
-use crate::progress::{Arrivals, Progress, late_ns};
+use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::stream_progress::{Arrivals, StreamPointProgress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
-use stackline_dissect::conversation::tls::secrets::Secrets;
+use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{
-    Found, Kind, LONGEST_NAME, RESET_BEFORE, Role, UNANSWERED, is_unanswered,
+    DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RESET_BEFORE, UNANSWERED,
+    is_unanswered,
 };
 use stackline_dissect::left_out::{Bound, LeftOut};
-use stackline_dissect::position::Position;
-use stackline_dissect::segment::Segment;
-use stackline_events::unit::Direction;
-use stackline_redact::Name;
+use stackline_dissect::segment::DissectedSegment;
+use stackline_dissect::sequence_position::Position;
+use stackline_events::unit_ids::EventStreamDirection;
+use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Repetitions and waits of one direction that are remembered.
@@ -54,14 +55,14 @@ pub(crate) struct Passing {
     /// It arrives at the host of its receiver; both, where they are one.
     pub(crate) arrives: bool,
     /// What is said is told here.
-    pub(crate) is_told: bool,
+    pub(crate) is_dissected: bool,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Way {
+struct RequestStreamState {
     position: Option<Position>,
-    left: Progress,
+    left: StreamPointProgress,
     arrived: Arrivals,
     /// What was sent again: where it begins and ends, when, and how long after the first time.
     again: VecDeque<(u64, u64, u64, u64)>,
@@ -83,15 +84,15 @@ struct Way {
     closed_ns: Option<u64>,
     reset_ns: Option<u64>,
     /// Behind the farthest byte that was told.
-    told: u64,
+    dissected_end: u64,
     /// What its sender's program wrote, and its receiver's read.
-    written: Progress,
-    read: Progress,
+    written: StreamPointProgress,
+    read: StreamPointProgress,
     /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
     counted_from: [Option<i64>; 2],
 }
 
-impl Way {
+impl RequestStreamState {
     /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
     fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
         if end <= self.arrived.progress().end() {
@@ -113,40 +114,40 @@ impl Way {
 
 /// An exchange that goes on.
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
-    asks: Direction,
+struct OpenRequestExchange {
+    kind: ExchangeKind,
+    asks: EventStreamDirection,
     begins: [Option<u64>; 2],
     ends: [Option<u64>; 2],
-    name: Name,
-    status: Name,
+    name: RedactedName,
+    status: RedactedName,
     parts: u64,
     void: Option<&'static str>,
     over_ns: u64,
 }
 
-impl Open {
+impl OpenRequestExchange {
     /// Whether all was said that will be, as far as it is known.
     fn is_whole(&self) -> bool {
         self.ends[1].is_some()
             || self.void.is_some()
-            || (self.kind == Kind::OneWay && self.ends[0].is_some())
+            || (self.kind == ExchangeKind::OneWay && self.ends[0].is_some())
     }
 }
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RequestConnection {
     pub(crate) flow: u32,
     /// Who opened it, and who was connected to.
-    pub(crate) ends: [Place; 2],
+    pub(crate) ends: [ExchangeEnd; 2],
     /// The host between them that sees it, where it is seen at neither.
     pub(crate) seen_at: Option<usize>,
     /// Where what is said is told.
-    told_at: Option<usize>,
+    dissected_at: Option<usize>,
     conversation: Conversation,
-    ways: [Way; 2],
-    open: BTreeMap<u64, Open>,
+    ways: [RequestStreamState; 2],
+    open: BTreeMap<u64, OpenRequestExchange>,
     /// Behind the highest number of an exchange.
     next: u64,
     pub(crate) left_out: LeftOut,
@@ -167,14 +168,19 @@ pub(crate) struct Connection {
     pub(crate) sockets: [bool; 2],
 }
 
-impl Connection {
-    pub(crate) fn new(flow: u32, ends: [Place; 2], midway: bool, secrets: Option<Secrets>) -> Self {
+impl RequestConnection {
+    pub(crate) fn new(
+        flow: u32,
+        ends: [ExchangeEnd; 2],
+        midway: bool,
+        secrets: Option<Secrets>,
+    ) -> Self {
         let port = ends[1].address.port();
         Self {
             flow,
             ends,
             seen_at: None,
-            told_at: None,
+            dissected_at: None,
             conversation: Conversation::new(port).with_secrets(secrets),
             ways: Default::default(),
             open: BTreeMap::new(),
@@ -198,24 +204,24 @@ impl Connection {
 
     /// Whether what passes at a host is told there: at the server's where that sees it from the beginning, else where it is first
     /// seen. `None`: it is of no use.
-    pub(crate) fn is_told(&mut self, host: usize, between: bool) -> Option<bool> {
+    pub(crate) fn is_dissected_at(&mut self, host: usize, between: bool) -> Option<bool> {
         if between && self.seen_at != Some(host) {
             return None;
         }
-        let nothing_yet = || self.ways.iter().all(|way| way.told == 0);
-        if self.told_at.is_none() || (self.ends[1].host == Some(host) && nothing_yet()) {
-            self.told_at = Some(host);
+        let nothing_yet = || self.ways.iter().all(|way| way.dissected_end == 0);
+        if self.dissected_at.is_none() || (self.ends[1].host == Some(host) && nothing_yet()) {
+            self.dissected_at = Some(host);
         }
-        Some(self.told_at == Some(host))
+        Some(self.dissected_at == Some(host))
     }
 
     /// A segment of one direction passes a door. Exchanges are `done` where too many go on.
     pub(crate) fn segment(
         &mut self,
         at_ns: u64,
-        way: Direction,
+        way: EventStreamDirection,
         passing: Passing,
-        (segment, bytes): (&Segment, &[u8]),
+        (segment, bytes): (&DissectedSegment, &[u8]),
         done: &mut Vec<Exchange>,
     ) {
         self.last_ns = self.last_ns.max(at_ns);
@@ -241,26 +247,32 @@ impl Connection {
             self.ways[way as usize].arrives(at_ns, from, end);
         }
         // Where the other host is not watched, its door is here.
-        if passing.arrives || (passing.is_told && self.ends[1 - way as usize].host.is_none()) {
+        if passing.arrives || (passing.is_dissected && self.ends[1 - way as usize].host.is_none()) {
             self.acknowledged(at_ns, way, segment);
         }
-        if passing.is_told {
-            let found = self.told(way, (from, end), segment, bytes);
+        if passing.is_dissected {
+            let found = self.dissect_segment(way, (from, end), segment, bytes);
             self.take(found, done);
         }
     }
 
-    fn syn(&mut self, at_ns: u64, way: Direction, passing: Passing, segment: &Segment) {
+    fn syn(
+        &mut self,
+        at_ns: u64,
+        way: EventStreamDirection,
+        passing: Passing,
+        segment: &DissectedSegment,
+    ) {
         self.ways[way as usize].scale = segment.window_scale;
         match way {
-            Direction::There if passing.leaves => {
+            EventStreamDirection::There if passing.leaves => {
                 self.syn_again += u64::from(self.syn_ns.is_some());
                 self.syn_ns.get_or_insert(at_ns);
             }
-            Direction::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => {
+            EventStreamDirection::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => {
                 self.syn_ns = Some(at_ns)
             }
-            Direction::Back if passing.arrives && self.established_ns.is_none() => {
+            EventStreamDirection::Back if passing.arrives && self.established_ns.is_none() => {
                 self.established_ns = Some(at_ns);
                 // Of one that was sent again it is not known which was answered (Karn and Partridge 1987).
                 self.round_trip_ns = self
@@ -272,7 +284,14 @@ impl Connection {
         }
     }
 
-    fn leaves(&mut self, at_ns: u64, way: Direction, from: u64, end: u64, segment: &Segment) {
+    fn leaves(
+        &mut self,
+        at_ns: u64,
+        way: EventStreamDirection,
+        from: u64,
+        end: u64,
+        segment: &DissectedSegment,
+    ) {
         let other_ack = self.ways[1 - way as usize].acknowledged;
         let own = &mut self.ways[way as usize];
         if segment.bytes == 0 {
@@ -305,21 +324,21 @@ impl Connection {
         }
     }
 
-    fn told(
+    fn dissect_segment(
         &mut self,
-        way: Direction,
+        way: EventStreamDirection,
         (from, end): (u64, u64),
-        segment: &Segment,
+        segment: &DissectedSegment,
         bytes: &[u8],
-    ) -> Vec<Found> {
+    ) -> Vec<DissectorEvent> {
         let mut found = Vec::new();
         let own = &mut self.ways[way as usize];
         if segment.bytes > 0 {
             // What lies behind a hole is not told yet.
-            own.told = if from <= own.told {
-                own.told.max(end)
+            own.dissected_end = if from <= own.dissected_end {
+                own.dissected_end.max(end)
             } else {
-                own.told
+                own.dissected_end
             };
             let captured = &bytes[..bytes
                 .len()
@@ -332,7 +351,8 @@ impl Connection {
             .acknowledged
             .and_then(|number| behind?.offset(number))
         {
-            self.ways[1 - way as usize].told = self.ways[1 - way as usize].told.max(up_to);
+            self.ways[1 - way as usize].dissected_end =
+                self.ways[1 - way as usize].dissected_end.max(up_to);
             self.conversation
                 .acknowledged(other(way), up_to, &mut found);
         }
@@ -353,7 +373,7 @@ impl Connection {
     }
 
     /// A side says what it has of the other direction, and how much it has room for: here its sender hears it.
-    fn acknowledged(&mut self, at_ns: u64, way: Direction, segment: &Segment) {
+    fn acknowledged(&mut self, at_ns: u64, way: EventStreamDirection, segment: &DissectedSegment) {
         let scaled = self.ways.iter().all(|way| way.scale.is_some());
         let behind = self.ways[1 - way as usize].position;
         let Some(up_to) = segment
@@ -402,10 +422,10 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, found: Vec<Found>, done: &mut Vec<Exchange>) {
+    fn take(&mut self, found: Vec<DissectorEvent>, done: &mut Vec<Exchange>) {
         for found in found {
             match found {
-                Found::Begins {
+                DissectorEvent::Begins {
                     exchange,
                     role,
                     kind,
@@ -417,8 +437,8 @@ impl Connection {
                     }
                     self.begins(exchange, role, kind, side, at);
                 }
-                Found::LeftOut(bound, count) => self.left_out.add(bound, count),
-                Found::Named {
+                DissectorEvent::LeftOut(bound, count) => self.left_out.add(bound, count),
+                DissectorEvent::Named {
                     exchange,
                     role,
                     name,
@@ -430,17 +450,17 @@ impl Connection {
                         ),
                     );
                     if let Some(open) = self.open.get_mut(&exchange) {
-                        *if role == Role::Request {
+                        *if role == ExchangeRole::Request {
                             &mut open.name
                         } else {
                             &mut open.status
                         } = name;
                     }
                 }
-                Found::Part { exchange, .. } => {
+                DissectorEvent::Part { exchange, .. } => {
                     self.open.entry(exchange).and_modify(|open| open.parts += 1);
                 }
-                Found::Ends {
+                DissectorEvent::Ends {
                     exchange, role, at, ..
                 } => {
                     let last_ns = self.last_ns;
@@ -449,7 +469,7 @@ impl Connection {
                         open.over_ns = last_ns;
                     });
                 }
-                Found::Void { exchange, why } => {
+                DissectorEvent::Void { exchange, why } => {
                     let last_ns = self.last_ns;
                     self.open.entry(exchange).and_modify(|open| {
                         open.void = Some(why);
@@ -460,8 +480,15 @@ impl Connection {
         }
     }
 
-    fn begins(&mut self, exchange: u64, role: Role, kind: Kind, side: Direction, at: u64) {
-        let asks = if role == Role::Request {
+    fn begins(
+        &mut self,
+        exchange: u64,
+        role: ExchangeRole,
+        kind: ExchangeKind,
+        side: EventStreamDirection,
+        at: u64,
+    ) {
+        let asks = if role == ExchangeRole::Request {
             side
         } else {
             other(side)
@@ -470,30 +497,39 @@ impl Connection {
             return; // It was told already.
         }
         self.next = self.next.max(exchange.saturating_add(1));
-        let open = self.open.entry(exchange).or_insert_with(|| Open {
-            kind,
-            asks,
-            begins: [None; 2],
-            ends: [None; 2],
-            name: Name::default(),
-            status: Name::default(),
-            parts: 0,
-            void: None,
-            over_ns: self.last_ns,
-        });
+        let open = self
+            .open
+            .entry(exchange)
+            .or_insert_with(|| OpenRequestExchange {
+                kind,
+                asks,
+                begins: [None; 2],
+                ends: [None; 2],
+                name: RedactedName::default(),
+                status: RedactedName::default(),
+                parts: 0,
+                void: None,
+                over_ns: self.last_ns,
+            });
         open.begins[role as usize].get_or_insert(at);
     }
 
     // --- sockets ---
 
     /// What was written up to an offset by the program of one end.
-    pub(crate) fn wrote(&mut self, end: Direction, up_to: u64, at_ns: u64, thread: u32) {
+    pub(crate) fn wrote(&mut self, end: EventStreamDirection, up_to: u64, at_ns: u64, thread: u32) {
         self.sockets[end as usize] = true;
         self.ways[end as usize].written.pass(up_to, at_ns, thread);
     }
 
     /// What the program of one end has read of the other's direction.
-    pub(crate) fn has_read(&mut self, end: Direction, up_to: u64, at_ns: u64, thread: u32) {
+    pub(crate) fn has_read(
+        &mut self,
+        end: EventStreamDirection,
+        up_to: u64,
+        at_ns: u64,
+        thread: u32,
+    ) {
         self.sockets[end as usize] = true;
         self.ways[1 - end as usize].read.pass(up_to, at_ns, thread);
     }
@@ -502,7 +538,7 @@ impl Connection {
     /// has arrived: once both agree, it is known where counting began.
     pub(crate) fn counted(
         &mut self,
-        end: Direction,
+        end: EventStreamDirection,
         wrote: bool,
         count: u64,
         at_ns: u64,
@@ -549,7 +585,7 @@ impl Connection {
     /// Exchanges that are over by now; `all`: the others too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
         let is_behind = self.is_behind();
-        let settled = |open: &Open| {
+        let settled = |open: &OpenRequestExchange| {
             let after = if !is_behind && self.is_unread(open) {
                 LIES_UNREAD_NS
             } else {
@@ -563,7 +599,7 @@ impl Connection {
             .filter(|(_, open)| all || settled(open))
             .map(|(at, _)| *at)
             .collect();
-        self.tell(over, is_behind && !all, done);
+        self.finish_exchanges(over, is_behind && !all, done);
     }
 
     /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
@@ -583,11 +619,11 @@ impl Connection {
             over.push(*oldest.key());
             self.left_out.add(Bound::Open, 1);
         }
-        self.tell(over, true, done);
+        self.finish_exchanges(over, true, done);
     }
 
     /// Tells exchanges, and whether it was not waited for that their answers are read.
-    fn tell(&mut self, over: Vec<u64>, early: bool, done: &mut Vec<Exchange>) {
+    fn finish_exchanges(&mut self, over: Vec<u64>, early: bool, done: &mut Vec<Exchange>) {
         // Of what only one side says nothing can be told: the capture has not seen the other.
         let one_way = self.is_one_way();
         for number in over {
@@ -600,8 +636,8 @@ impl Connection {
         self.forget();
     }
 
-    fn finish(&mut self, number: u64, open: Open, done: &mut Vec<Exchange>) {
-        let Open {
+    fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
+        let OpenRequestExchange {
             kind,
             asks,
             begins,
@@ -614,7 +650,7 @@ impl Connection {
         } = open;
         let request = begins[0].map(|from| self.message(asks, from, ends[0]));
         let mut response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
-        let is_cut = ends[1].is_none() && kind != Kind::OneWay;
+        let is_cut = ends[1].is_none() && kind != ExchangeKind::OneWay;
         let mut void = void.or_else(|| {
             is_cut.then_some(if begins[1].is_some() {
                 "its answer was cut off"
@@ -624,9 +660,9 @@ impl Connection {
         });
         let too_late = self
             .hung_up(asks)
-            .filter(|_| kind == Kind::Call)
+            .filter(|_| kind == ExchangeKind::Call)
             .filter(|hung_up| {
-                let came = |answer: &Message| {
+                let came = |answer: &ExchangeMessage| {
                     answer
                         .arrived
                         .or(answer.left)
@@ -640,7 +676,7 @@ impl Connection {
             (void, response) = (Some(UNANSWERED), None);
         }
         let is_unanswered =
-            kind == Kind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
+            kind == ExchangeKind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
         let closed = self.ways[asks as usize]
             .closed_ns
             .or(self.ways[1 - asks as usize].reset_ns);
@@ -653,7 +689,7 @@ impl Connection {
                 .as_ref()
                 .is_some_and(|request| self.wants_no_answer(asks, request, until))
         {
-            (kind, void, gave_up) = (Kind::OneWay, None, None);
+            (kind, void, gave_up) = (ExchangeKind::OneWay, None, None);
         }
         let (client, server) = (
             self.ends[asks as usize].clone(),
@@ -677,7 +713,7 @@ impl Connection {
             client,
             server,
             seen_at: self.seen_at,
-            reversed: asks == Direction::Back,
+            reversed: asks == EventStreamDirection::Back,
             request: request.unwrap_or_default(),
             response,
             parts,
@@ -690,13 +726,13 @@ impl Connection {
             is_unopened: false,
             gave_up,
         };
-        if kind == Kind::Handshake {
+        if kind == ExchangeKind::Handshake {
             let span = exchange.asked_ns().zip(exchange.end_ns());
             self.handshake = span.map(|(from, to)| {
                 self.handshake
                     .map_or((from, to), |(first, last)| (first.min(from), last.max(to)))
             });
-        } else if kind == Kind::Call {
+        } else if kind == ExchangeKind::Call {
             exchange.handshake = self.handshake.filter(|_| self.is_first);
             self.is_first = false;
         }
@@ -704,7 +740,7 @@ impl Connection {
     }
 
     /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
-    fn is_unread(&self, open: &Open) -> bool {
+    fn is_unread(&self, open: &OpenRequestExchange) -> bool {
         let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
             return false;
         };
@@ -725,7 +761,12 @@ impl Connection {
     }
 
     /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
-    fn wants_no_answer(&self, side: Direction, request: &Message, until: u64) -> bool {
+    fn wants_no_answer(
+        &self,
+        side: EventStreamDirection,
+        request: &ExchangeMessage,
+        until: u64,
+    ) -> bool {
         let other = &self.ways[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
         let goes_on = request
@@ -735,7 +776,7 @@ impl Connection {
     }
 
     /// When a side closed that takes nothing any more: it resets the connection when something comes.
-    fn hung_up(&self, side: Direction) -> Option<u64> {
+    fn hung_up(&self, side: EventStreamDirection) -> Option<u64> {
         let own = &self.ways[side as usize];
         own.closed_ns.filter(|_| own.reset_ns.is_some())
     }
@@ -745,24 +786,24 @@ impl Connection {
         let asked = self
             .syn_ns
             .filter(|_| self.established_ns.is_none() && !self.has_data())?;
-        let answers = &self.ways[Direction::Back as usize];
+        let answers = &self.ways[EventStreamDirection::Back as usize];
         // Of a side whose packets are not seen it is not known what it said.
         if answers.position.is_some() && answers.reset_ns.is_none() {
             return None;
         }
-        let request = Message {
+        let request = ExchangeMessage {
             left: Some((asked, asked)),
             again: self.syn_again,
-            ..Message::default()
+            ..ExchangeMessage::default()
         };
         Some(Exchange {
             flow: self.flow,
             number: 0,
-            kind: Kind::Call,
+            kind: ExchangeKind::Call,
             protocol: "TCP",
             exact: true,
-            name: Name::default(),
-            status: Name::default(),
+            name: RedactedName::default(),
+            status: RedactedName::default(),
             client: self.ends[0].clone(),
             server: self.ends[1].clone(),
             seen_at: self.seen_at,
@@ -786,13 +827,14 @@ impl Connection {
     }
 
     /// When the bytes of a message passed which point.
-    fn message(&self, way: Direction, from: u64, end: Option<u64>) -> Message {
+    fn message(&self, way: EventStreamDirection, from: u64, end: Option<u64>) -> ExchangeMessage {
         let own = &self.ways[way as usize];
         let end = end
             .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
             .max(from);
-        let pair =
-            |progress: &Progress| Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns));
+        let pair = |progress: &StreamPointProgress| {
+            Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns))
+        };
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
         let again = || {
@@ -816,7 +858,7 @@ impl Connection {
         let window_ns = full
             .chain(own.full_since.map(|since| overlap(since, last_ns)))
             .fold(0, sum);
-        Message {
+        ExchangeMessage {
             from,
             end,
             written: pair(&own.written),
@@ -842,18 +884,18 @@ impl Connection {
 
     /// What no exchange that goes on needs.
     fn forget(&mut self) {
-        for way in [Direction::There, Direction::Back] {
+        for way in [EventStreamDirection::There, EventStreamDirection::Back] {
             let needed = self.open.values().filter_map(|open| {
                 let role = if open.asks == way {
-                    Role::Request
+                    ExchangeRole::Request
                 } else {
-                    Role::Response
+                    ExchangeRole::Response
                 };
                 open.begins[role as usize]
             });
             let own = &mut self.ways[way as usize];
             // Of bytes that left, some may not have been told yet.
-            let needed = needed.min().unwrap_or(u64::MAX).min(own.told);
+            let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
             own.arrived.forget(needed);
             own.written.forget(needed);
@@ -879,7 +921,7 @@ impl Connection {
 
     /// Whether any was told.
     pub(crate) fn has_data(&self) -> bool {
-        self.ways.iter().any(|way| way.told > 0)
+        self.ways.iter().any(|way| way.dissected_end > 0)
     }
 
     /// What was left out of it, as there was more than is kept.
@@ -901,10 +943,10 @@ impl Connection {
 }
 
 /// The other direction.
-const fn other(way: Direction) -> Direction {
+const fn other(way: EventStreamDirection) -> EventStreamDirection {
     match way {
-        Direction::There => Direction::Back,
-        Direction::Back => Direction::There,
+        EventStreamDirection::There => EventStreamDirection::Back,
+        EventStreamDirection::Back => EventStreamDirection::There,
     }
 }
 

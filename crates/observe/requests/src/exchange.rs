@@ -1,12 +1,12 @@
 //! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
 
-pub use stackline_dissect::conversation::Kind;
-use stackline_redact::Name;
+pub use stackline_dissect::conversation::ExchangeKind;
+use stackline_redact::RedactedName;
 use std::net::SocketAddr;
 
 /// One of its two ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ExchangeEnd {
     /// The host, by its number among those that are watched; none where it is elsewhere.
     pub host: Option<usize>,
     /// Its address and port.
@@ -15,7 +15,7 @@ pub struct Place {
 
 /// A message of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct ExchangeMessage {
     /// Where it begins in its stream.
     pub from: u64,
     /// Behind its last byte.
@@ -50,27 +50,27 @@ pub struct Exchange {
     /// Its number on the connection.
     pub number: u64,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: ExchangeKind,
     /// The protocol's name.
     pub protocol: &'static str,
     /// Whether it is told by what the protocol says, and not by turns.
     pub exact: bool,
     /// What was asked.
-    pub name: Name,
+    pub name: RedactedName,
     /// What was answered.
-    pub status: Name,
+    pub status: RedactedName,
     /// Who asks.
-    pub client: Place,
+    pub client: ExchangeEnd,
     /// Who answers.
-    pub server: Place,
+    pub server: ExchangeEnd,
     /// The host between both that saw it, where no end of it was seen.
     pub seen_at: Option<usize>,
     /// Whether the side that was connected to asks.
     pub reversed: bool,
     /// The request, and what answers it.
-    pub request: Message,
+    pub request: ExchangeMessage,
     /// See `request`; none where nothing answers.
-    pub response: Option<Message>,
+    pub response: Option<ExchangeMessage>,
     /// Whole parts of a response that is a stream.
     pub parts: u64,
     /// From the question after the server's address to its answer.

@@ -12,15 +12,17 @@
 //! | [`progress`] | when bytes of a stream first passed a point |
 //! | `connection` | one connection: its two directions, and the exchanges on it |
 
-pub mod account;
-pub mod builder;
 mod connection;
-pub mod emit;
 pub mod exchange;
-pub mod parents;
-pub mod progress;
+pub mod exchange_builder;
+pub mod exchange_events;
+pub mod request_parents;
+pub mod stream_progress;
+pub mod time_account;
 
-pub use builder::{Builder, Door, Host, OfDatagram, SocketEvent, Unknown};
 pub use exchange::Exchange;
-pub use stackline_dissect::conversation::tls::secrets::Secrets;
+pub use exchange_builder::{
+    Builder, ObservedHost, OfDatagram, PacketPassage, SocketEvent, Unknown,
+};
+pub use stackline_dissect::conversation::tls::session_secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

@@ -5,10 +5,10 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_dissect::segment::Segment;
-use stackline_events::Table;
-use stackline_requests::emit::{Known, emit};
-use stackline_requests::{Builder, Host};
+use stackline_dissect::segment::DissectedSegment;
+use stackline_events::EventTable;
+use stackline_requests::exchange_events::{ExchangeContext, emit_exchange};
+use stackline_requests::{Builder, ObservedHost};
 use std::net::SocketAddr;
 
 const SECRET: &str = "SECRET";
@@ -20,7 +20,7 @@ type Script = Vec<(char, Vec<u8>)>;
 /// All events of a conversation, as lines.
 fn events(script: &Script, contents: bool) -> Vec<String> {
     let names = ["a".to_owned(), "b".to_owned()];
-    let host = |name: &str, address: &str| Host {
+    let host = |name: &str, address: &str| ObservedHost {
         name: name.into(),
         addresses: vec![address.parse().unwrap()],
     };
@@ -33,7 +33,7 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
     let handshake = [('>', Vec::new()), ('<', Vec::new())];
     for (at, (side, bytes)) in (0..).zip(handshake.iter().chain(script)) {
         let (way, syn) = (usize::from(*side == '<'), at < 2);
-        let segment = Segment {
+        let segment = DissectedSegment {
             ends: if way == 0 {
                 (ends[0], ends[1])
             } else {
@@ -55,13 +55,13 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
         builder.segment(way, true, 10 * at * MS, &segment, bytes);
         builder.segment(1 - way, false, (10 * at + 5) * MS, &segment, bytes);
     }
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     for exchange in builder.finish().0 {
-        let known = Known {
+        let known = ExchangeContext {
             contents,
-            ..Known::default()
+            ..ExchangeContext::default()
         };
-        emit(
+        emit_exchange(
             &exchange,
             &known,
             &names,
@@ -330,14 +330,14 @@ fn postgres_shows_no_secret() {
     ));
     script.push(('<', [message(b'C', b"COPY 1\0"), ready].concat()));
     let names = asked(&script);
-    let told = |what: &str| {
+    let has_answer = |what: &str| {
         names
             .iter()
             .any(|name| name.starts_with(&format!("{what} -> ")))
     };
-    assert!(told("login …@shop"), "{names:?}");
+    assert!(has_answer("login …@shop"), "{names:?}");
     for (_, kept) in statements {
-        assert!(told(kept), "{kept} of {names:?}");
+        assert!(has_answer(kept), "{kept} of {names:?}");
     }
     assert!(
         names.contains(&"INSERT INTO t VALUES ($1, ?) -> ERROR 23505".to_owned()),
@@ -428,24 +428,27 @@ fn mysql_shows_no_secret() {
     ));
     script.push(('<', packet(1, &done)));
     let names = asked(&script);
-    let told = |what: &str| {
+    let has_answer = |what: &str| {
         names
             .iter()
             .any(|name| name.starts_with(&format!("{what} -> ")))
     };
-    assert!(told("login …@shop"), "{names:?}");
+    assert!(has_answer("login …@shop"), "{names:?}");
     for (_, kept) in statements {
-        assert!(told(kept), "{kept} of {names:?}");
+        assert!(has_answer(kept), "{kept} of {names:?}");
     }
     assert!(
         names.contains(&"INSERT INTO t VALUES (?) -> ERROR 1062 (23000)".to_owned()),
         "{names:?}"
     );
     assert!(
-        told("SELECT ?, ?") && told("PREPARE SELECT a FROM t WHERE b = ? AND c = ?"),
+        has_answer("SELECT ?, ?") && has_answer("PREPARE SELECT a FROM t WHERE b = ? AND c = ?"),
         "{names:?}"
     );
-    assert!(told("SELECT a FROM t WHERE b = ? AND c = ?"), "{names:?}");
+    assert!(
+        has_answer("SELECT a FROM t WHERE b = ? AND c = ?"),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -635,13 +638,13 @@ fn mysql_statements_behind_a_change_of_quoting_show_no_secret() {
         ('<', packet(1, &done)),
     ];
     let names = asked(&script);
-    let told = |what: &str| {
+    let has_answer = |what: &str| {
         names
             .iter()
             .any(|name| name.starts_with(&format!("{what} -> ")))
     };
     assert!(
-        told("SELECT ?…") && told("SELECT ?, ?, c") && told("INSERT ?…"),
+        has_answer("SELECT ?…") && has_answer("SELECT ?, ?, c") && has_answer("INSERT ?…"),
         "{names:?}"
     );
 }

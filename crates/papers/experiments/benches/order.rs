@@ -8,12 +8,12 @@ mod room;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use stackline_papers::blast::formulas::{Costs, Protocol};
-use stackline_proto::blast::{self, Strategy};
-use stackline_transfer::frames::{self, Frames};
-use stackline_transfer::options::Waiting;
-use stackline_transfer::standalone::{self, Setup};
-use stackline_transfer::{Channel, Options};
+use stackline_papers::blast::formulas::{BlastCostModel, BlastFigureProtocol};
+use stackline_proto::blast::{self, BlastStrategy};
+use stackline_transfer::frames::{self, FrameCarrier};
+use stackline_transfer::options::PacketWaiting;
+use stackline_transfer::standalone::{self, StandaloneSetup};
+use stackline_transfer::{BlastChannel, BlastChannelOptions};
 use std::error::Error;
 use std::process::ExitCode;
 use std::thread;
@@ -52,20 +52,25 @@ fn table(rounds: usize) -> Result<(), Failure> {
         "saw", "window", "blast"
     );
     let then = [
-        Protocol::StopAndWait,
-        Protocol::SlidingWindow,
-        Protocol::Blast,
+        BlastFigureProtocol::StopAndWait,
+        BlastFigureProtocol::SlidingWindow,
+        BlastFigureProtocol::Blast,
     ];
     line(
         "two SUNs and 3-Com interfaces, 1985",
-        then.map(|protocol| protocol.elapsed(&Costs::STANDALONE, PACKETS)),
+        then.map(|protocol| protocol.elapsed(&BlastCostModel::STANDALONE, PACKETS)),
     );
     let (mut bare, mut busy, mut asleep) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let elapsed = standalone::elapsed(&Setup::new("near", "far", PACKETS, TRANSFERS as u32))?;
+        let elapsed = standalone::elapsed(&StandaloneSetup::new(
+            "near",
+            "far",
+            PACKETS,
+            TRANSFERS as u32,
+        ))?;
         bare.push(elapsed.all().map(|sample| sample.median));
-        busy.push(channels(Waiting::Spin)?);
-        asleep.push(channels(Waiting::Block)?);
+        busy.push(channels(PacketWaiting::Spin)?);
+        asleep.push(channels(PacketWaiting::Block)?);
     }
     line("stand-alone programs, busy waiting", medians(&bare));
     line("channels over frames, busy waiting", medians(&busy));
@@ -86,18 +91,18 @@ fn line(what: &str, times: [f64; 3]) {
     );
 }
 
-fn channels(waiting: Waiting) -> Result<[f64; 3], Failure> {
-    let of = |machine: blast::Options| Options {
+fn channels(waiting: PacketWaiting) -> Result<[f64; 3], Failure> {
+    let of = |machine: blast::BlastOptions| BlastChannelOptions {
         waiting,
-        ..Options::of(blast::Options {
+        ..BlastChannelOptions::of(blast::BlastOptions {
             buffer: 0,
             ..machine
         })
     };
-    let saw = channel(&of(blast::Options::saw(PACKET)))?;
-    let window = channel(&of(blast::Options::window(PACKET, PACKETS)))?;
-    let blast = channel(&of(blast::Options::blast(
-        Strategy::Selective,
+    let saw = channel(&of(blast::BlastOptions::saw(PACKET)))?;
+    let window = channel(&of(blast::BlastOptions::window(PACKET, PACKETS)))?;
+    let blast = channel(&of(blast::BlastOptions::blast(
+        BlastStrategy::Selective,
         PACKET,
         PACKETS * PACKET,
     )))?;
@@ -105,22 +110,22 @@ fn channels(waiting: Waiting) -> Result<[f64; 3], Failure> {
 }
 
 /// The median time, in seconds, from handing all over to knowing that all has arrived.
-fn channel(options: &Options) -> Result<f64, Failure> {
+fn channel(options: &BlastChannelOptions) -> Result<f64, Failure> {
     let data = vec![7; (PACKETS * PACKET) as usize];
-    let far = Frames::listen("far", None, frames::Options::default())?;
+    let far = FrameCarrier::listen("far", None, frames::FrameCarrierOptions::default())?;
     thread::scope(|scope| {
         let (length, data) = (data.len(), &data);
         let receiver = scope.spawn(move || -> Result<(), Failure> {
             pin(1)?;
-            let mut channel = Channel::answer(far, options)?;
+            let mut channel = BlastChannel::answer(far, options)?;
             let mut into = vec![0; length];
             while channel.receive_into(&mut into)? > 0 {}
             Ok(())
         });
         let sender = scope.spawn(move || -> Result<f64, Failure> {
             pin(0)?;
-            let mut channel = Channel::connect_over(
-                Frames::connect("near", frames::Options::default())?,
+            let mut channel = BlastChannel::connect_over(
+                FrameCarrier::connect("near", frames::FrameCarrierOptions::default())?,
                 options,
             )?;
             let mut times = Vec::with_capacity(TRANSFERS);

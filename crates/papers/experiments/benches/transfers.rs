@@ -11,9 +11,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_papers::blast::formulas::{Lossy, Moments, Protocol};
+use stackline_papers::blast::formulas::{BlastFigureProtocol, Lossy, Moments};
 use stackline_papers::blast::transfers::Enough;
-use stackline_proto::blast::Options;
+use stackline_proto::blast::BlastOptions;
 use suns::{DATA, STRATEGIES, V_KERNEL, costs, experiment, suns, whole};
 
 const PACKETS: u32 = 64;
@@ -34,7 +34,8 @@ fn main() {
     );
     for loss in [1e-5, 1e-4, 1e-3, 1e-2] {
         for intervals in [1.0, 10.0] {
-            let interval = intervals * Protocol::Blast.elapsed(&costs(V_KERNEL), PACKETS);
+            let interval =
+                intervals * BlastFigureProtocol::Blast.elapsed(&costs(V_KERNEL), PACKETS);
             let exact = Lossy {
                 costs: costs(V_KERNEL),
                 double_buffered: false,
@@ -50,12 +51,17 @@ fn main() {
                     &exact.moments(modelled),
                 );
             }
-            row("saw", &Options::saw(DATA), &exact, &exact.stop_and_wait());
+            row(
+                "saw",
+                &BlastOptions::saw(DATA),
+                &exact,
+                &exact.stop_and_wait(),
+            );
         }
     }
 }
 
-fn row(name: &str, options: &Options, lossy: &Lossy, exact: &Option<Moments>) {
+fn row(name: &str, options: &BlastOptions, lossy: &Lossy, exact: &Option<Moments>) {
     let (network, interval) = (suns(V_KERNEL, 1), Duration::from_seconds(lossy.interval));
     let before = cpu_seconds();
     let experiment = experiment(&network, options, PACKETS)
@@ -70,7 +76,7 @@ fn row(name: &str, options: &Options, lossy: &Lossy, exact: &Option<Moments>) {
     println!(
         "{name:<10} {:>7} {:>5.0} {:>11} {:>8} {:>9.3} {mean:>7.4} {:>9.3} {sd:>7.4} {cpu:>6.2}",
         lossy.loss,
-        lossy.interval / Protocol::Blast.elapsed(&lossy.costs, PACKETS),
+        lossy.interval / BlastFigureProtocol::Blast.elapsed(&lossy.costs, PACKETS),
         found.transfers,
         found.walked,
         1e3 * found.mean_s,

@@ -7,8 +7,10 @@
 #[path = "../../../worlds/transfer/benches/room/mod.rs"]
 mod room;
 
-use stackline_papers::blast::formulas::{Costs as Then, Protocol};
-use stackline_transfer::standalone::{Costs, Elapsed, Program, Sample, Setup, costs, elapsed};
+use stackline_papers::blast::formulas::{BlastCostModel as Then, BlastFigureProtocol};
+use stackline_transfer::standalone::{
+    Elapsed, StandaloneProgram, StandaloneSample, StandaloneSetup, StopAndWaitCosts, costs, elapsed,
+};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -53,22 +55,27 @@ fn tables(sender: &str, receiver: &str, runs: u32) -> Result<(), Box<dyn Error>>
         "N", "", "us: mean +- sd (min, median)", "to blast", "in 1985"
     );
     for packets in SIZES {
-        let today = elapsed(&Setup::new(sender, receiver, packets, runs))?;
-        for (program, sample) in Program::ALL.into_iter().zip(today.all()) {
+        let today = elapsed(&StandaloneSetup::new(sender, receiver, packets, runs))?;
+        for (program, sample) in StandaloneProgram::ALL.into_iter().zip(today.all()) {
             println!("{}", row(packets, program, sample, &today));
         }
     }
-    breakdown(&costs(&Setup::new(sender, receiver, 1, runs))?);
+    breakdown(&costs(&StandaloneSetup::new(sender, receiver, 1, runs))?);
     Ok(())
 }
 
-fn row(packets: u32, program: Program, sample: &Sample, today: &Elapsed) -> String {
+fn row(
+    packets: u32,
+    program: StandaloneProgram,
+    sample: &StandaloneSample,
+    today: &Elapsed,
+) -> String {
     let protocol = match program {
-        Program::StopAndWait => Protocol::StopAndWait,
-        Program::SlidingWindow => Protocol::SlidingWindow,
-        Program::Blast => Protocol::Blast,
+        StandaloneProgram::StopAndWait => BlastFigureProtocol::StopAndWait,
+        StandaloneProgram::SlidingWindow => BlastFigureProtocol::SlidingWindow,
+        StandaloneProgram::Blast => BlastFigureProtocol::Blast,
     };
-    let then = |protocol: Protocol| protocol.elapsed(&Then::STANDALONE, packets);
+    let then = |protocol: BlastFigureProtocol| protocol.elapsed(&Then::STANDALONE, packets);
     let us = |seconds: f64| seconds * 1e6;
     format!(
         "{packets:>3}  {:<15} {:>8.1} +- {:>6.1} ({:>6.1}, {:>6.1})  {:>9.2} {:>9.2}",
@@ -78,12 +85,12 @@ fn row(packets: u32, program: Program, sample: &Sample, today: &Elapsed) -> Stri
         us(sample.min),
         us(sample.median),
         sample.median / today.blast.median,
-        then(protocol) / then(Protocol::Blast)
+        then(protocol) / then(BlastFigureProtocol::Blast)
     )
 }
 
 /// Table 2: what of it can be told apart here.
-fn breakdown(today: &Costs) {
+fn breakdown(today: &StopAndWaitCosts) {
     let then = Then::STANDALONE;
     println!(
         "one packet and its acknowledgement, medians in us{:>22}",
@@ -112,6 +119,10 @@ fn breakdown(today: &Costs) {
         today.take_acknowledgement.median,
         then.copy_ack,
     );
-    line("sum", today.sum(), Protocol::StopAndWait.elapsed(&then, 1));
+    line(
+        "sum",
+        today.sum(),
+        BlastFigureProtocol::StopAndWait.elapsed(&then, 1),
+    );
     line("observed elapsed time", today.observed.median, 4080e-6);
 }

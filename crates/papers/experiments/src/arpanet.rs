@@ -21,22 +21,22 @@ mod charts;
 mod hosts;
 mod in_flight;
 mod internal;
-mod lab;
-mod lines;
+mod line_experiments;
 mod lockup;
+mod network_setup;
 mod paths;
 mod printed;
 mod reproduce;
 mod scale;
 mod terminals;
 
-use crate::paper::Paper;
+use crate::paper::PaperExperiment;
 
 /// Its line in the list of papers.
-pub const PAPER: Paper = Paper {
+pub const PAPER: PaperExperiment = PaperExperiment {
     name: "arpanet",
     title: "BBN Report 2499, 1973, throughput of the ARPANET: Tables 1 to 7, section 2.2.1, networks of more IMPs",
-    profile: lab::MAP,
+    profile: network_setup::MAP,
     reproduce: reproduce::reproduce,
     measure: None,
     measured: &[],

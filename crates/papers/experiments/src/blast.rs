@@ -22,7 +22,7 @@ mod figures;
 pub mod formulas;
 mod interfaces;
 mod measure;
-mod measured;
+mod measured_column;
 mod printed;
 mod profile;
 mod reproduce;
@@ -30,10 +30,10 @@ mod simulated;
 mod tables;
 pub mod transfers;
 
-use crate::paper::Paper;
+use crate::paper::PaperExperiment;
 
 /// Its line in the list of papers.
-pub const PAPER: Paper = Paper {
+pub const PAPER: PaperExperiment = PaperExperiment {
     name: "blast",
     title: "Zwaenepoel 1985, Protocols for large data transfers over local networks: Tables 1 to 3, Figures 4 to 6",
     profile: profile::TEXT,

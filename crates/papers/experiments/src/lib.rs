@@ -11,7 +11,10 @@ mod parallel;
 mod profile;
 pub mod vsystem;
 
-pub use paper::{Compared, Comparison, Paper, Reproduction, Session, Settings};
+pub use paper::{
+    Compared, PaperComparison, PaperExperiment, PaperSession, Reproduction, ReproductionSettings,
+};
 
 /// All papers.
-pub const PAPERS: &[Paper] = &[blast::PAPER, magic::PAPER, arpanet::PAPER, vsystem::PAPER];
+pub const PAPERS: &[PaperExperiment] =
+    &[blast::PAPER, magic::PAPER, arpanet::PAPER, vsystem::PAPER];

@@ -21,30 +21,30 @@
 
 mod case;
 mod charts;
-mod copies;
 mod findings;
 mod formulas;
-mod lab;
 mod lan;
 mod latency;
+mod memory_copies;
 mod printed;
 mod remedies;
 mod reproduce;
+mod session_runner;
 mod setting;
 mod sweeps;
 mod table2;
 mod wan;
 mod worlds;
 
-use crate::paper::Paper;
+use crate::paper::PaperExperiment;
 
 /// Its line in the list of papers.
-pub const PAPER: Paper = Paper {
+pub const PAPER: PaperExperiment = PaperExperiment {
     name: "magic",
     title: "Tierney et al. 1996, the MAGIC testbed and its parallel block server: Table 2, Figures 3 to 14, section 4.3",
     profile: setting::TEXT,
     reproduce: reproduce::reproduce,
-    measure: Some(copies::measure),
+    measure: Some(memory_copies::measure),
     measured: &["Table 2", "Figure 14"],
     compare: Some(worlds::COMPARISON),
 };

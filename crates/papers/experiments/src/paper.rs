@@ -2,12 +2,12 @@
 
 use stackline_core::error::{Error, Result};
 use stackline_report::chart::Chart;
-use stackline_report::paper::Paper as Tables;
+use stackline_report::paper::PaperReport as Tables;
 use stackline_report::sheet::Sheet;
 
 /// A paper whose experiments can be made again.
 #[derive(Clone, Copy, Debug)]
-pub struct Paper {
+pub struct PaperExperiment {
     /// What the command calls it.
     pub name: &'static str,
     /// Author, year and title, and which of its tables and figures there are.
@@ -15,28 +15,28 @@ pub struct Paper {
     /// Its host profiles, as networks of the language.
     pub profile: &'static str,
     /// Makes its tables and figures again.
-    pub reproduce: fn(&Settings<'_>) -> Result<Reproduction>,
+    pub reproduce: fn(&ReproductionSettings<'_>) -> Result<Reproduction>,
     /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
     /// the machine's network, so its process has one thread and does nothing else.
     pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
-    /// The tables that have something of [`Paper::measure`].
+    /// The tables that have something of [`PaperReport::measure`].
     pub measured: &'static [&'static str],
     /// What of it is run over an emulated network and simulated alike; nothing where it has no such comparison.
-    pub compare: Option<Comparison>,
+    pub compare: Option<PaperComparison>,
 }
 
 /// Sessions that the command carries out in two worlds.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison {
+pub struct PaperComparison {
     /// What is run.
-    pub sessions: fn() -> Vec<Session>,
+    pub sessions: fn() -> Vec<PaperSession>,
     /// The table of what came of it: of each session what each run printed as JSON, simulated and emulated.
-    pub sheet: fn(&[(Session, Compared)]) -> Sheet,
+    pub sheet: fn(&[(PaperSession, Compared)]) -> Sheet,
 }
 
 /// A command line that both worlds understand.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct PaperSession {
     /// In the table.
     pub name: &'static str,
     /// The specification whose network it is run across.
@@ -55,14 +55,14 @@ pub struct Compared {
 }
 
 /// How a paper is made again.
-pub struct Settings<'a> {
+pub struct ReproductionSettings<'a> {
     /// Root of the randomness of what is simulated.
     pub seed: u64,
     /// Least transfers of each simulation that hangs on chance.
     pub transfers: u64,
     /// The largest standard error of a standard deviation, as a share of it.
     pub precision: f64,
-    /// What [`Paper::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
+    /// What [`PaperReport::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
     pub measured: Option<std::result::Result<Vec<u8>, String>>,
     /// Only the tables and figures whose names begin so, whatever their letters' case.
     pub only: Option<&'a str>,
@@ -71,9 +71,9 @@ pub struct Settings<'a> {
 }
 
 /// Some of a paper's tables: their names, and what makes them.
-pub(crate) type Part<'a> = (&'a [&'a str], &'a dyn Fn() -> Result<Vec<Sheet>>);
+pub(crate) type PaperTables<'a> = (&'a [&'a str], &'a dyn Fn() -> Result<Vec<Sheet>>);
 
-impl Paper {
+impl PaperExperiment {
     /// Whether something is measured for the tables whose names begin so.
     #[must_use]
     pub fn measures(&self, only: Option<&str>) -> bool {
@@ -85,12 +85,12 @@ fn begins(name: &str, only: Option<&str>) -> bool {
     only.is_none_or(|only| name.to_lowercase().starts_with(&only.to_lowercase()))
 }
 
-impl Settings<'_> {
+impl ReproductionSettings<'_> {
     /// The sheets that are wanted, of parts that each make some, by their names.
     ///
     /// # Errors
     /// When neither they nor `others`, which are made elsewhere, have a name that is wanted; what a part fails with.
-    pub(crate) fn sheets(&self, others: &[&str], parts: &[Part<'_>]) -> Result<Vec<Sheet>> {
+    pub(crate) fn sheets(&self, others: &[&str], parts: &[PaperTables<'_>]) -> Result<Vec<Sheet>> {
         let names: Vec<&str> = others
             .iter()
             .chain(parts.iter().flat_map(|(names, _)| *names))
@@ -102,7 +102,7 @@ impl Settings<'_> {
             ))
             .hint(format!("there are: {}", names.join("; "))));
         }
-        let is_wanted = |(names, _): &&Part<'_>| names.iter().any(|name| self.wants(name));
+        let is_wanted = |(names, _): &&PaperTables<'_>| names.iter().any(|name| self.wants(name));
         let wanted: Vec<_> = parts.iter().filter(is_wanted).collect();
         let mut sheets = Vec::new();
         for (done, (_, make)) in wanted.iter().enumerate() {

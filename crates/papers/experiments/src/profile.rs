@@ -5,17 +5,17 @@ use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_core::plan::{Plan, Stack};
 use stackline_core::random::Seed;
-use stackline_sim::{CAPABILITIES, Limits, Outcome, Scene};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunOutcome, SimRunScene};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
     let none = |_: &str| Err("a profile names no files".to_owned());
-    let stacks = stackline_sim::catalogue();
+    let stacks = stackline_sim::stack_tables();
     let worlds = [Available {
         can: CAPABILITIES,
         stacks: &stacks,
     }];
-    let context = Context {
+    let context = CheckContext {
         worlds: &worlds,
         read_file: &none,
         cores: &[],
@@ -68,7 +68,7 @@ pub(crate) fn stack(over: &str) -> Result<Stack> {
 ///
 /// # Errors
 /// Never for the texts that papers have, unless the run cannot be carried out.
-pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<Outcome> {
+pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<SimRunOutcome> {
     let wrong = || {
         Error::measurement(format!(
             "it is not right: {}",
@@ -85,8 +85,8 @@ pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<Out
         .index(0)
         .child("run")
         .index(0);
-    let limits = Limits::default();
-    let scene = Scene {
+    let limits = SimRunLimits::default();
+    let scene = SimRunScene {
         network: &network,
         measurement,
         index: 0,

@@ -14,25 +14,25 @@
 //! | `reproduce` | all of it together |
 
 mod case;
+mod cell_deviations;
 mod doubts;
 mod factors;
 mod internet;
-mod judged;
+mod local_display;
 mod memory;
 mod printed;
 mod reproduce;
-mod today;
 mod transport;
 
-use crate::paper::Paper;
+use crate::paper::PaperExperiment;
 
 /// Its line in the list of papers.
-pub const PAPER: Paper = Paper {
+pub const PAPER: PaperExperiment = PaperExperiment {
     name: "vsystem",
     title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its factors ranked, its lessons of TCP",
     profile: case::PROFILE,
     reproduce: reproduce::reproduce,
-    measure: Some(today::measure),
-    measured: &[today::NAME],
+    measure: Some(local_display::measure),
+    measured: &[local_display::NAME],
     compare: None,
 };

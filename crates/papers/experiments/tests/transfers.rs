@@ -4,12 +4,12 @@
 #[path = "common/suns.rs"]
 mod suns;
 
-use stackline_core::network::{Interface, Loss, Network};
+use stackline_core::network::{LossModel, Network, NetworkInterface};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_papers::blast::formulas::{Lossy, Moments, Protocol};
-use stackline_papers::blast::transfers::{Enough, Experiment, Statistics};
-use stackline_proto::blast::{Options, Strategy};
+use stackline_papers::blast::formulas::{BlastFigureProtocol, Lossy, Moments};
+use stackline_papers::blast::transfers::{BlastExperiment, Enough, TransferStatistics};
+use stackline_proto::blast::{BlastOptions, BlastStrategy};
 use suns::{ANSWER, DATA, STANDALONE, STRATEGIES, V_KERNEL, costs, experiment, suns, whole};
 
 #[test]
@@ -18,16 +18,20 @@ fn transfers_without_an_error_take_what_the_formulas_say() {
         let costs = costs(copies);
         for packets in [1, 2, 3, 4, 16, 64, 1000] {
             let (single, double) = (suns(copies, 1), suns(copies, 2));
-            let blast = whole(Strategy::Selective, packets);
+            let blast = whole(BlastStrategy::Selective, packets);
             for (network, options, protocol) in [
-                (&single, Options::saw(DATA), Protocol::StopAndWait),
                 (
                     &single,
-                    Options::window(DATA, u32::MAX),
-                    Protocol::SlidingWindow,
+                    BlastOptions::saw(DATA),
+                    BlastFigureProtocol::StopAndWait,
                 ),
-                (&single, blast, Protocol::Blast),
-                (&double, blast, Protocol::DoubleBuffered),
+                (
+                    &single,
+                    BlastOptions::window(DATA, u32::MAX),
+                    BlastFigureProtocol::SlidingWindow,
+                ),
+                (&single, blast, BlastFigureProtocol::Blast),
+                (&double, blast, BlastFigureProtocol::DoubleBuffered),
             ] {
                 let found = experiment(network, &options, packets).error_free().unwrap();
                 let expected = Duration::from_seconds(protocol.elapsed(&costs, packets));
@@ -52,13 +56,13 @@ fn transfers_without_an_error_take_what_the_formulas_say() {
 #[test]
 fn delay_is_counted_once_each_way() {
     let mut network = suns(STANDALONE, 1);
-    let blast = whole(Strategy::Selective, 64);
+    let blast = whole(BlastStrategy::Selective, 64);
     let near = experiment(&network, &blast, 64).error_free().unwrap();
     network.links[0].delay = Duration(10_000);
     let far = experiment(&network, &blast, 64).error_free().unwrap();
     assert_eq!(far.elapsed.0 - near.elapsed.0, 20_000);
     let saw = |network: &Network| {
-        experiment(network, &Options::saw(DATA), 64)
+        experiment(network, &BlastOptions::saw(DATA), 64)
             .error_free()
             .unwrap()
             .elapsed
@@ -75,7 +79,7 @@ fn only_the_network_takes_time_where_nothing_is_copied() {
     network
         .hosts
         .iter_mut()
-        .for_each(|host| host.interface = Interface::default());
+        .for_each(|host| host.interface = NetworkInterface::default());
     network.links[0].delay = Duration(10_000);
     let us = |options| {
         experiment(&network, &options, 64)
@@ -86,8 +90,8 @@ fn only_the_network_takes_time_where_nothing_is_copied() {
             / 1e3
     };
     // Section 2.1, with 819.2 and 51.2 us for 820 and 51.
-    assert!((us(Options::saw(DATA)) - 64.0 * (819.2 + 51.2 + 20.0)).abs() < 0.1);
-    assert!((us(whole(Strategy::Full, 64)) - (64.0 * 819.2 + 51.2 + 20.0)).abs() < 0.1);
+    assert!((us(BlastOptions::saw(DATA)) - 64.0 * (819.2 + 51.2 + 20.0)).abs() < 0.1);
+    assert!((us(whole(BlastStrategy::Full, 64)) - (64.0 * 819.2 + 51.2 + 20.0)).abs() < 0.1);
 }
 
 /// Few enough for a build without optimisation. What the paper's claims want, 1 and 5 percent of at least 10,000 transfers,
@@ -100,7 +104,7 @@ const ENOUGH: Enough = Enough {
 
 /// Four standard errors, and what the machine does better than the model: a receiver that has everything answers also a
 /// blast that is sent again because the answer was lost, and arrives in part.
-fn holds(what: &str, found: &Statistics, exact: &Moments) {
+fn holds(what: &str, found: &TransferStatistics, exact: &Moments) {
     let better = 0.006 * exact.mean;
     assert!(
         (found.mean_s - exact.mean).abs() < 4.0 * found.mean_error_s + better,
@@ -120,7 +124,7 @@ fn under_loss(loss: f64, intervals: &[f64]) {
     let (network, costs) = (suns(V_KERNEL, 1), costs(V_KERNEL));
     let seed = Seed::root(1985);
     for intervals in intervals {
-        let interval = intervals * Protocol::Blast.elapsed(&costs, 64);
+        let interval = intervals * BlastFigureProtocol::Blast.elapsed(&costs, 64);
         let exact = Lossy {
             costs,
             double_buffered: false,
@@ -142,7 +146,7 @@ fn under_loss(loss: f64, intervals: &[f64]) {
                 &exact.moments(modelled).unwrap(),
             );
         }
-        let saw = found(Options::saw(DATA));
+        let saw = found(BlastOptions::saw(DATA));
         holds(
             &format!("saw {loss} {intervals}"),
             &saw,
@@ -171,7 +175,7 @@ fn means_and_deviations_where_much_is_lost() {
 fn counting_is_walking() {
     // What is drawn by gaps and counted is what is found by walking all transfers, one loss after the other.
     let network = suns(V_KERNEL, 1);
-    let waiting = experiment(&network, &whole(Strategy::Selective, 16), 16)
+    let waiting = experiment(&network, &whole(BlastStrategy::Selective, 16), 16)
         .waiting(Duration(50_000_000))
         .unwrap();
     let few = Enough {
@@ -191,7 +195,7 @@ fn counting_is_walking() {
 #[test]
 fn what_is_no_experiment_is_refused() {
     let network = suns(V_KERNEL, 1);
-    let options = Options::saw(DATA);
+    let options = BlastOptions::saw(DATA);
     let four = experiment(&network, &options, 4);
     for loss in [1.0, -0.1, f64::NAN] {
         assert!(
@@ -201,16 +205,17 @@ fn what_is_no_experiment_is_refused() {
                 .is_some()
         );
     }
-    let refused = |network: &Network| Experiment::new(network, &options, 4, ANSWER).unwrap_err();
+    let refused =
+        |network: &Network| BlastExperiment::new(network, &options, 4, ANSWER).unwrap_err();
     let mut lossy = network.clone();
-    lossy.links[0].loss = Loss::Independent(0.1);
+    lossy.links[0].loss = LossModel::Independent(0.1);
     assert!(refused(&lossy).message.contains("not free of chance"));
     let alone = Network {
         hosts: network.hosts[..1].to_vec(),
         ..network.clone()
     };
     assert!(refused(&alone).message.contains("no two hosts"));
-    assert!(Experiment::new(&network, &options, 0, ANSWER).is_err());
+    assert!(BlastExperiment::new(&network, &options, 0, ANSWER).is_err());
     let apart = Network {
         links: vec![],
         ..network

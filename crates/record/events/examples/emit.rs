@@ -1,13 +1,13 @@
 //! Emits the events of one request.
 
-use stackline_events::{Recorder, event};
+use stackline_events::{EventRecorder, event};
 
 fn main() -> std::io::Result<()> {
-    let recorder = Recorder::from_env()?; // STACKLINE_EVENTS=file:app.tape
+    let recorder = EventRecorder::from_env()?; // STACKLINE_EVENTS=file:app.tape
     let unit = 17;
     event!("APP_SEND", unit, None::<i64>, 0, 1500);
     event!("DPSS_START_WRITE", unit, "set 3");
-    let totals = recorder.map(Recorder::stop).unwrap_or_default();
+    let totals = recorder.map(EventRecorder::stop).unwrap_or_default();
     println!("{} recorded, {} lost", totals.recorded, totals.lost);
     Ok(())
 }

@@ -25,7 +25,7 @@ pub enum Layer {
 
 /// What an event says became of data beside its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum DataFate {
     /// It, or a part of it, is sent again.
     SentAgain,
     /// It, or a part of it, is dropped.
@@ -38,7 +38,7 @@ pub enum Fate {
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The keyword.
     pub keyword: &'static str,
     /// Who emits it.
@@ -48,12 +48,12 @@ pub struct Entry {
     /// What happened, for people.
     pub help: &'static str,
     /// What became of data beside its way, if it is about that.
-    pub fate: Option<Fate>,
+    pub fate: Option<DataFate>,
     /// Whether a program has done work of its own when it happens, and no transport has taken anything.
     pub is_work: bool,
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// Which data field has that name, from 0.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<usize> {
@@ -65,7 +65,7 @@ impl Entry {
         self
     }
 
-    const fn of(mut self, fate: Fate) -> Self {
+    const fn of(mut self, fate: DataFate) -> Self {
         self.fate = Some(fate);
         self
     }
@@ -76,8 +76,8 @@ const fn entry(
     layer: Layer,
     data: &'static [&'static str],
     help: &'static str,
-) -> Entry {
-    Entry {
+) -> CatalogueEntry {
+    CatalogueEntry {
         keyword,
         layer,
         data,
@@ -137,7 +137,7 @@ const THREAD_TIME: &[&str] = &[
 ];
 
 /// All of them, in the order a data unit meets them.
-pub const ENTRIES: &[Entry] = &[
+pub const ENTRIES: &[CatalogueEntry] = &[
     entry("APP_CONNECT", Layer::Application, UNIT, "a connection is asked for"),
     entry(
         "APP_CONNECTED",
@@ -162,7 +162,7 @@ pub const ENTRIES: &[Entry] = &[
     entry("APP_RECEIVED", Layer::Application, UNIT, "a data unit is there whole"),
     entry("APP_ENDED", Layer::Application, UNIT, "the stream ends instead: the unit that was awaited is none"),
     entry("APP_RESPONSE", Layer::Application, UNIT, "a response is there whole"),
-    entry("APP_LOST", Layer::Application, UNIT, "a call that nobody answered is given up").of(Fate::GivenUp),
+    entry("APP_LOST", Layer::Application, UNIT, "a call that nobody answered is given up").of(DataFate::GivenUp),
     entry("APP_STOP", Layer::Application, &["unit", "stream"], "the clock of this endpoint stops"),
     entry("APP_DISCONNECT", Layer::Application, UNIT, "a connection is given up"),
     entry("APP_DISCONNECTED", Layer::Application, UNIT, "it is gone"),
@@ -189,7 +189,7 @@ pub const ENTRIES: &[Entry] = &[
         &["unit", "stream", "offset", "bytes", "cause", "segments", "local", "remote"],
         "data is sent again",
     )
-    .of(Fate::SentAgain),
+    .of(DataFate::SentAgain),
     entry(
         "TCP_CONNECTION",
         Layer::Protocol,
@@ -225,14 +225,14 @@ pub const ENTRIES: &[Entry] = &[
         &["unit", "stream", "offset", "bytes", "reason", "local", "remote"],
         "a host's kernel drops a packet, and why",
     )
-    .of(Fate::Dropped),
+    .of(DataFate::Dropped),
     entry(
         "TCP_RCVQ_FULL",
         Layer::Protocol,
         &["unit", "stream", "offset", "bytes", "queued", "local", "remote"],
         "a receive queue is full",
     )
-    .of(Fate::Dropped),
+    .of(DataFate::Dropped),
     entry(
         "TCP_RESET",
         Layer::Protocol,
@@ -246,7 +246,7 @@ pub const ENTRIES: &[Entry] = &[
         "a connection as the kernel reports it at the end of an interval; retransmits, busy, limited and acknowledged are of it",
     ),
     entry("BLAST_SEND", Layer::Protocol, CAUSE, "the machine sends a packet; `cause` is new or the retransmission's"),
-    entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again").of(Fate::SentAgain),
+    entry("BLAST_RETRANSMIT", Layer::Protocol, CAUSE, "data is sent again").of(DataFate::SentAgain),
     entry("BLAST_NAK", Layer::Protocol, CAUSE, "the receiver says what is missing"),
     entry("BLAST_ACK", Layer::Protocol, CAUSE, "the receiver says that it has everything"),
     entry("BLAST_TIMER", Layer::Protocol, CAUSE, "a timer runs out"),
@@ -257,7 +257,7 @@ pub const ENTRIES: &[Entry] = &[
         "a connection of stop-and-wait, the sliding window or blasts, as `TCP_INFO` reports one of TCP; what the receiver grants is its window",
     ),
     entry("IKP_SEND", Layer::Protocol, CAUSE, "a message leaves; `cause` is call or reply"),
-    entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again").of(Fate::SentAgain),
+    entry("IKP_RETRANSMIT", Layer::Protocol, CAUSE, "a message leaves again").of(DataFate::SentAgain),
     entry("IKP_PENDING", Layer::Protocol, CAUSE, "the server says that the reply has not been made yet"),
     entry(
         "QUIC_SENT",
@@ -277,7 +277,7 @@ pub const ENTRIES: &[Entry] = &[
         &["unit", "stream", "offset", "bytes", "packet", "cause"],
         "a QUIC packet is declared lost",
     )
-    .of(Fate::SentAgain),
+    .of(DataFate::SentAgain),
     entry(
         "QUIC_INFO",
         Layer::Protocol,
@@ -289,8 +289,8 @@ pub const ENTRIES: &[Entry] = &[
     entry("NET_MARK", Layer::Network, NET, "it is marked (ECN)"),
     entry("NET_DUPLICATE", Layer::Network, NET, "a link doubles it"),
     entry("NET_AGAIN", Layer::Network, NET, "bytes of a stream that a host has sent before enter the network again")
-        .of(Fate::SentAgain),
-    entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why").of(Fate::Dropped),
+        .of(DataFate::SentAgain),
+    entry("NET_DROP", Layer::Network, NET_REASON, "it is dropped or lost, and why").of(DataFate::Dropped),
     entry("NET_SEEN", Layer::Network, NET, "a capture sees it"),
     entry("NET_DELIVER", Layer::Network, NET, "its host has it"),
     entry(
@@ -595,22 +595,22 @@ pub const ENTRIES: &[Entry] = &[
 
 /// The row of a keyword.
 #[must_use]
-pub fn find(keyword: &str) -> Option<&'static Entry> {
+pub fn find(keyword: &str) -> Option<&'static CatalogueEntry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
 /// What an event with a keyword says became of data beside its way; for keywords of others it follows from their names. One
 /// end of a span is none: what has a beginning and an end is a part of the way.
 #[must_use]
-pub fn fate(keyword: &str) -> Option<Fate> {
+pub fn fate(keyword: &str) -> Option<DataFate> {
     match find(keyword) {
         Some(entry) => entry.fate,
         None if is_monitor(keyword) || keyword.ends_with("_START") || keyword.ends_with("_END") => {
             None
         }
-        None if keyword.contains("RETRANS") => Some(Fate::SentAgain),
-        None if keyword.contains("FLUSH") => Some(Fate::Flushed),
-        None if keyword.contains("DROP") => Some(Fate::Dropped),
+        None if keyword.contains("RETRANS") => Some(DataFate::SentAgain),
+        None if keyword.contains("FLUSH") => Some(DataFate::Flushed),
+        None if keyword.contains("DROP") => Some(DataFate::Dropped),
         None => None,
     }
 }
@@ -669,14 +669,14 @@ mod tests {
             "QUIC_LOST",
             "RTP_RETRANSMIT",
         ] {
-            assert_eq!(fate(keyword), Some(Fate::SentAgain), "{keyword}");
+            assert_eq!(fate(keyword), Some(DataFate::SentAgain), "{keyword}");
         }
         for keyword in ["NET_DROP", "TCP_DROP", "TCP_RCVQ_FULL", "SWITCH_DROPPED"] {
-            assert_eq!(fate(keyword), Some(Fate::Dropped), "{keyword}");
+            assert_eq!(fate(keyword), Some(DataFate::Dropped), "{keyword}");
         }
         assert_eq!(
             (fate("APP_LOST"), fate("SERVER_FLUSH")),
-            (Some(Fate::GivenUp), Some(Fate::Flushed))
+            (Some(DataFate::GivenUp), Some(DataFate::Flushed))
         );
         for keyword in [
             "EVENTS_LOST",

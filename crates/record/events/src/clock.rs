@@ -66,14 +66,14 @@ pub(crate) fn counts_ticks() -> bool {
 
 /// The same moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Anchor {
+struct ClockAnchor {
     ticks: u64,
     ns: u64,
     /// ns in a tick since the anchor before, in parts of 2^32.
     slope: u64,
 }
 
-impl Anchor {
+impl ClockAnchor {
     /// A stamp between this one and the next.
     fn until(&self, next: &Self, ticks: u64) -> u64 {
         (self.ns + scaled(ticks - self.ticks, next.slope)).min(next.ns)
@@ -82,15 +82,15 @@ impl Anchor {
 
 /// Two anchors with none between.
 #[derive(Clone, Debug)]
-struct Line {
-    from: Anchor,
-    to: Anchor,
+struct ClockInterval {
+    from: ClockAnchor,
+    to: ClockAnchor,
 }
 
-impl Default for Line {
+impl Default for ClockInterval {
     /// One on which nothing lies.
     fn default() -> Self {
-        let nowhere = |ticks| Anchor {
+        let nowhere = |ticks| ClockAnchor {
             ticks,
             ns: 0,
             slope: 0,
@@ -110,8 +110,8 @@ const TRIES: usize = 8;
 /// What turns ticks into ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Anchors {
-    kept: VecDeque<Anchor>,
-    newest: Line,
+    kept: VecDeque<ClockAnchor>,
+    newest: ClockInterval,
     /// Least ticks that a reading of both clocks took.
     narrowest: Option<u64>,
     /// How far an anchor may be off, ns.
@@ -163,11 +163,14 @@ impl Anchors {
             // Nothing is known before the first anchor but what came after it.
             self.kept[0].slope = slope;
         }
-        let anchor = Anchor { ticks, ns, slope };
-        self.newest = self.kept.back().map_or_else(Line::default, |from| Line {
-            from: *from,
-            to: anchor,
-        });
+        let anchor = ClockAnchor { ticks, ns, slope };
+        self.newest = self
+            .kept
+            .back()
+            .map_or_else(ClockInterval::default, |from| ClockInterval {
+                from: *from,
+                to: anchor,
+            });
         self.kept.push_back(anchor);
         if self.kept.len() > KEPT {
             self.kept.pop_front();
@@ -177,7 +180,7 @@ impl Anchors {
     /// What a stamp is in ns: on the line between the anchors around it, on the nearest line where there is but one.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
-        let Line { from, to } = &self.newest;
+        let ClockInterval { from, to } = &self.newest;
         // Nearly all of them were taken since the last reading but one.
         if ticks >= from.ticks && ticks <= to.ticks {
             from.until(to, ticks)

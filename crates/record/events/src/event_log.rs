@@ -4,15 +4,15 @@
 //! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same event log,
 //! so an event log is read without anything else.
 
-mod read;
+mod reader;
 mod record;
 
-pub use read::{Names, Pieces, Records, whole};
+pub use reader::{EventLogNames, EventLogPieces, EventLogRecords, measure_whole_records};
 pub(crate) use record::{body, head, words_of};
 
 use crate::keyword;
-use crate::value::Value;
-use record::{keyword_of, length, whole_record, words};
+use crate::value::EventValue;
+use record::{keyword_of, record_length, whole_record, write_record_words};
 
 /// Most values of one record.
 pub const MOST_VALUES: usize = 16;
@@ -42,7 +42,7 @@ pub struct EventLog {
 
 /// One record of an event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record<'t> {
+pub struct EventRecord<'t> {
     /// What.
     pub keyword: &'t str,
     /// Where.
@@ -50,24 +50,24 @@ pub struct Record<'t> {
     /// When, ns.
     pub at_ns: u64,
     /// What else is known.
-    pub values: Vec<Value<'t>>,
+    pub values: Vec<EventValue<'t>>,
 }
 
 impl EventLog {
     /// Says whose the records from here on are.
     pub fn host(&mut self, name: &str) {
-        self.write(HOST, 0, &[Value::Text(name)]);
+        self.write(HOST, 0, &[EventValue::Text(name)]);
     }
 
     /// Adds a record; `keyword` is its number in this process. Values beyond [`MOST_VALUES`] are left out.
-    pub fn push(&mut self, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
+    pub fn push(&mut self, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
         self.define(keyword);
         self.write(keyword, at_ns, values);
     }
 
-    fn write(&mut self, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
+    fn write(&mut self, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
         let bytes = &mut self.bytes;
-        words(keyword, at_ns, values, |word| {
+        write_record_words(keyword, at_ns, values, |word| {
             bytes.extend_from_slice(&word.to_le_bytes())
         });
     }
@@ -75,7 +75,9 @@ impl EventLog {
     /// Adds whole records as a ring holds them, after turning their ticks into ns; how many.
     pub(crate) fn extend(&mut self, words: &mut [u64], ns: impl Fn(u64) -> u64) -> u64 {
         let (mut at, mut count) = (0, 0);
-        while let Some(length) = length(&words[at..]).filter(|length| *length <= words.len() - at) {
+        while let Some(length) =
+            record_length(&words[at..]).filter(|length| *length <= words.len() - at)
+        {
             let head = words[at];
             self.define(keyword_of(head));
             if head & TICKS != 0 {
@@ -113,11 +115,11 @@ impl EventLog {
 
     #[cold]
     fn write_definition(&mut self, id: u32) {
-        let name = keyword::name(id).unwrap_or(UNKNOWN);
+        let name = keyword::keyword_name(id).unwrap_or(UNKNOWN);
         self.write(
             DEFINE,
             0,
-            &[Value::Number(i64::from(id)), Value::Text(name)],
+            &[EventValue::Number(i64::from(id)), EventValue::Text(name)],
         );
         if self.defined.len() <= id as usize {
             self.defined.resize(id as usize + 1, false);

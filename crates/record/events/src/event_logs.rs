@@ -4,7 +4,7 @@
 //! Each event log that is handed on defines its names and its host itself, so whoever takes them may mix them with others.
 
 use crate::event_log::EventLog;
-use crate::value::Value;
+use crate::value::EventValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,7 +15,7 @@ type Put = Box<dyn FnMut(&str, &EventLog) -> Result<(), String> + Send>;
 
 /// Event logs of several hosts.
 pub struct EventLogs {
-    tapes: Vec<(String, EventLog)>,
+    event_logs: Vec<(String, EventLog)>,
     put: Put,
     fault: Option<String>,
 }
@@ -23,7 +23,7 @@ pub struct EventLogs {
 impl fmt::Debug for EventLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventLogs")
-            .field("tapes", &self.tapes)
+            .field("tapes", &self.event_logs)
             .field("fault", &self.fault)
             .finish_non_exhaustive()
     }
@@ -36,41 +36,41 @@ impl EventLogs {
         hosts: impl IntoIterator<Item = String>,
         put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
     ) -> Self {
-        let tapes = hosts
+        let event_logs = hosts
             .into_iter()
             .map(|host| (host, EventLog::default()))
             .collect();
         Self {
-            tapes,
+            event_logs,
             put: Box::new(put),
             fault: None,
         }
     }
 
     /// Adds an event of the host with that number; of a host that is not there nothing is kept.
-    pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
-        let Some((name, tape)) = self.tapes.get_mut(host) else {
+    pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
+        let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
         };
         if self.fault.is_some() {
             return;
         }
-        if tape.bytes().is_empty() {
-            tape.host(name);
+        if event_log.bytes().is_empty() {
+            event_log.host(name);
         }
-        tape.push(keyword, at_ns, values);
-        if tape.bytes().len() >= LONG {
+        event_log.push(keyword, at_ns, values);
+        if event_log.bytes().len() >= LONG {
             self.hand_on(host);
         }
     }
 
     fn hand_on(&mut self, host: usize) {
-        let Some((name, tape)) = self.tapes.get_mut(host) else {
+        let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
         };
-        let tape = std::mem::take(tape);
-        if self.fault.is_none() && !tape.bytes().is_empty() {
-            self.fault = (self.put)(name, &tape).err();
+        let event_log = std::mem::take(event_log);
+        if self.fault.is_none() && !event_log.bytes().is_empty() {
+            self.fault = (self.put)(name, &event_log).err();
         }
     }
 
@@ -79,34 +79,34 @@ impl EventLogs {
     /// # Errors
     /// The first reason why something was not taken.
     pub fn finish(mut self) -> Result<(), String> {
-        (0..self.tapes.len()).for_each(|host| self.hand_on(host));
+        (0..self.event_logs.len()).for_each(|host| self.hand_on(host));
         self.fault.map_or(Ok(()), Err)
     }
 }
 
 /// Event logs in memory, by host; what [`EventLogs::new`] hands on is added to them.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(std::sync::Arc<std::sync::Mutex<BTreeMap<String, Vec<u8>>>>);
+pub struct MemoryEventLogs(std::sync::Arc<std::sync::Mutex<BTreeMap<String, Vec<u8>>>>);
 
-impl Kept {
+impl MemoryEventLogs {
     /// Adds an event log.
     ///
     /// # Errors
     /// Never; what [`EventLogs::new`] wants.
-    pub fn put(&self, host: &str, tape: &EventLog) -> Result<(), String> {
+    pub fn put(&self, host: &str, event_log: &EventLog) -> Result<(), String> {
         let mut kept = self
             .0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         kept.entry(host.to_owned())
             .or_default()
-            .extend_from_slice(tape.bytes());
+            .extend_from_slice(event_log.bytes());
         Ok(())
     }
 
     /// What was added so far.
     #[must_use]
-    pub fn tapes(&self) -> BTreeMap<String, EventLog> {
+    pub fn event_logs(&self) -> BTreeMap<String, EventLog> {
         let kept = self
             .0
             .lock()
@@ -124,30 +124,30 @@ mod tests {
 
     #[test]
     fn long_tapes_are_handed_on_and_lose_nothing() {
-        let kept = Kept::default();
+        let kept = MemoryEventLogs::default();
         let pieces = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let (into, counted) = (kept.clone(), std::sync::Arc::clone(&pieces));
         let hosts = ["khons", "udjat"].map(str::to_owned);
-        let mut tapes = EventLogs::new(hosts, move |host, tape| {
+        let mut event_logs = EventLogs::new(hosts, move |host, event_log| {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            into.put(host, tape)
+            into.put(host, event_log)
         });
         let keyword = intern("APP_SEND");
         for n in 0..60_000_u64 {
-            tapes.push(
+            event_logs.push(
                 usize::from(n % 3 == 0),
                 keyword,
                 n,
                 &[n.into(), "some text".into()],
             );
         }
-        tapes.push(7, keyword, 0, &[]);
-        tapes.finish().unwrap();
+        event_logs.push(7, keyword, 0, &[]);
+        event_logs.finish().unwrap();
         assert!(
             pieces.load(std::sync::atomic::Ordering::Relaxed) > 2,
             "more than one a host"
         );
-        let kept = kept.tapes();
+        let kept = kept.event_logs();
         let of = |host: &str| {
             kept[host]
                 .records()
@@ -165,9 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_told() {
-        let mut tapes = EventLogs::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
-        tapes.push(0, intern("APP_SEND"), 1, &[]);
-        assert_eq!(tapes.finish(), Err("the disk is full".into()));
+    fn what_is_not_taken_is_reported() {
+        let mut event_logs =
+            EventLogs::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
+        event_logs.push(0, intern("APP_SEND"), 1, &[]);
+        assert_eq!(event_logs.finish(), Err("the disk is full".into()));
     }
 }

@@ -12,13 +12,13 @@ const MOST: usize = 1 << 16;
 
 /// The names of this process.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct InternedKeywords {
     by_name: HashMap<&'static str, u32>,
     names: Vec<&'static str>,
 }
 
-fn names() -> &'static Mutex<Names> {
-    static NAMES: OnceLock<Mutex<Names>> = OnceLock::new();
+fn names() -> &'static Mutex<InternedKeywords> {
+    static NAMES: OnceLock<Mutex<InternedKeywords>> = OnceLock::new();
     NAMES.get_or_init(Mutex::default)
 }
 
@@ -64,7 +64,7 @@ impl Keyword {
 }
 
 /// Holds the names' lock, so that no other thread has it while the process forks.
-pub(crate) fn held() -> MutexGuard<'static, Names> {
+pub(crate) fn lock_names() -> MutexGuard<'static, InternedKeywords> {
     names().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -87,7 +87,7 @@ pub fn intern(name: &str) -> u32 {
 
 /// The name behind a number of this process.
 #[must_use]
-pub fn name(id: u32) -> Option<&'static str> {
+pub fn keyword_name(id: u32) -> Option<&'static str> {
     let names = names().lock().unwrap_or_else(PoisonError::into_inner);
     names.names.get(id.checked_sub(FIRST)? as usize).copied()
 }
@@ -100,7 +100,7 @@ mod tests {
     fn one_name_one_number() {
         static HERE: Keyword = Keyword::new("KEYWORD_TEST");
         assert_eq!(HERE.id(), intern("KEYWORD_TEST"));
-        assert_eq!(name(HERE.id()), Some("KEYWORD_TEST"));
-        assert_eq!((name(0), name(u32::MAX)), (None, None));
+        assert_eq!(keyword_name(HERE.id()), Some("KEYWORD_TEST"));
+        assert_eq!((keyword_name(0), keyword_name(u32::MAX)), (None, None));
     }
 }

@@ -9,9 +9,9 @@ mod fork;
 mod state;
 
 use crate::event_log;
-use crate::ring::{Ring, Writer};
-use crate::sink::Sink;
-use crate::value::Value;
+use crate::ring::{EventRing, EventRingWriter};
+use crate::sink::EventSink;
+use crate::value::EventValue;
 use crate::{Keyword, clock, sys};
 use drain::Drain;
 use state::{STATE, STRAY, TICKS, rings};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-pub use crate::sink::{Memory, Totals};
+pub use crate::sink::{MemoryEventSink, Totals};
 
 /// Words of the rings of the first threads, 8 MiB; later ones get less, down to [`LEAST_WORDS`].
 const RING_WORDS: usize = 1 << 20;
@@ -38,9 +38,9 @@ const MOST_RINGS: usize = 1 << 13;
 #[macro_export]
 macro_rules! event {
     ($keyword:literal $(, $value:expr)* $(,)?) => {
-        if $crate::recorder::on() {
+        if $crate::recorder::is_recording() {
             static KEYWORD: $crate::Keyword = $crate::Keyword::new($keyword);
-            $crate::recorder::emit(&KEYWORD, &[$($crate::Value::from($value)),*]);
+            $crate::recorder::emit(&KEYWORD, &[$($crate::EventValue::from($value)),*]);
         }
     };
 }
@@ -53,19 +53,19 @@ thread_local! {
 struct Mine {
     /// Of which recorder it is.
     state: u64,
-    writer: Option<Writer>,
+    writer: Option<EventRingWriter>,
 }
 
 /// Whether anybody records.
 #[inline]
 #[must_use]
-pub fn on() -> bool {
+pub fn is_recording() -> bool {
     STATE.load(Ordering::Relaxed) != 0
 }
 
 /// Emits an event with the present time; use [`event!`].
 #[inline]
-pub fn emit(keyword: &Keyword, values: &[Value<'_>]) {
+pub fn emit(keyword: &Keyword, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
         state if state & TICKS == 0 => put(state, keyword.id(), 0, clock::now_ns(), values),
@@ -75,7 +75,7 @@ pub fn emit(keyword: &Keyword, values: &[Value<'_>]) {
 
 /// Emits an event with a time and the number of its keyword.
 #[inline]
-pub fn emit_at(keyword: u32, at_ns: u64, values: &[Value<'_>]) {
+pub fn emit_at(keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
         state => put(state, keyword, 0, at_ns, values),
@@ -83,7 +83,7 @@ pub fn emit_at(keyword: u32, at_ns: u64, values: &[Value<'_>]) {
 }
 
 #[inline(always)]
-fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
+fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[EventValue<'_>]) {
     let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
         // A signal's handler may have come into the midst of another event.
@@ -124,27 +124,27 @@ impl Mine {
         self.writer = None;
         if rings.state == state && rings.rings.len() < MOST_RINGS {
             let words = (RING_WORDS >> (rings.rings.len() / OF_A_SIZE).min(16)).max(LEAST_WORDS);
-            let ring = Arc::new(Ring::new(words, rings.reader.clone()));
+            let ring = Arc::new(EventRing::new(words, rings.reader.clone()));
             rings.rings.push(Arc::clone(&ring));
-            self.writer = Some(Writer::new(ring));
+            self.writer = Some(EventRingWriter::new(ring));
         }
     }
 }
 
 /// Records until it is stopped or dropped. There is one at a time in a process.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct EventRecorder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Totals>>,
     process: u32,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// Starts to record into a sink; `host` is whose the events are.
     ///
     /// # Errors
     /// When another records already, or no thread is to be had.
-    pub fn start(host: &str, sink: impl Sink + 'static) -> io::Result<Self> {
+    pub fn start(host: &str, sink: impl EventSink + 'static) -> io::Result<Self> {
         fork::watch();
         let mut rings = rings();
         if rings.state != 0 {
@@ -198,7 +198,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for EventRecorder {
     fn drop(&mut self) {
         self.end();
     }
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn what_threads_emit_arrives_in_the_order_of_each() {
-        let kept = Memory::default();
+        let kept = MemoryEventSink::default();
         event!("BEFORE", 1);
-        let recorder = Recorder::start("khons", kept.clone()).unwrap();
-        assert!(Recorder::start("udjat", Memory::default()).is_err());
+        let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
+        assert!(EventRecorder::start("udjat", MemoryEventSink::default()).is_err());
         std::thread::scope(|scope| {
             for thread in 0..2 {
                 scope.spawn(move || {
@@ -233,13 +233,13 @@ mod tests {
                 clock_error_ns: totals.clock_error_ns
             }
         );
-        let tape = kept.tape();
-        let records: Vec<_> = tape.records().collect();
+        let event_log = kept.event_log();
+        let records: Vec<_> = event_log.records().collect();
         assert_eq!(records.len(), 2001);
         for thread in 0..2 {
             let numbers = records
                 .iter()
-                .filter(|record| record.values.first() == Some(&Value::Number(thread)));
+                .filter(|record| record.values.first() == Some(&EventValue::Number(thread)));
             let numbers: Vec<i64> = numbers
                 .filter_map(|record| record.values[1].number())
                 .collect();
@@ -250,12 +250,12 @@ mod tests {
     }
 
     fn again() {
-        let kept = Memory::default();
-        let recorder = Recorder::start("udjat", kept.clone()).unwrap();
+        let kept = MemoryEventSink::default();
+        let recorder = EventRecorder::start("udjat", kept.clone()).unwrap();
         event!("APP_SEND", 1);
         drop(recorder);
         assert_eq!(
-            kept.tape()
+            kept.event_log()
                 .records()
                 .map(|record| record.host.to_owned())
                 .collect::<Vec<_>>(),

@@ -8,36 +8,36 @@ use std::thread::Thread;
 /// What one thread writes and the other reads lies in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct RingCacheLine<T>(T);
 
 /// A ring of words. Only one thread writes, only one reads.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct EventRing {
     words: Box<[AtomicU64]>,
     /// Who is woken when it is half full.
     reader: Option<Thread>,
     /// Words ever written, as the reader may see them.
-    head: Apart<AtomicU64>,
+    head: RingCacheLine<AtomicU64>,
     /// Records there was no room for, ever.
     lost: AtomicU64,
     /// Whether the writer is gone.
     closed: AtomicBool,
     /// Words ever taken.
-    tail: Apart<AtomicU64>,
+    tail: RingCacheLine<AtomicU64>,
     /// Records lost that were reported to the reader.
     reported: AtomicU64,
 }
 
-impl Ring {
+impl EventRing {
     /// For so many words, rounded up to a power of two.
     pub(crate) fn new(words: usize, reader: Option<Thread>) -> Self {
         Self {
             words: sys::zeroed(words.next_power_of_two()),
             reader,
-            head: Apart::default(),
+            head: RingCacheLine::default(),
             lost: AtomicU64::default(),
             closed: false.into(),
-            tail: Apart::default(),
+            tail: RingCacheLine::default(),
             reported: AtomicU64::default(),
         }
     }
@@ -46,7 +46,7 @@ impl Ring {
         self.words.len() as u64
     }
 
-    /// How far the writer got: what [`Ring::take`] may take.
+    /// How far the writer got: what [`EventRing::take`] may take.
     pub(crate) fn written(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }
@@ -81,17 +81,17 @@ impl Ring {
 
 /// The writing end of a ring.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    ring: Arc<Ring>,
+pub(crate) struct EventRingWriter {
+    ring: Arc<EventRing>,
     /// Words written.
     head: u64,
     /// Words up to which may be written before the reader's position has to be read again.
     limit: u64,
 }
 
-impl Writer {
+impl EventRingWriter {
     /// That of a ring that has no other.
-    pub(crate) const fn new(ring: Arc<Ring>) -> Self {
+    pub(crate) const fn new(ring: Arc<EventRing>) -> Self {
         Self {
             ring,
             head: 0,
@@ -101,12 +101,12 @@ impl Writer {
 
     /// Writes a record of `length` words, or counts it as lost. The record puts exactly that many.
     #[inline(always)]
-    pub(crate) fn put(&mut self, length: usize, record: impl FnOnce(&mut Place<'_>)) {
+    pub(crate) fn put(&mut self, length: usize, record: impl FnOnce(&mut EventRingSlot<'_>)) {
         if self.head + length as u64 > self.limit && !self.refresh(length as u64) {
             return;
         }
         let words = &*self.ring.words;
-        let mut place = Place {
+        let mut place = EventRingSlot {
             words,
             at: self.head as usize,
         };
@@ -138,19 +138,19 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for EventRingWriter {
     fn drop(&mut self) {
         self.ring.closed.store(true, Ordering::Release);
     }
 }
 
 /// Where the words of a record go.
-pub(crate) struct Place<'r> {
+pub(crate) struct EventRingSlot<'r> {
     words: &'r [AtomicU64],
     at: usize,
 }
 
-impl Place<'_> {
+impl EventRingSlot<'_> {
     /// The next word.
     #[inline(always)]
     pub(crate) fn put(&mut self, word: u64) {
@@ -166,12 +166,12 @@ impl Place<'_> {
 mod tests {
     use super::*;
 
-    fn pair(words: usize) -> (Arc<Ring>, Writer) {
-        let ring = Arc::new(Ring::new(words, None));
-        (Arc::clone(&ring), Writer::new(ring))
+    fn pair(words: usize) -> (Arc<EventRing>, EventRingWriter) {
+        let ring = Arc::new(EventRing::new(words, None));
+        (Arc::clone(&ring), EventRingWriter::new(ring))
     }
 
-    fn take(ring: &Ring) -> Vec<u64> {
+    fn take(ring: &EventRing) -> Vec<u64> {
         let mut taken = Vec::new();
         ring.take(ring.written(), &mut taken);
         taken

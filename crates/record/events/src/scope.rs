@@ -3,19 +3,19 @@
 //!
 //! It never counts or emits anything while nobody records.
 
-use crate::recorder::{self, on};
-use crate::{Keyword, Value, clock, event};
+use crate::recorder::{self, is_recording};
+use crate::{EventValue, Keyword, clock, event};
 use std::cell::Cell;
 
 /// One direction of what the thread works on.
 #[derive(Debug)]
-struct Half {
+struct ScopeDirection {
     stream: Cell<Option<i64>>,
     /// Bytes of it that went through the socket; `None` where what a socket carries is no stream.
     at: Cell<Option<u64>>,
 }
 
-impl Half {
+impl ScopeDirection {
     const fn none() -> Self {
         Self {
             stream: Cell::new(None),
@@ -30,7 +30,7 @@ impl Half {
 
 /// What a thread worked for, kept while it does something else.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Kept {
+pub struct KeptScope {
     unit: Option<i64>,
     out: (Option<i64>, Option<u64>),
     into: (Option<i64>, Option<u64>),
@@ -39,10 +39,10 @@ pub struct Kept {
 }
 
 #[derive(Debug)]
-struct Scope {
+struct ThreadScope {
     unit: Cell<Option<i64>>,
-    out: Half,
-    into: Half,
+    out: ScopeDirection,
+    into: ScopeDirection,
     /// A receiving call has its event and has given nothing so far.
     waits: Cell<bool>,
     /// A call that gave datagrams: whose they are is known when they are read.
@@ -61,9 +61,9 @@ struct Gave {
 static RECEIVE: Keyword = Keyword::new("SOCK_RECEIVE");
 static RECEIVED: Keyword = Keyword::new("SOCK_RECEIVED");
 
-impl Scope {
+impl ThreadScope {
     /// The events of a call that gave datagrams, for the unit that came.
-    fn tell(&self, unit: Option<i64>) {
+    fn emit_receive(&self, unit: Option<i64>) {
         let Some(gave) = self.gave.take() else { return };
         for (keyword, at_ns, bytes) in [
             (&RECEIVE, gave.began_ns, gave.room),
@@ -72,7 +72,7 @@ impl Scope {
             let values = [
                 unit.into(),
                 self.into.stream.get().into(),
-                Value::Absent,
+                EventValue::Absent,
                 (bytes as u64).into(),
             ];
             recorder::emit_at(keyword.id(), at_ns, &values);
@@ -81,11 +81,11 @@ impl Scope {
 }
 
 thread_local! {
-    static SCOPE: Scope = const {
-        Scope {
+    static SCOPE: ThreadScope = const {
+        ThreadScope {
             unit: Cell::new(None),
-            out: Half::none(),
-            into: Half::none(),
+            out: ScopeDirection::none(),
+            into: ScopeDirection::none(),
             waits: Cell::new(false),
             gave: Cell::new(None),
         }
@@ -94,12 +94,13 @@ thread_local! {
 
 /// The thread turns to other work: takes what was kept of that and keeps what there was.
 #[inline]
-pub fn exchange(kept: &mut Kept) {
-    if on() {
+pub fn swap_scope(kept: &mut KeptScope) {
+    if is_recording() {
         SCOPE.with(|scope| {
-            let half =
-                |half: &Half, (stream, at)| (half.stream.replace(stream), half.at.replace(at));
-            *kept = Kept {
+            let half = |half: &ScopeDirection, (stream, at)| {
+                (half.stream.replace(stream), half.at.replace(at))
+            };
+            *kept = KeptScope {
                 unit: scope.unit.replace(kept.unit),
                 out: half(&scope.out, kept.out),
                 into: half(&scope.into, kept.into),
@@ -111,9 +112,9 @@ pub fn exchange(kept: &mut Kept) {
 }
 
 /// A connection begins on these two streams, `(sent, received)`.
-pub fn connect(streams: (i64, i64)) {
+pub fn begin_connection(streams: (i64, i64)) {
     SCOPE.with(|scope| {
-        scope.tell(None);
+        scope.emit_receive(None);
         scope.unit.set(None);
         scope.waits.set(false);
         for (half, stream) in [(&scope.out, streams.0), (&scope.into, streams.1)] {
@@ -125,8 +126,8 @@ pub fn connect(streams: (i64, i64)) {
 
 /// The connection's socket carries nothing but the bytes of its streams: from here on they are counted, and system calls are
 /// with their offsets in the events.
-pub fn count() {
-    if on() {
+pub fn begin_byte_count() {
+    if is_recording() {
         SCOPE.with(|scope| {
             for half in [&scope.out, &scope.into] {
                 half.at.set(half.at.get().or(Some(0)));
@@ -139,19 +140,19 @@ pub fn count() {
 #[inline]
 pub fn work_for(unit: Option<i64>) {
     SCOPE.with(|scope| {
-        scope.tell(None);
+        scope.emit_receive(None);
         scope.unit.set(unit);
     });
 }
 
 /// This unit came in the datagram that was received last, whichever was awaited.
 #[inline]
-pub fn came(unit: i64) {
-    SCOPE.with(|scope| scope.tell(Some(unit)));
+pub fn note_received_unit(unit: i64) {
+    SCOPE.with(|scope| scope.emit_receive(Some(unit)));
 }
 
 /// What is done meanwhile is for no unit: control messages beside data.
-pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_outside_unit<T>(work: impl FnOnce() -> T) -> T {
     let unit = SCOPE.with(|scope| scope.unit.take());
     let done = work();
     SCOPE.with(|scope| scope.unit.set(unit));
@@ -179,8 +180,8 @@ pub fn position() -> Option<(u64, u64)> {
 
 /// Bytes that were received in a call without events.
 #[inline]
-pub fn received(bytes: usize) {
-    if on() {
+pub fn add_received_bytes(bytes: usize) {
+    if is_recording() {
         SCOPE.with(|scope| scope.into.pass(bytes as u64));
     }
 }
@@ -191,14 +192,14 @@ pub fn received(bytes: usize) {
 /// Those of the call.
 #[inline]
 pub fn sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
-    if on() {
-        told_sending(bytes, call)
+    if is_recording() {
+        send_with_events(bytes, call)
     } else {
         call()
     }
 }
 
-fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+fn send_with_events<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     SCOPE.with(|scope| {
         let known = (scope.unit.get(), scope.out.stream.get(), scope.out.at.get());
         event!("SOCK_SEND", known.0, known.1, known.2, bytes);
@@ -218,14 +219,17 @@ fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Res
 /// Those of the call.
 #[inline]
 pub fn receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
-    if on() {
-        told_receiving(bytes, call)
+    if is_recording() {
+        receive_with_events(bytes, call)
     } else {
         call()
     }
 }
 
-fn told_receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+fn receive_with_events<E>(
+    bytes: usize,
+    call: impl FnOnce() -> Result<usize, E>,
+) -> Result<usize, E> {
     SCOPE.with(|scope| {
         let known = (
             scope.unit.get(),
@@ -236,7 +240,7 @@ fn told_receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> R
             let began_ns = clock::now_ns();
             let result = call();
             if let Ok(received) = &result {
-                scope.tell(None);
+                scope.emit_receive(None);
                 let gave = Gave {
                     began_ns,
                     ended_ns: clock::now_ns(),

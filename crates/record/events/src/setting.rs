@@ -2,9 +2,9 @@
 //!
 //! `%p` in the path stands for the process's number, for programs that start others with the same environment.
 
-use crate::recorder::Recorder;
-use crate::sink::Sink;
-use crate::sinks::{EventLogFile, TextFile};
+use crate::recorder::EventRecorder;
+use crate::sink::EventSink;
+use crate::sinks::{EventLogFile, EventTextFile};
 use std::io;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "STACKLINE_EVENTS";
 
 /// Where events go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum EventsSetting {
     /// Nowhere.
     Off,
     /// The binary form, into that file.
@@ -22,7 +22,7 @@ pub enum Setting {
     Text(PathBuf),
 }
 
-impl Setting {
+impl EventsSetting {
     /// Reads one; `process` is what stands for `%p`.
     ///
     /// # Errors
@@ -40,16 +40,16 @@ impl Setting {
         }
     }
 
-    fn sink(&self) -> io::Result<Option<Box<dyn Sink>>> {
+    fn sink(&self) -> io::Result<Option<Box<dyn EventSink>>> {
         match self {
             Self::Off => Ok(None),
             Self::EventLog(path) => Ok(Some(Box::new(EventLogFile::open(path)?))),
-            Self::Text(path) => Ok(Some(Box::new(TextFile::open(path)?))),
+            Self::Text(path) => Ok(Some(Box::new(EventTextFile::open(path)?))),
         }
     }
 }
 
-impl Recorder {
+impl EventRecorder {
     /// Starts what `STACKLINE_EVENTS` says; nothing when it is not set or `off`. Keep what it returns until the program ends.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Recorder {
         let Some(text) = std::env::var_os(VARIABLE) else {
             return Ok(None);
         };
-        let setting = Setting::parse(&text.to_string_lossy(), std::process::id());
+        let setting = EventsSetting::parse(&text.to_string_lossy(), std::process::id());
         let setting =
             setting.map_err(|cause| about(io::Error::new(io::ErrorKind::InvalidInput, cause)))?;
         let Some(sink) = setting.sink().map_err(about)? else {
@@ -87,14 +87,14 @@ mod tests {
 
     #[test]
     fn what_it_may_be() {
-        let read = |text| Setting::parse(text, 17);
-        assert_eq!(read("off"), Ok(Setting::Off));
-        assert_eq!(read(""), Ok(Setting::Off));
+        let read = |text| EventsSetting::parse(text, 17);
+        assert_eq!(read("off"), Ok(EventsSetting::Off));
+        assert_eq!(read(""), Ok(EventsSetting::Off));
         assert_eq!(
             read("file:/a b/c-%p.tape"),
-            Ok(Setting::EventLog("/a b/c-17.tape".into()))
+            Ok(EventsSetting::EventLog("/a b/c-17.tape".into()))
         );
-        assert_eq!(read("text:C:x"), Ok(Setting::Text("C:x".into())));
+        assert_eq!(read("text:C:x"), Ok(EventsSetting::Text("C:x".into())));
         for wrong in ["on", "file:", "text:", "tcp:1", "file"] {
             assert!(read(wrong).unwrap_err().contains("hint: "), "{wrong}");
         }

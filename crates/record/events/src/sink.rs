@@ -5,43 +5,43 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where drained records go.
-pub trait Sink: Send {
+pub trait EventSink: Send {
     /// Takes records; they are gone when it returns.
     ///
     /// # Errors
     /// When they cannot be kept: the recorder goes on counting and reports it at its end.
-    fn take(&mut self, tape: &EventLog) -> io::Result<()>;
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()>;
 }
 
-impl<S: Sink + ?Sized> Sink for Box<S> {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-        (**self).take(tape)
+impl<S: EventSink + ?Sized> EventSink for Box<S> {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
+        (**self).take(event_log)
     }
 }
 
 /// Keeps everything in memory.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Arc<Mutex<Vec<u8>>>);
+pub struct MemoryEventSink(Arc<Mutex<Vec<u8>>>);
 
-impl Memory {
+impl MemoryEventSink {
     /// What was kept so far, which is then dropped, but for the names: the next event log defines them again.
     #[must_use]
-    pub fn tape(&self) -> EventLog {
+    pub fn event_log(&self) -> EventLog {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tape = EventLog::from_bytes(std::mem::take(&mut *kept));
-        let mut names = event_log::Names::default();
-        tape.each(&mut names, |_, _, _, _| {});
-        kept.extend_from_slice(names.tape().bytes());
-        tape
+        let event_log = EventLog::from_bytes(std::mem::take(&mut *kept));
+        let mut names = event_log::EventLogNames::default();
+        event_log.each(&mut names, |_, _, _, _| {});
+        kept.extend_from_slice(names.to_event_log().bytes());
+        event_log
     }
 }
 
-impl Sink for Memory {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
+impl EventSink for MemoryEventSink {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .extend_from_slice(tape.bytes());
+            .extend_from_slice(event_log.bytes());
         Ok(())
     }
 }

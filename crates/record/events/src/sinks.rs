@@ -8,7 +8,7 @@
 //! process that was forked off lets go of its copies.
 
 use crate::event_log::{self, EventLog};
-use crate::sink::Sink;
+use crate::sink::EventSink;
 use crate::sys;
 use crate::text;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,13 +21,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static OPEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 
 /// The list, which nobody changes while it is held.
-pub(crate) fn held() -> MutexGuard<'static, Vec<RawFd>> {
+pub(crate) fn lock_open_files() -> MutexGuard<'static, Vec<RawFd>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// In a process that was forked off: its copies lead nowhere from now on, so that what they locked is free when the parent
 /// ends.
-pub(crate) fn leave(open: &mut Vec<RawFd>) {
+pub(crate) fn detach_open_files(open: &mut Vec<RawFd>) {
     if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
         open.drain(..).for_each(|file| sys::lead_to(file, &nowhere));
     }
@@ -35,18 +35,18 @@ pub(crate) fn leave(open: &mut Vec<RawFd>) {
 
 /// A file to the end of which batches are added, whole ones only.
 #[derive(Debug)]
-struct Whole {
+struct EventBatchFile {
     file: File,
     length: u64,
     /// Which process opened it.
     process: u32,
 }
 
-impl Whole {
+impl EventBatchFile {
     /// Opens or makes it, for this process alone.
     fn open(path: &Path) -> io::Result<Self> {
         // Held, so that a fork finds either no file or one on the list.
-        let mut open = held();
+        let mut open = lock_open_files();
         let mut file = OpenOptions::new()
             .create(true)
             .read(true)
@@ -101,11 +101,11 @@ pub fn append(file: &mut File, length: u64, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-impl Drop for Whole {
+impl Drop for EventBatchFile {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             let descriptor = self.file.as_raw_fd();
-            held().retain(|open| *open != descriptor);
+            lock_open_files().retain(|open| *open != descriptor);
             // Where there are no locks there is none to give back.
             drop(self.file.unlock());
         }
@@ -114,7 +114,7 @@ impl Drop for Whole {
 
 /// Keeps the binary form.
 #[derive(Debug)]
-pub struct EventLogFile(Whole);
+pub struct EventLogFile(EventBatchFile);
 
 impl EventLogFile {
     /// Into that file, behind what is in it. A record at its end that was cut off when a process was killed is taken away.
@@ -122,10 +122,10 @@ impl EventLogFile {
     /// # Errors
     /// When it cannot be written, another process writes it, or it holds something else.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = Whole::open(path)?;
+        let mut file = EventBatchFile::open(path)?;
         if file.length > 0 {
             file.file.rewind()?;
-            match event_log::whole(&file.file)? {
+            match event_log::measure_whole_records(&file.file)? {
                 Some(whole) => file.cut(whole)?,
                 None => {
                     return Err(io::Error::new(
@@ -139,29 +139,29 @@ impl EventLogFile {
     }
 }
 
-impl Sink for EventLogFile {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-        self.0.add(tape.bytes())
+impl EventSink for EventLogFile {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
+        self.0.add(event_log.bytes())
     }
 }
 
 /// Keeps the text form of 1996.
 #[derive(Debug)]
-pub struct TextFile {
-    file: Whole,
+pub struct EventTextFile {
+    file: EventBatchFile,
     batch: Vec<u8>,
     lines: text::Lines,
     /// The event log defines its host and names only once.
-    names: event_log::Names,
+    names: event_log::EventLogNames,
 }
 
-impl TextFile {
+impl EventTextFile {
     /// Into that file, behind what is in it. A line at its end that was cut off is ended.
     ///
     /// # Errors
     /// When it cannot be written or another process writes it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = Whole::open(path)?;
+        let mut file = EventBatchFile::open(path)?;
         if file.length > 0 && file.file.metadata()?.is_file() {
             let mut last = [0];
             file.file.seek(SeekFrom::Start(file.length - 1))?;
@@ -174,16 +174,16 @@ impl TextFile {
             file,
             batch: Vec::new(),
             lines: text::Lines::default(),
-            names: event_log::Names::default(),
+            names: event_log::EventLogNames::default(),
         })
     }
 }
 
-impl Sink for TextFile {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
+impl EventSink for EventTextFile {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
         let (batch, lines) = (&mut self.batch, &mut self.lines);
         batch.clear();
-        tape.each(&mut self.names, |keyword, host, at_ns, values| {
+        event_log.each(&mut self.names, |keyword, host, at_ns, values| {
             lines.write(batch, keyword, host, at_ns, values)
         });
         self.file.add(batch)

@@ -1,8 +1,8 @@
 //! Many events, column by column: what a file of events holds and what answers are computed from.
 
 use crate::event_log::{self, EventLog};
-use crate::text::Event;
-use crate::value::Value;
+use crate::text::TextEvent;
+use crate::value::EventValue;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ pub const FIELDS: usize = 16;
 
 /// Texts as numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
-    by_text: HashMap<Arc<str>, u32, Seed>,
+pub struct EventTextTable {
+    by_text: HashMap<Arc<str>, u32, TextHashSeed>,
     texts: Vec<Arc<str>>,
     bytes: usize,
 }
 
 /// Makes hashers that differ from process to process, so that no crafted log makes all texts meet.
 #[derive(Clone, Debug)]
-struct Seed(u64);
+struct TextHashSeed(u64);
 
-impl Default for Seed {
+impl Default for TextHashSeed {
     fn default() -> Self {
         static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
         Self(*SEED.get_or_init(|| RandomState::new().hash_one(0)))
     }
 }
 
-impl BuildHasher for Seed {
+impl BuildHasher for TextHashSeed {
     type Hasher = Fold;
     fn build_hasher(&self) -> Fold {
         Fold(self.0)
@@ -70,7 +70,7 @@ impl Hasher for Fold {
     }
 }
 
-impl Names {
+impl EventTextTable {
     /// The number of a text, given at its first use.
     pub fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.by_text.get(text) {
@@ -117,25 +117,25 @@ impl Names {
 
 /// One data field of every event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Column {
+pub struct EventColumn {
     /// The number, where it is one; else 0.
     pub numbers: Vec<i64>,
-    /// [`Column::NUMBER`], [`Column::ABSENT`], or the number of a text.
+    /// [`EventColumn::NUMBER`], [`EventColumn::ABSENT`], or the number of a text.
     pub texts: Vec<u32>,
 }
 
-impl Column {
+impl EventColumn {
     /// The field is in `numbers`.
     pub const NUMBER: u32 = u32::MAX;
     /// There is no field.
     pub const ABSENT: u32 = u32::MAX - 1;
 
-    fn push(&mut self, value: Value<'_>, row: usize, names: &mut Names) {
+    fn push(&mut self, value: EventValue<'_>, row: usize, names: &mut EventTextTable) {
         let (number, text) = match value {
             // A column is as long as its last field.
-            Value::Absent => return,
-            Value::Number(number) => (number, Self::NUMBER),
-            Value::Text(text) => (0, names.number(text)),
+            EventValue::Absent => return,
+            EventValue::Number(number) => (number, Self::NUMBER),
+            EventValue::Text(text) => (0, names.number(text)),
         };
         if self.texts.len() < row {
             self.numbers.resize(row, 0);
@@ -165,7 +165,7 @@ impl Column {
 
 /// Events. Columns of data may be shorter than the table: what is missing is absent.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct EventTable {
     /// When, ns.
     pub at_ns: Vec<u64>,
     /// What, by its number in `names`.
@@ -173,30 +173,30 @@ pub struct Table {
     /// Where, by its number in `names`.
     pub host: Vec<u32>,
     /// Data, at most [`FIELDS`] columns.
-    pub data: Vec<Column>,
+    pub data: Vec<EventColumn>,
     /// Data beyond them, in the text form, by row.
     pub more: Vec<(u32, String)>,
     /// Texts of keywords, hosts and data.
-    pub names: Names,
+    pub names: EventTextTable,
 }
 
-impl Table {
+impl EventTable {
     /// Adds one event.
-    pub fn push(&mut self, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+    pub fn push(&mut self, keyword: &str, host: &str, at_ns: u64, values: &[EventValue<'_>]) {
         let (keyword, host) = (self.names.number(keyword), self.names.number(host));
         self.push_known(keyword, host, at_ns, values);
     }
 
     /// The same with the numbers in `names` of keyword and host.
     #[inline]
-    pub fn push_known(&mut self, keyword: u32, host: u32, at_ns: u64, values: &[Value<'_>]) {
+    pub fn push_known(&mut self, keyword: u32, host: u32, at_ns: u64, values: &[EventValue<'_>]) {
         let row = self.at_ns.len();
         self.at_ns.push(at_ns);
         self.keyword.push(keyword);
         self.host.push(host);
         let (columns, more) = values.split_at(values.len().min(FIELDS));
         if self.data.len() < columns.len() {
-            self.data.resize(columns.len(), Column::default());
+            self.data.resize(columns.len(), EventColumn::default());
         }
         for (column, value) in self.data.iter_mut().zip(columns) {
             column.push(*value, row, &mut self.names);
@@ -205,22 +205,26 @@ impl Table {
             let fields: Vec<String> = more.iter().map(ToString::to_string).collect();
             let fields: Vec<_> = fields
                 .iter()
-                .map(|field| crate::text::escaped(field))
+                .map(|field| crate::text::escape_field(field))
                 .collect();
             self.more.push((row as u32, fields.join("; ")));
         }
     }
 
     /// Adds an event of the text form.
-    pub fn push_event(&mut self, event: &Event) {
-        let values: Vec<Value<'_>> = event.data.iter().map(|field| Value::of(field)).collect();
+    pub fn push_event(&mut self, event: &TextEvent) {
+        let values: Vec<EventValue<'_>> = event
+            .data
+            .iter()
+            .map(|field| EventValue::of(field))
+            .collect();
         self.push(&event.keyword, &event.host, event.at_ns, &values);
     }
 
     /// Adds everything on an event log.
-    pub fn push_tape(&mut self, tape: &EventLog) {
-        tape.each(
-            &mut event_log::Names::default(),
+    pub fn push_event_log(&mut self, event_log: &EventLog) {
+        event_log.each(
+            &mut event_log::EventLogNames::default(),
             |keyword, host, at_ns, values| self.push(keyword, host, at_ns, values),
         );
     }
@@ -249,7 +253,7 @@ impl Table {
         self.host
             .extend(rows.clone().map(|row| here(other.host[row])));
         if self.data.len() < other.data.len() {
-            self.data.resize(other.data.len(), Column::default());
+            self.data.resize(other.data.len(), EventColumn::default());
         }
         for (to, from) in self
             .data
@@ -258,16 +262,16 @@ impl Table {
             .filter(|(_, from)| !from.texts.is_empty())
         {
             to.numbers.resize(begin, 0);
-            to.texts.resize(begin, Column::ABSENT);
+            to.texts.resize(begin, EventColumn::ABSENT);
             to.numbers.extend(
                 rows.clone()
                     .map(|row| from.numbers.get(row).copied().unwrap_or(0)),
             );
             to.texts
                 .extend(rows.clone().map(|row| match from.texts.get(row) {
-                    Some(text) if *text < Column::ABSENT => here(*text),
+                    Some(text) if *text < EventColumn::ABSENT => here(*text),
                     Some(kind) => *kind,
-                    None => Column::ABSENT,
+                    None => EventColumn::ABSENT,
                 }));
         }
         if !other.more.is_empty() {
@@ -295,7 +299,7 @@ impl Table {
             column.texts.clear();
         }
         self.more.clear();
-        self.names = Names::default();
+        self.names = EventTextTable::default();
     }
 
     /// How many events.
@@ -324,14 +328,14 @@ impl Table {
 
     /// A data field of an event, from 0.
     #[must_use]
-    pub fn value(&self, row: usize, field: usize) -> Value<'_> {
+    pub fn value(&self, row: usize, field: usize) -> EventValue<'_> {
         let Some(column) = self.data.get(field) else {
-            return Value::Absent;
+            return EventValue::Absent;
         };
         match (column.number(row), column.text(row)) {
-            (Some(number), _) => Value::Number(number),
-            (None, Some(text)) => Value::Text(self.names.text(text)),
-            (None, None) => Value::Absent,
+            (Some(number), _) => EventValue::Number(number),
+            (None, Some(text)) => EventValue::Text(self.names.text(text)),
+            (None, None) => EventValue::Absent,
         }
     }
 
@@ -351,7 +355,7 @@ impl Table {
 
     /// One event in the text form. Absent fields at its end are left out.
     #[must_use]
-    pub fn event(&self, row: usize) -> Event {
+    pub fn event(&self, row: usize) -> TextEvent {
         let mut data: Vec<String> = (0..self.data.len())
             .map(|field| self.value(row, field).to_string())
             .collect();
@@ -364,7 +368,7 @@ impl Table {
                 let fields = self.more[index]
                     .1
                     .split("; ")
-                    .map(|field| crate::text::plain(field).into_owned());
+                    .map(|field| crate::text::unescape_field(field).into_owned());
                 data.resize(FIELDS, String::new());
                 data.extend(fields);
             }
@@ -374,7 +378,7 @@ impl Table {
                     .map_or(0, |last| last + 1),
             ),
         }
-        Event {
+        TextEvent {
             keyword: self.keyword(row).to_owned(),
             host: self.host(row).to_owned(),
             at_ns: self.at_ns[row],
@@ -390,8 +394,13 @@ mod tests {
 
     #[test]
     fn columns_are_as_long_as_they_have_to_be() {
-        let mut table = Table::default();
-        table.push("A", "khons", 2, &[Value::Number(7), Value::Text("x")]);
+        let mut table = EventTable::default();
+        table.push(
+            "A",
+            "khons",
+            2,
+            &[EventValue::Number(7), EventValue::Text("x")],
+        );
         table.push("B", "khons", 1, &[]);
         assert_eq!(
             (
@@ -403,7 +412,7 @@ mod tests {
         );
         assert_eq!(
             (table.value(0, 1), table.value(0, 9)),
-            (Value::Text("x"), Value::Absent)
+            (EventValue::Text("x"), EventValue::Absent)
         );
         assert_eq!(table.by_time(), [1, 0]);
     }
@@ -414,24 +423,24 @@ mod tests {
             events in proptest::collection::vec(("[A-C]", proptest::collection::vec("[-0-9a-z;% ]{0,3}", 0..24)), 1..9),
             rows in proptest::collection::vec(any::<proptest::sample::Index>(), 0..9),
         ) {
-            let mut table = Table::default();
+            let mut table = EventTable::default();
             for (keyword, data) in events {
-                table.push_event(&Event { keyword, host: "h".into(), at_ns: 0, data });
+                table.push_event(&TextEvent { keyword, host: "h".into(), at_ns: 0, data });
             }
             let rows: Vec<usize> = rows.iter().map(|row| row.index(table.len())).collect();
-            let mut other = Table::default();
-            other.push("Z", "z", 7, &[Value::Text("a")]);
+            let mut other = EventTable::default();
+            other.push("Z", "z", 7, &[EventValue::Text("a")]);
             other.extend(&table, rows.iter().copied());
-            let expected: Vec<Event> = rows.iter().map(|row| table.event(*row)).collect();
+            let expected: Vec<TextEvent> = rows.iter().map(|row| table.event(*row)).collect();
             prop_assert_eq!((1..other.len()).map(|row| other.event(row)).collect::<Vec<_>>(), expected);
         }
 
         #[test]
         fn an_event_comes_back(data in proptest::collection::vec("[-0-9a-z;% ]{0,6}", 0..24), at_ns: u64) {
-            let mut event = Event { keyword: "A".into(), host: "h".into(), at_ns, data };
-            let mut table = Table::default();
+            let mut event = TextEvent { keyword: "A".into(), host: "h".into(), at_ns, data };
+            let mut table = EventTable::default();
             table.push_event(&event);
-            table.push_event(&Event { keyword: "B".into(), ..event.clone() });
+            table.push_event(&TextEvent { keyword: "B".into(), ..event.clone() });
             // Empty fields at the end look the same as none.
             let length = event.data.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
             if event.data.len() <= FIELDS {

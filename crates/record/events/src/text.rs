@@ -23,7 +23,7 @@ pub const LONGEST: u64 = 1 << 20;
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct TextEvent {
     /// What; its first part names the program, as in `NET_DROP`.
     pub keyword: String,
     /// Where.
@@ -34,7 +34,7 @@ pub struct Event {
     pub data: Vec<String>,
 }
 
-impl Event {
+impl TextEvent {
     /// Its line, without the end of it.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Event {
             _ => Err(Wrong::Short(what)),
         };
         let (keyword, host) = (
-            plain(next("keyword")?).into_owned(),
-            plain(next("host")?).into_owned(),
+            unescape_field(next("keyword")?).into_owned(),
+            unescape_field(next("host")?).into_owned(),
         );
         let (seconds, nanos) = (
             number(next("number of seconds")?)?,
@@ -84,7 +84,9 @@ impl Event {
             keyword,
             host,
             at_ns,
-            data: fields.map(|field| plain(field).into_owned()).collect(),
+            data: fields
+                .map(|field| unescape_field(field).into_owned())
+                .collect(),
         })
     }
 }
@@ -126,23 +128,23 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-impl fmt::Display for Event {
-    /// The line; [`Event::line`] also says whether it reads back equal.
+impl fmt::Display for TextEvent {
+    /// The line; [`TextEvent::line`] also says whether it reads back equal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keyword = match self.keyword.strip_prefix('#') {
-            Some(rest) => Cow::Owned(format!("%23{}", escaped(rest))),
-            None => escaped(&self.keyword),
+            Some(rest) => Cow::Owned(format!("%23{}", escape_field(rest))),
+            None => escape_field(&self.keyword),
         };
         write!(
             f,
             "{keyword}; {}; {}; {}",
-            escaped(&self.host),
+            escape_field(&self.host),
             self.at_ns / NANOS,
             self.at_ns % NANOS
         )?;
         self.data
             .iter()
-            .try_for_each(|field| write!(f, "; {}", escaped(field)))?;
+            .try_for_each(|field| write!(f, "; {}", escape_field(field)))?;
         // An empty last field would be taken for the end of the one before.
         if self.data.last().is_some_and(String::is_empty) {
             f.write_str(";")
@@ -152,7 +154,7 @@ impl fmt::Display for Event {
     }
 }
 
-impl std::str::FromStr for Event {
+impl std::str::FromStr for TextEvent {
     type Err = Wrong;
     fn from_str(line: &str) -> Result<Self, Wrong> {
         Self::parse(line)
@@ -168,7 +170,7 @@ fn special(c: char) -> bool {
 
 /// A field as it is written.
 #[must_use]
-pub fn escaped(field: &str) -> Cow<'_, str> {
+pub fn escape_field(field: &str) -> Cow<'_, str> {
     let edges = field.trim_matches(BLANK).len() != field.len();
     if !edges && !field.contains(|c: char| matches!(c, ';' | '%') || c.is_control()) {
         return Cow::Borrowed(field);
@@ -196,7 +198,7 @@ pub fn escaped(field: &str) -> Cow<'_, str> {
 
 /// A field as it was meant.
 #[must_use]
-pub fn plain(field: &str) -> Cow<'_, str> {
+pub fn unescape_field(field: &str) -> Cow<'_, str> {
     if !field.contains('%') {
         return Cow::Borrowed(field);
     }
@@ -231,7 +233,7 @@ fn number(text: &str) -> Result<u64, Wrong> {
 
 /// A line that is no event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct EventLineMistake {
     /// What was read.
     pub name: String,
     /// Its line, from 1.
@@ -240,7 +242,7 @@ pub struct Mistake {
     pub cause: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for EventLineMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -250,19 +252,19 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for EventLineMistake {}
 
 /// Events out of text, or what is wrong with a line and which; a mistake ends nothing. Lines that are empty or begin with `#`
 /// are passed over.
 #[derive(Debug)]
-pub struct Events<R> {
+pub struct EventTextReader<R> {
     from: R,
     name: String,
     line: u64,
     ended: bool,
 }
 
-impl<R: BufRead> Events<R> {
+impl<R: BufRead> EventTextReader<R> {
     /// Reads that; `name` is what mistakes call it.
     pub fn new(from: R, name: &str) -> Self {
         Self {
@@ -273,26 +275,26 @@ impl<R: BufRead> Events<R> {
         }
     }
 
-    fn mistake(&self, cause: impl fmt::Display) -> Mistake {
-        Mistake {
+    fn mistake(&self, cause: impl fmt::Display) -> EventLineMistake {
+        EventLineMistake {
             name: self.name.clone(),
             line: self.line,
             cause: cause.to_string(),
         }
     }
 
-    fn event(&self, bytes: &[u8]) -> Option<Result<Event, Mistake>> {
+    fn event(&self, bytes: &[u8]) -> Option<Result<TextEvent, EventLineMistake>> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text.trim_end_matches(['\n', '\r']),
             Err(_) => return Some(Err(self.mistake("it is not UTF-8"))),
         };
         let passed = text.trim_matches(BLANK).is_empty() || text.starts_with('#');
-        (!passed).then(|| Event::parse(text).map_err(|cause| self.mistake(cause)))
+        (!passed).then(|| TextEvent::parse(text).map_err(|cause| self.mistake(cause)))
     }
 }
 
-impl<R: BufRead> Iterator for Events<R> {
-    type Item = Result<Event, Mistake>;
+impl<R: BufRead> Iterator for EventTextReader<R> {
+    type Item = Result<TextEvent, EventLineMistake>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut bytes = Vec::new();

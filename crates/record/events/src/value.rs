@@ -4,21 +4,21 @@
 //! every form.
 
 /// Takes events: host, keyword, when (ns) and data.
-pub type Emit<'e> = dyn FnMut(&str, &'static str, u64, &[Value<'_>]) + 'e;
+pub type EventEmitter<'e> = dyn FnMut(&str, &'static str, u64, &[EventValue<'_>]) + 'e;
 
 /// One data field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Value<'t> {
+pub enum EventValue<'t> {
     /// Not known, or does not apply: an empty field of the text form.
     #[default]
     Absent,
     /// A whole number.
     Number(i64),
-    /// Anything else. A text that is a whole number as [`Value::of`] reads it is kept as that number.
+    /// Anything else. A text that is a whole number as [`EventValue::of`] reads it is kept as that number.
     Text(&'t str),
 }
 
-impl<'t> Value<'t> {
+impl<'t> EventValue<'t> {
     /// The value of a field of the text form: a number when its digits are the ones that number is written with.
     #[must_use]
     pub fn of(field: &'t str) -> Self {
@@ -81,7 +81,7 @@ pub fn canonical(field: &[u8]) -> Option<i64> {
 
 macro_rules! numbers {
     ($($kind:ty),*) => { $(
-        impl From<$kind> for Value<'_> {
+        impl From<$kind> for EventValue<'_> {
             #[inline]
             fn from(number: $kind) -> Self {
                 Self::Number(i64::from(number))
@@ -92,7 +92,7 @@ macro_rules! numbers {
 
 numbers!(i8, i16, i32, i64, u8, u16, u32, bool);
 
-impl From<u64> for Value<'_> {
+impl From<u64> for EventValue<'_> {
     /// What is above 2^63 - 1 becomes that.
     #[inline]
     fn from(number: u64) -> Self {
@@ -100,35 +100,35 @@ impl From<u64> for Value<'_> {
     }
 }
 
-impl From<usize> for Value<'_> {
+impl From<usize> for EventValue<'_> {
     #[inline]
     fn from(number: usize) -> Self {
         Self::from(number as u64)
     }
 }
 
-impl<'t> From<&'t str> for Value<'t> {
+impl<'t> From<&'t str> for EventValue<'t> {
     #[inline]
     fn from(text: &'t str) -> Self {
         Self::of(text)
     }
 }
 
-impl<'t> From<&'t String> for Value<'t> {
+impl<'t> From<&'t String> for EventValue<'t> {
     #[inline]
     fn from(text: &'t String) -> Self {
         Self::of(text)
     }
 }
 
-impl<'t, V: Into<Self>> From<Option<V>> for Value<'t> {
+impl<'t, V: Into<Self>> From<Option<V>> for EventValue<'t> {
     #[inline]
     fn from(value: Option<V>) -> Self {
         value.map_or(Self::Absent, Into::into)
     }
 }
 
-impl std::fmt::Display for Value<'_> {
+impl std::fmt::Display for EventValue<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Absent => Ok(()),
@@ -151,7 +151,7 @@ mod tests {
             ("9223372036854775807", i64::MAX),
             ("-9223372036854775808", i64::MIN),
         ] {
-            assert_eq!(Value::of(field), Value::Number(number));
+            assert_eq!(EventValue::of(field), EventValue::Number(number));
         }
         for field in [
             "-0",
@@ -164,14 +164,14 @@ mod tests {
             "-",
             " 1",
         ] {
-            assert_eq!(Value::of(field), Value::Text(field));
+            assert_eq!(EventValue::of(field), EventValue::Text(field));
         }
     }
 
     proptest! {
         #[test]
         fn a_field_is_written_as_it_was_read(field in "-?[0-9]{0,21}|\\PC{0,8}") {
-            prop_assert_eq!(Value::of(&field).to_string(), field);
+            prop_assert_eq!(EventValue::of(&field).to_string(), field);
         }
     }
 }

@@ -6,7 +6,7 @@
     reason = "forking has no safe form; helpers of a test may fail it"
 )]
 
-use stackline_events::{EventLogFile, Memory, Recorder, event, recorder};
+use stackline_events::{EventLogFile, EventRecorder, MemoryEventSink, event, recorder};
 use std::io::{Read, pipe};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -21,14 +21,14 @@ unsafe extern "C" {
 }
 
 /// What goes on in the process that was forked off; 0 when all is as it should be.
-fn other(inherited: Recorder) -> i32 {
-    if recorder::on() {
+fn other(inherited: EventRecorder) -> i32 {
+    if recorder::is_recording() {
         return 1;
     }
     event!("APP_SEND", 2);
     drop(inherited);
-    let kept = Memory::default();
-    let Ok(own) = Recorder::start("udjat", kept.clone()) else {
+    let kept = MemoryEventSink::default();
+    let Ok(own) = EventRecorder::start("udjat", kept.clone()) else {
         return 2;
     };
     event!("APP_SEND", 3);
@@ -36,7 +36,7 @@ fn other(inherited: Recorder) -> i32 {
     if thread.join().is_err() || own.stop().recorded != 2 {
         return 3;
     }
-    let tape = kept.tape();
+    let tape = kept.event_log();
     if tape.records().any(|record| record.host != "udjat") {
         4
     } else {
@@ -48,8 +48,8 @@ fn other(inherited: Recorder) -> i32 {
 fn a_fork_records_nothing_until_it_starts_itself() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..20 {
-        let kept = Memory::default();
-        let recorder = Recorder::start("khons", kept.clone()).unwrap();
+        let kept = MemoryEventSink::default();
+        let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
         event!("APP_SEND", 1);
         let mut recorder = Some(recorder);
         std::thread::scope(|scope| {
@@ -74,7 +74,11 @@ fn a_fork_records_nothing_until_it_starts_itself() {
         });
         let totals = recorder.unwrap().stop();
         assert_eq!((totals.recorded, totals.lost), (101, 0));
-        assert!(kept.tape().records().all(|record| record.host == "khons"));
+        assert!(
+            kept.event_log()
+                .records()
+                .all(|record| record.host == "khons")
+        );
     }
 }
 
@@ -90,7 +94,7 @@ fn a_fork_that_lives_on_keeps_the_file_from_nobody() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap().join("a.tape");
-    let record = |host| Recorder::start(host, EventLogFile::open(&path)?);
+    let record = |host| EventRecorder::start(host, EventLogFile::open(&path)?);
     let recorder = record("khons").unwrap();
     event!("APP_SEND", 1);
     let (mut end, held) = pipe().unwrap();

@@ -5,7 +5,10 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-use stackline_events::{Event, EventLog, EventLogFile, Memory, Recorder, Sink, TextFile, event};
+use stackline_events::{
+    EventLog, EventLogFile, EventRecorder, EventSink, EventTextFile, MemoryEventSink, TextEvent,
+    event,
+};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,7 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Keyword and first number of every event of an event log.
 fn events(tape: &EventLog) -> Vec<(String, i64)> {
-    let number = |values: &[stackline_events::Value<'_>]| {
+    let number = |values: &[stackline_events::EventValue<'_>]| {
         values
             .first()
             .and_then(|value| value.number())
@@ -37,8 +40,8 @@ fn tape_of(path: &Path) -> EventLog {
 #[test]
 fn thousands_of_threads_come_and_go() {
     let _alone = alone();
-    let kept = Memory::default();
-    let recorder = Recorder::start("khons", kept.clone()).unwrap();
+    let kept = MemoryEventSink::default();
+    let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
     for round in 0..20 {
         std::thread::scope(|scope| {
             for thread in 0..200_i64 {
@@ -48,7 +51,7 @@ fn thousands_of_threads_come_and_go() {
     }
     let totals = recorder.stop();
     assert_eq!((totals.recorded, totals.lost), (20_000, 0));
-    let mut units: Vec<i64> = events(&kept.tape())
+    let mut units: Vec<i64> = events(&kept.event_log())
         .into_iter()
         .map(|(_, unit)| unit)
         .collect();
@@ -64,7 +67,7 @@ fn thousands_of_threads_come_and_go() {
 #[test]
 fn a_thread_that_ends_while_nobody_records_leaves_nothing() {
     let _alone = alone();
-    let recorder = Recorder::start("khons", Memory::default()).unwrap();
+    let recorder = EventRecorder::start("khons", MemoryEventSink::default()).unwrap();
     let (stopped, go) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -84,12 +87,12 @@ fn a_thread_that_ends_while_nobody_records_leaves_nothing() {
         std::thread::yield_now();
     }
     let first = recorder.stop();
-    let kept = Memory::default();
-    let recorder = Recorder::start("khons", kept.clone()).unwrap();
+    let kept = MemoryEventSink::default();
+    let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
     stopped.store(true, Ordering::Release);
     thread.join().unwrap();
     assert_eq!((first.recorded, recorder.stop().recorded), (1, 1));
-    assert_eq!(events(&kept.tape()), [("APP_SEND".to_owned(), 2)]);
+    assert_eq!(events(&kept.event_log()), [("APP_SEND".to_owned(), 2)]);
 }
 
 #[test]
@@ -98,9 +101,9 @@ fn what_is_lost_is_told() {
     struct Slow {
         is_asked: Arc<AtomicBool>,
         go: Arc<AtomicBool>,
-        kept: Memory,
+        kept: MemoryEventSink,
     }
-    impl Sink for Slow {
+    impl EventSink for Slow {
         fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             self.is_asked.store(true, Ordering::Release);
             wait_for(&self.go);
@@ -111,14 +114,14 @@ fn what_is_lost_is_told() {
     let (is_asked, go, kept) = (
         Arc::<AtomicBool>::default(),
         Arc::<AtomicBool>::default(),
-        Memory::default(),
+        MemoryEventSink::default(),
     );
     let slow = Slow {
         is_asked: Arc::clone(&is_asked),
         go: Arc::clone(&go),
         kept: kept.clone(),
     };
-    let recorder = Recorder::start("khons", slow).unwrap();
+    let recorder = EventRecorder::start("khons", slow).unwrap();
     // Nothing is taken any more once the sink is asked: a first ring has room for 350,000 records, and no more come.
     event!("APP_SEND", 0);
     wait_for(&is_asked);
@@ -130,7 +133,7 @@ fn what_is_lost_is_told() {
         totals.lost > 0 && totals.recorded + totals.lost == emitted,
         "{totals:?}"
     );
-    let lost = events(&kept.tape())
+    let lost = events(&kept.event_log())
         .into_iter()
         .filter(|(keyword, _)| keyword == "EVENTS_LOST");
     assert_eq!(
@@ -148,8 +151,8 @@ fn wait_for(what: &AtomicBool) {
 #[test]
 fn a_full_disk_costs_events_but_nothing_else() {
     /// Has room again after a while.
-    struct Full(u64, Memory);
-    impl Sink for Full {
+    struct Full(u64, MemoryEventSink);
+    impl EventSink for Full {
         fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             self.0 = self.0.saturating_sub(1);
             if self.0 > 0 {
@@ -160,18 +163,18 @@ fn a_full_disk_costs_events_but_nothing_else() {
         }
     }
     let _alone = alone();
-    let kept = Memory::default();
-    let recorder = Recorder::start("khons", Full(3, kept.clone())).unwrap();
+    let kept = MemoryEventSink::default();
+    let recorder = EventRecorder::start("khons", Full(3, kept.clone())).unwrap();
     let (mut emitted, mut arrived) = (0, Vec::new());
     // Until the sink has kept something.
     while !arrived.iter().any(|(_, keyword, _)| keyword == "APP_SEND") {
         event!("APP_SEND", emitted);
         emitted += 1;
-        arrived.extend(records(&kept.tape()));
+        arrived.extend(records(&kept.event_log()));
         std::thread::yield_now();
     }
     let totals = recorder.stop();
-    arrived.extend(records(&kept.tape()));
+    arrived.extend(records(&kept.event_log()));
     assert!(totals.fault.is_some() && totals.lost > 0, "{totals:?}");
     assert_eq!(totals.recorded + totals.lost, emitted);
     assert!(
@@ -199,8 +202,11 @@ fn a_device_without_room_is_named_at_the_end() {
     // A device is no one's: that somebody locked it stops nobody.
     let other = fs::File::options().write(true).open("/dev/full").unwrap();
     other.lock().unwrap();
-    let recorder =
-        Recorder::start("khons", TextFile::open(Path::new("/dev/full")).unwrap()).unwrap();
+    let recorder = EventRecorder::start(
+        "khons",
+        EventTextFile::open(Path::new("/dev/full")).unwrap(),
+    )
+    .unwrap();
     (0..100).for_each(|n| event!("APP_SEND", n));
     let totals = recorder.stop();
     assert_eq!((totals.recorded, totals.lost), (0, 100));
@@ -220,10 +226,10 @@ fn both_forms_hold_the_same() {
         event!("APP_SEND", 7, None::<i64>, "a; b", -3);
         event!("DPSS_START_WRITE", "set 3", "");
     };
-    let recorder = Recorder::start("khons", EventLogFile::open(&tape).unwrap()).unwrap();
+    let recorder = EventRecorder::start("khons", EventLogFile::open(&tape).unwrap()).unwrap();
     emit();
     assert_eq!(recorder.stop().recorded, 2);
-    let recorder = Recorder::start("khons", TextFile::open(&text).unwrap()).unwrap();
+    let recorder = EventRecorder::start("khons", EventTextFile::open(&text).unwrap()).unwrap();
     emit();
     assert_eq!(recorder.stop().recorded, 2);
     let of_tape: Vec<String> = tape_of(&tape)
@@ -234,7 +240,7 @@ fn both_forms_hold_the_same() {
     let of_text: Vec<String> = lines
         .lines()
         .map(|line| {
-            Event {
+            TextEvent {
                 at_ns: 0,
                 ..line.parse().unwrap()
             }
@@ -261,10 +267,10 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
     );
     let once = |n: i64| {
         for sink in [
-            Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn Sink>,
-            Box::new(TextFile::open(&text).unwrap()),
+            Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn EventSink>,
+            Box::new(EventTextFile::open(&text).unwrap()),
         ] {
-            let recorder = Recorder::start("khons", sink).unwrap();
+            let recorder = EventRecorder::start("khons", sink).unwrap();
             event!("APP_SEND", n);
             let _ = recorder.stop();
         }
@@ -285,7 +291,7 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
         [1, 2]
     );
     let lines = fs::read_to_string(&text).unwrap();
-    let last: Event = lines.lines().last().unwrap().parse().unwrap();
+    let last: TextEvent = lines.lines().last().unwrap().parse().unwrap();
     assert_eq!(
         (lines.lines().count(), last.data),
         (3, vec!["2".to_owned()])
@@ -324,8 +330,8 @@ fn an_event_of_a_thread_that_is_taken_down_is_lost_but_counted() {
     }
     thread_local! { static LATE: Late = const { Late }; }
     let _alone = alone();
-    let kept = Memory::default();
-    let recorder = Recorder::start("khons", kept.clone()).unwrap();
+    let kept = MemoryEventSink::default();
+    let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
     std::thread::spawn(|| {
         // Values are destroyed in the order in which they were first used.
         event!("APP_START", 1);
@@ -341,14 +347,14 @@ fn an_event_of_a_thread_that_is_taken_down_is_lost_but_counted() {
 fn two_threads_at_full_speed_are_counted_to_the_last() {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     struct Counting;
-    impl Sink for Counting {
+    impl EventSink for Counting {
         fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             TAKEN.fetch_add(tape.bytes().len() as u64, Ordering::Relaxed);
             Ok(())
         }
     }
     let _alone = alone();
-    let recorder = Recorder::start("khons", Counting).unwrap();
+    let recorder = EventRecorder::start("khons", Counting).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| (0..500_000).for_each(|n| event!("APP_SEND", n, 0, 0, 1500)));

@@ -10,7 +10,9 @@ mod blocks;
 mod cost;
 
 use cost::{Cost, cost, middle};
-use stackline_runs::events::{Intake, Log, Merged, Reader, Wanted, event_files, import_text};
+use stackline_runs::events::{
+    EventColumnSelection, EventFileReader, ImportLog, Intake, Merged, event_files, import_text,
+};
 use std::env;
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -43,7 +45,7 @@ fn main() -> Fallible<()> {
 fn import(log: &Path, run: &Path) -> Fallible<()> {
     let mut bytes = File::open(log)?;
     let mut intake = Intake::begin(run)?;
-    let log = Log {
+    let log = ImportLog {
         bytes: &mut bytes,
         name: "log",
         host: None,
@@ -58,7 +60,7 @@ fn import(log: &Path, run: &Path) -> Fallible<()> {
 fn read(run: &Path) -> Fallible<()> {
     let mut sum = 0_u64;
     for path in event_files(run)? {
-        let mut reader = Reader::open(&path, &Wanted::fields(&[0]))?;
+        let mut reader = EventFileReader::open(&path, &EventColumnSelection::fields(&[0]))?;
         while let Some(batch) = reader.next_batch()? {
             sum = sum.wrapping_add(batch.at_ns.iter().copied().fold(0, u64::wrapping_add));
         }

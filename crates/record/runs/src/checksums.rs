@@ -23,25 +23,25 @@ const KEY: &str = "stackline.crc32";
 
 /// A file that is read at several places with one descriptor.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared(Arc<File>);
+pub(crate) struct SharedFile(Arc<File>);
 
-impl Shared {
+impl SharedFile {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         files::open(path).map(|file| Self(Arc::new(file)))
     }
 }
 
-impl Length for Shared {
+impl Length for SharedFile {
     fn len(&self) -> u64 {
         self.0.metadata().map_or(0, |about| about.len())
     }
 }
 
-impl ChunkReader for Shared {
-    type T = BufReader<From>;
+impl ChunkReader for SharedFile {
+    type T = BufReader<SharedFileReader>;
 
     fn get_read(&self, start: u64) -> Parquet<Self::T> {
-        Ok(BufReader::new(From {
+        Ok(BufReader::new(SharedFileReader {
             file: self.clone(),
             at: start,
         }))
@@ -62,12 +62,12 @@ impl ChunkReader for Shared {
 
 /// The file from a place on.
 #[derive(Debug)]
-pub(crate) struct From {
-    file: Shared,
+pub(crate) struct SharedFileReader {
+    file: SharedFile,
     at: u64,
 }
 
-impl Read for From {
+impl Read for SharedFileReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.file.0.read_at(bytes, self.at)?;
         self.at += read as u64;
@@ -109,9 +109,9 @@ impl<W: Write> Write for Summed<W> {
 
 /// The checksums of the row groups that were written so far.
 #[derive(Debug, Default)]
-pub(crate) struct Sums(Vec<u32>);
+pub(crate) struct RowGroupChecksums(Vec<u32>);
 
-impl Sums {
+impl RowGroupChecksums {
     /// Of a file that was just begun.
     pub(crate) fn begin<W: Write + Send>(
         file: &mut SerializedFileWriter<Summed<W>>,
@@ -145,9 +145,9 @@ impl Sums {
 
 /// The checksums that a file has.
 #[derive(Debug)]
-pub(crate) struct Kept(Option<Vec<u32>>);
+pub(crate) struct StoredChecksums(Option<Vec<u32>>);
 
-impl Kept {
+impl StoredChecksums {
     /// Reads them, and checks what the footer says of all columns.
     pub(crate) fn of(metadata: &ParquetMetaData) -> Parquet<Self> {
         let about = metadata.file_metadata();
@@ -180,7 +180,7 @@ impl Kept {
     /// Checks the bytes of a row group.
     pub(crate) fn check(
         &self,
-        file: &Shared,
+        file: &SharedFile,
         metadata: &ParquetMetaData,
         group: usize,
     ) -> Parquet<()> {

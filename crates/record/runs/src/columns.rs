@@ -2,24 +2,24 @@
 //!
 //! One row is one run of one part. What could not be measured is null, never zero.
 
-use stackline_core::plan::{Measurement, Part, Plan, Size};
-use stackline_core::record::{
-    EmulationRecord, Histogram, HostUsage, PortRecord, RunRecord, SideRecord, Transport,
+use stackline_core::plan::{Measurement, MeasurementPart, Plan, Size};
+use stackline_core::run_record::{
+    EmulationRecord, Histogram, HostUsage, PortRecord, RunRecord, SideRecord, TransportRecord,
 };
 use std::fmt::Write as _;
 
 /// What a row is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'r> {
+pub struct ResultRow<'r> {
     /// The measurement, when the plan is known.
     pub measurement: Option<&'r Measurement>,
     /// Its part.
-    pub part: Option<&'r Part>,
+    pub part: Option<&'r MeasurementPart>,
     /// What the run yielded.
     pub record: &'r RunRecord,
 }
 
-impl<'r> Row<'r> {
+impl<'r> ResultRow<'r> {
     /// The row of a record.
     #[must_use]
     pub fn new(plan: Option<&'r Plan>, record: &'r RunRecord) -> Self {
@@ -37,15 +37,15 @@ impl<'r> Row<'r> {
 #[derive(Clone, Copy, Debug)]
 pub enum Get {
     /// UTF-8, or null.
-    Text(fn(&Row<'_>) -> Option<String>),
+    Text(fn(&ResultRow<'_>) -> Option<String>),
     /// 64-bit integer, or null. Counters above `i64::MAX` stay there.
-    Int(fn(&Row<'_>) -> Option<i64>),
+    Int(fn(&ResultRow<'_>) -> Option<i64>),
     /// Double, or null.
-    Real(fn(&Row<'_>) -> Option<f64>),
+    Real(fn(&ResultRow<'_>) -> Option<f64>),
     /// Boolean, or null.
-    Flag(fn(&Row<'_>) -> Option<bool>),
+    Flag(fn(&ResultRow<'_>) -> Option<bool>),
     /// A list of 64-bit integers, perhaps empty.
-    Ints(fn(&Row<'_>) -> Vec<i64>),
+    Ints(fn(&ResultRow<'_>) -> Vec<i64>),
 }
 
 impl Get {
@@ -62,7 +62,7 @@ impl Get {
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct ResultColumn {
     /// Its name in the file.
     pub name: &'static str,
     /// Its type and its value.
@@ -73,42 +73,58 @@ pub struct Column {
 
 const fn text(
     name: &'static str,
-    get: fn(&Row<'_>) -> Option<String>,
+    get: fn(&ResultRow<'_>) -> Option<String>,
     help: &'static str,
-) -> Column {
-    Column {
+) -> ResultColumn {
+    ResultColumn {
         name,
         get: Get::Text(get),
         help,
     }
 }
 
-const fn int(name: &'static str, get: fn(&Row<'_>) -> Option<i64>, help: &'static str) -> Column {
-    Column {
+const fn int(
+    name: &'static str,
+    get: fn(&ResultRow<'_>) -> Option<i64>,
+    help: &'static str,
+) -> ResultColumn {
+    ResultColumn {
         name,
         get: Get::Int(get),
         help,
     }
 }
 
-const fn real(name: &'static str, get: fn(&Row<'_>) -> Option<f64>, help: &'static str) -> Column {
-    Column {
+const fn real(
+    name: &'static str,
+    get: fn(&ResultRow<'_>) -> Option<f64>,
+    help: &'static str,
+) -> ResultColumn {
+    ResultColumn {
         name,
         get: Get::Real(get),
         help,
     }
 }
 
-const fn flag(name: &'static str, get: fn(&Row<'_>) -> Option<bool>, help: &'static str) -> Column {
-    Column {
+const fn flag(
+    name: &'static str,
+    get: fn(&ResultRow<'_>) -> Option<bool>,
+    help: &'static str,
+) -> ResultColumn {
+    ResultColumn {
         name,
         get: Get::Flag(get),
         help,
     }
 }
 
-const fn ints(name: &'static str, get: fn(&Row<'_>) -> Vec<i64>, help: &'static str) -> Column {
-    Column {
+const fn ints(
+    name: &'static str,
+    get: fn(&ResultRow<'_>) -> Vec<i64>,
+    help: &'static str,
+) -> ResultColumn {
+    ResultColumn {
         name,
         get: Get::Ints(get),
         help,
@@ -120,7 +136,7 @@ pub const RECORD: &str = "record";
 
 /// Every column, in the order of the file.
 #[rustfmt::skip]
-pub const COLUMNS: &[Column] = &[
+pub const COLUMNS: &[ResultColumn] = &[
     int("measurement", |r| whole(r.record.measurement as u64), "index of the measurement in the plan, from 0"),
     text("text", |r| r.measurement.map(|m| m.text.clone()), "the measurement as written, variables and stack filled in"),
     int("part", |r| whole(r.record.part as u64), "index of the part, from 0"),
@@ -247,7 +263,7 @@ pub fn documentation() -> String {
     out
 }
 
-fn variables(row: &Row<'_>) -> Option<String> {
+fn variables(row: &ResultRow<'_>) -> Option<String> {
     let swept = &row.measurement?.variables;
     let object: serde_json::Map<_, _> = swept
         .iter()
@@ -276,7 +292,7 @@ fn host(name: Option<&str>) -> String {
     clippy::cast_possible_truncation,
     reason = "float to int casts saturate"
 )]
-fn unit_bytes(part: &Part) -> Option<i64> {
+fn unit_bytes(part: &MeasurementPart) -> Option<i64> {
     match &part.data.unit {
         Size::Bytes(bytes) => whole(*bytes),
         Size::Drawn(distribution) => distribution.constant().map(|bytes| bytes.round() as i64),
@@ -331,23 +347,23 @@ fn swapped(side: &SideRecord) -> Option<i64> {
         .and_then(|host| whole(host.swapped_pages))
 }
 
-fn grown(side: &SideRecord, get: fn(&Transport) -> u64) -> Option<i64> {
+fn grown(side: &SideRecord, get: fn(&TransportRecord) -> u64) -> Option<i64> {
     side.transport
         .as_ref()
         .and_then(|(start, stop)| whole(get(stop).saturating_sub(get(start))))
 }
 
-fn spent(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
+fn spent(side: &SideRecord, get: fn(&TransportRecord) -> Option<f64>) -> Option<f64> {
     side.transport
         .as_ref()
         .and_then(|(start, stop)| Some((get(stop)? - get(start)?).max(0.0)))
 }
 
-fn at_stop(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
+fn at_stop(side: &SideRecord, get: fn(&TransportRecord) -> Option<f64>) -> Option<f64> {
     side.transport.as_ref().and_then(|(_, stop)| get(stop))
 }
 
-fn gauge(side: &SideRecord, get: fn(&Transport) -> Option<u64>) -> Option<i64> {
+fn gauge(side: &SideRecord, get: fn(&TransportRecord) -> Option<u64>) -> Option<i64> {
     side.transport
         .as_ref()
         .and_then(|(_, stop)| get(stop))
@@ -359,7 +375,7 @@ fn core(side: &SideRecord) -> Option<i64> {
 }
 
 /// The sum over both sides of what at least one of them has.
-fn both(row: &Row<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
+fn both(row: &ResultRow<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
     let known = [get(&row.record.initiator), get(&row.record.responder)];
     known
         .into_iter()
@@ -369,19 +385,19 @@ fn both(row: &Row<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
 }
 
 /// The sum over the ports of a modelled network. Ports that a record leaves out dropped and marked nothing.
-fn over_ports(row: &Row<'_>, get: fn(&PortRecord) -> u64) -> Option<i64> {
+fn over_ports(row: &ResultRow<'_>, get: fn(&PortRecord) -> u64) -> Option<i64> {
     let network = row.record.network.as_ref()?;
     whole(network.ports.iter().map(get).fold(0, u64::saturating_add))
 }
 
-fn ports(row: &Row<'_>) -> Option<String> {
+fn ports(row: &ResultRow<'_>) -> Option<String> {
     row.record
         .network
         .as_ref()
         .and_then(|network| serde_json::to_string(&network.ports).ok())
 }
 
-fn emulation<'r>(row: &Row<'r>) -> Option<&'r EmulationRecord> {
+fn emulation<'r>(row: &ResultRow<'r>) -> Option<&'r EmulationRecord> {
     row.record
         .network
         .as_ref()
@@ -389,7 +405,7 @@ fn emulation<'r>(row: &Row<'r>) -> Option<&'r EmulationRecord> {
 }
 
 /// Frames that never left were not late.
-fn late_by(row: &Row<'_>, get: fn(&EmulationRecord) -> u64) -> Option<f64> {
+fn late_by(row: &ResultRow<'_>, get: fn(&EmulationRecord) -> u64) -> Option<f64> {
     emulation(row)
         .filter(|emulation| emulation.departures > 0)
         .map(|emulation| seconds(get(emulation)))
@@ -420,7 +436,7 @@ mod tests {
     #[test]
     fn absent_is_null_and_not_zero() {
         let record = RunRecord::default();
-        let row = Row::new(None, &record);
+        let row = ResultRow::new(None, &record);
         let null = [
             "text",
             "variables",

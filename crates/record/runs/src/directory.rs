@@ -4,12 +4,12 @@
 //! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its process
 //! lives: that is how a run that goes on is told from one that was killed.
 
-use crate::files::Access;
+use crate::files::RunFileAccess;
 use crate::replace::replace_inside_with;
-use crate::{Error, Status, files, results, utc};
+use crate::{Error, RunStatus, files, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 60;
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    status: Status,
+    status: RunStatus,
     journal: File,
     plan: Option<Plan>,
 }
@@ -38,10 +38,10 @@ impl RunDirectory {
         root: &Path,
         name: &str,
         started: SystemTime,
-        access: Access,
+        access: RunFileAccess,
     ) -> Result<Self, Error> {
         let path = new_directory(root, name, started, access)?;
-        let status = Status::started(utc::iso(started));
+        let status = RunStatus::started(utc::iso(started));
         status.write(&path)?;
         let journal = files::append_new(&path.join(files::JOURNAL));
         let journal =
@@ -200,7 +200,7 @@ pub fn new_directory(
     root: &Path,
     name: &str,
     started: SystemTime,
-    access: Access,
+    access: RunFileAccess,
 ) -> Result<PathBuf, Error> {
     unused(
         root,
@@ -210,7 +210,7 @@ pub fn new_directory(
 }
 
 /// Makes the directory of that name, or the first free one with a number behind it.
-fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
+fn unused(root: &Path, name: &str, access: RunFileAccess) -> Result<PathBuf, Error> {
     files::make_root(root, access).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
     let mut next = 2_u32;
@@ -257,9 +257,13 @@ mod tests {
             measurements: Vec::new(),
         };
         for removed in ["", files::JOURNAL, files::PLAN] {
-            let mut directory =
-                RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH, Access::Private)
-                    .unwrap();
+            let mut directory = RunDirectory::create(
+                root.path(),
+                "rr",
+                std::time::UNIX_EPOCH,
+                RunFileAccess::Private,
+            )
+            .unwrap();
             directory.write_plan(&plan).unwrap();
             let path = directory.path().to_owned();
             match removed {
@@ -274,7 +278,7 @@ mod tests {
                 error.message.contains("was removed while the run went on"),
                 "{removed}: {error:?}"
             );
-            assert!(!Status::read(&path).unwrap().complete);
+            assert!(!RunStatus::read(&path).unwrap().complete);
         }
     }
 

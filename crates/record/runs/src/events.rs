@@ -4,7 +4,7 @@
 //! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in `n`, any
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
-mod adopt;
+mod adopted_logs;
 mod excerpt;
 mod export;
 mod host_buckets;
@@ -16,20 +16,22 @@ mod merge;
 mod merged;
 mod parquet;
 mod paths;
+mod run_events;
 mod sort;
 mod spool;
 mod stop;
-mod whole;
 
-pub use self::parquet::{Reader, Wanted, Writer, read_table, write_table};
-pub use adopt::read_tapes;
-pub use excerpt::{Excerpt, Rows};
-pub use export::{TapeWritten, export_tape, export_text};
-pub use import::{Log, begins_tape, import_tape, import_text, rename_hosts};
+pub use self::parquet::{
+    EventColumnSelection, EventFileReader, EventFileWriter, read_table, write_table,
+};
+pub use adopted_logs::read_event_logs;
+pub use excerpt::{EventExcerpt, ExcerptRows};
+pub use export::{ExportedEventLog, export_event_log, export_text};
+pub use import::{ImportLog, begins_event_log, import_event_log, import_text, rename_hosts};
 pub use index::{read_index, write_index};
-pub use intake::{Intake, Taken};
+pub use intake::{Intake, IntakeResult};
 pub use merged::Merged;
 pub use paths::{event_files, events_path};
+pub use run_events::{read_batches, read_run};
 pub use spool::{Settled, Spool, Spooling};
-pub use stop::Stop;
-pub use whole::{read_batches, read_run};
+pub use stop::SortStopSignal;

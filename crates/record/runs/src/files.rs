@@ -107,7 +107,7 @@ pub(crate) fn is_own(run: &Path) -> bool {
 
 /// Who may read a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
+pub enum RunFileAccess {
     /// Its user alone: modes 0700 and 0600.
     #[default]
     Private,
@@ -115,7 +115,7 @@ pub enum Access {
     Shared,
 }
 
-impl Access {
+impl RunFileAccess {
     /// What is made in a directory may be read by whoever may read the directory.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
@@ -150,7 +150,7 @@ impl Access {
 
 /// The permissions of a new file of a run.
 pub(crate) fn permissions(path: &Path) -> Permissions {
-    Permissions::from_mode(Access::within(path).file_mode())
+    Permissions::from_mode(RunFileAccess::within(path).file_mode())
 }
 
 fn options(path: &Path) -> OpenOptions {
@@ -169,7 +169,7 @@ pub fn create_within(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent()
         && !is_there(directory)
     {
-        make_directory(directory, Access::within(directory))?;
+        make_directory(directory, RunFileAccess::within(directory))?;
     }
     create(path)
 }
@@ -201,7 +201,7 @@ pub(crate) fn append_new(path: &Path) -> io::Result<File> {
 /// Opens a file with the permissions of its run, whatever the umask is.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let file = options.open(path)?;
-    if Access::within(path) == Access::Shared {
+    if RunFileAccess::within(path) == RunFileAccess::Shared {
         file.set_permissions(permissions(path))?;
     }
     Ok(file)
@@ -215,14 +215,14 @@ pub(crate) const fn no_links() -> i32 {
 ///
 /// # Errors
 /// The kernel's, `AlreadyExists` too.
-pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
+pub(crate) fn make_directory(path: &Path, access: RunFileAccess) -> io::Result<()> {
     DirBuilder::new()
         .mode(access.directory_mode())
         .create(path)?;
     match access {
-        Access::Private => Ok(()),
+        RunFileAccess::Private => Ok(()),
         // Whatever the umask is.
-        Access::Shared => {
+        RunFileAccess::Shared => {
             fs::set_permissions(path, Permissions::from_mode(access.directory_mode()))
         }
     }
@@ -233,7 +233,7 @@ pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's; `PermissionDenied` with the reason.
-pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
+pub(crate) fn make_root(root: &Path, access: RunFileAccess) -> io::Result<()> {
     let denied = |what: &str| {
         io::Error::new(
             ErrorKind::PermissionDenied,
@@ -246,7 +246,7 @@ pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
         .unwrap_or(Path::new("."));
     let own = nix::unistd::geteuid().as_raw();
     match fs::symlink_metadata(root) {
-        Ok(there) if there.is_dir() && there.uid() == own && access == Access::Shared => {
+        Ok(there) if there.is_dir() && there.uid() == own && access == RunFileAccess::Shared => {
             // Shared runs are reached through it; private ones are private themselves.
             fs::set_permissions(root, Permissions::from_mode(there.mode() & 0o7777 | 0o055))
         }
@@ -290,9 +290,9 @@ pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
 pub(crate) fn make_events(run: &Path) -> io::Result<()> {
     let events = run.join(EVENTS);
     if !is_there(run) {
-        make_directory(run, Access::within(run))?;
+        make_directory(run, RunFileAccess::within(run))?;
     }
-    match make_directory(&events, Access::of(run)) {
+    match make_directory(&events, RunFileAccess::of(run)) {
         Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
             match fs::symlink_metadata(&events)?.is_dir() {
                 true => Ok(()),
@@ -324,7 +324,7 @@ pub(crate) fn of_events(run: &Path, extension: &str) -> Result<Vec<PathBuf>, Err
 }
 
 /// Waits until a file that was written is on the disk.
-pub(crate) fn settle(path: &Path) -> Result<(), Error> {
+pub(crate) fn sync_file(path: &Path) -> Result<(), Error> {
     open(path)
         .and_then(|file| file.sync_all())
         .map_err(|cause| Error::writing(path, &cause))

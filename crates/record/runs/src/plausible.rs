@@ -2,7 +2,7 @@
 //! times of all records: together they stay far below what a number holds, or the run is damaged.
 
 use serde_json::Value;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 
 /// The most that all numbers of all records may come to: a sum of times of a hundred years in ns.
 const MOST: u128 = 1 << 62;
@@ -32,7 +32,7 @@ fn total(value: &Value) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::record::Histogram;
+    use stackline_core::run_record::Histogram;
 
     #[test]
     fn counts_that_overflow_together_are_noticed() {

@@ -231,7 +231,7 @@ impl New {
         );
         let aside = || {
             unnamed(directory, &Permissions::from_mode(0o600))
-                .map_or_else(stackline_guard::scratch::file, Ok)
+                .map_or_else(stackline_guard::scratch::create_file, Ok)
         };
         if old.is_some_and(|old| old.about.nlink() > 1) {
             return aside().map(Self::Aside);

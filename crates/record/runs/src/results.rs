@@ -3,8 +3,8 @@
 //! It handles types and levels, never what a column means.
 
 use crate::Error;
-use crate::checksums::{CREATED_BY, Kept, Shared, Summed, Sums};
-use crate::columns::{COLUMNS, Column, Get, RECORD, Row};
+use crate::checksums::{CREATED_BY, RowGroupChecksums, SharedFile, StoredChecksums, Summed};
+use crate::columns::{COLUMNS, Get, RECORD, ResultColumn, ResultRow};
 use crate::replace::replace_inside;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
@@ -15,7 +15,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use std::sync::Arc;
 /// When the file cannot be written, or a record holds a value that could not be read back.
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
     records.iter().try_for_each(readable)?;
-    let rows: Vec<Row<'_>> = records
+    let rows: Vec<ResultRow<'_>> = records
         .iter()
-        .map(|record| Row::new(plan, record))
+        .map(|record| ResultRow::new(plan, record))
         .collect();
     replace_inside(path, |file| {
         write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause))
@@ -62,13 +62,13 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
     ))
 }
 
-fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<()> {
+fn write_rows(file: &mut File, columns: &[ResultColumn], rows: &[ResultRow<'_>]) -> Parquet<()> {
     let mut writer = SerializedFileWriter::new(
         Summed::of(file),
         Arc::new(schema(columns)?),
         Arc::new(properties()),
     )?;
-    let mut sums = Sums::begin(&mut writer)?;
+    let mut sums = RowGroupChecksums::begin(&mut writer)?;
     let mut group = writer.next_row_group()?;
     for column in columns {
         let missing = || ParquetError::General(format!("no column {}", column.name));
@@ -85,8 +85,8 @@ fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<
 
 fn write_column(
     to: &mut SerializedColumnWriter<'_>,
-    column: &Column,
-    rows: &[Row<'_>],
+    column: &ResultColumn,
+    rows: &[ResultRow<'_>],
 ) -> Parquet<()> {
     match column.get {
         Get::Text(get) => write_values::<ByteArrayType>(
@@ -135,7 +135,7 @@ fn write_lists(
     Ok(())
 }
 
-fn schema(columns: &[Column]) -> Parquet<Type> {
+fn schema(columns: &[ResultColumn]) -> Parquet<Type> {
     let fields: Parquet<Vec<Arc<Type>>> = columns
         .iter()
         .map(|column| field(column).map(Arc::new))
@@ -143,7 +143,7 @@ fn schema(columns: &[Column]) -> Parquet<Type> {
     Type::group_type_builder("run").with_fields(fields?).build()
 }
 
-fn field(column: &Column) -> Parquet<Type> {
+fn field(column: &ResultColumn) -> Parquet<Type> {
     let (physical, logical, repetition) = match column.get {
         Get::Text(_) => (
             Physical::BYTE_ARRAY,
@@ -173,10 +173,10 @@ fn properties() -> WriterProperties {
 }
 
 fn read_texts(path: &Path) -> Parquet<Vec<ByteArray>> {
-    let file = Shared::open(path)?;
+    let file = SharedFile::open(path)?;
     let bytes = file.clone();
     let reader = SerializedFileReader::new(file)?;
-    let sums = Kept::of(reader.metadata())?;
+    let sums = StoredChecksums::of(reader.metadata())?;
     let columns = reader
         .metadata()
         .file_metadata()

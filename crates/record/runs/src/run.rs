@@ -4,9 +4,9 @@ use crate::directory::is_being_written;
 use crate::events::event_files;
 use crate::plausible::can_be_summed;
 use crate::replace::replace_inside_with;
-use crate::{Error, Status, files, results};
+use crate::{Error, RunStatus, files, results};
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What a run directory holds.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct StoredRun {
     /// Where it is.
     pub path: PathBuf,
     /// The specification as it was given; empty when the run was killed before it was kept.
@@ -36,7 +36,7 @@ pub struct Run {
     pub running: bool,
 }
 
-impl Run {
+impl StoredRun {
     /// Reads a run directory: `results.parquet`, or the journal when the run was killed before that was written.
     /// A name without a slash is also looked for under [`runs_root`]: the directory's name, the name the run was given (of
     /// several runs the newest), or `last` for the newest run of all.
@@ -97,7 +97,7 @@ impl Run {
         if !files::is_there(&path.join(files::STATUS)) {
             return Vec::new();
         }
-        let had = Status::read(path)
+        let had = RunStatus::read(path)
             .map(|status| status.events)
             .unwrap_or_default();
         had.into_keys()
@@ -139,16 +139,16 @@ fn order(run: &str) -> (&str, &str, u64) {
     (stamp, name, number)
 }
 
-fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
+fn open_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
     let path = find(root, path)?;
     // Before the status: a run that ends in between is complete then, and not killed.
     let running = is_being_written(&path);
-    let status = Status::read(&path)?;
+    let status = RunStatus::read(&path)?;
     status.check(&path)?;
     let (plan, environment) = (plan(&path)?, environment(&path)?);
     let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
     let records = records(&path)?;
-    let Status {
+    let RunStatus {
         complete,
         reason,
         started,
@@ -156,7 +156,7 @@ fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     } = status;
     let running = running && !complete && reason.is_none();
     let reason = reason.or_else(|| running.then(|| how_far(&plan, &records)));
-    Ok(Run {
+    Ok(StoredRun {
         path,
         specification,
         started,
@@ -189,7 +189,7 @@ fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
     format!("it is still running: {done}{of} runs are done")
 }
 
-fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
+fn with_events_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
     let imported = candidates(root, path).find(|candidate| {
         files::is_there(&candidate.join(files::EVENTS))
             && !files::is_there(&candidate.join(files::PLAN))
@@ -199,7 +199,7 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     };
     let running = is_being_written(&path);
     let status = files::is_there(&path.join(files::STATUS))
-        .then(|| Status::read(&path))
+        .then(|| RunStatus::read(&path))
         .transpose()?;
     status.iter().try_for_each(|status| status.check(&path))?;
     if status.as_ref().is_some_and(|status| !status.complete) && event_files(&path).is_err() {
@@ -218,7 +218,7 @@ fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let running = running && !complete;
     let reason = reason.or_else(|| running.then(|| "it is still being written".to_owned()));
     let (specification, environment) = (String::new(), serde_json::Value::Null);
-    Ok(Run {
+    Ok(StoredRun {
         path,
         specification,
         started,
@@ -277,7 +277,7 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
     found.pop().map(|directory| root.join(directory))
 }
 
-/// The directory of a run that is named as [`Run::open`] says.
+/// The directory of a run that is named as [`StoredRun::open`] says.
 #[must_use]
 pub fn directory_of(path: &Path) -> Option<PathBuf> {
     find(&runs_root(), path).ok()
@@ -460,9 +460,9 @@ fn optional(path: &Path) -> Result<Option<String>, Error> {
 mod tests {
     use super::*;
     use crate::events::{Intake, read_run, write_index};
-    use crate::{Access, RunDirectory};
-    use stackline_core::trace::Index;
-    use stackline_events::Table;
+    use crate::{RunDirectory, RunFileAccess};
+    use stackline_core::trace_index::Index;
+    use stackline_events::EventTable;
     use std::io::Write;
     use std::time::{Duration, UNIX_EPOCH};
 
@@ -484,7 +484,8 @@ mod tests {
     }
 
     fn begun(root: &Path) -> RunDirectory {
-        let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH, Access::Private).unwrap();
+        let mut directory =
+            RunDirectory::create(root, "rr", UNIX_EPOCH, RunFileAccess::Private).unwrap();
         directory.write_specification("10 rr 32;").unwrap();
         directory.write_plan(&plan()).unwrap();
         directory
@@ -546,7 +547,7 @@ mod tests {
         ] {
             let right = fs::read(path.join(name)).unwrap();
             fs::write(path.join(name), bytes).unwrap();
-            let error = Run::open(&path).unwrap_err();
+            let error = StoredRun::open(&path).unwrap_err();
             assert!(
                 error.message.contains(name) && error.message.contains("is damaged"),
                 "{error}"
@@ -556,7 +557,7 @@ mod tests {
         let right = fs::read(path.join(files::RESULTS)).unwrap();
         results::write(&path.join(files::RESULTS), Some(&plan()), &[record(1)]).unwrap();
         assert!(
-            Run::open(&path)
+            StoredRun::open(&path)
                 .unwrap_err()
                 .message
                 .contains("is damaged, or of another run")
@@ -564,10 +565,10 @@ mod tests {
         fs::write(path.join(files::RESULTS), right).unwrap();
         // What is added later is summed up again.
         write_index(&path, &Index::default()).unwrap();
-        assert!(Run::open(&path).is_ok());
+        assert!(StoredRun::open(&path).is_ok());
         fs::write(path.join(files::INDEX), "{}").unwrap();
         assert!(
-            Run::open(&path)
+            StoredRun::open(&path)
                 .unwrap_err()
                 .message
                 .contains("index.json is damaged")
@@ -611,7 +612,7 @@ mod tests {
     }
 
     fn add(run: &Path, at_ns: u64) {
-        let (mut table, mut intake) = (Table::default(), Intake::begin(run).unwrap());
+        let (mut table, mut intake) = (EventTable::default(), Intake::begin(run).unwrap());
         table.push("A", "h", at_ns, &[]);
         intake.push(&table).unwrap();
         intake.finish().unwrap();
@@ -624,7 +625,7 @@ mod tests {
         directory.append(&record(0)).unwrap();
         directory.append(&record(1)).unwrap();
         scribble(&directory, b"{\"measurement\":0,\"pa");
-        let run = Run::open(directory.path()).unwrap();
+        let run = StoredRun::open(directory.path()).unwrap();
         assert!(!run.complete);
         assert_eq!(run.records, [record(0), record(1)]);
         assert_eq!(run.environment, serde_json::Value::Null);
@@ -647,7 +648,7 @@ mod tests {
         scribble(&directory, b"rubbish\n");
         directory.append(&record(0)).unwrap();
         assert!(
-            Run::open(directory.path())
+            StoredRun::open(directory.path())
                 .unwrap_err()
                 .message
                 .starts_with("cannot read")
@@ -667,7 +668,7 @@ mod tests {
             assert_eq!(error.to_string(), said);
         }
         assert_eq!(
-            Run::open(directory.path()).unwrap().records.len(),
+            StoredRun::open(directory.path()).unwrap().records.len(),
             3,
             "a journal that can be read"
         );
@@ -677,12 +678,12 @@ mod tests {
         let error = directory
             .finish(&[record(0), broken.clone(), record(2)], true, None)
             .unwrap_err();
-        let run = Run::open(&path).unwrap();
+        let run = StoredRun::open(&path).unwrap();
         assert_eq!(run.records, [record(0), record(2)]);
         assert_eq!((run.complete, run.reason), (false, Some(error.message)));
         assert!(results::write(&path.join(files::RESULTS), None, &[broken]).is_err());
         assert_eq!(
-            Run::open(&path).unwrap().records.len(),
+            StoredRun::open(&path).unwrap().records.len(),
             2,
             "the old file is untouched"
         );
@@ -719,7 +720,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let make = |name: &str, second: u64| {
             let started = UNIX_EPOCH + Duration::from_secs(second);
-            RunDirectory::create(root.path(), name, started, Access::Private)
+            RunDirectory::create(root.path(), name, started, RunFileAccess::Private)
                 .unwrap()
                 .path()
                 .to_owned()
@@ -764,7 +765,7 @@ mod tests {
                 root.path(),
                 name,
                 UNIX_EPOCH + Duration::from_secs(second),
-                Access::Private,
+                RunFileAccess::Private,
             )
             .unwrap();
         }
@@ -810,11 +811,12 @@ mod tests {
     fn an_import_says_that_nothing_is_in_it_yet_and_when_killed_that_nothing_is() {
         let root = tempfile::tempdir().unwrap();
         let directory =
-            RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
+            RunDirectory::create(root.path(), "x", UNIX_EPOCH, RunFileAccess::Private).unwrap();
         let path = directory.path().to_owned();
         fs::create_dir_all(path.join("events/.unfinished-import-1")).unwrap();
         let opened = || {
-            [Run::open(&path), Run::open_events(&path)].map(|opened| opened.unwrap_err().message)
+            [StoredRun::open(&path), StoredRun::open_events(&path)]
+                .map(|opened| opened.unwrap_err().message)
         };
         assert!(
             opened()
@@ -836,17 +838,17 @@ mod tests {
     fn a_run_without_a_plan_says_so() {
         let root = tempfile::tempdir().unwrap();
         let directory =
-            RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
+            RunDirectory::create(root.path(), "x", UNIX_EPOCH, RunFileAccess::Private).unwrap();
         let path = directory.path().to_owned();
         assert!(
-            Run::open(&path)
+            StoredRun::open(&path)
                 .unwrap_err()
                 .message
                 .contains("is still being written")
         );
         drop(directory);
         assert!(
-            Run::open(&path)
+            StoredRun::open(&path)
                 .unwrap_err()
                 .message
                 .ends_with("before its plan was kept")

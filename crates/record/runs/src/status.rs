@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The content of `status.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct RunStatus {
     /// Whether everything planned was done.
     pub complete: bool,
     /// Why not, where that is known; a run that was killed has no reason.
@@ -41,7 +41,7 @@ const SUMMED: [&str; 5] = [
     files::INDEX,
 ];
 
-impl Status {
+impl RunStatus {
     pub(crate) fn started(started: String) -> Self {
         let stackline = env!("CARGO_PKG_VERSION").to_owned();
         let (sums, events) = Default::default();

@@ -7,11 +7,11 @@
 
 use nix::sys::stat::Mode;
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
-use stackline_core::trace::Index;
+use stackline_core::run_record::RunRecord;
+use stackline_core::trace_index::Index;
 use stackline_events::{EventLog, keyword};
-use stackline_runs::events::{Spooling, Stop, read_index, read_run, write_index};
-use stackline_runs::{Access, Run, RunDirectory};
+use stackline_runs::events::{SortStopSignal, Spooling, read_index, read_run, write_index};
+use stackline_runs::{RunDirectory, RunFileAccess, StoredRun};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use std::time::UNIX_EPOCH;
 
 /// A complete run with one record and one event.
 fn run(root: &Path) -> PathBuf {
-    run_for(root, Access::Private)
+    run_for(root, RunFileAccess::Private)
 }
 
-fn run_for(root: &Path, access: Access) -> PathBuf {
+fn run_for(root: &Path, access: RunFileAccess) -> PathBuf {
     let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH, access).unwrap();
     let record = RunRecord {
         elapsed_ns: 1_000,
@@ -44,7 +44,7 @@ fn run_for(root: &Path, access: Access) -> PathBuf {
     log.host("khons");
     log.push(keyword::intern("APP_SEND"), 1, &[]);
     spool.append("khons", &log).unwrap();
-    spool.settle(&Stop::default()).unwrap();
+    spool.settle(&SortStopSignal::default()).unwrap();
     let path = directory.path().to_owned();
     write_index(&path, &Index::default()).unwrap();
     directory.finish(&[record], true, None).unwrap();
@@ -53,7 +53,7 @@ fn run_for(root: &Path, access: Access) -> PathBuf {
 
 /// All that readers read of a run.
 fn read(run: &Path) -> Result<(), stackline_runs::Error> {
-    Run::open(run)?;
+    StoredRun::open(run)?;
     read_index(run)?;
     read_run(run).map(drop)
 }
@@ -126,7 +126,7 @@ fn readers_write_nothing_through_links() {
     fs::write(&precious, "precious").unwrap();
     symlink(&precious, path.join("findings.json")).unwrap();
     symlink(others.path().join("new"), path.join("report.html")).unwrap();
-    let kept = Run::open(&path).unwrap();
+    let kept = StoredRun::open(&path).unwrap();
     kept.keep_findings(&serde_json::json!([])).unwrap();
     let page = kept.keep_page("<p>").unwrap();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
@@ -163,12 +163,12 @@ fn a_run_is_its_user_s_unless_it_is_shared() {
         }
     }
     for (access, expected) in [
-        (Access::Private, [0o700, 0o600]),
-        (Access::Shared, [0o755, 0o644]),
+        (RunFileAccess::Private, [0o700, 0o600]),
+        (RunFileAccess::Shared, [0o755, 0o644]),
     ] {
         let root = tempfile::tempdir().unwrap();
         let path = run_for(root.path(), access);
-        Run::open(&path)
+        StoredRun::open(&path)
             .unwrap()
             .keep_findings(&serde_json::json!([]))
             .unwrap();
@@ -186,12 +186,12 @@ fn events_that_are_missing_are_named() {
     let root = tempfile::tempdir().unwrap();
     let path = run(root.path());
     assert_eq!(
-        Run::open(&path).unwrap().missing_events(),
+        StoredRun::open(&path).unwrap().missing_events(),
         Vec::<String>::new()
     );
     fs::remove_file(path.join("events/khons.parquet")).unwrap();
     assert_eq!(
-        Run::open(&path).unwrap().missing_events(),
+        StoredRun::open(&path).unwrap().missing_events(),
         ["khons.parquet"]
     );
 }
@@ -215,7 +215,7 @@ fn nothing_is_written_into_a_run_of_another_user() {
     let path = run(root.path());
     give_away(&path);
     let before = fs::read_dir(&path).unwrap().count();
-    let kept = Run::open(&path).unwrap();
+    let kept = StoredRun::open(&path).unwrap();
     assert!(Spooling::of(&path).is_err() && write_index(&path, &Index::default()).is_err());
     assert!(kept.keep_page("<p>").unwrap_err().hint.contains("-o FILE"));
     kept.keep_findings(&serde_json::json!([])).unwrap();
@@ -245,7 +245,7 @@ fn outputs_avoid_what_others_put_into_a_directory_for_all() {
         // The directory of all runs, too.
         symlink(own.path(), &out).unwrap();
         give_away(&out);
-        RunDirectory::create(&out, "rr", UNIX_EPOCH, Access::Private).unwrap_err();
+        RunDirectory::create(&out, "rr", UNIX_EPOCH, RunFileAccess::Private).unwrap_err();
         fs::remove_file(&out).unwrap();
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");

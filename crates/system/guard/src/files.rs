@@ -114,7 +114,7 @@ pub fn read_text_of(file: File, most: u64) -> io::Result<String> {
 ///
 /// # Errors
 /// As for [`open`]; `FileTooLarge` where it is longer.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     // Of a pipe it is 0.
     too_large(file.metadata()?.len(), most)?;
@@ -126,7 +126,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As for [`read`]; `InvalidData` where it is no UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    text(read(path, most)?)
+    text(read_bounded(path, most)?)
 }
 
 /// Makes the name of a file that was made or renamed outlast the machine: syncs the directory that it is in.
@@ -207,13 +207,13 @@ mod tests {
         std::fs::write(&file, "12345").unwrap();
         assert_eq!(read_text(&file, 5).unwrap(), "12345");
         assert_eq!(
-            read(&file, 4).unwrap_err().kind(),
+            read_bounded(&file, 4).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
         let sparse = place.path().join("sparse");
         File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(
-            read(&sparse, 1 << 20).unwrap_err().kind(),
+            read_bounded(&sparse, 1 << 20).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
     }

@@ -71,7 +71,7 @@ pub struct Keeping {
 ///
 /// # Errors
 /// The kernel's; then this process is the only one.
-pub fn keep(keeping: &Keeping) -> io::Result<()> {
+pub fn fork_keepers(keeping: &Keeping) -> io::Result<()> {
     let mut above = None;
     for keeper in [Keeper::First, Keeper::Second] {
         // A keeper is ready before it has whom to keep, however late it runs after the fork.
@@ -109,7 +109,7 @@ impl Keeper {
             let _ = set_name(NAME);
             let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
         }
-        let ended = Waiting {
+        let ended = KeeperWait {
             child,
             above,
             signals,
@@ -142,14 +142,14 @@ fn prepare() -> nix::Result<(SignalFd, SigSet)> {
     Ok((held, signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?))
 }
 
-struct Waiting {
+struct KeeperWait {
     child: Pid,
     /// The keeper's own keeper.
     above: Option<Pid>,
     signals: SignalFd,
 }
 
-impl Waiting {
+impl KeeperWait {
     /// How the child ended; `None` when the keeper's own keeper has died, so that the child has to end.
     fn end(&self) -> nix::Result<Option<WaitStatus>> {
         loop {

@@ -15,11 +15,11 @@
 //! | `sys` | the only unsafe code |
 
 pub mod attempts;
+pub mod connection_slots;
 pub mod deadline;
 pub mod directory;
 pub mod files;
 pub mod keeper;
-pub mod pool;
 pub mod scratch;
 pub mod secret;
 pub mod socket;

@@ -17,20 +17,20 @@ const MARK: &str = ".stackline-temporary";
 
 /// A private temporary directory, removed with its content when this is dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDirectory {
     directory: TempDir,
     /// Held as long as it is in use: a directory whose lock is free was left behind.
     _lock: File,
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // What is left of it, `directory` removes.
         let _ = remove(self.path());
     }
 }
 
-impl Scratch {
+impl ScratchDirectory {
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -52,8 +52,8 @@ impl Scratch {
 ///
 /// # Errors
 /// The kernel's.
-pub fn directory(purpose: &str) -> io::Result<Scratch> {
-    sweep();
+pub fn create_directory(purpose: &str) -> io::Result<ScratchDirectory> {
+    remove_leftovers();
     loop {
         let directory = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{purpose}-"))
@@ -63,7 +63,7 @@ pub fn directory(purpose: &str) -> io::Result<Scratch> {
         match lock(directory.path()) {
             Ok(lock) if is_at(&lock, directory.path()) => {
                 File::create_new(directory.path().join(MARK))?;
-                return Ok(Scratch {
+                return Ok(ScratchDirectory {
                     directory,
                     _lock: lock,
                 });
@@ -81,7 +81,7 @@ pub fn directory(purpose: &str) -> io::Result<Scratch> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn file() -> io::Result<File> {
+pub fn create_file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
@@ -89,8 +89,8 @@ pub fn file() -> io::Result<File> {
 ///
 /// # Errors
 /// The kernel's.
-pub fn log() -> io::Result<File> {
-    let file = file()?;
+pub fn create_log() -> io::Result<File> {
+    let file = create_file()?;
     rustix::fs::fcntl_setfl(
         &file,
         rustix::fs::fcntl_getfl(&file)? | rustix::fs::OFlags::APPEND,
@@ -99,7 +99,7 @@ pub fn log() -> io::Result<File> {
 }
 
 /// Removes the directories of this user that killed processes left: how many.
-pub fn sweep() -> usize {
+pub fn remove_leftovers() -> usize {
     let entries = fs::read_dir(std::env::temp_dir())
         .into_iter()
         .flatten()
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_private_and_goes_when_it_is_dropped_or_left() {
-        let held = directory("test").unwrap();
+        let held = create_directory("test").unwrap();
         let inner = held.subdirectory("inner").unwrap();
         for path in [held.path(), &inner] {
             assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o700);
@@ -187,7 +187,7 @@ mod tests {
         let target = tempfile::tempdir().unwrap();
         fs::write(target.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink(target.path(), &link).unwrap();
-        sweep();
+        remove_leftovers();
         assert!(!left.exists());
         assert!(path.exists(), "a directory in use stays");
         assert!(link.exists() && target.path().join("file").exists());

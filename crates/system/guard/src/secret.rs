@@ -71,7 +71,7 @@ impl Secret {
     /// # Errors
     /// Where it cannot be read, or holds none.
     pub fn of_file(path: &Path) -> Result<Self> {
-        let bytes = files::read(path, 2 * LONGEST as u64).map_err(|cause| {
+        let bytes = files::read_bounded(path, 2 * LONGEST as u64).map_err(|cause| {
             Error::input(format!(
                 "the secret in {} cannot be read: {cause}",
                 path.display()
@@ -102,7 +102,7 @@ impl Secret {
 
 /// Where the secret of a service comes from.
 #[derive(Clone, Debug)]
-pub struct Source<'s> {
+pub struct SecretSource<'s> {
     /// The file that the user named.
     pub file: Option<&'s Path>,
     /// The variable of the environment.
@@ -113,22 +113,22 @@ pub struct Source<'s> {
 
 /// A secret, and what its user should know of how it came.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundSecret {
     /// The secret.
     pub secret: Secret,
     /// A sentence that should be shown: others may read it, or a new file was made.
     pub note: Option<String>,
 }
 
-impl Source<'_> {
+impl SecretSource<'_> {
     /// The secret, where there is one.
     ///
     /// # Errors
     /// Where a file or a variable is there that holds none.
-    pub fn find(&self) -> Result<Option<Found>> {
+    pub fn find(&self) -> Result<Option<FoundSecret>> {
         if let Some(file) = self.file {
             return Secret::of_file(file).map(|secret| {
-                Some(Found {
+                Some(FoundSecret {
                     secret,
                     note: readable_by_others(file),
                 })
@@ -143,14 +143,14 @@ impl Source<'_> {
                 "the secret comes from {}: programs that are started from here inherit it; a file (--secret-file) is safer",
                 self.variable
             );
-            return Ok(Some(Found {
+            return Ok(Some(FoundSecret {
                 secret,
                 note: Some(note),
             }));
         }
         match self.usual_place().filter(|path| path.exists()) {
             Some(path) => Secret::of_file(&path).map(|secret| {
-                Some(Found {
+                Some(FoundSecret {
                     secret,
                     note: readable_by_others(&path),
                 })
@@ -163,7 +163,7 @@ impl Source<'_> {
     ///
     /// # Errors
     /// As for [`Self::find`], or where the file cannot be written.
-    pub fn find_or_make(&self) -> Result<Found> {
+    pub fn find_or_make(&self) -> Result<FoundSecret> {
         if let Some(found) = self.find()? {
             return Ok(found);
         }
@@ -192,7 +192,7 @@ impl Source<'_> {
                     "a new secret was made: {}; programs of this user find it there, other machines need a copy",
                     path.display()
                 );
-                Ok(Found {
+                Ok(FoundSecret {
                     secret,
                     note: Some(note),
                 })

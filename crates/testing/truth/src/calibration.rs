@@ -1,6 +1,6 @@
 //! How often what was said with some confidence was right: the reliability diagram as a table.
 
-use crate::judge::Verdict;
+use crate::judge::FindingVerdict;
 use serde::Serialize;
 
 /// Findings said with a confidence from `from` to `to`.
@@ -42,14 +42,14 @@ impl Default for Reliability {
 
 impl Reliability {
     /// One more finding.
-    pub fn add(&mut self, confidence: f64, verdict: Verdict) {
+    pub fn add(&mut self, confidence: f64, verdict: FindingVerdict) {
         let Some(bin) = self.bins.iter_mut().find(|bin| confidence >= bin.from) else {
             return;
         };
         *match verdict {
-            Verdict::Right => &mut bin.right,
-            Verdict::Wrong => &mut bin.wrong,
-            Verdict::Open => &mut bin.open,
+            FindingVerdict::Right => &mut bin.right,
+            FindingVerdict::Wrong => &mut bin.wrong,
+            FindingVerdict::Open => &mut bin.open,
         } += 1;
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     fn each_finding_is_in_one_bin() {
         let mut diagram = Reliability::default();
         for confidence in [1.0, 0.9, 0.85, 0.6, 0.3] {
-            diagram.add(confidence, Verdict::Right);
+            diagram.add(confidence, FindingVerdict::Right);
         }
         assert_eq!(
             diagram.bins.iter().map(|bin| bin.right).collect::<Vec<_>>(),

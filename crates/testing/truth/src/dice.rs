@@ -3,9 +3,9 @@
 use rand_core::Rng;
 use stackline_core::random::{Generator, Seed};
 
-pub(crate) struct Dice(Generator);
+pub(crate) struct ScenarioDice(Generator);
 
-impl Dice {
+impl ScenarioDice {
     pub(crate) fn of(seed: u64, what: &str) -> Self {
         Self(Seed::root(seed).child(what).generator())
     }

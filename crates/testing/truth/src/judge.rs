@@ -1,6 +1,6 @@
 //! What is true by removal, and whether findings say so.
 
-use crate::change::Change;
+use crate::limit_cause::LimitCause;
 use crate::scenario::Scenario;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ pub const NONE: f64 = 0.04;
 
 /// What each change saves, of the whole time: 0.4 means that without the cause 40 % of the time are gone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Truth {
+pub struct MeasuredTruth {
     /// Savings by change; changes that take nothing away are absent.
-    pub saves: BTreeMap<Change, f64>,
+    pub saves: BTreeMap<LimitCause, f64>,
 }
 
 /// One finding, as whoever names limits said it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Said {
+pub struct ReportedFinding {
     /// The kind of the finding.
     pub kind: String,
     /// Its sentence, which holds the place.
@@ -33,7 +33,7 @@ pub struct Said {
 /// What became of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// A cause by removal.
     Right,
     /// None.
@@ -42,10 +42,10 @@ pub enum Verdict {
     Open,
 }
 
-impl Truth {
+impl MeasuredTruth {
     /// From the time it took, and the times without each cause.
     #[must_use]
-    pub fn of(took_s: f64, without: &BTreeMap<Change, f64>) -> Self {
+    pub fn of(took_s: f64, without: &BTreeMap<LimitCause, f64>) -> Self {
         let saves = without
             .iter()
             .map(|(change, other_s)| (*change, 1.0 - other_s / took_s))
@@ -55,8 +55,8 @@ impl Truth {
 
     /// What it certainly costs time, the most expensive first.
     #[must_use]
-    pub fn causes(&self) -> Vec<Change> {
-        let mut causes: Vec<(f64, Change)> = self
+    pub fn causes(&self) -> Vec<LimitCause> {
+        let mut causes: Vec<(f64, LimitCause)> = self
             .saves
             .iter()
             .filter(|(_, saves)| **saves >= CAUSE)
@@ -68,13 +68,13 @@ impl Truth {
 
     /// Whether a finding is right.
     #[must_use]
-    pub fn verdict(&self, said: &Said, scenario: &Scenario) -> Verdict {
+    pub fn verdict(&self, said: &ReportedFinding, scenario: &Scenario) -> FindingVerdict {
         if said.kind == "healthy" {
             // Distance and rate are the network's own: no fault.
             let faults = self
                 .saves
                 .iter()
-                .filter(|(change, _)| !matches!(change, Change::Rate | Change::Delay));
+                .filter(|(change, _)| !matches!(change, LimitCause::Rate | LimitCause::Delay));
             let most = faults.map(|(_, saves)| *saves).fold(0.0, f64::max);
             return grade(1.0 - most, 1.0 - NONE, 1.0 - CAUSE);
         }
@@ -85,9 +85,9 @@ impl Truth {
             NONE
         };
         if said.kind == "unexplained" {
-            return Verdict::Open;
+            return FindingVerdict::Open;
         }
-        let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
+        let named = |change: &LimitCause| change.is_named_by(&said.kind, &said.sentence, scenario);
         let saves = self
             .saves
             .iter()
@@ -100,10 +100,14 @@ impl Truth {
     /// How many times as fast the same is without the cause that a finding names, where its advice takes just that away: the path's own
     /// rate and distance, and copies, are quartered or removed here and halved there.
     #[must_use]
-    pub fn worth(&self, said: &Said, scenario: &Scenario) -> Option<f64> {
-        let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
-        let halved =
-            |change: &Change| matches!(change, Change::Rate | Change::Delay | Change::Copy);
+    pub fn worth(&self, said: &ReportedFinding, scenario: &Scenario) -> Option<f64> {
+        let named = |change: &LimitCause| change.is_named_by(&said.kind, &said.sentence, scenario);
+        let halved = |change: &LimitCause| {
+            matches!(
+                change,
+                LimitCause::Rate | LimitCause::Delay | LimitCause::Copy
+            )
+        };
         let named = self
             .saves
             .iter()
@@ -118,8 +122,8 @@ impl Truth {
     /// Whether the causes that are named with some confidence are exactly those there are, but for the path's own rate and distance and
     /// for what saves too little to be called either.
     #[must_use]
-    pub fn is_exact(&self, sure: &[Said], scenario: &Scenario) -> bool {
-        let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
+    pub fn is_exact(&self, sure: &[ReportedFinding], scenario: &Scenario) -> bool {
+        let own = |cause: &LimitCause| matches!(cause, LimitCause::Rate | LimitCause::Delay);
         let missed = self
             .causes()
             .iter()
@@ -127,21 +131,26 @@ impl Truth {
         !missed
             && sure
                 .iter()
-                .all(|said| self.verdict(said, scenario) != Verdict::Wrong)
+                .all(|said| self.verdict(said, scenario) != FindingVerdict::Wrong)
     }
 
     /// Whether somebody named that cause.
     #[must_use]
-    pub fn is_named(&self, cause: Change, all: &[Said], scenario: &Scenario) -> bool {
+    pub fn is_named(
+        &self,
+        cause: LimitCause,
+        all: &[ReportedFinding],
+        scenario: &Scenario,
+    ) -> bool {
         all.iter()
             .any(|said| cause.is_named_by(&said.kind, &said.sentence, scenario))
     }
 }
 
-fn grade(value: f64, right: f64, wrong: f64) -> Verdict {
+fn grade(value: f64, right: f64, wrong: f64) -> FindingVerdict {
     match value {
-        value if value >= right => Verdict::Right,
-        value if value < wrong => Verdict::Wrong,
-        _ => Verdict::Open,
+        value if value >= right => FindingVerdict::Right,
+        value if value < wrong => FindingVerdict::Wrong,
+        _ => FindingVerdict::Open,
     }
 }

@@ -1,7 +1,7 @@
 //! Random specifications whose limits are known, for testing what names limits.
 //!
 //! A [`Scenario`] is drawn at random: a network, a transfer or calls over it, and perhaps planted causes. It can be written as a
-//! specification, and each [`Change`] takes one possible cause away from it. Whoever runs both knows how much time the cause
+//! specification, and each [`LimitCause`] takes one possible cause away from it. Whoever runs both knows how much time the cause
 //! cost: that is the truth that [`judge`] compares findings with. This crate draws, writes and judges; it runs nothing.
 //!
 //! | module | one idea |
@@ -15,13 +15,13 @@
 //! | `calibration` | how often what was said with some confidence was right |
 
 pub mod calibration;
-pub mod change;
 mod dice;
 pub mod judge;
+pub mod limit_cause;
+pub mod question;
 pub mod scenario;
-pub mod space;
-mod text;
+mod specification_text;
 
-pub use change::Change;
+pub use limit_cause::LimitCause;
+pub use question::Question;
 pub use scenario::Scenario;
-pub use space::Question;

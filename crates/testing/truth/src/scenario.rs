@@ -1,8 +1,8 @@
 //! What is drawn: a path of three links, a transfer or calls over it, a stack, perhaps another load; and what is planted in it.
 //! Draws only; it knows neither how it is written nor what it does.
 
-use crate::change::Change;
-use crate::dice::Dice;
+use crate::dice::ScenarioDice;
+use crate::limit_cause::LimitCause;
 use serde::Serialize;
 
 /// A measurement across a network `a - l - r - b`.
@@ -11,30 +11,30 @@ pub struct Scenario {
     /// The seed it was drawn from, which is also the specification's.
     pub seed: u64,
     /// What is measured, from `a` to `b`.
-    pub work: Work,
+    pub work: ScenarioWork,
     /// The link `a - l`.
-    pub near: Link,
+    pub near: ScenarioLink,
     /// The link `l - r`, the narrowest unless a cause was planted elsewhere.
-    pub middle: Link,
+    pub middle: ScenarioLink,
     /// The link `r - b`.
-    pub far: Link,
+    pub far: ScenarioLink,
     /// Bytes that wait before the link `l - r` in each direction, at most.
     pub queue_bytes: u64,
     /// Share of packets that the link `l - r` loses, 0 to 1.
     pub loss: f64,
     /// Options of TCP.
-    pub tcp: Tcp,
+    pub tcp: ScenarioTcpOptions,
     /// Other transfers at the same time.
-    pub load: Option<Load>,
+    pub load: Option<BackgroundLoad>,
     /// What the processor of `b` takes for each byte it copies, ns.
     pub copy_ns_per_byte: f64,
     /// What was planted.
-    pub planted: Vec<Change>,
+    pub planted: Vec<LimitCause>,
 }
 
 /// A link, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Link {
+pub struct ScenarioLink {
     /// Its rate, bit/s.
     pub rate_bit_s: f64,
     /// One-way propagation, s.
@@ -44,7 +44,7 @@ pub struct Link {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum ScenarioWork {
     /// Data units one way.
     Transfer {
         /// Whether `b` sends them.
@@ -79,7 +79,7 @@ pub enum Work {
 
 /// Options of TCP; `None` is the stack's own choice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Tcp {
+pub struct ScenarioTcpOptions {
     /// What the receiver offers, bytes.
     pub receive_buffer: Option<u64>,
     /// What a sender may have handed over, bytes.
@@ -92,7 +92,7 @@ pub struct Tcp {
 
 /// Endless transfers of others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Load {
+pub struct BackgroundLoad {
     /// How many.
     pub pairs: u32,
     /// Whether they share the link `l - r`; otherwise they have links of their own.
@@ -103,7 +103,7 @@ impl Scenario {
     /// The scenario of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut dice = Dice::of(seed, "truth");
+        let mut dice = ScenarioDice::of(seed, "truth");
         let mut scenario = Self::healthy(seed, &mut dice);
         let planted = match dice.unit() {
             u if u < 0.2 => 0,
@@ -111,7 +111,7 @@ impl Scenario {
             _ => 2,
         };
         for _ in 0..planted {
-            let fits: Vec<Change> = Change::ALL
+            let fits: Vec<LimitCause> = LimitCause::ALL
                 .into_iter()
                 .filter(|change| change.fits(&scenario))
                 .collect();
@@ -123,15 +123,15 @@ impl Scenario {
     }
 
     /// Without anything planted: the network's own figures limit.
-    fn healthy(seed: u64, dice: &mut Dice) -> Self {
+    fn healthy(seed: u64, dice: &mut ScenarioDice) -> Self {
         let rate = dice.log(2e6, 500e6);
         let trip_s = dice.log(0.5e-3, 150e-3);
-        let wide = |dice: &mut Dice| Link {
+        let wide = |dice: &mut ScenarioDice| ScenarioLink {
             rate_bit_s: rate * dice.log(4.0, 20.0),
             delay_s: trip_s * 0.05,
         };
         let (near, far) = (wide(dice), wide(dice));
-        let middle = Link {
+        let middle = ScenarioLink {
             rate_bit_s: rate,
             delay_s: trip_s * 0.4,
         };
@@ -143,7 +143,7 @@ impl Scenario {
         } else {
             Self::transfer(dice, rate, trip_s)
         };
-        let tcp = Tcp {
+        let tcp = ScenarioTcpOptions {
             receive_buffer: None,
             send_buffer: None,
             nodelay: true,
@@ -164,13 +164,13 @@ impl Scenario {
         }
     }
 
-    fn transfer(dice: &mut Dice, rate: f64, trip_s: f64) -> Work {
+    fn transfer(dice: &mut ScenarioDice, rate: f64, trip_s: f64) -> ScenarioWork {
         // From a few round trips to a few hundred, at most 40 MB, so that a run takes no minute.
         let lasts_s = (trip_s * dice.log(8.0, 400.0)).clamp(0.2, 20.0);
         let bytes = (rate * lasts_s / 8.0).clamp(100e3, 40e6);
         let unit = dice.one(&[4096_u64, 16384, 65536]).unwrap_or(16384);
         let count = (bytes as u64 / unit).max(4);
-        Work::Transfer {
+        ScenarioWork::Transfer {
             get: dice.chance(0.5),
             unit,
             count,
@@ -179,7 +179,7 @@ impl Scenario {
         }
     }
 
-    fn calls(dice: &mut Dice, rate: f64, trip_s: f64) -> Work {
+    fn calls(dice: &mut ScenarioDice, rate: f64, trip_s: f64) -> ScenarioWork {
         let small = dice.chance(0.6);
         let request = dice.log(16.0, 1000.0) as u64;
         // A large response takes from a tenth of a round trip to ten of them on the link.
@@ -187,7 +187,7 @@ impl Scenario {
         let response = if small { dice.log(16.0, 1400.0) } else { large } as u64;
         let each_s = trip_s + 8.0 * (request + response) as f64 / rate;
         let count = (dice.log(1.0, 5.0) / each_s).clamp(10.0, 400.0) as u64;
-        Work::Calls {
+        ScenarioWork::Calls {
             request,
             response,
             count,
@@ -213,8 +213,8 @@ impl Scenario {
     /// Seconds that the work takes of the narrowest link alone.
     fn link_s(&self) -> f64 {
         let (unit, count) = match self.work {
-            Work::Transfer { unit, count, .. } => (unit, count),
-            Work::Calls {
+            ScenarioWork::Transfer { unit, count, .. } => (unit, count),
+            ScenarioWork::Calls {
                 request,
                 response,
                 count,
@@ -224,71 +224,71 @@ impl Scenario {
         8.0 * (unit * count) as f64 / self.middle.rate_bit_s
     }
 
-    fn plant(&mut self, cause: Change, dice: &mut Dice) {
+    fn plant(&mut self, cause: LimitCause, dice: &mut ScenarioDice) {
         let (pipe, trip_s, link_s) = (self.pipe_bytes(), self.trip_s(), self.link_s());
         match cause {
-            Change::ReceiveBuffer => {
+            LimitCause::ReceiveBuffer => {
                 self.tcp.receive_buffer = Some((pipe * dice.log(0.05, 0.8)).max(8e3) as u64);
             }
-            Change::SendBuffer => {
+            LimitCause::SendBuffer => {
                 self.tcp.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64)
             }
-            Change::Loss => self.loss = dice.log(0.001, 0.03),
-            Change::Queue => {
+            LimitCause::Loss => self.loss = dice.log(0.001, 0.03),
+            LimitCause::Queue => {
                 self.queue_bytes = (pipe * dice.log(0.01, 0.2)).clamp(4e3, 60e3) as u64
             }
-            Change::Load => {
-                self.load = Some(Load {
+            LimitCause::Load => {
+                self.load = Some(BackgroundLoad {
                     pairs: 1 + (dice.unit() * 3.0) as u32,
                     shares: dice.chance(0.75),
                 })
             }
-            Change::Service | Change::Think | Change::Sender | Change::Reader => {
+            LimitCause::Service | LimitCause::Think | LimitCause::Sender | LimitCause::Reader => {
                 self.plant_work(cause, dice, link_s, trip_s)
             }
-            Change::Pieces => {
+            LimitCause::Pieces => {
                 self.tcp.nodelay = false;
-                if let Work::Calls { pieces, .. } = &mut self.work {
+                if let ScenarioWork::Calls { pieces, .. } = &mut self.work {
                     *pieces = true;
                 }
             }
-            Change::Connects => {
-                if let Work::Calls { connects, .. } = &mut self.work {
+            LimitCause::Connects => {
+                if let ScenarioWork::Calls { connects, .. } = &mut self.work {
                     *connects = true;
                 }
             }
-            Change::Copy => {
+            LimitCause::Copy => {
                 self.copy_ns_per_byte = 8e9 / self.middle.rate_bit_s * dice.log(0.3, 5.0)
             }
             // The network's own.
-            Change::Rate | Change::Delay => return,
+            LimitCause::Rate | LimitCause::Delay => return,
         }
         self.planted.push(cause);
     }
 
-    fn plant_work(&mut self, cause: Change, dice: &mut Dice, link_s: f64, trip_s: f64) {
+    fn plant_work(&mut self, cause: LimitCause, dice: &mut ScenarioDice, link_s: f64, trip_s: f64) {
         match &mut self.work {
-            Work::Transfer {
+            ScenarioWork::Transfer {
                 count,
                 sender_s,
                 reader_s,
                 ..
             } => {
                 let each = link_s / *count as f64 * dice.log(0.5, 4.0);
-                *(if cause == Change::Sender {
+                *(if cause == LimitCause::Sender {
                     sender_s
                 } else {
                     reader_s
                 }) = each;
             }
-            Work::Calls {
+            ScenarioWork::Calls {
                 count,
                 service_s,
                 think_s,
                 ..
             } => {
                 let each = (trip_s + link_s / *count as f64) * dice.log(0.2, 4.0);
-                *(if cause == Change::Service {
+                *(if cause == LimitCause::Service {
                     service_s
                 } else {
                     think_s
@@ -310,11 +310,11 @@ mod tests {
 
     #[test]
     fn everything_is_drawn_some_time() {
-        let planted: Vec<Change> = (0..2000)
+        let planted: Vec<LimitCause> = (0..2000)
             .flat_map(|seed| Scenario::draw(seed).planted)
             .collect();
-        for change in Change::ALL {
-            let own = matches!(change, Change::Rate | Change::Delay);
+        for change in LimitCause::ALL {
+            let own = matches!(change, LimitCause::Rate | LimitCause::Delay);
             assert_eq!(planted.contains(&change), !own, "{change:?}");
         }
     }

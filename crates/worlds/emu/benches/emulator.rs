@@ -7,10 +7,13 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
 use nix::sys::time::TimeVal;
-use stackline_core::network::{Host, Link, Network, Rate};
+use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{Engine, Options, Report, Spread, bare_forwarding, bare_rings};
+use stackline_emu::engine::{
+    EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread, bare_forwarding,
+    bare_rings,
+};
 use stackline_emu::testbed::{self, Testbed};
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -34,7 +37,7 @@ const COUNTED: Duration = Duration::from_millis(1300);
 enum Carrier {
     Bare,
     Rings,
-    Emulator(Options),
+    Emulator(EmulatorOptions),
 }
 
 /// What is measured between hosts `a` and `b`.
@@ -49,14 +52,14 @@ enum Workload {
 struct Case {
     name: &'static str,
     unit: &'static str,
-    rate: Rate,
+    rate: LinkRate,
     delay_us: u64,
     workload: Workload,
     bare: &'static [Carrier],
 }
 
 fn cases() -> Vec<Case> {
-    let gigabit = Rate::Constant(1e9);
+    let gigabit = LinkRate::Constant(1e9);
     let case = |name, unit, rate, delay_us, workload, bare| Case {
         name,
         unit,
@@ -69,7 +72,7 @@ fn cases() -> Vec<Case> {
         case(
             "round trip, no delay",
             "us",
-            Rate::Unlimited,
+            LinkRate::Unlimited,
             0,
             Workload::RoundTrips(500, 1),
             &[Carrier::Bare],
@@ -78,7 +81,7 @@ fn cases() -> Vec<Case> {
         case(
             "round trip, no delay, rested",
             "us",
-            Rate::Unlimited,
+            LinkRate::Unlimited,
             0,
             Workload::RoundTrips(80, 21),
             &[Carrier::Bare],
@@ -86,7 +89,7 @@ fn cases() -> Vec<Case> {
         case(
             "round trip, 10 ms each way",
             "us",
-            Rate::Unlimited,
+            LinkRate::Unlimited,
             10_000,
             Workload::RoundTrips(80, 1),
             &[],
@@ -94,7 +97,7 @@ fn cases() -> Vec<Case> {
         case(
             "TCP, no limit",
             "Mbit/s",
-            Rate::Unlimited,
+            LinkRate::Unlimited,
             0,
             Workload::Tcp,
             &[Carrier::Bare],
@@ -110,7 +113,7 @@ fn cases() -> Vec<Case> {
         case(
             "64-byte UDP one way",
             "packets/s",
-            Rate::Unlimited,
+            LinkRate::Unlimited,
             0,
             Workload::Datagrams,
             &[Carrier::Bare, Carrier::Rings],
@@ -156,23 +159,23 @@ fn main() -> Result<()> {
 }
 
 /// `STAMPS=0`, `SPIN=0` and `PAUSE=0` show the effect of these options.
-fn options() -> Options {
+fn options() -> EmulatorOptions {
     let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
     let spin = if off("SPIN") {
         Span::ZERO
     } else {
-        Options::default().spin
+        EmulatorOptions::default().spin
     };
     let pause = if off("PAUSE") {
         Span::ZERO
     } else {
-        Options::default().pause
+        EmulatorOptions::default().pause
     };
-    Options {
+    EmulatorOptions {
         stamps: !off("STAMPS"),
         spin,
         pause,
-        ..Options::default()
+        ..EmulatorOptions::default()
     }
 }
 
@@ -206,9 +209,10 @@ fn print(case: &Case, all: &[Vec<Measured>; 3]) {
 }
 
 /// The interesting parts of the emulator's last report.
-fn describe(report: &Report) {
-    let times =
-        |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
+fn describe(report: &EmulatorReport) {
+    let times = |what: &str, it: EmulatorTimeSpread| {
+        print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max)
+    };
     print!("   ");
     times("late", report.lateness);
     if let Some(waited) = report.waited {
@@ -231,16 +235,16 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 fn network(case: &Case) -> Network {
-    let host = |name: &str| Host {
+    let host = |name: &str| NetworkHost {
         name: name.into(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
     let delay = Span(case.delay_us * 1000);
-    let link = Link {
+    let link = NetworkLink {
         ends: ("a".into(), "b".into()),
         rate: case.rate.clone(),
         delay,
-        ..Link::default()
+        ..NetworkLink::default()
     };
     Network {
         name: "bench".into(),
@@ -256,7 +260,7 @@ struct Measured {
     frame_ns: f64,
     /// Processor time of everything, the hosts' programs too, for each frame.
     all_ns: f64,
-    report: Option<Report>,
+    report: Option<EmulatorReport>,
 }
 
 /// One of its values.
@@ -269,7 +273,7 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
     let (started, is_started) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let network = &network;
-        let carrying = scope.spawn(move || -> Result<(f64, f64, Option<Report>)> {
+        let carrying = scope.spawn(move || -> Result<(f64, f64, Option<EmulatorReport>)> {
             match carrier {
                 Carrier::Bare | Carrier::Rings => {
                     let ports = <[_; 2]>::try_from(ports).map_err(|_| "two hosts, two ports")?;
@@ -283,7 +287,7 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
                     Ok((frames as f64, processor.0 as f64, None))
                 }
                 Carrier::Emulator(options) => {
-                    let mut engine = Engine::new(ports, network, Seed::root(1), options)?;
+                    let mut engine = EmulatorEngine::new(ports, network, Seed::root(1), options)?;
                     started.send(engine.handle())?;
                     let report = engine.run(stopped.as_fd())?;
                     Ok((

@@ -3,16 +3,16 @@
 //!
 //! The lease ends when it is dropped or its process ends; the network ends with its last lease.
 
-use crate::engine::{Options, Report};
+use crate::engine::{EmulatorOptions, EmulatorReport};
 use crate::error::{self, Error, Result};
 use crate::protocol::HostHandle;
-use crate::protocol::{Answer, Description, Opening, Request};
+use crate::protocol::{Description, EmulationOpening, EmulatorReply, EmulatorRequest};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, getsockopt, setsockopt, shutdown, sockopt};
 use nix::sys::time::TimeVal;
 use nix::unistd::geteuid;
-use stackline_core::network::{Link, Network};
+use stackline_core::network::{Network, NetworkLink};
 use stackline_core::random::Seed;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -38,7 +38,7 @@ const LONGEST_NAME: usize = 48;
 /// An emulated network; it exists at least as long as this value.
 #[derive(Debug)]
 pub struct Emulation {
-    connection: Connection,
+    connection: EmulatorConnection,
     hosts: Vec<HostHandle>,
 }
 
@@ -48,7 +48,7 @@ impl Emulation {
         program: &Path,
         network: &Network,
         seed: Seed,
-        options: &Options,
+        options: &EmulatorOptions,
     ) -> Result<Self> {
         let mut command = emulator(program);
         let mut child = command
@@ -63,12 +63,12 @@ impl Emulation {
             File::from(OwnedFd::from(to)),
             File::from(OwnedFd::from(from)),
         );
-        let connection = Connection {
+        let connection = EmulatorConnection {
             to: Some(to),
             from: BufReader::new(from),
             child: Some(child),
         };
-        let opening = Opening {
+        let opening = EmulationOpening {
             network: network.clone(),
             seed,
             options: *options,
@@ -83,9 +83,9 @@ impl Emulation {
         key: &str,
         network: &Network,
         seed: Seed,
-        options: &Options,
+        options: &EmulatorOptions,
     ) -> Result<Self> {
-        let opening = Opening {
+        let opening = EmulationOpening {
             network: network.clone(),
             seed,
             options: *options,
@@ -94,7 +94,7 @@ impl Emulation {
         let mut lost = RequestError::Lost;
         for _ in 0..ATTEMPTS {
             let opened = match connect_or_start(program, &name)? {
-                Some(stream) => Self::open(Connection::over(stream)?, &opening),
+                Some(stream) => Self::open(EmulatorConnection::over(stream)?, &opening),
                 None => Err(RequestError::Lost),
             };
             match opened {
@@ -107,11 +107,11 @@ impl Emulation {
     }
 
     fn open(
-        mut connection: Connection,
-        opening: &Opening,
+        mut connection: EmulatorConnection,
+        opening: &EmulationOpening,
     ) -> std::result::Result<Self, RequestError> {
-        match connection.ask(&Request::Open(Box::new(opening.clone())))? {
-            Answer::Open(hosts) => Ok(Self { connection, hosts }),
+        match connection.ask(&EmulatorRequest::Open(Box::new(opening.clone())))? {
+            EmulatorReply::Open(hosts) => Ok(Self { connection, hosts }),
             other => Err(unexpected(other)),
         }
     }
@@ -122,11 +122,11 @@ impl Emulation {
             return Ok(None);
         };
         let owner = getsockopt(&stream, sockopt::PeerCredentials)
-            .map_err(|e| error::call("reading credentials", e))?;
+            .map_err(|e| error::call_failed("reading credentials", e))?;
         check_owner(owner.uid())?;
-        let mut connection = Connection::over(stream)?;
-        match connection.ask(&Request::Join) {
-            Ok(Answer::Open(hosts)) => Ok(Some(Self { connection, hosts })),
+        let mut connection = EmulatorConnection::over(stream)?;
+        match connection.ask(&EmulatorRequest::Join) {
+            Ok(EmulatorReply::Open(hosts)) => Ok(Some(Self { connection, hosts })),
             // One that is just being made has not been opened.
             Ok(_) | Err(RequestError::Lost) => Ok(None),
             Err(refused) => Err(refused.refusal()),
@@ -135,38 +135,38 @@ impl Emulation {
 
     /// Counts as one that uses a network it joined.
     pub fn uses(&mut self) -> Result<()> {
-        self.done(&Request::Use)
+        self.done(&EmulatorRequest::Use)
     }
 
     /// The network as it is now.
     pub fn describe(&mut self) -> Result<Description> {
         match self
             .connection
-            .ask(&Request::Describe)
+            .ask(&EmulatorRequest::Describe)
             .map_err(RequestError::refusal)?
         {
-            Answer::Description(description) => Ok(*description),
+            EmulatorReply::Description(description) => Ok(*description),
             other => Err(unexpected(other).refusal()),
         }
     }
 
     /// Keeps the network when its last lease has ended, or no longer.
     pub fn keep(&mut self, kept: bool) -> Result<()> {
-        self.done(&Request::Keep(kept))
+        self.done(&EmulatorRequest::Keep(kept))
     }
 
     /// Changes the rate, delay, loss or queue limits of a link from now on.
-    pub fn change(&mut self, link: usize, new: Link) -> Result<()> {
-        self.done(&Request::Change(link, Box::new(new)))
+    pub fn change(&mut self, link: usize, new: NetworkLink) -> Result<()> {
+        self.done(&EmulatorRequest::Change(link, Box::new(new)))
     }
 
-    fn done(&mut self, request: &Request) -> Result<()> {
+    fn done(&mut self, request: &EmulatorRequest) -> Result<()> {
         match self
             .connection
             .ask(request)
             .map_err(RequestError::refusal)?
         {
-            Answer::Done => Ok(()),
+            EmulatorReply::Done => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
     }
@@ -189,27 +189,27 @@ impl Emulation {
     pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
         match self
             .connection
-            .ask(&Request::Restart(seed, record))
+            .ask(&EmulatorRequest::Restart(seed, record))
             .map_err(RequestError::refusal)?
         {
-            Answer::Restarted => Ok(()),
+            EmulatorReply::Restarted => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
     }
 
     /// Ends the recording; the network goes on. It is done on return.
     pub fn end_recording(&mut self) -> Result<()> {
-        self.done(&Request::EndRecording)
+        self.done(&EmulatorRequest::EndRecording)
     }
 
     /// What has happened since the beginning.
-    pub fn report(&mut self) -> Result<Report> {
+    pub fn report(&mut self) -> Result<EmulatorReport> {
         match self
             .connection
-            .ask(&Request::Report)
+            .ask(&EmulatorRequest::Report)
             .map_err(RequestError::refusal)?
         {
-            Answer::Report(report) => Ok(*report),
+            EmulatorReply::Report(report) => Ok(*report),
             other => Err(unexpected(other).refusal()),
         }
     }
@@ -237,17 +237,17 @@ pub fn wait_until_gone(lease: &OwnedFd) {
 
 /// A connection to the emulator.
 #[derive(Debug)]
-struct Connection {
+struct EmulatorConnection {
     to: Option<File>,
     from: BufReader<File>,
     child: Option<Child>,
 }
 
-impl Connection {
+impl EmulatorConnection {
     fn over(stream: UnixStream) -> Result<Self> {
         let twice = stream
             .try_clone()
-            .map_err(|e| error::call("duplicating a socket", e))?;
+            .map_err(|e| error::call_failed("duplicating a socket", e))?;
         let (to, from) = (
             File::from(OwnedFd::from(twice)),
             File::from(OwnedFd::from(stream)),
@@ -259,7 +259,10 @@ impl Connection {
         })
     }
 
-    fn ask(&mut self, request: &Request) -> std::result::Result<Answer, RequestError> {
+    fn ask(
+        &mut self,
+        request: &EmulatorRequest,
+    ) -> std::result::Result<EmulatorReply, RequestError> {
         let mut line =
             serde_json::to_vec(request).map_err(|e| RequestError::from(io::Error::from(e)))?;
         line.push(b'\n');
@@ -278,7 +281,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for EmulatorConnection {
     fn drop(&mut self) {
         // The emulator ends when it can receive no more requests.
         let to = self.to.take();
@@ -323,9 +326,9 @@ impl From<io::Error> for RequestError {
     }
 }
 
-fn unexpected(answer: Answer) -> RequestError {
+fn unexpected(answer: EmulatorReply) -> RequestError {
     RequestError::Refused(match answer {
-        Answer::Refused(refusal) => refusal,
+        EmulatorReply::Refused(refusal) => refusal,
         _ => Error::measurement("the answer of the emulator does not match the request"),
     })
 }
@@ -356,7 +359,7 @@ pub struct UpNetwork {
 impl UpNetwork {
     /// Whether it is the network of that name, made of that text.
     #[must_use]
-    pub fn is(&self, key: &str, network: &Network, options: &Options) -> bool {
+    pub fn is(&self, key: &str, network: &Network, options: &EmulatorOptions) -> bool {
         name(key, network, options)
             .is_ok_and(|name| name.as_abstract_name() == self.address.as_abstract_name())
     }
@@ -369,9 +372,9 @@ impl UpNetwork {
 }
 
 /// The shared networks of this user that are up, by name.
-pub fn up() -> Result<Vec<UpNetwork>> {
+pub fn up_networks() -> Result<Vec<UpNetwork>> {
     let table = std::fs::read_to_string("/proc/net/unix")
-        .map_err(|e| error::call("reading /proc/net/unix", e))?;
+        .map_err(|e| error::call_failed("reading /proc/net/unix", e))?;
     let prefix = prefix();
     let sockets: BTreeSet<(String, String)> = table
         .lines()
@@ -385,7 +388,7 @@ pub fn up() -> Result<Vec<UpNetwork>> {
         let address = SocketAddr::from_abstract_name(format!("{prefix}{hash}-{name}"));
         Ok(UpNetwork {
             name,
-            address: address.map_err(|e| error::call("naming a socket", e))?,
+            address: address.map_err(|e| error::call_failed("naming a socket", e))?,
         })
     };
     sockets.into_iter().map(network).collect()
@@ -404,13 +407,13 @@ fn cut(key: &str) -> String {
 }
 
 /// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
-fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
+fn name(key: &str, network: &Network, options: &EmulatorOptions) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
         .map_err(|e| Error::measurement(format!("the network cannot be written: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
     let name = format!("{}{:016x}-{}", prefix(), hasher.finish(), cut(key));
-    SocketAddr::from_abstract_name(name).map_err(|e| error::call("naming a socket", e))
+    SocketAddr::from_abstract_name(name).map_err(|e| error::call_failed("naming a socket", e))
 }
 
 /// A connection to a running emulator, or to one started for it.
@@ -419,7 +422,7 @@ fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStre
         return start_shared(program, name);
     };
     let owner = getsockopt(&stream, sockopt::PeerCredentials)
-        .map_err(|e| error::call("reading the credentials of the peer", e))?
+        .map_err(|e| error::call_failed("reading the credentials of the peer", e))?
         .uid();
     check_owner(owner)?;
     Ok(Some(stream))
@@ -439,10 +442,10 @@ fn check_owner(owner: u32) -> Result<()> {
 fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let listener = match UnixListener::bind_addr(name) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
-        other => other.map_err(|error| error::call("binding a socket", error))?,
+        other => other.map_err(|error| error::call_failed("binding a socket", error))?,
     };
     let stream = UnixStream::connect_addr(name)
-        .map_err(|error| error::call("connecting a socket", error))?;
+        .map_err(|error| error::call_failed("connecting a socket", error))?;
     let mut command = emulator(program);
     command
         .arg("--shared")
@@ -482,7 +485,7 @@ mod tests {
                 hosts: vec![Default::default(); hosts],
                 ..Network::default()
             };
-            name(key, &network, &Options::default())
+            name(key, &network, &EmulatorOptions::default())
                 .unwrap()
                 .as_abstract_name()
                 .unwrap()

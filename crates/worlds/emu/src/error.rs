@@ -13,12 +13,12 @@ pub(crate) fn environment(message: impl Into<String>) -> Error {
 }
 
 /// A failed system call.
-pub(crate) fn call(what: &str, error: impl Into<io::Error>) -> Error {
+pub(crate) fn call_failed(what: &str, error: impl Into<io::Error>) -> Error {
     environment(format!("{what} failed: {}", error.into()))
 }
 
 /// Namespaces that cannot be made, with the setting that forbids them if one is found.
-pub(crate) fn namespaces(what: &str, error: impl Into<io::Error>) -> Error {
+pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Error {
     let error = error.into();
     let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
         let reason = "perhaps a container or a security policy forbids it";
@@ -38,36 +38,36 @@ pub(crate) fn namespaces(what: &str, error: impl Into<io::Error>) -> Error {
 }
 
 /// A setting of the kernel that forbids namespaces when it has that value.
-struct Setting {
+struct NamespaceSetting {
     name: &'static str,
     forbidding: &'static str,
     remedy: &'static str,
 }
 
-const SETTINGS: [Setting; 4] = [
-    Setting {
+const SETTINGS: [NamespaceSetting; 4] = [
+    NamespaceSetting {
         name: "kernel.unprivileged_userns_clone",
         forbidding: "0",
         remedy: "kernel.unprivileged_userns_clone=1",
     },
-    Setting {
+    NamespaceSetting {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         forbidding: "1",
         remedy: "kernel.apparmor_restrict_unprivileged_userns=0",
     },
-    Setting {
+    NamespaceSetting {
         name: "user.max_user_namespaces",
         forbidding: "0",
         remedy: "user.max_user_namespaces=10000",
     },
-    Setting {
+    NamespaceSetting {
         name: "user.max_net_namespaces",
         forbidding: "0",
         remedy: "user.max_net_namespaces=10000",
     },
 ];
 
-impl Setting {
+impl NamespaceSetting {
     fn forbids(&self) -> bool {
         let value = fs::read_to_string(format!("/proc/sys/{}", self.name.replace('.', "/")));
         value.is_ok_and(|value| value.trim() == self.forbidding)

@@ -14,11 +14,11 @@
 //! | [`veth_port`] | where a host's frames enter and leave |
 //! | [`error`] | errors, with cause and hint |
 
-mod change;
 pub mod client;
 pub mod engine;
 pub mod enter;
 pub mod error;
+mod link_change;
 mod namespace;
 mod path_mtu;
 mod protocol;

@@ -17,13 +17,13 @@ pub(crate) fn unshare_network() -> Result<Option<File>> {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => return Ok(None),
         Err(Errno::EPERM) => {}
-        Err(error) => return Err(error::namespaces("network namespaces", error)),
+        Err(error) => return Err(error::namespaces_failed("network namespaces", error)),
     }
-    new_user_namespace().map_err(|error| error::namespaces("a user namespace", error))?;
+    new_user_namespace().map_err(|error| error::namespaces_failed("a user namespace", error))?;
     unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(|error| error::namespaces("network namespaces", error))?;
+        .map_err(|error| error::namespaces_failed("network namespaces", error))?;
     let user = File::open("/proc/self/ns/user")
-        .map_err(|error| error::call("opening the user namespace", error))?;
+        .map_err(|error| error::call_failed("opening the user namespace", error))?;
     Ok(Some(user))
 }
 

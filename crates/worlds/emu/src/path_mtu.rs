@@ -5,7 +5,7 @@
 
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
-use stackline_net::{Network, Node, Payload};
+use stackline_net::{NodeIndex, PacketNetwork, PacketPayload};
 
 /// Largest packet of IPv4, in bytes.
 const MOST: u64 = 65535;
@@ -30,7 +30,7 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
     let first = network
         .links
         .first()
-        .map_or(plan::DEFAULT_MTU, plan::Link::mtu);
+        .map_or(plan::DEFAULT_MTU, plan::NetworkLink::mtu);
     if network.links.iter().all(|link| link.mtu() == first) {
         let mtu = first.min(MOST) as u32;
         return vec![
@@ -46,7 +46,7 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
         let least = network
             .links
             .iter()
-            .map(plan::Link::mtu)
+            .map(plan::NetworkLink::mtu)
             .min()
             .unwrap_or(first)
             .min(MOST) as u32;
@@ -59,10 +59,10 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
             hosts as usize
         ];
     }
-    let machine = Network::<Nothing>::new(network, Seed::root(0), ());
+    let machine = PacketNetwork::<EmptyProbePayload>::new(network, Seed::root(0), ());
     let mtu = |from, to| {
         machine
-            .path(Node(from), Node(to), 0)
+            .path(NodeIndex(from), NodeIndex(to), 0)
             .map(|path| path.mtu.min(MOST) as u32)
     };
     (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
@@ -94,9 +94,9 @@ fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMt
 }
 
 /// Only paths are computed, nothing is sent.
-struct Nothing;
+struct EmptyProbePayload;
 
-impl Payload for Nothing {
+impl PacketPayload for EmptyProbePayload {
     fn split(&mut self, _at: u32) -> Self {
         Self
     }
@@ -111,23 +111,23 @@ impl Payload for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Host, Link};
+    use plan::{NetworkHost, NetworkLink};
 
     fn network(mtus: &[u64]) -> plan::Network {
         let hosts = (0..mtus.len())
-            .map(|i| Host {
+            .map(|i| NetworkHost {
                 name: format!("h{i}"),
-                ..Host::default()
+                ..NetworkHost::default()
             })
             .collect();
-        let link = |(i, mtu): (usize, &u64)| Link {
+        let link = |(i, mtu): (usize, &u64)| NetworkLink {
             ends: (format!("h{i}"), "s".into()),
             mtu_bytes: Some(*mtu),
-            ..Link::default()
+            ..NetworkLink::default()
         };
-        let switches = vec![plan::Switch {
+        let switches = vec![plan::NetworkSwitch {
             name: "s".into(),
-            ..plan::Switch::default()
+            ..plan::NetworkSwitch::default()
         }];
         let links = mtus.iter().enumerate().map(link).collect();
         plan::Network {

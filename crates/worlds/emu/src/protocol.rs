@@ -1,9 +1,9 @@
 //! The protocol between the emulator's process and its clients: JSON, one value a line, one answer for each request.
 
-use crate::engine::{Options, Report};
+use crate::engine::{EmulatorOptions, EmulatorReport};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use stackline_core::network::{Link, Network};
+use stackline_core::network::{Network, NetworkLink};
 use stackline_core::plan::ProcessorShare;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
@@ -28,10 +28,10 @@ pub struct HostHandle {
 
 /// A network and how it is emulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Opening {
+pub(crate) struct EmulationOpening {
     pub(crate) network: Network,
     pub(crate) seed: Seed,
-    pub(crate) options: Options,
+    pub(crate) options: EmulatorOptions,
 }
 
 /// A network that is up.
@@ -40,7 +40,7 @@ pub struct Description {
     /// As it is now.
     pub network: Network,
     /// The links of it that were changed since it was made, by number, each as it was before.
-    pub set: Vec<(usize, Link)>,
+    pub set: Vec<(usize, NetworkLink)>,
     /// Whether it stays without programs.
     pub kept: bool,
     /// Others that hold a lease of it, but for those that only look at it.
@@ -54,9 +54,9 @@ pub struct Description {
 /// Requests of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
+pub(crate) enum EmulatorRequest {
     /// The first request: opens the network.
-    Open(Box<Opening>),
+    Open(Box<EmulationOpening>),
     /// Restart with nothing in transit and that seed; the value says what to record, in a form that only the program
     /// reads.
     Restart(Seed, Option<serde_json::Value>),
@@ -73,19 +73,19 @@ pub(crate) enum Request {
     /// Keep the network without clients, or no longer.
     Keep(bool),
     /// Change the link of that number.
-    Change(usize, Box<Link>),
+    Change(usize, Box<NetworkLink>),
 }
 
 /// Answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum EmulatorReply {
     /// The hosts exist.
     Open(Vec<HostHandle>),
     /// It has restarted.
     Restarted,
     /// The report.
-    Report(Box<Report>),
+    Report(Box<EmulatorReport>),
     /// The network as it is now.
     Description(Box<Description>),
     /// It is done.

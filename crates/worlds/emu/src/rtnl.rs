@@ -27,20 +27,20 @@ pub(crate) struct Rtnl {
 
 /// Requests, in the order in which they are carried out, each with a description.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RtnlBatch {
     requests: Vec<(&'static str, u16, Message)>,
 }
 
 /// A request that was refused.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedRtnlRequest {
     /// What was requested.
     pub(crate) what: &'static str,
     /// The error.
     pub(crate) error: io::Error,
 }
 
-impl Batch {
+impl RtnlBatch {
     /// Requests something new; `what` names it in an error.
     pub(crate) fn create(&mut self, what: &'static str, message: Message) {
         self.add(what, message, NLM_F_CREATE | NLM_F_EXCL);
@@ -68,7 +68,7 @@ impl Rtnl {
 
     /// Carries out all requests of a batch, or up to the first that is refused (some behind it may have been carried
     /// out too).
-    pub(crate) fn carry_out(&self, batch: Batch) -> Result<(), Refused> {
+    pub(crate) fn carry_out(&self, batch: RtnlBatch) -> Result<(), RefusedRtnlRequest> {
         let mut requests = batch.requests.into_iter();
         loop {
             let (bytes, what) = message(requests.by_ref().take(AT_ONCE));
@@ -79,8 +79,8 @@ impl Rtnl {
         }
     }
 
-    fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), Refused> {
-        let lost = |error: io::Error| Refused {
+    fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), RefusedRtnlRequest> {
+        let lost = |error: io::Error| RefusedRtnlRequest {
             what: "an exchange over rtnetlink",
             error,
         };
@@ -123,14 +123,17 @@ fn message(
 }
 
 /// Requests acknowledged by an answer: one, or none when it concerns something else.
-fn confirmed(what: &[&'static str], answer: &NetlinkMessage<Message>) -> Result<usize, Refused> {
+fn confirmed(
+    what: &[&'static str],
+    answer: &NetlinkMessage<Message>,
+) -> Result<usize, RefusedRtnlRequest> {
     let NetlinkPayload::Error(error) = &answer.payload else {
         return Ok(0);
     };
     let what = what.get(answer.header.sequence_number as usize).copied();
     match (error.code, what) {
         (None, _) => Ok(1),
-        (Some(_), what) => Err(Refused {
+        (Some(_), what) => Err(RefusedRtnlRequest {
             what: what.unwrap_or("an unknown request"),
             error: error.to_io(),
         }),

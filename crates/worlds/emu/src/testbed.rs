@@ -10,14 +10,14 @@
 use crate::error::{self, Error, Result};
 use crate::namespace;
 use crate::path_mtu::{self, PathMtus};
-use crate::rtnl::{Batch, Refused, Rtnl};
+use crate::rtnl::{RefusedRtnlRequest, Rtnl, RtnlBatch};
 use crate::sys::raw;
 use crate::veth_port::{self, VethPort};
-use crate::wiring::{self, Pair};
+use crate::wiring::{self, HostVethPair};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stackline_core::network::Network;
 use stackline_core::plan::ProcessorShare;
-use stackline_net::Node;
+use stackline_net::NodeIndex;
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
@@ -34,12 +34,12 @@ pub struct Testbed {
     /// The user namespace that owns the hosts, if there is one.
     pub user: Option<File>,
     /// In the order of the network.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<TestbedHost>,
 }
 
 /// One host.
 #[derive(Debug)]
-pub struct Host {
+pub struct TestbedHost {
     /// Its name.
     pub name: String,
     /// Its address.
@@ -63,7 +63,7 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
         .map(|(number, mtus)| port(number, mtus))
         .collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&ports).zip(nets);
-    let hosts = hosts.map(|((host, port), net)| Host {
+    let hosts = hosts.map(|((host, port), net)| TestbedHost {
         name: host.name.clone(),
         address: port.address,
         net,
@@ -89,7 +89,7 @@ pub fn isolate() -> Result<()> {
 fn check_limits(hosts: usize) -> Result<()> {
     let wanted = 2 * hosts as u64 + SPARE_FILES;
     let limit = getrlimit(Resource::RLIMIT_NOFILE)
-        .map_err(|e| error::call("reading the limit of open files", e))?;
+        .map_err(|e| error::call_failed("reading the limit of open files", e))?;
     if limit.1 < wanted {
         let message = format!(
             "{hosts} emulated hosts need {wanted} file descriptors, the limit is {}",
@@ -100,14 +100,14 @@ fn check_limits(hosts: usize) -> Result<()> {
         );
     }
     setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
-        .map_err(|e| error::call("raising the limit of files", e))
+        .map_err(|e| error::call_failed("raising the limit of files", e))
 }
 
 fn set_up_central_namespace() -> Result<()> {
-    let failed = |error| error::call("setting up the central namespace", error);
+    let failed = |error| error::call_failed("setting up the central namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
-    let mut batch = Batch::default();
-    wiring::loopback(&mut batch);
+    let mut batch = RtnlBatch::default();
+    wiring::set_loopback_up(&mut batch);
     Rtnl::open()
         .map_err(failed)?
         .carry_out(batch)
@@ -117,7 +117,7 @@ fn set_up_central_namespace() -> Result<()> {
 /// The hosts' namespaces with their interfaces. The kernel mostly waits, so several are made at once.
 fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     let namespace = namespace::current()
-        .map_err(|error| error::call("opening the central namespace", error))?;
+        .map_err(|error| error::call_failed("opening the central namespace", error))?;
     let at_once = thread::available_parallelism()
         .map_or(2, usize::from)
         .clamp(2, 8);
@@ -125,7 +125,8 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
         // In the central namespace, where the thread still is.
-        let central = Rtnl::open().map_err(|error| error::call("opening rtnetlink", error))?;
+        let central =
+            Rtnl::open().map_err(|error| error::call_failed("opening rtnetlink", error))?;
         loop {
             let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else {
                 return Ok(());
@@ -152,28 +153,28 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
 
 fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: bool) -> Result<File> {
     let net = namespace::new_network()
-        .map_err(|error| error::namespaces("a network namespace for each host", error))?;
-    let failed = |error: io::Error| error::call("setting up a host's namespace", error);
+        .map_err(|error| error::namespaces_failed("a network namespace for each host", error))?;
+    let failed = |error: io::Error| error::call_failed("setting up a host's namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
     namespace::allow_ping();
     if ecn {
         namespace::enable_ecn().map_err(failed)?;
     }
-    let pair = Pair {
+    let pair = HostVethPair {
         number,
         address: veth_port::address(number),
         mtus,
         central: namespace.as_raw_fd(),
     };
     let rtnl = Rtnl::open().map_err(failed)?;
-    let mut batch = Batch::default();
-    wiring::loopback(&mut batch);
+    let mut batch = RtnlBatch::default();
+    wiring::set_loopback_up(&mut batch);
     pair.make(&mut batch);
     rtnl.carry_out(batch).map_err(refused)?;
-    let mut batch = Batch::default();
-    wiring::central(number, &mut batch);
+    let mut batch = RtnlBatch::default();
+    wiring::set_central_end_up(number, &mut batch);
     central.carry_out(batch).map_err(refused)?;
-    let mut batch = Batch::default();
+    let mut batch = RtnlBatch::default();
     pair.open(&mut batch);
     rtnl.carry_out(batch).map_err(refused)?;
     Ok(net)
@@ -186,10 +187,10 @@ fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
         Some(libc::EAFNOSUPPORT) => {
             error::environment("this kernel has no packet sockets (CONFIG_PACKET)")
         }
-        _ => error::call("opening a packet socket", error),
+        _ => error::call_failed("opening a packet socket", error),
     })?;
     Ok(VethPort {
-        node: Node(number),
+        node: NodeIndex(number),
         socket,
         host_mac: wiring::host_mac(number),
         gateway_mac: wiring::GATEWAY_MAC,
@@ -198,11 +199,11 @@ fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
     })
 }
 
-fn refused(refused: Refused) -> Error {
+fn refused(refused: RefusedRtnlRequest) -> Error {
     match refused.error.raw_os_error() {
         Some(libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
             error::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
         }
-        _ => error::call(refused.what, refused.error),
+        _ => error::call_failed(refused.what, refused.error),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Plain data; it sends and receives nothing.
 
-use stackline_net::Node;
+use stackline_net::NodeIndex;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 #[derive(Debug)]
 pub struct VethPort {
     /// The host.
-    pub node: Node,
+    pub node: NodeIndex,
     /// `AF_PACKET`, `SOCK_RAW`, bound to the central end of the host's veth pair for all protocols, non-blocking, with
     /// `PACKET_VNET_HDR` (a virtio-net header before every frame, both ways) and `PACKET_IGNORE_OUTGOING`.
     pub socket: OwnedFd,

@@ -3,7 +3,7 @@
 //! It composes requests and sends none.
 
 use crate::path_mtu::PathMtus;
-use crate::rtnl::Batch;
+use crate::rtnl::RtnlBatch;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
@@ -46,7 +46,7 @@ fn mac(kind: u8, number: u32) -> [u8; 6] {
 }
 
 /// `lo` up.
-pub(crate) fn loopback(batch: &mut Batch) {
+pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
     batch.change(
         "setting the loopback interface up",
         Message::SetLink(up(LOOPBACK)),
@@ -54,7 +54,7 @@ pub(crate) fn loopback(batch: &mut Batch) {
 }
 
 /// The central end of a host's pair up.
-pub(crate) fn central(number: u32, batch: &mut Batch) {
+pub(crate) fn set_central_end_up(number: u32, batch: &mut RtnlBatch) {
     batch.change(
         "setting the central end of a pair up",
         Message::SetLink(up(central_index(number))),
@@ -70,7 +70,7 @@ fn up(index: u32) -> LinkMessage {
 }
 
 /// The pair of one host, configured from the host's namespace.
-pub(crate) struct Pair<'a> {
+pub(crate) struct HostVethPair<'a> {
     pub(crate) number: u32,
     pub(crate) address: Ipv4Addr,
     pub(crate) mtus: &'a PathMtus,
@@ -78,15 +78,15 @@ pub(crate) struct Pair<'a> {
     pub(crate) central: RawFd,
 }
 
-impl Pair<'_> {
+impl HostVethPair<'_> {
     /// Both ends, neither up.
-    pub(crate) fn make(&self, batch: &mut Batch) {
+    pub(crate) fn make(&self, batch: &mut RtnlBatch) {
         batch.create(VETH, Message::NewLink(self.veth()));
     }
 
     /// The host's end up, with its configuration; the central end is up already. In the other order the host's end
     /// would notice its carrier some time later, and lose what is sent until then.
-    pub(crate) fn open(&self, batch: &mut Batch) {
+    pub(crate) fn open(&self, batch: &mut RtnlBatch) {
         batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
         batch.create(
             "giving a host its address",

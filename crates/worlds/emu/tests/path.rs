@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "all of it is a test")]
 
 use nix::sched::{CloneFlags, setns};
-use stackline_core::network::{Discipline, Host, Link, Loss, Network, Queue, Rate};
+use stackline_core::network::{
+    Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost, NetworkLink,
+};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{Engine, Handle, Options, Report};
+use stackline_emu::engine::{EmulatorEngine, EmulatorOptions, EmulatorReport, Handle};
 use stackline_emu::testbed::{self, Testbed};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -20,12 +22,12 @@ use std::time::{Duration, Instant};
 /// Packets not received after this time are lost.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn between_two_hosts(link: Link) -> Network {
-    let host = |name: &str| Host {
+fn between_two_hosts(link: NetworkLink) -> Network {
+    let host = |name: &str| NetworkHost {
         name: name.into(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
-    let links = vec![Link {
+    let links = vec![NetworkLink {
         ends: ("a".into(), "b".into()),
         ..link
     }];
@@ -39,10 +41,10 @@ fn between_two_hosts(link: Link) -> Network {
 
 /// Runs `test` on the network, and returns the report after it.
 fn emulate(
-    link: Link,
-    options: Options,
+    link: NetworkLink,
+    options: EmulatorOptions,
     test: impl FnOnce(&Testbed, &Handle) + Send,
-) -> Option<Report> {
+) -> Option<EmulatorReport> {
     let network = between_two_hosts(link);
     let (testbed, ports) = match testbed::build(&network) {
         Ok(built) => built,
@@ -51,7 +53,7 @@ fn emulate(
             return None;
         }
     };
-    let mut engine = Engine::new(ports, &network, Seed::root(7), options).unwrap();
+    let mut engine = EmulatorEngine::new(ports, &network, Seed::root(7), options).unwrap();
     let handle = engine.handle();
     let (stop, stopped) = UnixStream::pair().unwrap();
     thread::scope(|scope| {
@@ -114,7 +116,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn drops(report: &Report) -> u64 {
+fn drops(report: &EmulatorReport) -> u64 {
     report
         .ports
         .iter()
@@ -124,7 +126,7 @@ fn drops(report: &Report) -> u64 {
 }
 
 /// Every packet that entered has left, was dropped, or was lost for lack of memory or room on the way out.
-fn settled(report: &Report) -> bool {
+fn settled(report: &EmulatorReport) -> bool {
     let doubled: u64 = report.ports.iter().map(|port| port.duplicated).sum();
     let gone = drops(report) + report.lost.memory + report.lost.refused;
     report.received.packets + doubled == report.sent.packets + gone
@@ -133,13 +135,13 @@ fn settled(report: &Report) -> bool {
 #[test]
 fn no_packet_is_early_with_stamps_and_without() {
     for stamps in [true, false] {
-        let link = Link {
+        let link = NetworkLink {
             delay: Span(2_000_000),
-            ..Link::default()
+            ..NetworkLink::default()
         };
-        let options = Options {
+        let options = EmulatorOptions {
             stamps,
-            ..Options::default()
+            ..EmulatorOptions::default()
         };
         let report = emulate(link, options, |testbed, _| {
             let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
@@ -172,16 +174,16 @@ fn no_packet_is_early_with_stamps_and_without() {
 fn packets_short_and_long_keep_their_order_and_their_bytes() {
     const TOGETHER: usize = 50;
     const SENT: usize = 40 * TOGETHER;
-    for pause in [Options::default().pause, Span::ZERO] {
-        let link = Link {
+    for pause in [EmulatorOptions::default().pause, Span::ZERO] {
+        let link = NetworkLink {
             mtu_bytes: Some(9000),
-            ..Link::default()
+            ..NetworkLink::default()
         };
         let report = emulate(
             link,
-            Options {
+            EmulatorOptions {
                 pause,
-                ..Options::default()
+                ..EmulatorOptions::default()
             },
             |testbed, _| {
                 let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
@@ -223,22 +225,22 @@ fn packets_short_and_long_keep_their_order_and_their_bytes() {
 
 #[test]
 fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
-    let queue = Queue {
+    let queue = LinkQueue {
         limit_packets: Some(40),
-        ..Queue::default()
+        ..LinkQueue::default()
     };
-    let link = Link {
-        rate: Rate::Constant(200e6),
+    let link = NetworkLink {
+        rate: LinkRate::Constant(200e6),
         delay: Span(500_000),
-        loss: Loss::Independent(0.01),
+        loss: LossModel::Independent(0.01),
         duplicate: 0.005,
         queue: Some(queue),
-        ..Link::default()
+        ..NetworkLink::default()
     };
     let data: Vec<u8> = (0..3_000_000_u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
-    let report = emulate(link, Options::default(), |testbed, _| {
+    let report = emulate(link, EmulatorOptions::default(), |testbed, _| {
         let to = testbed.hosts[1].address;
         let listener = on(testbed, 1, || TcpListener::bind((to, 7000)).unwrap());
         thread::scope(|scope| {
@@ -292,18 +294,18 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
         interval: Span(20_000_000),
     };
     for ecn in [true, false] {
-        let queue = Queue {
+        let queue = LinkQueue {
             discipline,
             ecn,
-            ..Queue::default()
+            ..LinkQueue::default()
         };
-        let link = Link {
-            rate: Rate::Constant(20e6),
+        let link = NetworkLink {
+            rate: LinkRate::Constant(20e6),
             delay: Span(2_000_000),
             queue: Some(queue),
-            ..Link::default()
+            ..NetworkLink::default()
         };
-        let Some(report) = emulate(link, Options::default(), |testbed, _| {
+        let Some(report) = emulate(link, EmulatorOptions::default(), |testbed, _| {
             transfer(testbed, 1_000_000)
         }) else {
             return;
@@ -316,12 +318,12 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
 
 #[test]
 fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
-    let link = Link {
-        loss: Loss::Independent(0.01),
-        ..Link::default()
+    let link = NetworkLink {
+        loss: LossModel::Independent(0.01),
+        ..NetworkLink::default()
     };
     let mut lost = Vec::new();
-    emulate(link, Options::default(), |testbed, handle| {
+    emulate(link, EmulatorOptions::default(), |testbed, handle| {
         let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
         there
             .set_read_timeout(Some(Duration::from_millis(10)))
@@ -373,12 +375,13 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
 
 #[test]
 fn foreign_frames_are_counted_and_the_path_is_calibrated() {
-    let network = between_two_hosts(Link::default());
+    let network = between_two_hosts(NetworkLink::default());
     let Ok((testbed, ports)) = testbed::build(&network) else {
         println!("not tested: no namespaces here");
         return;
     };
-    let mut engine = Engine::new(ports, &network, Seed::root(1), Options::default()).unwrap();
+    let mut engine =
+        EmulatorEngine::new(ports, &network, Seed::root(1), EmulatorOptions::default()).unwrap();
     let round_trip = engine
         .calibrate()
         .unwrap()

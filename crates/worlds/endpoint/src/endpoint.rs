@@ -3,37 +3,37 @@
 //! Between StartMeasurement and StopMeasurement it reads the clock once a call and once a connection, not once a data unit;
 //! it allocates nothing and logs nothing.
 
-use crate::marks::Marks;
-use crate::observation::Observation;
-use crate::service::{Bulk, Facts, Service};
-use crate::task::Task;
-use crate::times::Times;
-use crate::world::{Processor, Step, World};
-use stackline_core::cursor::{Cursor, Operation};
+use crate::marks::ProgramMarks;
+use crate::observation::EndpointObservation;
+use crate::service::{BulkDirection, ConnectionFacts, EndpointService};
+use crate::task::EndpointTask;
+use crate::times::DurationSamples;
+use crate::world::{EndpointProcessor, EndpointStep, EndpointWorld};
 use stackline_core::error::{Blame, Error, Result};
-use stackline_core::program::{self, Side};
-use stackline_core::record::{self, Transport};
+use stackline_core::procedure::{self, PairSide};
+use stackline_core::procedure_cursor::{Cursor, CursorOperation};
+use stackline_core::run_record::{self, TransportRecord};
 use stackline_core::time::{Duration, Instant};
 use std::mem;
 use std::sync::Arc;
 
 /// An endpoint's state.
 #[derive(Debug)]
-pub struct Endpoint<W: World> {
-    task: Arc<Task>,
+pub struct Endpoint<W: EndpointWorld> {
+    task: Arc<EndpointTask>,
     world: W,
     connection: Option<W::Service>,
-    observation: Observation,
-    calls: Times,
-    connects: Times,
-    lateness: Times,
-    marks: Marks,
+    observation: EndpointObservation,
+    calls: DurationSamples,
+    connects: DurationSamples,
+    lateness: DurationSamples,
+    marks: ProgramMarks,
     /// How long the present connection took to come about.
     connecting: Duration,
     /// The last intended moment, and whether the next call counts from it.
     intended: Option<Instant>,
     paced: bool,
-    started: Option<Start>,
+    started: Option<EndpointStart>,
     stopped: bool,
     /// A responder's own StartMeasurement is still to come.
     own_clock: bool,
@@ -46,7 +46,7 @@ pub struct Endpoint<W: World> {
     /// The present connection's stream was found to have ended.
     stream_over: bool,
     /// What the present connection had reported when counting began.
-    counted: Facts,
+    counted: ConnectionFacts,
     /// Data units moved after the clock: what the connection reports of them is not counted.
     beyond: bool,
     /// Data units were seen to be lost.
@@ -57,24 +57,24 @@ pub struct Endpoint<W: World> {
 
 /// What was read when the clock started.
 #[derive(Clone, Copy, Debug)]
-struct Start {
+struct EndpointStart {
     at: Instant,
-    processor: Option<Processor>,
-    transport: Option<Transport>,
+    processor: Option<EndpointProcessor>,
+    transport: Option<TransportRecord>,
 }
 
 /// Units of a load that are received in one operation.
 const OF_A_LOAD: u64 = 16;
 
-impl<W: World> Endpoint<W> {
+impl<W: EndpointWorld> Endpoint<W> {
     /// An endpoint that has not begun.
     #[must_use]
-    pub fn new(task: Arc<Task>, world: W) -> Self {
+    pub fn new(task: Arc<EndpointTask>, world: W) -> Self {
         let expected = task.expected_units().unwrap_or(u64::MAX);
         let times = |wanted: bool| world.times(if wanted { expected } else { 0 });
         Self {
             connection: None,
-            observation: Observation::default(),
+            observation: EndpointObservation::default(),
             calls: times(task.does("RPCCall")),
             connects: if task.carries_data {
                 world.times(64)
@@ -82,18 +82,18 @@ impl<W: World> Endpoint<W> {
                 times(true)
             },
             lateness: times(task.does("Pace")),
-            marks: Marks::default(),
+            marks: ProgramMarks::default(),
             connecting: Duration::default(),
             intended: None,
             paced: false,
             started: None,
             stopped: false,
-            own_clock: task.side == Side::Responder && task.does("StartMeasurement"),
-            loops: program::repeats_connections(&task.steps),
+            own_clock: task.side == PairSide::Responder && task.does("StartMeasurement"),
+            loops: procedure::repeats_connections(&task.steps),
             heard: None,
             unconfirmed: false,
             stream_over: false,
-            counted: Facts::default(),
+            counted: ConnectionFacts::default(),
             beyond: false,
             lossy: false,
             arrived: 0,
@@ -106,10 +106,10 @@ impl<W: World> Endpoint<W> {
     ///
     /// # Errors
     /// An [`Error`] of the stack, the peer or the files.
-    pub async fn run(mut self, replica: u32) -> Result<Observation> {
+    pub async fn run(mut self, replica: u32) -> Result<EndpointObservation> {
         let seed = self.task.seed.index(u64::from(replica));
         // A responder without data waits in accept: its period is the whole of its life.
-        if self.task.side == Side::Responder && !self.task.carries_data {
+        if self.task.side == PairSide::Responder && !self.task.carries_data {
             self.start();
         }
         loop {
@@ -142,57 +142,65 @@ impl<W: World> Endpoint<W> {
     }
 
     #[inline]
-    async fn execute(&mut self, operation: Operation, cursor: &mut Cursor) -> Result<()> {
+    async fn execute(&mut self, operation: CursorOperation, cursor: &mut Cursor) -> Result<()> {
         match operation {
-            Operation::RpcAwaitCallInd { bytes } => {
+            CursorOperation::RpcAwaitCallInd { bytes } => {
                 if !self.open()?.await_call(bytes).await? {
                     return self.stream_ended(cursor);
                 }
                 self.hear();
                 Ok(())
             }
-            Operation::RpcServe {
+            CursorOperation::RpcServe {
                 request,
                 response,
                 times,
             } => self.serve(request, response, times, cursor).await,
-            Operation::RpcReturn { bytes } => self.open()?.reply(bytes).await,
-            Operation::RpcCall {
+            CursorOperation::RpcReturn { bytes } => self.open()?.reply(bytes).await,
+            CursorOperation::RpcCall {
                 request,
                 response,
                 times,
             } => self.call(request, response, times, cursor).await,
-            Operation::DataRequest { bytes, times } => self.send(bytes, times, cursor).await,
-            Operation::AwaitDataIndication { bytes, times } => {
+            CursorOperation::DataRequest { bytes, times } => self.send(bytes, times, cursor).await,
+            CursorOperation::AwaitDataIndication { bytes, times } => {
                 self.receive(bytes, times, cursor).await
             }
-            Operation::ConnectRequest => self.connect().await,
-            Operation::AwaitConnectIndication => self.accept().await,
-            Operation::DisconnectRequest => self.disconnect().await,
-            Operation::AwaitDisconnectIndication => self.await_disconnect().await,
-            Operation::StartBulkGet => self.start_bulk(Bulk::Get).await,
-            Operation::StartBulkPut => self.start_bulk(Bulk::Put).await,
-            Operation::AwaitStartBulkGet => self.await_start_bulk(Bulk::Get, cursor).await,
-            Operation::AwaitStartBulkPut => self.await_start_bulk(Bulk::Put, cursor).await,
-            Operation::StopBulkGet => self.stop_bulk(Bulk::Get).await,
-            Operation::StopBulkPut => self.stop_bulk(Bulk::Put).await,
-            Operation::AwaitStopBulkGet => self.open()?.await_stop_bulk(Bulk::Get).await,
-            Operation::AwaitStopBulkPut => self.open()?.await_stop_bulk(Bulk::Put).await,
-            Operation::EndStream => self.end_stream().await,
-            Operation::StartMeasurement => self.start_measurement().await,
-            Operation::StopMeasurement => {
+            CursorOperation::ConnectRequest => self.connect().await,
+            CursorOperation::AwaitConnectIndication => self.accept().await,
+            CursorOperation::DisconnectRequest => self.disconnect().await,
+            CursorOperation::AwaitDisconnectIndication => self.await_disconnect().await,
+            CursorOperation::StartBulkGet => self.start_bulk(BulkDirection::Get).await,
+            CursorOperation::StartBulkPut => self.start_bulk(BulkDirection::Put).await,
+            CursorOperation::AwaitStartBulkGet => {
+                self.await_start_bulk(BulkDirection::Get, cursor).await
+            }
+            CursorOperation::AwaitStartBulkPut => {
+                self.await_start_bulk(BulkDirection::Put, cursor).await
+            }
+            CursorOperation::StopBulkGet => self.stop_bulk(BulkDirection::Get).await,
+            CursorOperation::StopBulkPut => self.stop_bulk(BulkDirection::Put).await,
+            CursorOperation::AwaitStopBulkGet => {
+                self.open()?.await_stop_bulk(BulkDirection::Get).await
+            }
+            CursorOperation::AwaitStopBulkPut => {
+                self.open()?.await_stop_bulk(BulkDirection::Put).await
+            }
+            CursorOperation::EndStream => self.end_stream().await,
+            CursorOperation::StartMeasurement => self.start_measurement().await,
+            CursorOperation::StopMeasurement => {
                 self.stop_measurement();
                 Ok(())
             }
-            Operation::Delay(time) => self
+            CursorOperation::Delay(time) => self
                 .world
                 .sleep_until(self.world.now() + time)
                 .await
                 .map(drop),
-            Operation::Pace(time) => self.pace(time, cursor).await,
-            Operation::ReadFile { bytes } => self.world.read_file(bytes).await,
-            Operation::WriteFile { bytes } => self.world.write_file(bytes).await,
-            Operation::Mark(index) => {
+            CursorOperation::Pace(time) => self.pace(time, cursor).await,
+            CursorOperation::ReadFile { bytes } => self.world.read_file(bytes).await,
+            CursorOperation::WriteFile { bytes } => self.world.write_file(bytes).await,
+            CursorOperation::Mark(index) => {
                 self.mark(index);
                 Ok(())
             }
@@ -253,9 +261,12 @@ impl<W: World> Endpoint<W> {
     /// The peer sends no more: expected under a time limit, from a load and where data can be lost.
     fn stream_ended(&mut self, cursor: &mut Cursor) -> Result<()> {
         let task = &self.task;
-        self.world.emit(Step::StreamEnded);
+        self.world.emit(EndpointStep::StreamEnded);
         // The first time, what follows the awaited units may still have to be done: a put is confirmed.
-        let closed = self.connection.as_ref().is_none_or(Service::is_closed);
+        let closed = self
+            .connection
+            .as_ref()
+            .is_none_or(EndpointService::is_closed);
         let over = closed && mem::replace(&mut self.stream_over, true);
         if task.reliable && task.time_limit.is_none() && !task.background {
             return Err(self.world.vanished("before it had sent everything"));
@@ -334,15 +345,15 @@ impl<W: World> Endpoint<W> {
     }
 
     /// Each transfer is paced from where its data may begin: a stack may first have to exchange a word with the peer.
-    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
         self.open()?.start_bulk(way).await?;
         self.intended = Some(self.world.now());
         self.paced = false;
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: Bulk, cursor: &mut Cursor) -> Result<()> {
-        self.world.emit(Step::AwaitsWord);
+    async fn await_start_bulk(&mut self, way: BulkDirection, cursor: &mut Cursor) -> Result<()> {
+        self.world.emit(EndpointStep::AwaitsWord);
         if !self.open()?.await_start_bulk(way).await? {
             return self.stream_ended(cursor);
         }
@@ -353,9 +364,9 @@ impl<W: World> Endpoint<W> {
         Ok(())
     }
 
-    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
-        if way == Bulk::Put {
-            self.world.emit(Step::AwaitsWord);
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+        if way == BulkDirection::Put {
+            self.world.emit(EndpointStep::AwaitsWord);
         }
         self.open()?.stop_bulk(way).await?;
         self.unconfirmed = false;
@@ -370,18 +381,18 @@ impl<W: World> Endpoint<W> {
             .filter(|_| self.paced)
             .unwrap_or_else(|| self.world.now());
         self.paced = false;
-        self.world.emit(Step::Connect);
+        self.world.emit(EndpointStep::Connect);
         self.connection = Some(self.world.connect().await?);
         self.connecting = self.world.between(from, self.world.now());
-        self.world.emit(Step::Connected);
+        self.world.emit(EndpointStep::Connected);
         self.note_settings();
         Ok(())
     }
 
     async fn accept(&mut self) -> Result<()> {
-        self.world.emit(Step::Accept);
+        self.world.emit(EndpointStep::Accept);
         self.connection = Some(self.world.accept().await?);
-        self.world.emit(Step::Accepted);
+        self.world.emit(EndpointStep::Accepted);
         self.note_settings();
         if self.started.is_none() && !self.own_clock {
             self.start();
@@ -393,7 +404,7 @@ impl<W: World> Endpoint<W> {
     /// connections without data the query would be measured with the first, so it is made when that one ends.
     fn note_settings(&mut self) {
         self.stream_over = false;
-        self.counted = Facts::default();
+        self.counted = ConnectionFacts::default();
         if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
             && self.observation.record.settings.is_empty()
         {
@@ -406,10 +417,10 @@ impl<W: World> Endpoint<W> {
         let Some(connection) = self.connection.take() else {
             return self.open().map(drop);
         };
-        self.world.emit(Step::Disconnect);
+        self.world.emit(EndpointStep::Disconnect);
         let from = self.world.now();
         connection.disconnect().await?;
-        self.world.emit(Step::Disconnected);
+        self.world.emit(EndpointStep::Disconnected);
         if self.measuring() {
             // What lay between the two is no part of either.
             self.connects
@@ -424,7 +435,7 @@ impl<W: World> Endpoint<W> {
             self.stop();
         }
         self.open()?.await_disconnect().await?;
-        self.world.emit(Step::Disconnected);
+        self.world.emit(EndpointStep::Disconnected);
         self.note_connection();
         self.connection = None;
         Ok(())
@@ -492,9 +503,9 @@ impl<W: World> Endpoint<W> {
         self.counted = self
             .connection
             .as_ref()
-            .map(Service::facts)
+            .map(EndpointService::facts)
             .unwrap_or_default();
-        if self.task.side == Side::Responder {
+        if self.task.side == PairSide::Responder {
             self.heard = None;
             self.own_clock = false;
             self.start();
@@ -511,22 +522,25 @@ impl<W: World> Endpoint<W> {
 
     fn stop_measurement(&mut self) {
         self.stop();
-        if self.unconfirmed && self.task.side == Side::Initiator {
+        if self.unconfirmed && self.task.side == PairSide::Initiator {
             self.observation
                 .record
                 .notes
-                .push(record::IN_TRANSIT.into());
+                .push(run_record::IN_TRANSIT.into());
         }
     }
 
     fn start(&mut self) {
-        let transport = self.connection.as_ref().and_then(Service::transport);
-        let processor = self.world.processor(Step::ClockStarts);
-        if self.task.side == Side::Initiator {
+        let transport = self
+            .connection
+            .as_ref()
+            .and_then(EndpointService::transport);
+        let processor = self.world.processor(EndpointStep::ClockStarts);
+        if self.task.side == PairSide::Initiator {
             self.world.start_time_limit();
         }
-        self.world.emit(Step::ClockStarts);
-        self.started = Some(Start {
+        self.world.emit(EndpointStep::ClockStarts);
+        self.started = Some(EndpointStart {
             at: self.world.now(),
             processor,
             transport,
@@ -538,23 +552,25 @@ impl<W: World> Endpoint<W> {
             return;
         };
         let at = self.world.now();
-        let processor = self.world.processor(Step::ClockStops);
+        let processor = self.world.processor(EndpointStep::ClockStops);
         self.stopped = true;
-        self.world.emit(Step::ClockStops);
+        self.world.emit(EndpointStep::ClockStops);
         let record = &mut self.observation.record;
         if let (Some(before), Some(after)) = (start.processor, processor) {
             record.usage = after.usage.since(&before.usage);
             record.cpu = Some((before.core, after.core, before.pinned));
         }
-        record.transport = start
-            .transport
-            .zip(self.connection.as_ref().and_then(Service::transport));
+        record.transport = start.transport.zip(
+            self.connection
+                .as_ref()
+                .and_then(EndpointService::transport),
+        );
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 
     /// The peer is heard of for the first time: what a responder used while it waited for that is none of the period's.
     fn hear(&mut self) {
-        if self.heard.is_some() || self.task.side == Side::Initiator {
+        if self.heard.is_some() || self.task.side == PairSide::Initiator {
             return;
         }
         self.heard = Some(self.world.now());
@@ -594,13 +610,15 @@ impl<W: World> Endpoint<W> {
             .pass(index, now, since(begun), since, || world.times(u64::MAX));
     }
 
-    fn finish(mut self, cursor: &Cursor) -> Observation {
+    fn finish(mut self, cursor: &Cursor) -> EndpointObservation {
         self.stop();
         self.note_connection();
         let record = &mut self.observation.record;
-        if self.lossy && record.received_units > 0 && program::moves_outside_clock(&self.task.steps)
+        if self.lossy
+            && record.received_units > 0
+            && procedure::moves_outside_clock(&self.task.steps)
         {
-            record.notes.push(record::UNPLACED.into());
+            record.notes.push(run_record::UNPLACED.into());
         }
         self.observation.calls = self.calls.finish();
         self.observation.connects = self.connects.finish();
@@ -610,6 +628,6 @@ impl<W: World> Endpoint<W> {
     }
 }
 
-fn lost_any(facts: &Facts) -> bool {
+fn lost_any(facts: &ConnectionFacts) -> bool {
     facts.losses.is_some_and(|losses| losses.lost > 0)
 }

@@ -1,7 +1,7 @@
 //! One endpoint for every world: it walks the operations of a procedure over a connection, keeps the times, and makes run
 //! records of what both sides observed.
 //!
-//! It never opens a socket, reads a clock or starts a thread: a world does, through [`World`] and [`Service`].
+//! It never opens a socket, reads a clock or starts a thread: a world does, through [`EndpointWorld`] and [`EndpointService`].
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -23,8 +23,8 @@ pub mod times;
 pub mod world;
 
 pub use endpoint::Endpoint;
-pub use observation::{Observation, SideObservation};
-pub use service::{Bulk, Facts, Service};
-pub use task::Task;
-pub use times::Times;
-pub use world::{Processor, Step, World};
+pub use observation::{EndpointObservation, SideObservation};
+pub use service::{BulkDirection, ConnectionFacts, EndpointService};
+pub use task::EndpointTask;
+pub use times::DurationSamples;
+pub use world::{EndpointProcessor, EndpointStep, EndpointWorld};

@@ -1,26 +1,26 @@
 //! Times at the marks of one endpoint: since its clock started, from each mark to the next one it passes, and of a mark in a
 //! repeat from pass to pass, whatever marks lie between.
 
-use crate::times::Times;
-use stackline_core::record::Histogram;
+use crate::times::DurationSamples;
+use stackline_core::run_record::Histogram;
 use stackline_core::time::{Duration, Instant};
 
 /// All marks of one program.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub(crate) struct ProgramMarks {
     /// Since the start, by mark.
-    since_start: Vec<Times>,
+    since_start: Vec<DurationSamples>,
     /// From one to the next, by both, and from one to itself; taken when they first follow each other.
-    between: Vec<Option<Times>>,
+    between: Vec<Option<DurationSamples>>,
     /// When each was passed last.
     passed: Vec<Option<Instant>>,
     /// The one passed last, and when.
     last: Option<(usize, Instant)>,
 }
 
-impl Marks {
+impl ProgramMarks {
     /// Room for this many marks, each with times of its own.
-    pub(crate) fn make_room(&mut self, marks: usize, times: impl Fn() -> Times) {
+    pub(crate) fn make_room(&mut self, marks: usize, times: impl Fn() -> DurationSamples) {
         if self.since_start.len() < marks {
             self.since_start = (0..marks).map(|_| times()).collect();
             self.between = (0..marks * marks).map(|_| None).collect();
@@ -35,7 +35,7 @@ impl Marks {
         now: Instant,
         since: Duration,
         between: impl Fn(Instant) -> Duration,
-        times: impl Fn() -> Times,
+        times: impl Fn() -> DurationSamples,
     ) {
         let marks = self.since_start.len();
         let Some(mine) = self.since_start.get_mut(mark) else {
@@ -65,7 +65,7 @@ impl Marks {
         let since = names
             .iter()
             .cloned()
-            .zip(self.since_start.into_iter().map(Times::finish));
+            .zip(self.since_start.into_iter().map(DurationSamples::finish));
         since
             .filter(|(_, times)| times.n() > 0)
             .chain(between)
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn passes_are_timed_also_where_other_marks_lie_between() {
-        let mut marks = Marks::default();
-        marks.make_room(2, || Times::new(8));
+        let mut marks = ProgramMarks::default();
+        marks.make_room(2, || DurationSamples::new(8));
         for (mark, at) in [(0, 5), (1, 7), (0, 15), (1, 18), (0, 30)] {
             let now = Instant(at);
             marks.pass(
@@ -88,7 +88,7 @@ mod tests {
                 now,
                 Duration(at),
                 |before| Duration(at - before.0),
-                || Times::new(8),
+                || DurationSamples::new(8),
             );
         }
         let found = marks.finish(&["a".into(), "b".into()]);

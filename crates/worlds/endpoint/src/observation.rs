@@ -1,12 +1,12 @@
 //! What endpoints observed: each by itself, and all of a side together.
 
 use serde::{Deserialize, Serialize};
-use stackline_core::record::{Histogram, SideRecord};
+use stackline_core::run_record::{Histogram, SideRecord};
 use stackline_core::time::Instant;
 
 /// What one endpoint observed.
 #[derive(Debug, Default)]
-pub struct Observation {
+pub struct EndpointObservation {
     /// Counters and settings.
     pub record: SideRecord,
     /// When its clock started and stopped, as its host reads it.
@@ -42,7 +42,7 @@ pub struct SideObservation {
 
 /// All endpoints together: counters summed, gauges of the first.
 #[must_use]
-pub fn gather(all: Vec<Observation>) -> SideObservation {
+pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
     let mut side = SideObservation {
         calls: Histogram::merged(all.iter().map(|one| &one.calls)),
         connects: Histogram::merged(all.iter().map(|one| &one.connects)),

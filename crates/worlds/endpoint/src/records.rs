@@ -2,12 +2,12 @@
 
 use crate::observation::SideObservation;
 use stackline_core::plan::Measurement;
-use stackline_core::program::{self, Side};
-use stackline_core::record::RunRecord;
+use stackline_core::procedure::{self, PairSide};
+use stackline_core::run_record::RunRecord;
 
 /// Which run of which measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'p> {
+pub struct MeasurementRun<'p> {
     /// The measurement.
     pub measurement: &'p Measurement,
     /// Its index in the plan.
@@ -20,9 +20,9 @@ pub struct Run<'p> {
 
 /// The records of a run; what was observed comes with the part and the side it belongs to.
 #[must_use]
-pub fn records(
-    run: &Run<'_>,
-    observed: impl IntoIterator<Item = (usize, Side, SideObservation)>,
+pub fn make_records(
+    run: &MeasurementRun<'_>,
+    observed: impl IntoIterator<Item = (usize, PairSide, SideObservation)>,
 ) -> Vec<RunRecord> {
     let mut records: Vec<RunRecord> = (0..)
         .zip(&run.measurement.parts)
@@ -42,19 +42,19 @@ pub fn records(
         record.limited |= observed.limited;
         record.lateness.merge(&observed.lateness);
         match side {
-            Side::Initiator => {
+            PairSide::Initiator => {
                 record.elapsed_ns = observed.elapsed_ns;
                 record.span_ns = observed.span_ns;
                 record.calls = observed.calls;
                 record.connects = observed.connects;
                 record.initiator = observed.record;
             }
-            Side::Responder => record.responder = observed.record,
+            PairSide::Responder => record.responder = observed.record,
         }
     }
     for (record, part) in records.iter_mut().zip(&run.measurement.parts) {
         if record.initiator.transport.is_none() {
-            let reason = if program::repeats_connections(&part.procedure.initiator) {
+            let reason = if procedure::repeats_connections(&part.procedure.initiator) {
                 "no connection lasts from clock start to stop".to_string()
             } else {
                 format!("{} reports nothing of its transport", part.stack.name)

@@ -3,13 +3,13 @@
 //! The same in every world. A world whose calls block answers at the first poll.
 
 use stackline_core::error::Result;
-use stackline_core::record::{Losses, Transport};
+use stackline_core::run_record::{TransportRecord, UnitLosses};
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 
 /// Which way bulk data goes, from the initiator's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bulk {
+pub enum BulkDirection {
     /// Responder to initiator.
     Get,
     /// Initiator to responder.
@@ -18,9 +18,9 @@ pub enum Bulk {
 
 /// What a connection reports of itself; what it does not know is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ConnectionFacts {
     /// What did not arrive in order, where that can happen.
-    pub losses: Option<Losses>,
+    pub losses: Option<UnitLosses>,
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
     pub received_bytes: Option<u64>,
     /// Things worth a flag.
@@ -35,7 +35,7 @@ pub struct Facts {
     async_fn_in_trait,
     reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"
 )]
-pub trait Service {
+pub trait EndpointService {
     /// `DataRequest`, `times` times. How many were sent: fewer when the limit was reached in between.
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64>;
     /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
@@ -47,13 +47,13 @@ pub trait Service {
     /// `RPCReturn`.
     async fn reply(&mut self, bytes: u64) -> Result<()>;
     /// `StartBulkGet` and `StartBulkPut`.
-    async fn start_bulk(&mut self, way: Bulk) -> Result<()>;
+    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()>;
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
-    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool>;
+    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
-    async fn stop_bulk(&mut self, way: Bulk) -> Result<()>;
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()>;
     /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
-    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()>;
+    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()>;
     /// Ends the own stream of data units, because the limit was reached.
     async fn end_stream(&mut self) -> Result<()>;
     /// `DisconnectRequest`.
@@ -73,13 +73,13 @@ pub trait Service {
         true
     }
     /// What the transport reports of itself now.
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         None
     }
     /// What is really in force, by option name.
     fn settings(&self) -> BTreeMap<String, String>;
     /// What there is to report of the connection when it ends.
-    fn facts(&self) -> Facts {
-        Facts::default()
+    fn facts(&self) -> ConnectionFacts {
+        ConnectionFacts::default()
     }
 }

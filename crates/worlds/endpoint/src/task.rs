@@ -1,22 +1,22 @@
 //! What one side of one part is to do, for all its replicas.
 
 use serde::{Deserialize, Serialize};
-use stackline_core::plan::{Count, Data, Measurement, Part};
-use stackline_core::program::{self, Side, Step};
+use stackline_core::plan::{DataSpec, Measurement, MeasurementPart, UnitCount};
+use stackline_core::procedure::{self, PairSide, ProcedureStep};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 
 /// What one side of one part does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct EndpointTask {
     /// Which side.
-    pub side: Side,
+    pub side: PairSide,
     /// Its program.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProcedureStep>,
     /// Whether connections carry data units.
     pub carries_data: bool,
     /// Sizes and counts.
-    pub data: Data,
+    pub data: DataSpec,
     /// The run's and part's node in the tree of seeds; replicas are its numbered children.
     pub seed: Seed,
     /// How many do it at once.
@@ -29,19 +29,19 @@ pub struct Task {
     pub reliable: bool,
 }
 
-impl Task {
+impl EndpointTask {
     /// The task of one side of a part.
     #[must_use]
     pub fn new(
         measurement: &Measurement,
-        part: &Part,
-        side: Side,
+        part: &MeasurementPart,
+        side: PairSide,
         seed: Seed,
         reliable: bool,
     ) -> Self {
         let (count, time_limit) = if part.background {
             // A load goes on until it is stopped, on the connection it has.
-            (Count::Unlimited, None)
+            (UnitCount::Unlimited, None)
         } else {
             (part.data.count, measurement.time_limit)
         };
@@ -49,7 +49,7 @@ impl Task {
             side,
             steps: part.procedure.walked(side),
             carries_data: part.procedure.carries_data(),
-            data: Data {
+            data: DataSpec {
                 count,
                 ..part.data.clone()
             },
@@ -65,20 +65,20 @@ impl Task {
     #[must_use]
     pub fn own_time_limit(&self) -> Option<Duration> {
         self.time_limit
-            .filter(|_| program::any(&self.steps, &|call| call.drives() == Some(true)))
+            .filter(|_| procedure::contains_call(&self.steps, &|call| call.drives() == Some(true)))
     }
 
     /// Whether its program has an operation of that name.
     #[must_use]
     pub fn does(&self, name: &str) -> bool {
-        program::any(&self.steps, &|call| call.name() == name)
+        procedure::contains_call(&self.steps, &|call| call.name() == name)
     }
 
     /// About how many data units one endpoint moves, where that is known.
     #[must_use]
     pub const fn expected_units(&self) -> Option<u64> {
         match self.data.count {
-            Count::Units(units) if !self.background && self.time_limit.is_none() => Some(units),
+            UnitCount::Units(units) if !self.background && self.time_limit.is_none() => Some(units),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Collects times of one endpoint: one by one while they are few, in a histogram of bounded size beyond.
 
 use hdrhistogram::Histogram as Hdr;
-use stackline_core::record::Histogram;
+use stackline_core::run_record::Histogram;
 use stackline_core::time::Duration;
 
 /// Times kept one by one up to this many, in a histogram beyond.
@@ -13,7 +13,7 @@ const LONGEST: u64 = 3_600_000_000_000;
 
 /// Times in ns.
 #[derive(Debug)]
-pub struct Times {
+pub struct DurationSamples {
     exact: Vec<u64>,
     histogram: Option<Hdr<u32>>,
     sum: u64,
@@ -22,7 +22,7 @@ pub struct Times {
     max: u64,
 }
 
-impl Times {
+impl DurationSamples {
     /// For about `expected` times; memory is taken here and not while recording.
     #[must_use]
     pub fn new(expected: u64) -> Self {
@@ -106,7 +106,7 @@ mod tests {
     proptest! {
         #[test]
         fn exact_and_histogram_agree(mut values in proptest::collection::vec(1_u64..10_000_000_000, 1..300)) {
-            let (mut few, mut many) = (Times::new(300), Times::new(1 << 40));
+            let (mut few, mut many) = (DurationSamples::new(300), DurationSamples::new(1 << 40));
             for v in &values {
                 few.record(Duration(*v));
                 many.record(Duration(*v));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn more_than_expected_is_kept_in_bounded_memory() {
-        let mut times = Times::new(1);
+        let mut times = DurationSamples::new(1);
         (1..=30_000).for_each(|ns| times.record(Duration(ns)));
         assert_eq!(times.exact.len(), 0);
         let kept = times.finish();

@@ -1,14 +1,14 @@
 //! What a world gives an endpoint: its clock, its connections, and ways to wait.
 
-use crate::service::Service;
-use crate::times::Times;
+use crate::service::EndpointService;
+use crate::times::DurationSamples;
 use stackline_core::error::{Error, Result};
-use stackline_core::record::Usage;
+use stackline_core::run_record::Usage;
 use stackline_core::time::{Duration, Instant};
 
 /// What an endpoint does beside moving data units, for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum EndpointStep {
     /// It requests a connection.
     Connect,
     /// The connection it requested is there.
@@ -33,7 +33,7 @@ pub enum Step {
 
 /// What an endpoint has used of a processor until a moment, and where it runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Processor {
+pub struct EndpointProcessor {
     /// Time and counters.
     pub usage: Usage,
     /// The core it is on.
@@ -50,9 +50,9 @@ pub struct Processor {
     async_fn_in_trait,
     reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"
 )]
-pub trait World {
+pub trait EndpointWorld {
     /// An open connection.
-    type Service: Service;
+    type Service: EndpointService;
 
     /// Now.
     fn now(&self) -> Instant;
@@ -81,13 +81,13 @@ pub trait World {
     /// Starts counting the time limit; a second time does nothing.
     fn start_time_limit(&self);
     /// What the endpoint has used of its processor when its clock starts or stops; absent where there is none.
-    fn processor(&self, at: Step) -> Option<Processor>;
+    fn processor(&self, at: EndpointStep) -> Option<EndpointProcessor>;
     /// Records a step, when the run is traced.
-    fn emit(&self, step: Step);
+    fn emit(&self, step: EndpointStep);
     /// The peer closed the connection at a wrong moment: the error, with what may be its cause in this world.
     fn vanished(&self, when: &str) -> Error;
     /// Room for about so many times; by default memory is taken here, so that recording takes none.
-    fn times(&self, expected: u64) -> Times {
-        Times::new(expected)
+    fn times(&self, expected: u64) -> DurationSamples {
+        DurationSamples::new(expected)
     }
 }

@@ -3,17 +3,17 @@
 //! is left behind.
 
 use crate::clock;
-use crate::control::{self, FromAgent, HeldShare, Hello, PROTOCOL, ToAgent};
+use crate::control::{self, AgentHello, FromAgent, HeldShare, PROTOCOL, ToAgent};
+use crate::cpu_placement;
 use crate::error::{self, Error, Result};
-use crate::files::Files;
-use crate::job::{Job, JobEvent};
-use crate::placement;
-use crate::recording::{self, Pieces, Recording};
+use crate::files::AgentFileDirectory;
+use crate::job::{AgentJob, JobEvent};
+use crate::recording::{self, AgentRecording, RecordedPieces};
 use crate::sys::{memory, thread as system};
 use stackline_core::plan::ProcessorShare;
 use stackline_events::clock as events;
-use stackline_monitor::environment::{self, DynamicSample, Sampler};
-use stackline_shares::Group;
+use stackline_monitor::environment::{self, DynamicSample, EnvironmentSampler};
+use stackline_shares::ControlGroup;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What reaches the agent's one loop.
-enum Event {
+enum AgentLoopEvent {
     /// When it came too.
     Message(Box<ToAgent>, Instant),
     Unreadable(Error),
@@ -41,17 +41,19 @@ pub fn serve(
     share: Option<ProcessorShare>,
 ) -> Result<()> {
     let group = share
-        .map(|share| Group::make(&std::process::id().to_string(), share))
+        .map(|share| ControlGroup::make(&std::process::id().to_string(), share))
         .transpose()?;
-    group.as_ref().map_or(Ok(()), Group::enter)?;
+    group.as_ref().map_or(Ok(()), ControlGroup::enter)?;
     let served = serve_in_group(input, output, directory, share.map(held));
-    group.iter().for_each(Group::leave);
+    group.iter().for_each(ControlGroup::leave);
     served
 }
 
 /// What a share of a processor turns out to be here.
 fn held(given: ProcessorShare) -> HeldShare {
-    let measured = (given.0 < 1000).then(stackline_shares::measured).flatten();
+    let measured = (given.0 < 1000)
+        .then(stackline_shares::measured_share)
+        .flatten();
     let (quota, period) = stackline_shares::quota_us(given);
     HeldShare {
         given,
@@ -70,35 +72,35 @@ fn serve_in_group(
     system::make_interruptible()
         .map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
     memory::keep_large_blocks_apart();
-    placement::raise_file_limit();
+    cpu_placement::raise_file_limit();
     let (events, mailbox) = channel();
     let reader = events.clone();
     std::thread::spawn(move || read_messages(input, &reader));
-    let mut agent = Agent {
+    let mut agent = AgentLoop {
         output,
-        files: Files::under(directory),
+        files: AgentFileDirectory::under(directory),
         jobs: BTreeMap::new(),
         events,
-        sampler: Sampler::new(),
+        sampler: EnvironmentSampler::new(),
         last: None,
         recording: None,
-        pieces: Pieces::default(),
+        pieces: RecordedPieces::default(),
         emission_ns: None,
         clock_error_ns: 0,
     };
-    agent.send(&FromAgent::Hello(Hello { share, ..hello() }))?;
+    agent.send(&FromAgent::Hello(AgentHello { share, ..hello() }))?;
     agent.work(&mailbox)
 }
 
-fn read_messages(input: impl Read, events: &Sender<Event>) {
+fn read_messages(input: impl Read, events: &Sender<AgentLoopEvent>) {
     let mut input = BufReader::new(input);
     loop {
         let event = match control::read(&mut input) {
-            Ok(Some(message)) => Event::Message(Box::new(message), Instant::now()),
-            Ok(None) => Event::Closed,
-            Err(error) => Event::Unreadable(error),
+            Ok(Some(message)) => AgentLoopEvent::Message(Box::new(message), Instant::now()),
+            Ok(None) => AgentLoopEvent::Closed,
+            Err(error) => AgentLoopEvent::Unreadable(error),
         };
-        let last = !matches!(event, Event::Message(..));
+        let last = !matches!(event, AgentLoopEvent::Message(..));
         if events.send(event).is_err() || last {
             return;
         }
@@ -119,7 +121,7 @@ fn shift_clock() {
     }
 }
 
-fn hello() -> Hello {
+fn hello() -> AgentHello {
     let read = |path: &str| {
         std::fs::read_to_string(path)
             .unwrap_or_default()
@@ -128,7 +130,7 @@ fn hello() -> Hello {
     };
     let client = std::env::var("SSH_CONNECTION").ok();
     let machine = read("/proc/sys/kernel/random/boot_id");
-    Hello {
+    AgentHello {
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: PROTOCOL,
         pid: std::process::id(),
@@ -140,40 +142,42 @@ fn hello() -> Hello {
     }
 }
 
-struct Running {
-    job: Job,
+struct RunningAgentJob {
+    job: AgentJob,
     reliable: bool,
 }
 
-struct Agent<W> {
+struct AgentLoop<W> {
     output: W,
-    files: Files,
-    jobs: BTreeMap<u64, Running>,
-    events: Sender<Event>,
-    sampler: Sampler,
+    files: AgentFileDirectory,
+    jobs: BTreeMap<u64, RunningAgentJob>,
+    events: Sender<AgentLoopEvent>,
+    sampler: EnvironmentSampler,
     last: Option<DynamicSample>,
-    recording: Option<Recording>,
+    recording: Option<AgentRecording>,
     /// What was recorded and not handed over.
-    pieces: Pieces,
+    pieces: RecordedPieces,
     /// What emitting an event takes.
     emission_ns: Option<f64>,
     /// How far its clock may be from the coordinator's though it is the same, ns.
     clock_error_ns: u64,
 }
 
-impl<W: Write> Agent<W> {
-    fn work(&mut self, mailbox: &Receiver<Event>) -> Result<()> {
+impl<W: Write> AgentLoop<W> {
+    fn work(&mut self, mailbox: &Receiver<AgentLoopEvent>) -> Result<()> {
         loop {
             let event = match self.tick() {
                 None => mailbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(wait) => mailbox.recv_timeout(wait),
             };
             match event {
-                Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(Event::Message(message, _)) if *message == ToAgent::Quit => return Ok(()),
-                Ok(Event::Message(message, came)) => self.handle(*message, came)?,
-                Ok(Event::Unreadable(error)) => return Err(error),
-                Ok(Event::Job(job, event)) => self.job_event(job, event)?,
+                Ok(AgentLoopEvent::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(AgentLoopEvent::Message(message, _)) if *message == ToAgent::Quit => {
+                    return Ok(());
+                }
+                Ok(AgentLoopEvent::Message(message, came)) => self.handle(*message, came)?,
+                Ok(AgentLoopEvent::Unreadable(error)) => return Err(error),
+                Ok(AgentLoopEvent::Job(job, event)) => self.job_event(job, event)?,
                 Err(RecvTimeoutError::Timeout) => self.interrupt(),
             }
         }
@@ -196,7 +200,7 @@ impl<W: Write> Agent<W> {
 
     fn send(&mut self, message: &FromAgent) -> Result<()> {
         control::write(&mut self.output, message)
-            .map_err(|e| error::io("writing to the coordinator", &e))
+            .map_err(|e| error::io_error("writing to the coordinator", &e))
     }
 
     fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
@@ -214,14 +218,14 @@ impl<W: Write> Agent<W> {
                 self.last = Some(sample);
                 self.send(&FromAgent::Sample(answer))
             }
-            ToAgent::Calibrate => self.send(&FromAgent::Calibrated(placement::wake_up())),
+            ToAgent::Calibrate => self.send(&FromAgent::Calibrated(cpu_placement::wake_up())),
             ToAgent::Length { file } => {
                 let length = self.files.source(&file).map(|(_, length)| length);
                 self.send(&FromAgent::Length(length))
             }
             ToAgent::Listen { job, task } => {
                 let reliable = task.work.reliable;
-                let started = Job::listen(*task, &self.files, self.notify(job));
+                let started = AgentJob::listen(*task, &self.files, self.notify(job));
                 self.started(job, reliable, started)
             }
             ToAgent::Connect {
@@ -233,7 +237,7 @@ impl<W: Write> Agent<W> {
                 if let Some(recording) = &self.recording {
                     recording.follow(&[], &addresses);
                 }
-                let started = Job::connect(*task, &addresses, &self.files, self.notify(job));
+                let started = AgentJob::connect(*task, &addresses, &self.files, self.notify(job));
                 self.started(job, reliable, started)
             }
             ToAgent::Go { job } => {
@@ -260,7 +264,7 @@ impl<W: Write> Agent<W> {
                 })
             }
             ToAgent::SameClock { ahead_ns } => {
-                let (moment, monotonic_ns, error_ns) = clock::both();
+                let (moment, monotonic_ns, error_ns) = clock::read_clocks();
                 events::begin(moment, monotonic_ns.saturating_add_signed(ahead_ns));
                 self.clock_error_ns = error_ns;
                 Ok(())
@@ -280,7 +284,7 @@ impl<W: Write> Agent<W> {
                     .map(|recording| recording.stop(emission_ns));
                 let (mut recorded, pieces) = stopped.unwrap_or_default();
                 recorded.stamp_error_ns += self.clock_error_ns;
-                recorded.notes.extend(clock::shifted());
+                recorded.notes.extend(clock::describe_clock_shift());
                 self.pieces = pieces;
                 self.send(&FromAgent::Recorded(Box::new(recorded)))
             }
@@ -288,12 +292,12 @@ impl<W: Write> Agent<W> {
                 let piece = self
                     .pieces
                     .next()
-                    .map_err(|e| error::io("reading back what was recorded", &e))?;
+                    .map_err(|e| error::io_error("reading back what was recorded", &e))?;
                 if piece.is_empty() {
-                    self.pieces = Pieces::default();
+                    self.pieces = RecordedPieces::default();
                 }
-                control::write_tape(&mut self.output, &piece)
-                    .map_err(|e| error::io("writing to the coordinator", &e))
+                control::write_event_log(&mut self.output, &piece)
+                    .map_err(|e| error::io_error("writing to the coordinator", &e))
             }
             ToAgent::Quit => Ok(()),
         }
@@ -302,20 +306,20 @@ impl<W: Write> Agent<W> {
     fn record(&mut self, host: &str, monitors: bool) -> std::io::Result<()> {
         // A run that failed may have left one.
         self.recording = None;
-        self.pieces = Pieces::default();
+        self.pieces = RecordedPieces::default();
         if self.emission_ns.is_none() {
             self.emission_ns = Some(recording::emission_ns()?);
         }
-        self.recording = Some(Recording::start(host, monitors)?);
+        self.recording = Some(AgentRecording::start(host, monitors)?);
         Ok(())
     }
 
-    fn started(&mut self, job: u64, reliable: bool, started: Result<Job>) -> Result<()> {
+    fn started(&mut self, job: u64, reliable: bool, started: Result<AgentJob>) -> Result<()> {
         match started {
             Ok(running) => {
                 self.jobs.insert(
                     job,
-                    Running {
+                    RunningAgentJob {
                         job: running,
                         reliable,
                     },
@@ -333,7 +337,7 @@ impl<W: Write> Agent<W> {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
             // The loop is gone only when the process is about to be.
-            let _ = events.send(Event::Job(job, event));
+            let _ = events.send(AgentLoopEvent::Job(job, event));
         })
     }
 

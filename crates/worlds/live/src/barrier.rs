@@ -1,6 +1,6 @@
 //! The barrier that the threads of a job wait at before they start their clocks.
 
-use crate::cancel::Flags;
+use crate::cancel::LiveCancelFlags;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
@@ -24,7 +24,7 @@ impl Barrier {
     ///
     /// # Errors
     /// [`Error::interrupted`].
-    pub fn wait(&self, flags: &Flags) -> Result<()> {
+    pub fn wait(&self, flags: &LiveCancelFlags) -> Result<()> {
         self.arrive();
         self.wait_open(flags)
     }
@@ -51,7 +51,7 @@ impl Barrier {
     ///
     /// # Errors
     /// [`Error::interrupted`].
-    pub fn wait_open(&self, flags: &Flags) -> Result<()> {
+    pub fn wait_open(&self, flags: &LiveCancelFlags) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.open {
             flags.interrupted()?;

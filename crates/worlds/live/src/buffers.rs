@@ -2,10 +2,10 @@
 //!
 //! It never touches a socket: a stack takes the next bytes to send from it and gives it what arrived.
 
-use crate::cancel::Flags;
+use crate::cancel::LiveCancelFlags;
 use crate::error::Result;
-use crate::files::Files;
-use stackline_core::plan::Access;
+use crate::files::AgentFileDirectory;
+use stackline_core::plan::DataAccess;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +24,7 @@ const LARGEST_UNIT: usize = 1 << 30;
 
 /// Where bytes are kept.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum LiveBufferStorage {
     Memory(Vec<u8>),
     Region {
         bytes: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl LiveBufferStorage {
     fn grow(bytes: &mut Vec<u8>, wanted: usize) {
         if bytes.len() < wanted {
             bytes.resize(wanted, 0);
@@ -147,7 +147,7 @@ impl Place {
 /// A distribution without a bound may draw anything.
 #[cold]
 fn too_large(bytes: usize) -> io::Error {
-    let drawn = stackline_core::units::size(bytes as u64);
+    let drawn = stackline_core::units::format_size(bytes as u64);
     let message =
         format!("a data unit of {drawn} was drawn, and 1 GiB is the most there is memory for");
     io::Error::new(io::ErrorKind::OutOfMemory, message)
@@ -155,34 +155,34 @@ fn too_large(bytes: usize) -> io::Error {
 
 /// One thread's source, destination and flags.
 #[derive(Debug)]
-pub struct Buffers {
+pub struct LiveThreadBuffers {
     /// What stops the thread.
-    pub flags: Arc<Flags>,
-    pub(crate) source: Place,
-    pub(crate) destination: Place,
+    pub flags: Arc<LiveCancelFlags>,
+    pub(crate) source: LiveBufferStorage,
+    pub(crate) destination: LiveBufferStorage,
 }
 
-impl Buffers {
+impl LiveThreadBuffers {
     /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
     ///
     /// # Errors
     /// An [`Error`] when a file cannot be had.
     pub fn new(
-        flags: Arc<Flags>,
-        files: &Files,
-        source: &Access,
-        destination: &Access,
+        flags: Arc<LiveCancelFlags>,
+        files: &AgentFileDirectory,
+        source: &DataAccess,
+        destination: &DataAccess,
         unit: usize,
     ) -> Result<Self> {
         let source = match source {
-            Access::Memory => Place::Memory(filled(unit)),
-            Access::VirtualMemory => Place::Region {
+            DataAccess::Memory => LiveBufferStorage::Memory(filled(unit)),
+            DataAccess::VirtualMemory => LiveBufferStorage::Region {
                 bytes: filled(REGION_BYTES.max(unit)),
                 at: 0,
             },
-            Access::File(name) => {
+            DataAccess::File(name) => {
                 let (file, length) = files.source(name)?;
-                Place::File {
+                LiveBufferStorage::File {
                     file,
                     length,
                     at: 0,
@@ -192,12 +192,12 @@ impl Buffers {
         };
         let room = unit.clamp(READ_BYTES, READ_BYTES_MOST);
         let destination = match destination {
-            Access::Memory => Place::Memory(vec![0; room]),
-            Access::VirtualMemory => Place::Region {
+            DataAccess::Memory => LiveBufferStorage::Memory(vec![0; room]),
+            DataAccess::VirtualMemory => LiveBufferStorage::Region {
                 bytes: vec![0; REGION_BYTES.max(room)],
                 at: 0,
             },
-            Access::File(name) => Place::File {
+            DataAccess::File(name) => LiveBufferStorage::File {
                 file: files.destination(name)?,
                 length: 0,
                 at: 0,
@@ -215,7 +215,7 @@ impl Buffers {
     #[inline]
     #[must_use]
     pub fn keeps(&self) -> bool {
-        matches!(self.destination, Place::File { .. })
+        matches!(self.destination, LiveBufferStorage::File { .. })
     }
 
     /// Room for arriving bytes: at least one byte, at most `wanted`, as much as is useful at once.
@@ -231,12 +231,12 @@ impl Buffers {
     #[inline]
     pub fn arrived(&mut self, n: usize) -> io::Result<()> {
         match &mut self.destination {
-            Place::Memory(_) => Ok(()),
-            Place::Region { at, .. } => {
+            LiveBufferStorage::Memory(_) => Ok(()),
+            LiveBufferStorage::Region { at, .. } => {
                 *at += n;
                 Ok(())
             }
-            Place::File {
+            LiveBufferStorage::File {
                 file, at, bytes, ..
             } => {
                 file.write_all_at(&bytes[..n], *at)?;

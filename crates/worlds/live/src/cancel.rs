@@ -13,12 +13,12 @@ const LONGEST_SLEEP: Duration = Duration(20_000_000);
 
 /// Flags shared by the threads of one job and its agent.
 #[derive(Debug, Default)]
-pub struct Flags {
+pub struct LiveCancelFlags {
     limit: AtomicBool,
     ended: AtomicBool,
 }
 
-impl Flags {
+impl LiveCancelFlags {
     /// The time limit has come, or a load is no longer wanted: end cleanly.
     pub fn reach_limit(&self) {
         self.limit.store(true, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl LimitTimer {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn new(limit: Duration, flags: Arc<Flags>) -> io::Result<Arc<Self>> {
+    pub fn new(limit: Duration, flags: Arc<LiveCancelFlags>) -> io::Result<Arc<Self>> {
         let limit_timer = Arc::new(Self {
             started: AtomicBool::new(false),
             dismissed: AtomicBool::new(false),
@@ -111,7 +111,7 @@ impl LimitTimer {
 ///
 /// # Errors
 /// [`Error::interrupted`].
-pub fn wait_until(moment: Instant, flags: &Flags, spin: bool) -> Result<bool> {
+pub fn wait_until(moment: Instant, flags: &LiveCancelFlags, spin: bool) -> Result<bool> {
     loop {
         let now = clock::now();
         if now >= moment {

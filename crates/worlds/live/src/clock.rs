@@ -15,7 +15,7 @@ pub fn now() -> Instant {
 
 /// The same moment as events have it and on the monotonic clock, in ns, and how far the two may be apart, ns.
 #[must_use]
-pub(crate) fn both() -> (std::time::Instant, u64, u64) {
+pub(crate) fn read_clocks() -> (std::time::Instant, u64, u64) {
     let read = || {
         let before = std::time::Instant::now();
         let middle = now().0;
@@ -34,7 +34,7 @@ pub(crate) fn both() -> (std::time::Instant, u64, u64) {
 /// How far the time of events is ahead of the monotonic clock in this process, ns.
 #[must_use]
 pub fn ahead_of_monotonic_ns() -> i64 {
-    let (moment, monotonic_ns, _) = both();
+    let (moment, monotonic_ns, _) = read_clocks();
     i64::try_from(i128::from(events::at_ns(moment)) - i128::from(monotonic_ns)).unwrap_or(0)
 }
 
@@ -42,7 +42,7 @@ pub fn ahead_of_monotonic_ns() -> i64 {
 pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
 
 /// Says so where it is set.
-pub(crate) fn shifted() -> Option<String> {
+pub(crate) fn describe_clock_shift() -> Option<String> {
     let ahead = std::env::var_os(SHIFT)?;
     Some(format!(
         "{SHIFT}={} is set for this agent: its clock is not the machine's",

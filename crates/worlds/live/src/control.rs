@@ -6,13 +6,13 @@ use crate::error::{self, Error, Result};
 use crate::stacks;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stackline_core::plan::{Access, ProcessorShare, Size, Stack};
-use stackline_core::program::{Call, SizeArgument, Step};
-use stackline_core::record::WakeUp;
-use stackline_core::trace::KernelClock;
+use stackline_core::plan::{DataAccess, ProcessorShare, Size, Stack};
+use stackline_core::procedure::{OperationCall, ProcedureStep, SizeArgument};
+use stackline_core::run_record::WakeUp;
+use stackline_core::trace_index::KernelClock;
 use stackline_endpoint::{self as endpoint, SideObservation};
-use stackline_events::{clock, unit};
-use stackline_proto::datagram::Token;
+use stackline_events::{clock, unit_ids};
+use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
@@ -23,27 +23,27 @@ pub const PROTOCOL: u32 = 4;
 pub const LONGEST_LINE: u64 = 64 << 20;
 
 /// Most bytes of events that are handed over at once.
-pub const LONGEST_TAPE: u64 = 256 << 20;
+pub const LONGEST_EVENT_LOG: u64 = 256 << 20;
 /// Most bytes of events of one run that an agent keeps; what comes behind is counted as lost.
-pub const MOST_TAPES: u64 = 32 << 30;
+pub const MAX_EVENT_LOG_BYTES: u64 = 32 << 30;
 
 /// One side of one part of one run, for all its replicas, as an agent carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct AgentTask {
     /// What its endpoints do.
-    pub work: endpoint::Task,
+    pub work: endpoint::EndpointTask,
     /// The stack.
     pub stack: Stack,
     /// Where this side's data comes from.
-    pub source: Access,
+    pub source: DataAccess,
     /// Where it goes.
-    pub destination: Access,
+    pub destination: DataAccess,
     /// Core to be pinned to.
     pub cpu: Option<usize>,
     /// Nice value, 0 for the usual.
     pub nice: i32,
     /// Proof of belonging.
-    pub token: Token,
+    pub token: DatagramToken,
     /// Where a responder listens.
     pub bind: IpAddr,
     /// When the run is traced: the flow of the first replica, from which the others follow.
@@ -53,7 +53,7 @@ pub struct Task {
 /// As many pairs a part as the language permits.
 const MOST_REPLICAS: u32 = 10_000;
 
-impl Task {
+impl AgentTask {
     /// An agent carries out nothing that a checked plan could not hold, whoever sends it: sizes, options and pairs are within
     /// their bounds, so that no answer to a message takes more memory than the host has.
     ///
@@ -61,12 +61,12 @@ impl Task {
     /// An [`Error`] naming what is not.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::input(format!("this agent cannot do that: {what}")));
-        let table = stacks::named(&self.stack.name)?.table();
+        let table = stacks::require_stack(&self.stack.name)?.table();
         if !(1..=MOST_REPLICAS).contains(&self.work.replicas) {
             return refuse(format!("{} pairs at once", self.work.replicas));
         }
         if self.flow.is_some_and(|first| {
-            u64::from(first) + u64::from(self.work.replicas) > u64::from(unit::LAST_FLOW)
+            u64::from(first) + u64::from(self.work.replicas) > u64::from(unit_ids::LAST_FLOW)
         }) {
             return refuse("more flows than have an id".into());
         }
@@ -90,7 +90,7 @@ impl Task {
 }
 
 /// The sizes of data units that stand in the procedure itself.
-fn written_sizes(steps: &[Step]) -> Vec<u64> {
+fn written_sizes(steps: &[ProcedureStep]) -> Vec<u64> {
     let of = |size: &SizeArgument| {
         if let SizeArgument::Bytes(bytes) = size {
             Some(*bytes)
@@ -98,18 +98,18 @@ fn written_sizes(steps: &[Step]) -> Vec<u64> {
             None
         }
     };
-    let within = |step: &Step| match step {
-        Step::Repeat(_, body) => written_sizes(body),
-        Step::Call(Call::RpcCall(request, reply)) => {
+    let within = |step: &ProcedureStep| match step {
+        ProcedureStep::Repeat(_, body) => written_sizes(body),
+        ProcedureStep::Call(OperationCall::RpcCall(request, reply)) => {
             of(request).into_iter().chain(of(reply)).collect()
         }
-        Step::Call(
-            Call::DataRequest(size)
-            | Call::AwaitDataIndication(size)
-            | Call::RpcAwaitCallInd(size)
-            | Call::RpcReturn(size),
+        ProcedureStep::Call(
+            OperationCall::DataRequest(size)
+            | OperationCall::AwaitDataIndication(size)
+            | OperationCall::RpcAwaitCallInd(size)
+            | OperationCall::RpcReturn(size),
         ) => of(size).into_iter().collect(),
-        Step::Call(_) => Vec::new(),
+        ProcedureStep::Call(_) => Vec::new(),
     };
     steps.iter().flat_map(within).collect()
 }
@@ -134,14 +134,14 @@ pub enum ToAgent {
         /// Names the job from now on.
         job: u64,
         /// What to do.
-        task: Box<Task>,
+        task: Box<AgentTask>,
     },
     /// Create the initiators of a part and bring them to their clock start.
     Connect {
         /// Names the job.
         job: u64,
         /// What to do.
-        task: Box<Task>,
+        task: Box<AgentTask>,
         /// One address a replica.
         addresses: Vec<String>,
     },
@@ -184,7 +184,7 @@ pub enum ToAgent {
 #[serde(rename_all = "snake_case")]
 pub enum FromAgent {
     /// First of all.
-    Hello(Hello),
+    Hello(AgentHello),
     /// The static environment.
     Environment(serde_json::Value),
     /// The dynamic environment: `state` now, and what happened `since` the last time.
@@ -221,7 +221,7 @@ pub enum FromAgent {
         refused: Option<String>,
     },
     /// No more are; this is what there is.
-    Recorded(Box<Recorded>),
+    Recorded(Box<AgentRecordingSummary>),
     /// A piece of it; none when everything was handed over. Its bytes follow the line.
     Tape {
         /// How many.
@@ -259,7 +259,7 @@ pub struct HeldShare {
 
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct AgentHello {
     /// Version of stackline.
     pub version: String,
     /// [`PROTOCOL`] it speaks.
@@ -281,7 +281,7 @@ pub struct Hello {
 
 /// What an agent recorded in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct AgentRecordingSummary {
     /// Events kept.
     pub recorded: u64,
     /// Events there was no room for.
@@ -318,7 +318,7 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let got = from
         .take(LONGEST_LINE)
         .read_until(b'\n', &mut line)
-        .map_err(|e| error::io("reading a message", &e))?;
+        .map_err(|e| error::io_error("reading a message", &e))?;
     if got == 0 {
         return Ok(None);
     }
@@ -338,7 +338,7 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
 ///
 /// # Errors
 /// When the pipe is closed.
-pub fn write_tape(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_event_log(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     write(
         to,
         &FromAgent::Tape {
@@ -359,7 +359,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
     match &mut message {
         Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
         Some(FromAgent::Tape { length, bytes }) => {
-            if *length > LONGEST_TAPE {
+            if *length > LONGEST_EVENT_LOG {
                 return Err(Error::measurement(
                     "an agent sent a piece of more than 256 MiB of events",
                 ));
@@ -368,7 +368,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
             let got = from
                 .take(*length)
                 .read_to_end(bytes)
-                .map_err(|e| error::io("reading events", &e))?;
+                .map_err(|e| error::io_error("reading events", &e))?;
             if got as u64 != *length {
                 return Err(Error::measurement(
                     "events that an agent hands over were cut off",
@@ -385,8 +385,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use stackline_core::catalogue::OptionValue;
-    use stackline_core::plan::{Count, Data, any_size};
-    use stackline_core::program::Side;
+    use stackline_core::plan::{DataSpec, UnitCount, any_size};
+    use stackline_core::procedure::PairSide;
     use stackline_core::random::Seed;
     use std::net::Ipv4Addr;
 
@@ -405,12 +405,12 @@ mod tests {
     #[test]
     fn events_follow_their_line_and_are_bounded() {
         let mut pipe = Vec::new();
-        write_tape(&mut pipe, &[1, 2, 3, b'\n']).unwrap();
+        write_event_log(&mut pipe, &[1, 2, 3, b'\n']).unwrap();
         write(&mut pipe, &FromAgent::Recording { refused: None }).unwrap();
         let mut reader = pipe.as_slice();
-        let tape = read_from_agent(&mut reader).unwrap();
+        let event_log = read_from_agent(&mut reader).unwrap();
         assert_eq!(
-            tape,
+            event_log,
             Some(FromAgent::Tape {
                 length: 4,
                 bytes: vec![1, 2, 3, b'\n']
@@ -434,16 +434,18 @@ mod tests {
         assert!(read_from_agent(&mut greedy.as_slice()).is_err());
     }
 
-    fn work() -> endpoint::Task {
+    fn work() -> endpoint::EndpointTask {
         let unit = Size::Bytes(32);
-        endpoint::Task {
-            side: Side::Responder,
-            steps: vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
+        endpoint::EndpointTask {
+            side: PairSide::Responder,
+            steps: vec![ProcedureStep::Call(OperationCall::DataRequest(
+                SizeArgument::Unit,
+            ))],
             carries_data: true,
-            data: Data {
+            data: DataSpec {
                 reply: unit.clone(),
                 unit,
-                count: Count::Units(1),
+                count: UnitCount::Units(1),
                 timings: Vec::new(),
                 least_drawn: any_size(),
             },
@@ -455,15 +457,15 @@ mod tests {
         }
     }
 
-    fn task() -> Task {
-        Task {
+    fn task() -> AgentTask {
+        AgentTask {
             work: work(),
             stack: Stack::plain("udp"),
-            source: Access::Memory,
-            destination: Access::Memory,
+            source: DataAccess::Memory,
+            destination: DataAccess::Memory,
             cpu: None,
             nice: 0,
-            token: Token::default(),
+            token: DatagramToken::default(),
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             flow: None,
         }
@@ -472,7 +474,7 @@ mod tests {
     #[test]
     fn an_agent_does_nothing_that_no_checked_plan_holds() {
         assert_eq!(task().check(), Ok(()));
-        let with = |work| Task { work, ..task() };
+        let with = |work| AgentTask { work, ..task() };
         let option = |name: &str, value: OptionValue| BTreeMap::from([(name.to_string(), value)]);
         let over = |options| Stack {
             name: "udp".into(),
@@ -480,47 +482,49 @@ mod tests {
             ..Stack::default()
         };
         for wrong in [
-            with(endpoint::Task {
+            with(endpoint::EndpointTask {
                 replicas: 0,
                 ..work()
             }),
-            with(endpoint::Task {
+            with(endpoint::EndpointTask {
                 replicas: u32::MAX,
                 ..work()
             }),
-            Task {
-                flow: Some(unit::LAST_FLOW),
+            AgentTask {
+                flow: Some(unit_ids::LAST_FLOW),
                 ..task()
             },
-            Task {
+            AgentTask {
                 stack: Stack::plain("tpc"),
                 ..task()
             },
-            Task {
+            AgentTask {
                 stack: over(option("batch", OptionValue::Number(1 << 40))),
                 ..task()
             },
-            Task {
+            AgentTask {
                 stack: over(option("receive_buffer", OptionValue::Number(1 << 40))),
                 ..task()
             },
-            Task {
+            AgentTask {
                 stack: over(option("timeout", OptionValue::Seconds(-1.0))),
                 ..task()
             },
-            Task {
+            AgentTask {
                 stack: over(option("nodelay", OptionValue::Set)),
                 ..task()
             },
-            with(endpoint::Task {
-                data: Data {
+            with(endpoint::EndpointTask {
+                data: DataSpec {
                     unit: Size::Bytes(1 << 20),
                     ..work().data
                 },
                 ..work()
             }),
-            with(endpoint::Task {
-                steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))],
+            with(endpoint::EndpointTask {
+                steps: vec![ProcedureStep::Call(OperationCall::DataRequest(
+                    SizeArgument::Bytes(0),
+                ))],
                 ..work()
             }),
         ] {

@@ -9,19 +9,19 @@ mod mailbox;
 mod patience;
 mod run;
 mod silence;
-mod trace;
+mod traced_run;
 
-pub use hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, hosts};
+pub use hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, hosts_of_plan};
 pub use mailbox::Coordinator;
-pub use trace::{Keep, Traced};
+pub use traced_run::{KeepHostLog, LiveRunTrace};
 
-use crate::control::{FromAgent, Hello, ToAgent};
+use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Error, Result};
 use crate::launch::Launcher;
-use clocks::Asking;
-use mailbox::{LOOK, Mail, Waiting, read_mail, silent};
+use clocks::RunningClockQueries;
+use mailbox::{AgentWait, LOOK, Mail, read_mail, silence_error};
 use stackline_core::plan::HostPlan;
-use stackline_core::record::WakeUp;
+use stackline_core::run_record::WakeUp;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -36,7 +36,7 @@ const QUESTIONS: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Default)]
 pub struct AgentsReport {
     /// Greeting and static environment of each host.
-    pub hosts: BTreeMap<String, (Hello, serde_json::Value)>,
+    pub hosts: BTreeMap<String, (AgentHello, serde_json::Value)>,
     /// Dynamic environment of each host at the start.
     pub before: BTreeMap<String, serde_json::Value>,
     /// What waking a core costs, by host.
@@ -75,7 +75,7 @@ impl<'p> Coordinator<'p> {
             flows: Vec::new(),
             ports: Vec::new(),
             clocks: BTreeMap::new(),
-            asking: Asking::default(),
+            asking: RunningClockQueries::default(),
             taking: false,
             bereft: false,
         };
@@ -89,7 +89,7 @@ impl<'p> Coordinator<'p> {
     /// Waits until every agent has greeted.
     fn greet(&mut self) -> Result<()> {
         let until = Instant::now() + LOGIN;
-        let mut waiting = Waiting::new(self.say, until);
+        let mut waiting = AgentWait::new(self.say, until);
         while self.hellos.len() < self.agents.len() {
             self.unless_interrupted()?;
             if Instant::now() > until {
@@ -108,7 +108,7 @@ impl<'p> Coordinator<'p> {
                     return Err(error.within(&format!("agent of host {host}")));
                 }
                 Ok((_, Mail::Message(_))) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(silent()),
+                Err(RecvTimeoutError::Disconnected) => return Err(silence_error()),
             }
         }
         Ok(())
@@ -167,7 +167,7 @@ impl<'p> Coordinator<'p> {
     /// An [`Error`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
         if self.bereft {
-            return Err(silent());
+            return Err(silence_error());
         }
         self.ask_machines(&ToAgent::Sample, |m| {
             if let FromAgent::Sample(v) = m {

@@ -6,7 +6,7 @@ pub use stackline_core::error::{Blame, Error, Result};
 
 /// A system call that failed during the measurement; a lack of memory is the machine's.
 #[must_use]
-pub fn io(what: &str, error: &io::Error) -> Error {
+pub fn io_error(what: &str, error: &io::Error) -> Error {
     let message = format!("{what} failed: {error}");
     if error.kind() == io::ErrorKind::OutOfMemory {
         Error::environment(message)

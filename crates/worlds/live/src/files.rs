@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 /// A directory, or none: then no file may be touched.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
+pub struct AgentFileDirectory {
     directory: Option<PathBuf>,
 }
 
-impl Files {
+impl AgentFileDirectory {
     /// Only what lies under `directory`.
     #[must_use]
     pub fn under(directory: Option<&Path>) -> Self {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn nothing_is_permitted_without_a_directory() {
-        let failure = Files::default().source("x").unwrap_err();
+        let failure = AgentFileDirectory::default().source("x").unwrap_err();
         assert!(failure.hint.unwrap().contains("--files"));
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("in"), b"data").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
-        let files = Files::under(Some(root.path()));
+        let files = AgentFileDirectory::under(Some(root.path()));
         assert_eq!(files.source("in").unwrap().1, 4);
         assert_eq!(
             files

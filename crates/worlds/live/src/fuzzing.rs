@@ -1,30 +1,30 @@
 //! Doors to what is private, for the fuzz targets; nothing else uses them and nothing is promised.
 
-use crate::buffers::Buffers;
-use crate::cancel::Flags;
+use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::error::Result;
-use crate::files::Files;
+use crate::files::AgentFileDirectory;
 use crate::stacks;
-use crate::stacks::contract::Connection;
+use crate::stacks::contract::LiveConnection;
 use socket2::{Domain, Socket, Type};
-use stackline_core::plan::Access;
-use stackline_core::record::Losses;
-use stackline_endpoint::Bulk;
-use stackline_proto::datagram::Token;
+use stackline_core::plan::DataAccess;
+use stackline_core::run_record::UnitLosses;
+use stackline_endpoint::BulkDirection;
+use stackline_proto::datagram::DatagramToken;
 use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
 
 /// What a datagram says that may be control: its kind and its value.
 #[must_use]
-pub fn control_datagram(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
+pub fn control_datagram(bytes: &[u8], token: &DatagramToken) -> Option<(u8, u64)> {
     stackline_proto::datagram::control::read_control(bytes, token)
 }
 
 /// Which of the numbers are new, and what is known when the sender says it sent `sent`.
 #[must_use]
-pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
-    let mut sequence = stackline_proto::datagram::sequence::Sequence::new();
+pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, UnitLosses) {
+    let mut sequence = stackline_proto::datagram::loss_counter::Sequence::new();
     let new = numbers
         .iter()
         .map(|number| sequence.arrived(*number))
@@ -38,27 +38,27 @@ pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
 /// # Errors
 /// What the stream itself says of it.
 pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
-    let io = |error| crate::error::io("a socket pair", &error);
+    let io = |error| crate::error::io_error("a socket pair", &error);
     let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
     far.write_all(&bytes[..bytes.len().min(1 << 16)])
         .and_then(|()| far.shutdown(Shutdown::Write))
         .map_err(io)?;
-    let memory = Access::Memory;
-    let mut buffers = Buffers::new(
-        Arc::new(Flags::default()),
-        &Files::default(),
+    let memory = DataAccess::Memory;
+    let mut buffers = LiveThreadBuffers::new(
+        Arc::new(LiveCancelFlags::default()),
+        &AgentFileDirectory::default(),
         &memory,
         &memory,
         unit,
     )?;
     let mut stream = stacks::stream_over(near)?;
     let called = u64::from(stream.await_call(unit, &mut buffers)?);
-    let units = if stream.await_start_bulk(Bulk::Put, &mut buffers)? {
+    let units = if stream.await_start_bulk(BulkDirection::Put, &mut buffers)? {
         stream.receive(unit, 1000, &mut buffers)?
     } else {
         0
     };
-    stream.await_stop_bulk(Bulk::Put, &mut buffers)?;
+    stream.await_stop_bulk(BulkDirection::Put, &mut buffers)?;
     stream.await_disconnect(&mut buffers)?;
     Ok(called + units)
 }

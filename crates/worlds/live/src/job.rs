@@ -1,23 +1,23 @@
 //! One side of one part: its threads, the barrier before their clocks, how they are ended, what they saw together.
 
 use crate::barrier::Barrier;
-use crate::buffers::{Buffers, REGION_BYTES};
-use crate::cancel::{Flags, LimitTimer};
-use crate::control::Task;
+use crate::buffers::{LiveThreadBuffers, REGION_BYTES};
+use crate::cancel::{LimitTimer, LiveCancelFlags};
+use crate::control::AgentTask;
+use crate::cpu_placement;
 use crate::error::{Error, Result};
-use crate::files::Files;
-use crate::placement;
+use crate::files::AgentFileDirectory;
 use crate::reactor::Reactor;
-use crate::stacks::contract::{ConnectParameters, Protocol};
+use crate::stacks::contract::{LiveConnectParameters, LiveStack};
 use crate::stacks::{self, FlowTrace};
 use crate::sys::coroutine::Coroutine;
 use crate::sys::thread as system;
 use crate::usage::{self, Meter};
-use crate::world::{self, Role, Shared};
-use stackline_core::plan::{Access, Size};
-use stackline_core::program::{self, Side};
+use crate::world::{self, LiveConnectionSource, SharedLiveJob};
+use stackline_core::plan::{DataAccess, Size};
+use stackline_core::procedure::{self, PairSide};
 use stackline_endpoint as endpoint;
-use stackline_endpoint::observation::{Observation, SideObservation, gather};
+use stackline_endpoint::observation::{EndpointObservation, SideObservation, gather};
 use stackline_monitor::HostSample;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum JobEvent {
     /// All threads wait at the barrier.
     Ready,
     /// One thread is done.
-    Observed(Box<Result<Observation>>),
+    Observed(Box<Result<EndpointObservation>>),
 }
 
 /// How a job reports: into the agent's mailbox, with the job's number.
@@ -46,24 +46,24 @@ pub type Notify = Arc<dyn Fn(JobEvent) + Send + Sync>;
 
 /// A running job.
 #[derive(Debug)]
-pub struct Job {
-    flags: Arc<Flags>,
+pub struct AgentJob {
+    flags: Arc<LiveCancelFlags>,
     barrier: Arc<Barrier>,
     limit_timer: Option<Arc<LimitTimer>>,
     threads: Vec<JoinHandle<()>>,
     host_before: HostSample,
-    observed: Vec<Observation>,
+    observed: Vec<EndpointObservation>,
     addresses: Vec<Option<String>>,
     missing: u32,
     tick: Duration,
 }
 
-impl Job {
+impl AgentJob {
     /// Creates the responders; their addresses and everything else are reported later.
     ///
     /// # Errors
     /// An [`Error`] when the stack is unknown or a thread is not to be had.
-    pub fn listen(task: Task, files: &Files, notify: Notify) -> Result<Self> {
+    pub fn listen(task: AgentTask, files: &AgentFileDirectory, notify: Notify) -> Result<Self> {
         Self::start(task, &[], files, notify)
     }
 
@@ -72,9 +72,9 @@ impl Job {
     /// # Errors
     /// As for `listen`; a refused connection is reported later.
     pub fn connect(
-        task: Task,
+        task: AgentTask,
         addresses: &[String],
-        files: &Files,
+        files: &AgentFileDirectory,
         notify: Notify,
     ) -> Result<Self> {
         if addresses.len() != task.work.replicas as usize {
@@ -85,11 +85,16 @@ impl Job {
         Self::start(task, addresses, files, notify)
     }
 
-    fn start(task: Task, addresses: &[String], files: &Files, notify: Notify) -> Result<Self> {
+    fn start(
+        task: AgentTask,
+        addresses: &[String],
+        files: &AgentFileDirectory,
+        notify: Notify,
+    ) -> Result<Self> {
         task.check()?;
-        let protocol = stacks::named(&task.stack.name)?;
+        let protocol = stacks::require_stack(&task.stack.name)?;
         let unit = unit_bytes(&task)?;
-        let flags = Arc::new(Flags::default());
+        let flags = Arc::new(LiveCancelFlags::default());
         let limit = task.work.own_time_limit();
         let limit_timer = limit
             .map(|limit| LimitTimer::new(limit, Arc::clone(&flags)))
@@ -143,8 +148,8 @@ impl Job {
     }
 
     /// Notifies when all threads wait at the barrier.
-    fn watch(&self, task: &Task, notify: &Notify) {
-        if task.work.side == Side::Responder {
+    fn watch(&self, task: &AgentTask, notify: &Notify) {
+        if task.work.side == PairSide::Responder {
             return;
         }
         let (barrier, notify, replicas) = (
@@ -196,7 +201,7 @@ impl Job {
     }
 
     /// Takes what one thread observed; that of all once it was the last.
-    pub fn observed(&mut self, observation: Observation) -> Option<SideObservation> {
+    pub fn observed(&mut self, observation: EndpointObservation) -> Option<SideObservation> {
         self.observed.push(observation);
         self.missing = self.missing.saturating_sub(1);
         (self.missing == 0).then(|| self.all_observed())
@@ -221,7 +226,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for AgentJob {
     fn drop(&mut self) {
         self.end_and_join();
         if let Some(limit_timer) = &self.limit_timer {
@@ -231,7 +236,7 @@ impl Drop for Job {
 }
 
 /// How often a waiting datagram call reads the clock: ten times within its timeout.
-fn tick(task: &Task) -> Duration {
+fn tick(task: &AgentTask) -> Duration {
     let timeout = Duration::from_secs_f64(
         task.stack
             .seconds("timeout")
@@ -242,7 +247,7 @@ fn tick(task: &Task) -> Duration {
 }
 
 /// How many threads drive the endpoints of a side: one each, unless the stack says otherwise.
-fn threads(task: &Task) -> u32 {
+fn threads(task: &AgentTask) -> u32 {
     let written = task
         .stack
         .number("threads")
@@ -304,22 +309,22 @@ fn drive(benches: Vec<Bench>) {
 
 /// What one endpoint is made of. Its thread opens its sockets and files, in a file table of its own.
 struct Bench {
-    task: Arc<Task>,
-    work: Arc<endpoint::Task>,
+    task: Arc<AgentTask>,
+    work: Arc<endpoint::EndpointTask>,
     replica: u32,
     /// Where an initiator connects to.
     address: Option<String>,
     unit: usize,
-    files: Files,
-    flags: Arc<Flags>,
+    files: AgentFileDirectory,
+    flags: Arc<LiveCancelFlags>,
     barrier: Arc<Barrier>,
     limit_timer: Option<Arc<LimitTimer>>,
-    protocol: &'static dyn Protocol,
+    protocol: &'static dyn LiveStack,
     notify: Notify,
 }
 
 impl Bench {
-    fn report(&self, result: Result<Observation>) {
+    fn report(&self, result: Result<EndpointObservation>) {
         (self.notify)(JobEvent::Observed(Box::new(result)));
     }
 
@@ -334,10 +339,10 @@ impl Bench {
         self.report(result.unwrap_or_else(bug));
     }
 
-    fn observe(&self, meter: Option<Rc<Meter>>) -> Result<Observation> {
+    fn observe(&self, meter: Option<Rc<Meter>>) -> Result<EndpointObservation> {
         let task = &self.task;
         // The files first: who listens is connected to at once.
-        let buffers = Buffers::new(
+        let buffers = LiveThreadBuffers::new(
             Arc::clone(&self.flags),
             &self.files,
             &task.source,
@@ -346,7 +351,7 @@ impl Bench {
         )?;
         let role = self.role()?;
         let (barrier, limit_timer) = (Arc::clone(&self.barrier), self.limit_timer.clone());
-        let shared = Shared {
+        let shared = SharedLiveJob {
             barrier,
             limit_timer,
             meter,
@@ -361,12 +366,12 @@ impl Bench {
         )
     }
 
-    fn role(&self) -> Result<Role> {
+    fn role(&self) -> Result<LiveConnectionSource> {
         let parameters = parameters(&self.task, self.replica);
         match &self.address {
             Some(address) => {
                 let connector = self.protocol.connector(&parameters, address)?;
-                Ok(Role::Connect(match self.flow_trace() {
+                Ok(LiveConnectionSource::Connect(match self.flow_trace() {
                     Some(flow_trace) => flow_trace.connector(connector),
                     None => connector,
                 }))
@@ -374,7 +379,7 @@ impl Bench {
             None => {
                 let listener = self.protocol.listen(&parameters)?;
                 (self.notify)(JobEvent::Listening(self.replica, listener.address()));
-                Ok(Role::Accept(match self.flow_trace() {
+                Ok(LiveConnectionSource::Accept(match self.flow_trace() {
                     Some(flow_trace) => flow_trace.listener(listener),
                     None => listener,
                 }))
@@ -388,13 +393,13 @@ impl Bench {
         Some(FlowTrace::new(
             flow,
             self.task.work.side,
-            program::both_ways(&self.task.work.steps),
+            procedure::both_ways(&self.task.work.steps),
         ))
     }
 }
 
-fn parameters(task: &Task, replica: u32) -> ConnectParameters {
-    ConnectParameters {
+fn parameters(task: &AgentTask, replica: u32) -> LiveConnectParameters {
+    LiveConnectParameters {
         stack: task.stack.clone(),
         token: task.token,
         carries_data: task.work.carries_data,
@@ -404,9 +409,9 @@ fn parameters(task: &Task, replica: u32) -> ConnectParameters {
 }
 
 /// Pins the thread, sets its priority and its timers' precision, and gives it a file table of its own.
-fn settle(task: &Task) -> Result<()> {
+fn settle(task: &AgentTask) -> Result<()> {
     if let Some(cpu) = task.cpu {
-        placement::pin(cpu)?;
+        cpu_placement::pin(cpu)?;
     }
     if task.nice != 0 {
         usage::set_nice(task.nice).map_err(|e| {
@@ -421,7 +426,7 @@ fn settle(task: &Task) -> Result<()> {
 }
 
 /// The size buffers are made for; refused when it is a good part of the memory there is.
-fn unit_bytes(task: &Task) -> Result<usize> {
+fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let largest = |size: &Size| match size {
         Size::Bytes(bytes) => *bytes,
         Size::Drawn(_) => 1 << 16,
@@ -429,7 +434,7 @@ fn unit_bytes(task: &Task) -> Result<usize> {
     let unit = largest(&task.work.data.unit).max(largest(&task.work.data.reply));
     let regions = [&task.source, &task.destination]
         .into_iter()
-        .filter(|end| **end == Access::VirtualMemory)
+        .filter(|end| **end == DataAccess::VirtualMemory)
         .count();
     let each = unit
         .saturating_mul(2)
@@ -439,9 +444,9 @@ fn unit_bytes(task: &Task) -> Result<usize> {
     if wanted > available / 2 {
         return Err(Error::environment(format!(
             "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit the memory of this host ({} available)",
-            stackline_core::units::size(unit),
+            stackline_core::units::format_size(unit),
             task.work.replicas,
-            stackline_core::units::size(available)
+            stackline_core::units::format_size(available)
         ))
         .hint("smaller data units and more of them, or fewer replicas"));
     }

@@ -3,7 +3,7 @@
 //! Encryption and login are ssh's. An agent has a process group of its own, so that Ctrl-C reaches the coordinator alone,
 //! which then ends its agents by message.
 
-use crate::control::{self, FromAgent, Hello, LONGEST_LINE, PROTOCOL, ToAgent};
+use crate::control::{self, AgentHello, FromAgent, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::error::{Error, Result};
 use stackline_core::plan::{HostPlan, Via};
 use std::borrow::Cow;
@@ -107,7 +107,7 @@ impl Launcher {
     ///
     /// # Errors
     /// An [`Error`] when the program cannot be started.
-    pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
+    pub fn start(&self, name: &str, host: &HostPlan) -> Result<AgentProcess> {
         let mut command = self.command(name, host);
         command
             .stdin(Stdio::piped())
@@ -127,7 +127,7 @@ impl Launcher {
                 "the agent of host {name} has no pipe"
             )));
         };
-        Ok(Agent {
+        Ok(AgentProcess {
             name: name.to_string(),
             via: host.via.clone(),
             child,
@@ -178,12 +178,12 @@ fn quoted(word: &str) -> String {
 
 /// What a process said on stderr, and whether it has ended that.
 #[derive(Debug, Default)]
-struct Said {
+struct AgentStderr {
     state: Mutex<(String, bool)>,
     ended: Condvar,
 }
 
-impl Said {
+impl AgentStderr {
     /// All of it, if it ends soon; a child that outlives the process may hold stderr open.
     fn words(&self) -> String {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,8 +195,8 @@ impl Said {
 }
 
 /// Keeps the first of what a process says on stderr.
-fn listen(errors: ChildStderr) -> Arc<Said> {
-    let said = Arc::new(Said::default());
+fn listen(errors: ChildStderr) -> Arc<AgentStderr> {
+    let said = Arc::new(AgentStderr::default());
     let keep = Arc::clone(&said);
     std::thread::spawn(move || {
         let lock = || keep.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ fn listen(errors: ChildStderr) -> Arc<Said> {
 
 /// A started agent.
 #[derive(Debug)]
-pub struct Agent {
+pub struct AgentProcess {
     /// The host it stands for.
     pub name: String,
     via: Via,
@@ -227,7 +227,7 @@ pub struct Agent {
     /// Closed only when the agent is dropped.
     input: Option<ChildStdin>,
     output: Option<BufReader<ChildStdout>>,
-    said: Arc<Said>,
+    said: Arc<AgentStderr>,
     /// How long it may take to end after it was told to.
     patience: Duration,
 }
@@ -240,7 +240,7 @@ const ENDS_UNGREETED: Duration = Duration::from_millis(100);
 const NOISE: u64 = 64 << 10;
 
 /// Waits for an agent's greeting; `None` when the output ends, or goes on about other things.
-pub fn greeting(output: &mut impl BufRead) -> Option<Hello> {
+pub fn greeting(output: &mut impl BufRead) -> Option<AgentHello> {
     let mut noise = 0;
     while noise < NOISE {
         let mut line = Vec::new();
@@ -255,7 +255,7 @@ pub fn greeting(output: &mut impl BufRead) -> Option<Hello> {
     None
 }
 
-impl Agent {
+impl AgentProcess {
     /// Takes the agent's output, to be read elsewhere: first its [`greeting`], then its messages.
     pub const fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.output.take()
@@ -265,7 +265,7 @@ impl Agent {
     ///
     /// # Errors
     /// An [`Error`] that says why there is no agent: ssh's own words, or another version.
-    pub fn greeted(&mut self, hello: Option<&Hello>) -> Result<()> {
+    pub fn greeted(&mut self, hello: Option<&AgentHello>) -> Result<()> {
         match hello {
             None => Err(self.not_started()),
             Some(hello) if hello.protocol != PROTOCOL => Err(self.other_version(hello)),
@@ -276,7 +276,7 @@ impl Agent {
         }
     }
 
-    fn other_version(&self, hello: &Hello) -> Error {
+    fn other_version(&self, hello: &AgentHello) -> Error {
         Error::environment(format!(
             "the agent of host {} is of stackline {}, this is {}",
             self.name,
@@ -389,7 +389,7 @@ impl Agent {
     }
 }
 
-impl Agent {
+impl AgentProcess {
     /// Tells it to end, without waiting for that.
     pub fn quit(&mut self) {
         // The message spares the agent a guess; one of another version understands only the closed pipe.
@@ -399,7 +399,7 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.quit();
         if self.wait(self.patience).is_empty() {

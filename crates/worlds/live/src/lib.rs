@@ -29,13 +29,13 @@ pub mod cancel;
 pub mod clock;
 pub mod control;
 pub mod coordinator;
+pub mod cpu_placement;
 pub mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod job;
 pub mod launch;
-pub mod placement;
 mod reactor;
 mod readiness;
 mod recording;
@@ -59,5 +59,5 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// The cores of this machine that this process may use.
 #[must_use]
 pub fn cores() -> Vec<usize> {
-    placement::allowed()
+    cpu_placement::allowed_cores()
 }

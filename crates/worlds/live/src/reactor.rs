@@ -4,11 +4,11 @@
 //! It knows neither stacks nor protocols, and nothing of it runs where an endpoint has a thread of its own.
 
 use crate::barrier::Barrier;
-use crate::cancel::Flags;
+use crate::cancel::LiveCancelFlags;
 use crate::clock;
 use crate::error::{self, Result};
 use crate::readiness;
-use crate::sys::coroutine::{Coroutine, Wait, Wake};
+use crate::sys::coroutine::{Coroutine, CoroutineWait, Wake};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -20,18 +20,18 @@ use std::collections::{BTreeSet, VecDeque};
 const EVENTS: usize = 256;
 
 /// One endpoint.
-struct Seat<T: 'static> {
+struct ReactorEndpoint<T: 'static> {
     work: Coroutine<T>,
-    waits: Wait,
+    waits: CoroutineWait,
     /// What happened to a socket while it waited for something else.
     missed: Option<Wake>,
     /// What it works for, in the events of a traced run.
-    scope: scope::Kept,
+    scope: scope::KeptScope,
 }
 
 /// Endpoints on one thread.
 pub(crate) struct Reactor<'a, T: 'static> {
-    seats: Vec<Option<Seat<T>>>,
+    seats: Vec<Option<ReactorEndpoint<T>>>,
     ready: VecDeque<(usize, Wake)>,
     /// Those that let the others go first.
     later: Vec<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Reactor<'a, T: 'static> {
     waiting_at_barrier: usize,
     running: usize,
     barrier: &'a Barrier,
-    flags: &'a Flags,
+    flags: &'a LiveCancelFlags,
 }
 
 impl<'a, T: 'static> Reactor<'a, T> {
@@ -50,17 +50,17 @@ impl<'a, T: 'static> Reactor<'a, T> {
     pub(crate) fn new(
         works: Vec<Coroutine<T>>,
         barrier: &'a Barrier,
-        flags: &'a Flags,
+        flags: &'a LiveCancelFlags,
     ) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .map_err(|e| error::io("epoll_create", &e.into()))?;
-        readiness::begin(epoll);
+            .map_err(|e| error::io_error("epoll_create", &e.into()))?;
+        readiness::begin_reactor(epoll);
         let seat = |work| {
-            Some(Seat {
+            Some(ReactorEndpoint {
                 work,
-                waits: Wait::Turn,
+                waits: CoroutineWait::Turn,
                 missed: None,
-                scope: scope::Kept::default(),
+                scope: scope::KeptScope::default(),
             })
         };
         Ok(Self {
@@ -102,10 +102,10 @@ impl<'a, T: 'static> Reactor<'a, T> {
 
     fn resume(&mut self, index: usize, wake: Wake) -> Option<T> {
         let seat = self.seats[index].as_mut()?;
-        readiness::runs(index);
-        scope::exchange(&mut seat.scope);
+        readiness::enter_endpoint(index);
+        scope::swap_scope(&mut seat.scope);
         let result = seat.work.resume(wake);
-        scope::exchange(&mut seat.scope);
+        scope::swap_scope(&mut seat.scope);
         match result {
             Ok(result) => {
                 self.seats[index] = None;
@@ -119,22 +119,22 @@ impl<'a, T: 'static> Reactor<'a, T> {
         }
     }
 
-    fn set_aside(&mut self, index: usize, wait: Wait) {
+    fn set_aside(&mut self, index: usize, wait: CoroutineWait) {
         let Some(seat) = &mut self.seats[index] else {
             return;
         };
         seat.waits = wait;
         match wait {
-            Wait::Socket(until) => {
+            CoroutineWait::Socket(until) => {
                 if let Some(wake) = seat.missed.take() {
                     self.ready.push_back((index, wake));
                 } else if let Some(moment) = until {
                     self.moments.insert((moment, index));
                 }
             }
-            Wait::Until(moment) => drop(self.moments.insert((moment, index))),
-            Wait::Barrier => self.waiting_at_barrier += 1,
-            Wait::Turn => self.later.push(index),
+            CoroutineWait::Until(moment) => drop(self.moments.insert((moment, index))),
+            CoroutineWait::Barrier => self.waiting_at_barrier += 1,
+            CoroutineWait::Turn => self.later.push(index),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
             None | Some(Ok(_)) => {}
             // Everybody looks at the flags.
             Some(Err(Errno::INTR)) => self.wake_all(),
-            Some(Err(error)) => return Err(error::io("epoll_wait", &error.into())),
+            Some(Err(error)) => return Err(error::io_error("epoll_wait", &error.into())),
         }
         for event in &*events {
             let (flags, data) = (event.flags, event.data);
@@ -185,12 +185,12 @@ impl<'a, T: 'static> Reactor<'a, T> {
             return;
         };
         match seat.waits {
-            Wait::Socket(until) => {
+            CoroutineWait::Socket(until) => {
                 if let Some(moment) = until {
                     self.moments.remove(&(moment, index));
                 }
                 // Two of its sockets in one go wake it once.
-                seat.waits = Wait::Turn;
+                seat.waits = CoroutineWait::Turn;
                 self.ready.push_back((index, wake));
             }
             _ => {
@@ -211,7 +211,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
                 break;
             }
             if let Some(Some(seat)) = self.seats.get_mut(index) {
-                seat.waits = Wait::Turn;
+                seat.waits = CoroutineWait::Turn;
                 self.ready.push_back((index, Wake::default()));
             }
         }
@@ -223,9 +223,9 @@ impl<'a, T: 'static> Reactor<'a, T> {
         self.waiting_at_barrier = 0;
         for (index, seat) in self.seats.iter_mut().enumerate() {
             if let Some(seat) = seat
-                && seat.waits != Wait::Turn
+                && seat.waits != CoroutineWait::Turn
             {
-                seat.waits = Wait::Turn;
+                seat.waits = CoroutineWait::Turn;
                 self.ready.push_back((index, Wake::default()));
             }
         }
@@ -234,7 +234,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
 
 impl<T: 'static> Drop for Reactor<'_, T> {
     fn drop(&mut self) {
-        readiness::end();
+        readiness::end_reactor();
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
             let log = Rc::clone(&log);
             Coroutine::new(256 << 10, move || work(&log)).unwrap()
         };
-        let (barrier, flags) = (Barrier::default(), Flags::default());
+        let (barrier, flags) = (Barrier::default(), LiveCancelFlags::default());
         barrier.open();
         Reactor::new(works.into_iter().map(coroutine).collect(), &barrier, &flags)
             .unwrap()
@@ -322,7 +322,7 @@ mod tests {
         near.set_nonblocking(true).unwrap();
         let reads: Work = Box::new(move |log| {
             watch(near.as_fd()).unwrap();
-            let (mut input, mut bytes) = (Input::default(), [0; 64]);
+            let (mut input, mut bytes) = (SocketInputState::default(), [0; 64]);
             loop {
                 input.wait();
                 match near.read(&mut bytes) {
@@ -359,7 +359,8 @@ mod tests {
         let reads: Work = Box::new(move |log| {
             far.set_nonblocking(true).unwrap();
             watch(far.as_fd()).unwrap();
-            let (mut input, mut bytes, mut all) = (Input::default(), vec![0; 1 << 16], 0);
+            let (mut input, mut bytes, mut all) =
+                (SocketInputState::default(), vec![0; 1 << 16], 0);
             while all < 4 << 20 {
                 input.wait();
                 match far.read(&mut bytes) {

@@ -4,7 +4,7 @@
 //! On a thread of one endpoint nothing here waits: the caller blocks in the kernel.
 
 use crate::error::{self, Result};
-use crate::sys::coroutine::{Wait, suspend};
+use crate::sys::coroutine::{CoroutineWait, suspend};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use stackline_core::time::Instant;
@@ -42,22 +42,22 @@ fn register(socket: BorrowedFd<'_>, more: epoll::EventFlags) -> Result<()> {
     });
     registered
         .unwrap_or(Ok(()))
-        .map_err(|e| error::io("epoll_ctl", &e.into()))
+        .map_err(|e| error::io_error("epoll_ctl", &e.into()))
 }
 
 /// Waits until something happened to a socket, until that moment at most. Whether a peer has closed or half closed.
 pub(crate) fn wait_for_socket(until: Option<Instant>) -> bool {
-    suspend(Wait::Socket(until)).is_some_and(|wake| wake.hangup)
+    suspend(CoroutineWait::Socket(until)).is_some_and(|wake| wake.hangup)
 }
 
 /// Waits until that moment; false, at once, where the thread belongs to one endpoint alone.
 pub(crate) fn sleep_until(moment: Instant) -> bool {
-    suspend(Wait::Until(moment)).is_some()
+    suspend(CoroutineWait::Until(moment)).is_some()
 }
 
 /// Waits at the barrier, likewise.
 pub(crate) fn wait_at_barrier() -> bool {
-    suspend(Wait::Barrier).is_some()
+    suspend(CoroutineWait::Barrier).is_some()
 }
 
 /// After many operations without a wait the other connections have their turn.
@@ -66,20 +66,20 @@ pub(crate) fn take_turns() {
     let (index, done) = RUNNING.get();
     RUNNING.set((index, done + 1));
     if done >= AT_ONCE {
-        suspend(Wait::Turn);
+        suspend(CoroutineWait::Turn);
     }
 }
 
 /// What is known of a watched socket, so that no call asks it for what cannot be there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Input {
+pub(crate) struct SocketInputState {
     /// The last call took all there was.
     drained: bool,
     /// The peer ends: that is noticed once only, so every call may find it.
     ends: bool,
 }
 
-impl Input {
+impl SocketInputState {
     /// Before a receiving call.
     #[inline]
     pub(crate) fn wait(&mut self) {
@@ -111,17 +111,17 @@ pub(crate) fn is_here() -> bool {
 // --- what the reactor says ---
 
 /// The thread drives many endpoints from now on, by this epoll.
-pub(crate) fn begin(epoll: OwnedFd) {
+pub(crate) fn begin_reactor(epoll: OwnedFd) {
     HERE.set(Some(epoll));
 }
 
 /// It no longer does.
-pub(crate) fn end() {
+pub(crate) fn end_reactor() {
     HERE.set(None);
 }
 
 /// The endpoint of that index runs.
-pub(crate) fn runs(index: usize) {
+pub(crate) fn enter_endpoint(index: usize) {
     RUNNING.set((index, 0));
 }
 

@@ -3,13 +3,15 @@
 //! While clocks run nothing is said. What is recorded stays in memory, and goes to a file without a name where it is much.
 
 use crate::clock;
-use crate::control::{MOST_TAPES, Recorded};
-use stackline_events::event_log::Names;
+use crate::control::{AgentRecordingSummary, MAX_EVENT_LOG_BYTES};
+use stackline_events::event_log::EventLogNames;
 use stackline_events::sinks::append;
-use stackline_events::{EventLog, Keyword, Memory, Recorder, Sink, Value, recorder};
+use stackline_events::{
+    EventLog, EventRecorder, EventSink, EventValue, Keyword, MemoryEventSink, recorder,
+};
 use stackline_guard::scratch;
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
-use stackline_monitor::{Config, Observed, Ports, Watch};
+use stackline_monitor::{Config, MonitorSession, Observed, WatchedPorts};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,21 +23,23 @@ const IN_MEMORY: u64 = 64 << 20;
 const PIECE: u64 = 4 << 20;
 
 /// A recording that goes on.
-pub(crate) struct Recording {
-    recorder: Recorder,
-    watch: Option<Watch>,
-    store: Store,
+pub(crate) struct AgentRecording {
+    recorder: EventRecorder,
+    watch: Option<MonitorSession>,
+    store: EventLogStore,
 }
 
-impl Recording {
+impl AgentRecording {
     /// Starts to record events of that host, with monitors where they are wanted.
     ///
     /// # Errors
     /// Why nothing can be recorded.
     pub(crate) fn start(host: &str, monitors: bool) -> io::Result<Self> {
-        let store = Store::default();
-        let recorder = Recorder::start(host, store.clone())?;
-        let watch = monitors.then(|| Watch::start_into(Config::of(host), Watched(store.clone())));
+        let store = EventLogStore::default();
+        let recorder = EventRecorder::start(host, store.clone())?;
+        let watch = monitors.then(|| {
+            MonitorSession::start_into(Config::of(host), EventLogStoreSink(store.clone()))
+        });
         Ok(Self {
             recorder,
             watch,
@@ -47,7 +51,7 @@ impl Recording {
     /// look a second time, so that they would not learn of it by themselves.
     pub(crate) fn follow(&self, listening: &[String], connecting: &[String]) {
         if let Some(watch) = &self.watch {
-            watch.follow(&Ports {
+            watch.follow(&WatchedPorts {
                 local: ports(listening),
                 remote: ports(connecting),
             });
@@ -55,11 +59,11 @@ impl Recording {
     }
 
     /// Ends it; what there is to be taken.
-    pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
-        let observed = self.watch.map(Watch::stop).unwrap_or_default();
+    pub(crate) fn stop(self, emission_ns: f64) -> (AgentRecordingSummary, RecordedPieces) {
+        let observed = self.watch.map(MonitorSession::stop).unwrap_or_default();
         let totals = self.recorder.stop();
         let Observed {
-            tape,
+            event_log: tape,
             handed_over,
             lost,
             sink_error,
@@ -82,7 +86,7 @@ impl Recording {
         if let Some(failure) = failure {
             notes.push(format!("events were not kept: {failure}"));
         }
-        let recorded = Recorded {
+        let recorded = AgentRecordingSummary {
             recorded: totals.recorded + handed_over + watched.unwrap_or(0),
             lost: totals.lost + lost,
             stamp_error_ns: totals.clock_error_ns,
@@ -93,9 +97,9 @@ impl Recording {
         };
         (
             recorded,
-            Pieces {
+            RecordedPieces {
                 kept,
-                names: Names::default(),
+                names: EventLogNames::default(),
             },
         )
     }
@@ -111,32 +115,32 @@ fn ports(addresses: &[String]) -> BTreeSet<u16> {
 
 /// What is kept, shared with the thread that drains.
 #[derive(Clone, Default)]
-struct Store(Arc<Mutex<Kept>>);
+struct EventLogStore(Arc<Mutex<StoredEventLogs>>);
 
 /// Event logs one after the other, the first of them in memory.
-struct Kept {
+struct StoredEventLogs {
     /// Most bytes in memory.
     in_memory: u64,
     memory: Vec<u8>,
     file: Option<File>,
     /// Lengths of whole tapes that were not taken yet, and of all that came.
-    tapes: VecDeque<u64>,
+    log_lengths: VecDeque<u64>,
     bytes: u64,
     /// Where the next piece begins.
     at: u64,
     drain_s: f64,
 }
 
-impl Store {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+impl EventLogStore {
+    fn lock(&self) -> std::sync::MutexGuard<'_, StoredEventLogs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Sink for Store {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
+impl EventSink for EventLogStore {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
         let mut kept = self.lock();
-        let added = kept.add(tape);
+        let added = kept.add(event_log);
         // Its caller is the thread that drains.
         kept.drain_s = thread_cpu_s();
         added
@@ -144,22 +148,22 @@ impl Sink for Store {
 }
 
 /// The store as the watch has it.
-struct Watched(Store);
+struct EventLogStoreSink(EventLogStore);
 
-impl Sink for Watched {
-    fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-        self.0.lock().add(tape)
+impl EventSink for EventLogStoreSink {
+    fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
+        self.0.lock().add(event_log)
     }
 }
 
-impl Default for Kept {
+impl Default for StoredEventLogs {
     fn default() -> Self {
-        let (memory, tapes) = (Vec::new(), VecDeque::new());
+        let (memory, log_lengths) = (Vec::new(), VecDeque::new());
         Self {
             in_memory: IN_MEMORY,
             memory,
             file: None,
-            tapes,
+            log_lengths,
             bytes: 0,
             at: 0,
             drain_s: 0.0,
@@ -167,14 +171,14 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
-    fn add(&mut self, tape: &EventLog) -> io::Result<()> {
-        let bytes = tape.bytes();
+impl StoredEventLogs {
+    fn add(&mut self, event_log: &EventLog) -> io::Result<()> {
+        let bytes = event_log.bytes();
         let length = bytes.len() as u64;
         if length == 0 {
             return Ok(());
         }
-        if self.bytes + length > MOST_TAPES {
+        if self.bytes + length > MAX_EVENT_LOG_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
                 "a run has more than 32 GiB of them",
@@ -185,13 +189,16 @@ impl Kept {
         } else {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(scratch::log()?),
+                none => none.insert(scratch::create_log()?),
             };
             append(file, self.bytes - self.memory.len() as u64, bytes)?;
         }
         // A long one is handed over in pieces of whole records.
-        self.tapes
-            .extend(tape.pieces(PIECE as usize).map(|piece| piece.len() as u64));
+        self.log_lengths.extend(
+            event_log
+                .pieces(PIECE as usize)
+                .map(|piece| piece.len() as u64),
+        );
         self.bytes += length;
         Ok(())
     }
@@ -199,12 +206,12 @@ impl Kept {
 
 /// What was recorded, piece by piece. Each defines its names itself: other tapes may come between two of them.
 #[derive(Default)]
-pub(crate) struct Pieces {
-    kept: Kept,
-    names: Names,
+pub(crate) struct RecordedPieces {
+    kept: StoredEventLogs,
+    names: EventLogNames,
 }
 
-impl Pieces {
+impl RecordedPieces {
     /// The next piece, of whole records; nothing when all was taken.
     ///
     /// # Errors
@@ -212,12 +219,12 @@ impl Pieces {
     pub(crate) fn next(&mut self) -> io::Result<Vec<u8>> {
         let kept = &mut self.kept;
         let mut length = 0;
-        while let Some(tape) = kept.tapes.front().copied() {
-            if length > 0 && length + tape > PIECE {
+        while let Some(log_length) = kept.log_lengths.front().copied() {
+            if length > 0 && length + log_length > PIECE {
                 break;
             }
-            length += tape;
-            kept.tapes.pop_front();
+            length += log_length;
+            kept.log_lengths.pop_front();
         }
         let mut piece = vec![0; usize::try_from(length).map_err(io::Error::other)?];
         let from =
@@ -233,7 +240,7 @@ impl Pieces {
         if piece.is_empty() {
             return Ok(piece);
         }
-        let mut whole = self.names.tape().bytes().to_vec();
+        let mut whole = self.names.to_event_log().bytes().to_vec();
         whole.extend_from_slice(&piece);
         EventLog::from_bytes(piece).each(&mut self.names, |_, _, _, _| {});
         Ok(whole)
@@ -247,13 +254,13 @@ impl Pieces {
 pub(crate) fn emission_ns() -> io::Result<f64> {
     const EVENTS: u32 = 5000;
     static TRIED: Keyword = Keyword::new("EVENTS_TRIED");
-    let recorder = Recorder::start("tried", Memory::default())?;
+    let recorder = EventRecorder::start("tried", MemoryEventSink::default())?;
     let emit = || {
         let values = [
-            Value::Number(1),
-            Value::Number(2),
-            Value::Number(3),
-            Value::Number(4),
+            EventValue::Number(1),
+            EventValue::Number(2),
+            EventValue::Number(3),
+            EventValue::Number(4),
         ];
         (0..EVENTS).for_each(|_| recorder::emit(&TRIED, &values));
     };
@@ -270,10 +277,10 @@ pub(crate) fn emission_ns() -> io::Result<f64> {
 mod tests {
     use super::*;
 
-    fn tape(bytes: usize, with: u64) -> EventLog {
+    fn event_log_of(bytes: usize, with: u64) -> EventLog {
         let mut tape = EventLog::default();
         while tape.bytes().len() < bytes {
-            tape.push(TESTED.id(), with, &[Value::Absent]);
+            tape.push(TESTED.id(), with, &[EventValue::Absent]);
         }
         tape
     }
@@ -292,20 +299,20 @@ mod tests {
 
     #[test]
     fn a_process_that_records_already_says_so_and_what_it_recorded_is_taken() {
-        let recording = Recording::start("khons", false).unwrap();
-        let refused = Recording::start("udjat", false).err().unwrap();
+        let recording = AgentRecording::start("khons", false).unwrap();
+        let refused = AgentRecording::start("udjat", false).err().unwrap();
         assert!(
             refused.to_string().contains("records events already"),
             "{refused}"
         );
-        recorder::emit(&TESTED, &[Value::Number(7)]);
+        recorder::emit(&TESTED, &[EventValue::Number(7)]);
         let (recorded, mut pieces) = recording.stop(30.0);
         assert_eq!((recorded.recorded, recorded.lost), (1, 0));
         assert!(
             (recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0
         );
-        let tape = EventLog::from_bytes(pieces.next().unwrap());
-        let recorded: Vec<_> = tape
+        let event_log = EventLog::from_bytes(pieces.next().unwrap());
+        let recorded: Vec<_> = event_log
             .records()
             .map(|record| (record.host, record.keyword))
             .collect();
@@ -315,28 +322,29 @@ mod tests {
 
     #[test]
     fn what_was_kept_is_taken_whole_from_memory_and_from_the_file() {
-        let mut kept = Kept {
+        let mut kept = StoredEventLogs {
             in_memory: 1 << 20,
-            ..Kept::default()
+            ..StoredEventLogs::default()
         };
         let mut all = Vec::new();
         for round in 0..20 {
             // One of them is longer than a piece.
-            let tape = tape(if round == 7 { 9 << 20 } else { 300 << 10 }, round);
-            all.extend_from_slice(tape.bytes());
-            kept.add(&tape).unwrap();
+            let event_log = event_log_of(if round == 7 { 9 << 20 } else { 300 << 10 }, round);
+            all.extend_from_slice(event_log.bytes());
+            kept.add(&event_log).unwrap();
         }
         assert!(kept.file.is_some() && kept.memory.len() <= 1 << 20);
         let (mut pieces, mut taken) = (
-            Pieces {
+            RecordedPieces {
                 kept,
-                names: Names::default(),
+                names: EventLogNames::default(),
             },
             Vec::new(),
         );
         let times = |bytes: Vec<u8>| -> Vec<u64> {
-            let tape = EventLog::from_bytes(bytes);
-            tape.records()
+            let event_log = EventLog::from_bytes(bytes);
+            event_log
+                .records()
                 .filter(|record| record.keyword == TESTED.name())
                 .map(|record| record.at_ns)
                 .collect()

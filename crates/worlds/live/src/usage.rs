@@ -4,7 +4,7 @@ use crate::sys::thread;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
-use stackline_core::record::Usage;
+use stackline_core::run_record::Usage;
 use std::cell::Cell;
 
 /// What the calling thread has used so far.

@@ -4,22 +4,25 @@
 //! that drives several endpoints, the coroutine of this one.
 
 use crate::barrier::Barrier;
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::cancel::{LimitTimer, wait_until};
 use crate::clock;
+use crate::cpu_placement;
 use crate::error::{self, Error, Result};
-use crate::placement;
 use crate::readiness;
-use crate::stacks::contract::{Connection, Connector, Listener, vanished};
+use crate::stacks::contract::{Connector, LiveConnection, LiveListener, connection_vanished};
 use crate::usage::{self, Meter};
-use stackline_core::plan::Access;
-use stackline_core::program::Side;
-use stackline_core::record::{Transport, Usage};
+use stackline_core::plan::DataAccess;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::{TransportRecord, Usage};
 use stackline_core::time::Instant;
 use stackline_core::units;
-use stackline_endpoint::{Bulk, Endpoint, Facts, Observation, Processor, Service, Step, World};
-use stackline_events::unit::{self, Direction};
-use stackline_events::{Value, event};
+use stackline_endpoint::{
+    BulkDirection, ConnectionFacts, Endpoint, EndpointObservation, EndpointProcessor,
+    EndpointService, EndpointStep, EndpointWorld,
+};
+use stackline_events::unit_ids::{self, EventStreamDirection};
+use stackline_events::{EventValue, event};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,19 +31,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::control::Task;
+use crate::control::AgentTask;
 
 /// How a thread gets its connections.
-pub enum Role {
+pub enum LiveConnectionSource {
     /// The initiator's.
     Connect(Box<dyn Connector>),
     /// The responder's.
-    Accept(Box<dyn Listener>),
+    Accept(Box<dyn LiveListener>),
 }
 
 /// What the endpoints of a job have in common.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedLiveJob {
     /// Where they wait for their clocks to start.
     pub barrier: Arc<Barrier>,
     /// The time limit.
@@ -50,13 +53,13 @@ pub struct Shared {
 }
 
 /// The live world of one endpoint.
-pub struct Live {
-    role: Role,
-    buffers: Rc<RefCell<Buffers>>,
-    shared: Shared,
+pub struct LiveEndpointWorld {
+    role: LiveConnectionSource,
+    buffers: Rc<RefCell<LiveThreadBuffers>>,
+    shared: SharedLiveJob,
     /// How many times over its clock was started.
     starts: Cell<u32>,
-    cancel: Arc<crate::cancel::Flags>,
+    cancel: Arc<crate::cancel::LiveCancelFlags>,
     /// Whether waiting for a moment spins.
     spins: bool,
     /// The stream it sends on, when the run is traced.
@@ -68,36 +71,38 @@ pub struct Live {
 /// # Errors
 /// As [`Endpoint::run`].
 pub fn run(
-    task: &Task,
-    work: Arc<stackline_endpoint::Task>,
+    task: &AgentTask,
+    work: Arc<stackline_endpoint::EndpointTask>,
     replica: u32,
-    role: Role,
-    buffers: Buffers,
-    shared: Shared,
-) -> Result<Observation> {
-    let way = if work.side == Side::Initiator {
-        Direction::There
+    role: LiveConnectionSource,
+    buffers: LiveThreadBuffers,
+    shared: SharedLiveJob,
+) -> Result<EndpointObservation> {
+    let way = if work.side == PairSide::Initiator {
+        EventStreamDirection::There
     } else {
-        Direction::Back
+        EventStreamDirection::Back
     };
     let cancel = Arc::clone(&buffers.flags);
     let buffers = Rc::new(RefCell::new(buffers));
-    let world = Live {
+    let world = LiveEndpointWorld {
         role,
         cancel,
         buffers: Rc::clone(&buffers),
         shared,
         starts: Cell::new(0),
         spins: task.stack.word("receive") == Some("spin"),
-        stream: task.flow.map(|first| unit::stream(first + replica, way)),
+        stream: task
+            .flow
+            .map(|first| unit_ids::stream(first + replica, way)),
     };
     let mut observation = ready(Endpoint::new(work, world).run(replica))?;
     let sent = observation.record.sent_bytes;
-    if let (Access::File(name), Some((_, length, _))) =
+    if let (DataAccess::File(name), Some((_, length, _))) =
         (&task.source, buffers.borrow_mut().source.file())
         && sent > length
     {
-        let (whole, sent) = (units::size(length), units::size(sent));
+        let (whole, sent) = (units::format_size(length), units::format_size(sent));
         observation.record.notes.push(format!(
             "FILE {name} holds {whole} and was sent again from its beginning: {sent} in all"
         ));
@@ -115,31 +120,31 @@ fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     }
 }
 
-impl World for Live {
-    type Service = Open;
+impl EndpointWorld for LiveEndpointWorld {
+    type Service = OpenLiveConnection;
 
     #[inline]
     fn now(&self) -> Instant {
         clock::now()
     }
 
-    async fn connect(&mut self) -> Result<Open> {
-        let Role::Connect(connector) = &mut self.role else {
+    async fn connect(&mut self) -> Result<OpenLiveConnection> {
+        let LiveConnectionSource::Connect(connector) = &mut self.role else {
             return Err(Error::input("a responder cannot connect"));
         };
         let connection = connector.connect(&mut self.buffers.borrow_mut())?;
-        Ok(Open {
+        Ok(OpenLiveConnection {
             connection,
             buffers: Rc::clone(&self.buffers),
         })
     }
 
-    async fn accept(&mut self) -> Result<Open> {
-        let Role::Accept(listener) = &mut self.role else {
+    async fn accept(&mut self) -> Result<OpenLiveConnection> {
+        let LiveConnectionSource::Accept(listener) = &mut self.role else {
             return Err(Error::input("an initiator cannot accept"));
         };
         let connection = listener.accept(&mut self.buffers.borrow_mut())?;
-        Ok(Open {
+        Ok(OpenLiveConnection {
             connection,
             buffers: Rc::clone(&self.buffers),
         })
@@ -169,14 +174,14 @@ impl World for Live {
         self.buffers
             .borrow_mut()
             .read_file(bytes as usize)
-            .map_err(|e| error::io("reading the source", &e))
+            .map_err(|e| error::io_error("reading the source", &e))
     }
 
     async fn write_file(&mut self, bytes: u64) -> Result<()> {
         self.buffers
             .borrow_mut()
             .write_file(bytes as usize)
-            .map_err(|e| error::io("writing the destination", &e))
+            .map_err(|e| error::io_error("writing the destination", &e))
     }
 
     #[inline]
@@ -190,18 +195,18 @@ impl World for Live {
         }
     }
 
-    fn processor(&self, at: Step) -> Option<Processor> {
+    fn processor(&self, at: EndpointStep) -> Option<EndpointProcessor> {
         let usage = match (&self.shared.meter, at) {
             (None, _) => usage::of_thread(),
-            (Some(meter), Step::ClockStops) => meter.stop(),
+            (Some(meter), EndpointStep::ClockStops) => meter.stop(),
             (Some(meter), _) => {
                 self.starts.update(|starts| starts + 1);
                 meter.start(self.starts.get());
                 Usage::default()
             }
         };
-        let (core, pinned) = placement::here();
-        Some(Processor {
+        let (core, pinned) = cpu_placement::current_core();
+        Some(EndpointProcessor {
             usage,
             core,
             pinned,
@@ -209,26 +214,26 @@ impl World for Live {
     }
 
     /// Connections and data units are recorded where they are, by `stacks::trace`.
-    fn emit(&self, step: Step) {
+    fn emit(&self, step: EndpointStep) {
         match step {
-            Step::ClockStarts => event!("APP_START", Value::Absent, self.stream),
-            Step::ClockStops => event!("APP_STOP", Value::Absent, self.stream),
+            EndpointStep::ClockStarts => event!("APP_START", EventValue::Absent, self.stream),
+            EndpointStep::ClockStops => event!("APP_STOP", EventValue::Absent, self.stream),
             _ => {}
         }
     }
 
     fn vanished(&self, when: &str) -> Error {
-        vanished(when)
+        connection_vanished(when)
     }
 }
 
 /// An open connection, with the buffers of its thread.
-pub struct Open {
-    connection: Box<dyn Connection>,
-    buffers: Rc<RefCell<Buffers>>,
+pub struct OpenLiveConnection {
+    connection: Box<dyn LiveConnection>,
+    buffers: Rc<RefCell<LiveThreadBuffers>>,
 }
 
-impl Service for Open {
+impl EndpointService for OpenLiveConnection {
     #[inline]
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         self.connection
@@ -263,22 +268,22 @@ impl Service for Open {
             .reply(bytes as usize, &mut self.buffers.borrow_mut())
     }
 
-    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
         self.connection
             .start_bulk(way, &mut self.buffers.borrow_mut())
     }
 
-    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
         self.connection
             .await_start_bulk(way, &mut self.buffers.borrow_mut())
     }
 
-    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         self.connection
             .stop_bulk(way, &mut self.buffers.borrow_mut())
     }
 
-    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         self.connection
             .await_stop_bulk(way, &mut self.buffers.borrow_mut())
     }
@@ -308,7 +313,7 @@ impl Service for Open {
         self.connection.closed()
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         self.connection.transport()
     }
 
@@ -316,8 +321,8 @@ impl Service for Open {
         self.connection.settings()
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> ConnectionFacts {
+        ConnectionFacts {
             losses: self.connection.losses(),
             received_bytes: self.connection.received_bytes(),
             notes: self.connection.notes(),

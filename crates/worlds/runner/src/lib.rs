@@ -15,17 +15,17 @@
 //! | `tap` | what happens in a network, as events and packets |
 
 mod backend;
-mod make;
+mod network_tap;
 mod recording;
+mod run_sequence;
 mod run_writer;
 mod seeds;
-mod tap;
 mod tracing;
 mod worlds;
 
 pub use backend::RunContext;
-pub use make::{Outcome, make_runs};
 pub use recording::Traces;
-pub use run_writer::{Progress, RunWriter, StopRule};
+pub use run_sequence::{RunsOutcome, make_runs};
+pub use run_writer::{RunProgress, RunWriter, StopRule};
 pub use seeds::{make_runs_of_seeds, simulate};
 pub use worlds::{record_all, recorders};

@@ -1,12 +1,12 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use crate::tap::{Recorder, Site, Stamp, Streams};
+use crate::network_tap::{CaptureSite, PacketStreams, RunTapRecorder, TraceClockStamp};
 use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::Error;
 use stackline_core::network::Network;
-use stackline_core::schedule::ScheduledRun;
-use stackline_dissect::frames::FlowAt;
+use stackline_core::run_schedule::ScheduledRun;
+use stackline_dissect::frame_locator::FlowAt;
 use stackline_events::EventLog;
 use stackline_live::clock::ahead_of_monotonic_ns;
 use stackline_runs::events::Spool;
@@ -26,12 +26,12 @@ pub struct Traces {
 
 /// What is recorded of one run, and where. Plain data: an emulator's process is sent it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Recording {
+pub(crate) struct RunRecording {
     /// The run directory.
     directory: PathBuf,
     events: bool,
     /// Where packets are captured, and the file of each.
-    capture: Vec<(PathBuf, Site)>,
+    capture: Vec<(PathBuf, CaptureSite)>,
     /// What real programs' packets are known by, and how far events' time is ahead of the monotonic clock, ns.
     pub(crate) real: Option<(Vec<FlowAt>, i64)>,
     /// Flows of real programs are not known beforehand.
@@ -39,7 +39,7 @@ pub(crate) struct Recording {
     pub(crate) learns: bool,
 }
 
-impl Recording {
+impl RunRecording {
     /// Events of everything, of whichever programs, into the tapes of that directory.
     pub(crate) fn of_all(directory: &Path) -> Self {
         let real = Some((Vec::new(), ahead_of_monotonic_ns()));
@@ -59,21 +59,21 @@ impl Recording {
     pub(crate) fn recorder(
         &self,
         network: &Network,
-        stamp: Stamp,
-        streams: Streams,
-    ) -> Result<Recorder, Error> {
-        let mut recorder = Recorder::new(network);
+        stamp: TraceClockStamp,
+        streams: PacketStreams,
+    ) -> Result<RunTapRecorder, Error> {
+        let mut recorder = RunTapRecorder::new(network);
         if self.events {
-            recorder = recorder.events(spooled(&self.directory), stamp, streams);
+            recorder = recorder.events(spool_event_logs(&self.directory), stamp, streams);
         }
         if !self.capture.is_empty() {
             let cannot = |e: std::io::Error| {
                 Error::environment(format!("captured packets cannot be written: {e}"))
             };
-            let made = |(path, site): &(PathBuf, Site)| {
+            let made = |(path, site): &(PathBuf, CaptureSite)| {
                 Ok((site.clone(), stackline_runs::create_within(path)?))
             };
-            let sites: std::io::Result<Vec<(Site, std::fs::File)>> =
+            let sites: std::io::Result<Vec<(CaptureSite, std::fs::File)>> =
                 self.capture.iter().map(made).collect();
             recorder = recorder
                 .capture(network, sites.map_err(cannot)?)
@@ -84,11 +84,15 @@ impl Recording {
 }
 
 /// Puts tapes into a run directory.
-pub(crate) fn spooled(
+pub(crate) fn spool_event_logs(
     directory: &Path,
 ) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
     let spool = Spool::of(directory);
-    move |host, tape| spool.append(host, tape).map_err(|error| error.to_string())
+    move |host, event_log| {
+        spool
+            .append(host, event_log)
+            .map_err(|error| error.to_string())
+    }
 }
 
 /// Events or packets that cannot be kept.
@@ -107,7 +111,7 @@ impl Traces {
         network: &Network,
         scheduled: &ScheduledRun<'_>,
         tracing: Option<&Tracing>,
-    ) -> Result<Option<Recording>, Error> {
+    ) -> Result<Option<RunRecording>, Error> {
         let capture = !self.capture.is_empty() && scheduled.counted;
         if tracing.is_none() && !capture {
             return Ok(None);
@@ -128,7 +132,7 @@ impl Traces {
         };
         let several = sites.len() > 1;
         let mut names: BTreeSet<String> = BTreeSet::new();
-        let mut file = |site: &Site| {
+        let mut file = |site: &CaptureSite| {
             let own = if several {
                 format!(".{}", plain(&site.name.replace('>', "-")))
             } else {
@@ -151,7 +155,7 @@ impl Traces {
                 .join(format!("{name}{own}.pcapng"))
         };
         let capture = sites.into_iter().map(|site| (file(&site), site)).collect();
-        Ok(Some(Recording {
+        Ok(Some(RunRecording {
             directory,
             events: tracing.is_some(),
             capture,
@@ -161,17 +165,17 @@ impl Traces {
     }
 
     /// The chosen sites, each once.
-    fn sites(&self, network: &Network) -> Result<Vec<Site>, Error> {
-        let ports: Vec<Site> = (0..)
+    fn sites(&self, network: &Network) -> Result<Vec<CaptureSite>, Error> {
+        let ports: Vec<CaptureSite> = (0..)
             .map_while(|port| {
-                Some(Site {
+                Some(CaptureSite {
                     name: network.port_name(port)?,
                     ports: vec![port],
                     host: None,
                 })
             })
             .collect();
-        let mut chosen: Vec<Site> = Vec::new();
+        let mut chosen: Vec<CaptureSite> = Vec::new();
         for name in &self.capture {
             let host = network.hosts.iter().position(|host| host.name == *name);
             if name == "all" {
@@ -179,7 +183,7 @@ impl Traces {
             } else if let Some(port) = ports.iter().find(|port| port.name == *name) {
                 chosen.push(port.clone());
             } else if let Some(host) = host {
-                let sends = |port: &&Site| {
+                let sends = |port: &&CaptureSite| {
                     port.name
                         .split_once('>')
                         .is_some_and(|(from, _)| from == name)
@@ -189,7 +193,7 @@ impl Traces {
                     .filter(sends)
                     .flat_map(|port| port.ports.clone())
                     .collect();
-                chosen.push(Site {
+                chosen.push(CaptureSite {
                     name: name.clone(),
                     ports,
                     host: u32::try_from(host).ok(),

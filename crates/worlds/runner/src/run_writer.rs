@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use stackline_core::plan::{Measurement, Plan, Warmup, World};
-use stackline_core::record::RunRecord;
-use stackline_core::schedule::ScheduledRun;
+use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 const LOOKS: usize = 256;
 
 /// Who shows how far the runs are.
-pub trait Progress {
+pub trait RunProgress {
     /// A run is about to begin.
     fn begin(&mut self, scheduled: &ScheduledRun<'_>);
     /// A run that counts is done.
@@ -30,7 +30,7 @@ pub struct RunWriter<'p> {
     plan: &'p Plan,
     directory: RunDirectory,
     records: Vec<RunRecord>,
-    progress: Box<dyn Progress>,
+    progress: Box<dyn RunProgress>,
     enough: StopRule,
     /// The first thing that could not be kept.
     trouble: Option<stackline_runs::Error>,
@@ -50,7 +50,7 @@ impl<'p> RunWriter<'p> {
     pub fn new(
         plan: &'p Plan,
         directory: RunDirectory,
-        progress: Box<dyn Progress>,
+        progress: Box<dyn RunProgress>,
         enough: StopRule,
     ) -> Self {
         Self {

@@ -3,11 +3,11 @@
 //! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
 
 use crate::run_writer::RunWriter;
-use crate::worlds::simulated::{network_of, output, scene};
+use crate::worlds::simulated::{network_of, run_output, scene};
 use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
-use stackline_core::schedule::Schedule;
+use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::PlanSchedule;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -112,13 +112,13 @@ fn in_order(
 }
 
 fn one_seed(plan: &Plan, seed: u64, interrupted: &AtomicBool) -> Yield {
-    let mut schedule = Schedule::new(plan, seed);
+    let mut schedule = PlanSchedule::new(plan, seed);
     let mut all = Vec::new();
     while let Some(scheduled) = schedule.next(|_| true) {
         let network = network_of(plan, &scheduled)?;
         let (outcome, ()) = stackline_sim::carry_out(&scene(network, &scheduled, interrupted), ())?;
-        let output = output(network, outcome);
-        schedule.took(output.took);
+        let output = run_output(network, outcome);
+        schedule.record_time(output.took);
         all.push(output.records);
     }
     Ok(all)

@@ -1,11 +1,11 @@
 //! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
 
 use stackline_core::error::Error;
-use stackline_core::schedule::ScheduledRun;
-use stackline_core::trace::{HostTrace, Index, RunSpan};
+use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::trace_index::{HostTrace, Index, RunSpan};
 use stackline_core::units;
-use stackline_events::{EventLog, Keyword, Value};
-use stackline_runs::events::{Spooling, Stop, write_index};
+use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,12 @@ pub(crate) struct Tracing {
     /// Where the responders of each part listen, from the first replica on, where the world chooses.
     pub(crate) ports: Vec<u16>,
     /// What the world traced: also of a run that failed.
-    pub(crate) traced: Traced,
+    pub(crate) traced: RunTrace,
 }
 
 /// What a world traced of one run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traced {
+pub(crate) struct RunTrace {
     /// When it began and was over, in the reference's time, ns.
     pub(crate) span_ns: (u64, u64),
     /// What is known of each host: the latest counts, with those of runs before summed in.
@@ -38,13 +38,13 @@ pub(crate) struct Traced {
 
 /// Collects what is traced.
 #[derive(Debug)]
-pub(crate) struct Tracer {
+pub(crate) struct RunTracer {
     directory: PathBuf,
     spool: Spooling,
     index: Index,
 }
 
-impl Tracer {
+impl RunTracer {
     /// Into that run directory.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Tracer {
     pub(crate) fn done(
         &mut self,
         scheduled: &ScheduledRun<'_>,
-        traced: Traced,
+        traced: RunTrace,
     ) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
         if to_ns == 0 {
@@ -116,7 +116,7 @@ impl Tracer {
         }
         let costs: Vec<String> = cost_s
             .iter()
-            .map(|(what, seconds)| format!("{} of CPU for {what}", units::time(*seconds)))
+            .map(|(what, seconds)| format!("{} of CPU for {what}", units::format_time(*seconds)))
             .collect();
         let lost = if lost > 0 {
             format!(", {lost} more were lost")
@@ -133,7 +133,7 @@ impl Tracer {
     ///
     /// # Errors
     /// When the events cannot be written, or `stop` ends their sorting; they can be read all the same then.
-    pub(crate) fn finish(mut self, reference: &str, stop: &Stop) -> Result<(), Error> {
+    pub(crate) fn finish(mut self, reference: &str, stop: &SortStopSignal) -> Result<(), Error> {
         self.index.reference = reference.to_owned();
         let kept = self.spool.settle(stop);
         if let Ok(hosts) = &kept {
@@ -155,14 +155,14 @@ impl Tracer {
 fn marks(scheduled: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     static START: Keyword = Keyword::new("RUN_START");
     static STOP: Keyword = Keyword::new("RUN_STOP");
-    let mut tape = EventLog::default();
-    tape.host(COORDINATOR);
+    let mut event_log = EventLog::default();
+    event_log.host(COORDINATOR);
     let data = [
-        Value::from(scheduled.index),
-        Value::from(scheduled.run),
-        Value::from(!scheduled.counted),
+        EventValue::from(scheduled.index),
+        EventValue::from(scheduled.run),
+        EventValue::from(!scheduled.counted),
     ];
-    tape.push(START.id(), span_ns.0, &data);
-    tape.push(STOP.id(), span_ns.1, &data);
-    tape
+    event_log.push(START.id(), span_ns.0, &data);
+    event_log.push(STOP.id(), span_ns.1, &data);
+    event_log
 }

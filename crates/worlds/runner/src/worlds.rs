@@ -7,26 +7,26 @@ pub(crate) mod simulated;
 
 use crate::backend::{Backend, RunContext};
 use crate::run_writer::RunWriter;
-use crate::tracing::{COORDINATOR, Tracer};
+use crate::tracing::{COORDINATOR, RunTracer};
 use emulated::Emulated;
 pub use emulated::{record_all, recorders};
-use live::Live;
+use live::LiveAgentsWorld;
 use serde_json::Value;
-use simulated::Simulated;
+use simulated::SimulatedWorld;
 use stackline_core::error::Error;
 use stackline_core::plan::{Plan, World};
-use stackline_core::record::WakeUp;
-use stackline_core::schedule::Schedule;
-use stackline_runs::events::Stop;
+use stackline_core::run_record::WakeUp;
+use stackline_core::run_schedule::PlanSchedule;
+use stackline_runs::events::SortStopSignal;
 
 /// Every world that a plan needs.
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
-    stop: Stop,
-    tracer: Option<Tracer>,
-    live: Option<Live<'p>>,
+    stop: SortStopSignal,
+    tracer: Option<RunTracer>,
+    live: Option<LiveAgentsWorld<'p>>,
     emulated: Option<Emulated<'p>>,
-    simulated: Option<Simulated<'p>>,
+    simulated: Option<SimulatedWorld<'p>>,
 }
 
 impl<'p> Worlds<'p> {
@@ -43,18 +43,18 @@ impl<'p> Worlds<'p> {
                 .any(|measurement| measurement.world == world)
         };
         let live = wants(World::Live)
-            .then(|| Live::open(context))
+            .then(|| LiveAgentsWorld::open(context))
             .transpose()?;
         let emulated = wants(World::Emulated)
             .then(|| Emulated::open(context))
             .transpose()?;
-        let simulated = wants(World::Simulated).then(|| Simulated::new(context));
+        let simulated = wants(World::Simulated).then(|| SimulatedWorld::new(context));
         let tracer = context
             .traces
             .trace
-            .then(|| Tracer::new(&context.traces.directory));
+            .then(|| RunTracer::new(&context.traces.directory));
         let tracer = tracer.transpose()?;
-        let stop = Stop::by(context.signalled);
+        let stop = SortStopSignal::by(context.signalled);
         Ok(Self {
             plan: context.plan,
             stop,
@@ -70,7 +70,7 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// The first [`Error`]; what was done before has been kept.
     pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
-        let mut schedule = Schedule::new(self.plan, self.plan.seed);
+        let mut schedule = PlanSchedule::new(self.plan, self.plan.seed);
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
             writer.begin(&scheduled);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&scheduled));
@@ -83,7 +83,7 @@ impl<'p> Worlds<'p> {
             };
             let output = output?;
             kept?;
-            schedule.took(output.took);
+            schedule.record_time(output.took);
             writer.done(&output.records);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl<'p> Worlds<'p> {
 
     /// How many simulated runs there were, and the digest of all their events.
     pub(crate) fn digest(&self) -> Option<(u64, u64)> {
-        self.simulated.as_ref().map(Simulated::digest)
+        self.simulated.as_ref().map(SimulatedWorld::digest)
     }
 
     /// What is to be known of the worlds beside results.

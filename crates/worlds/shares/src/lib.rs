@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A control group of a host.
 #[derive(Debug)]
-pub struct Group {
+pub struct ControlGroup {
     version: u8,
     directory: PathBuf,
     /// The group this process was in before.
@@ -52,7 +52,7 @@ pub fn quota_us(share: ProcessorShare) -> (u64, u64) {
     ((period * thousandths / 1000).max(LEAST_US), period)
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes the group of that name, or joins it. Groups that were left behind by processes that were killed go.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Group {
 /// The share of a processor that a loop gets here, from 0 to 1: how much CPU time it had in a quarter of a second. Of a whole
 /// processor or more it cannot say anything.
 #[must_use]
-pub fn measured() -> Option<f64> {
+pub fn measured_share() -> Option<f64> {
     let cpu = || {
         clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
             .ok()
@@ -237,8 +237,10 @@ mod tests {
     /// Where control groups can be written; elsewhere it says so.
     #[test]
     fn a_loop_in_a_group_gets_its_share() {
-        let group = match Group::make(&format!("{}-test", std::process::id()), ProcessorShare(250))
-        {
+        let group = match ControlGroup::make(
+            &format!("{}-test", std::process::id()),
+            ProcessorShare(250),
+        ) {
             Ok(group) => group,
             Err(error) => {
                 assert!(error.hint.is_some());
@@ -246,7 +248,7 @@ mod tests {
             }
         };
         group.enter().unwrap();
-        let share = measured().unwrap();
+        let share = measured_share().unwrap();
         group.leave();
         // At most its share and what one period more brings; a busy machine gives less.
         assert!(share < 0.25 + 0.05, "{share}");

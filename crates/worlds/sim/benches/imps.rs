@@ -5,15 +5,17 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use stackline_core::network::{Loss, Network};
+use stackline_core::network::{LossModel, Network};
 use stackline_core::plan::Measurement;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{Address, HostKind, Options};
-use stackline_sim::imps::traffic::{Pace, Run, Sender};
-use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan, plan};
-use stackline_sim::{CAPABILITIES, Limits, Scene, carry_out, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_proto::imp::{HostKind, ImpHostAddress, ImpOptions};
+use stackline_sim::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::imps::{
+    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS, plan,
+};
+use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunScene, carry_out, stack_tables};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 /// Lines in a row.
 const HOPS: u16 = 8;
@@ -71,22 +73,22 @@ fn timed(run: impl FnOnce() -> u64) -> (u64, f64) {
 }
 
 fn chain() -> (u64, f64) {
-    let line = |end| Line {
+    let line = |end| ImpSubnetLine {
         ends: (end, end + 1),
         bit_s: 50e3,
         delay: Duration(1_000_000),
         satellite: false,
-        loss: Loss::None,
+        loss: LossModel::None,
     };
-    let host = |imp| Host {
+    let host = |imp| ImpSubnetHost {
         imp,
         bit_s: None,
         kind: HostKind::default(),
     };
-    let plan = Plan {
+    let plan = ImpSubnetPlan {
         imps: vec![
-            Node {
-                options: Options::default(),
+            ImpSubnetNode {
+                options: ImpOptions::default(),
                 splits: false
             };
             usize::from(HOPS) + 1
@@ -94,16 +96,16 @@ fn chain() -> (u64, f64) {
         lines: (0..HOPS).map(line).collect(),
         hosts: vec![host(0), host(HOPS)],
         overhead_bits: OVERHEAD_BITS,
-        ..Plan::default()
+        ..ImpSubnetPlan::default()
     };
-    let end = |imp| Address { imp, host: 0 };
+    let end = |imp| ImpHostAddress { imp, host: 0 };
     let begins = Instant(20_000_000_000);
-    let senders = [(0, HOPS), (HOPS, 0)].map(|(from, to)| Sender {
+    let senders = [(0, HOPS), (HOPS, 0)].map(|(from, to)| ImpTrafficSender {
         begins,
-        ..Sender::full(end(from), end(to), 4)
+        ..ImpTrafficSender::full(end(from), end(to), 4)
     });
     timed(|| {
-        let mut run = Run::new(&plan, &senders, Seed::root(1));
+        let mut run = ImpTrafficRun::new(&plan, &senders, Seed::root(1));
         run.until(Instant(2_000_000_000_000));
         run.network.hops()
     })
@@ -111,7 +113,7 @@ fn chain() -> (u64, f64) {
 
 /// What a text says, simulated.
 fn said(text: &str) -> (Network, Vec<Measurement>) {
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let worlds = [Available {
         can: CAPABILITIES,
         stacks: &stacks,
@@ -119,7 +121,7 @@ fn said(text: &str) -> (Network, Vec<Measurement>) {
     let none = |_: &str| Err(String::new());
     let checked = check(
         text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &none,
             cores: &[],
@@ -144,14 +146,14 @@ fn datagrams() -> (u64, f64) {
     );
     let (network, measurements) = said(&text);
     timed(|| {
-        let scene = Scene {
+        let scene = SimRunScene {
             network: &network,
             measurement: &measurements[0],
             index: 0,
             run: 0,
             warmup: false,
             seed: Seed::root(1),
-            limits: Limits::default(),
+            limits: SimRunLimits::default(),
             interrupted: None,
         };
         let outcome = carry_out(&scene, ())
@@ -163,23 +165,23 @@ fn datagrams() -> (u64, f64) {
 
 fn hour() -> (u64, f64) {
     let (network, _) = said(MAP);
-    let (mut plan, _) = plan::of(&network);
+    let (mut plan, _) = plan::plan_of_network(&network);
     let mut senders = Vec::new();
     for line in plan.lines.clone() {
         for (from, to) in [line.ends, (line.ends.1, line.ends.0)] {
             let mut host = |imp: u16| {
                 let number = plan.hosts.iter().filter(|host| host.imp == imp).count() as u16;
-                plan.hosts.push(Host {
+                plan.hosts.push(ImpSubnetHost {
                     imp,
                     bit_s: None,
                     kind: HostKind::default(),
                 });
-                Address { imp, host: number }
+                ImpHostAddress { imp, host: number }
             };
             let (from, to) = (host(from), host(to));
             let gap = f64::from(500 + OVERHEAD_BITS) / (line.bit_s * BACKGROUND);
-            let pace = Pace::Random(Duration::from_seconds(gap));
-            senders.push(Sender {
+            let pace = ImpSenderPace::Random(Duration::from_seconds(gap));
+            senders.push(ImpTrafficSender {
                 from,
                 to,
                 bits: 500,
@@ -189,7 +191,7 @@ fn hour() -> (u64, f64) {
         }
     }
     timed(|| {
-        let mut run = Run::new(&plan, &senders, Seed::root(1));
+        let mut run = ImpTrafficRun::new(&plan, &senders, Seed::root(1));
         run.until(Instant(3_600_000_000_000));
         run.network.hops()
     })

@@ -14,8 +14,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
-use stackline_sim::{CAPABILITIES, Limits, Scene, carry_out, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunScene, carry_out, stack_tables};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -161,7 +161,7 @@ struct Side<'a> {
 
 /// Runs a case, all sides in turns, and prints it.
 fn compare(case: &Case, ns3: Option<&ns3::Ns3>, rounds: usize) {
-    let stacks = catalogue()
+    let stacks = stack_tables()
         .into_iter()
         .map(|stack| stack.name)
         .filter(|name| name.ends_with("tcp"));
@@ -255,14 +255,14 @@ fn line(name: &str, turns: &[Turn], peer: &[Turn]) {
 /// A turn of the simulated world: the mean of as many equal runs as take long enough.
 fn simulate(case: &Case, stack: &str) -> Result<Turn, String> {
     let plan = plan(case, stack)?;
-    let scene = Scene {
+    let scene = SimRunScene {
         network: &plan.networks[0],
         measurement: &plan.measurements[0],
         index: 0,
         run: 0,
         warmup: false,
         seed: Seed::root(1),
-        limits: Limits::default(),
+        limits: SimRunLimits::default(),
         interrupted: None,
     };
     let (before, start) = (cpu_seconds(UsageWho::RUSAGE_SELF), Instant::now());
@@ -307,12 +307,12 @@ fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
          over {stack}(congestion = cubic, send_buffer = {window}, receive_buffer = {window}) across bell in simulated;"
     );
     let read_file = |_: &str| Err("no file".to_string());
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let worlds = [Available {
         can: CAPABILITIES,
         stacks: &stacks,
     }];
-    let context = Context {
+    let context = CheckContext {
         worlds: &worlds,
         read_file: &read_file,
         cores: &[],

@@ -6,13 +6,15 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use stackline_core::network::{Host, Link, Network};
-use stackline_core::plan::{Measurement, Part};
+use stackline_core::network::{Network, NetworkHost, NetworkLink};
+use stackline_core::plan::{Measurement, MeasurementPart};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::event_queue::EventQueue;
-use stackline_sim::{CAPABILITIES, Limits, Outcome, Scene, carry_out, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::{
+    CAPABILITIES, SimRunLimits, SimRunOutcome, SimRunScene, carry_out, stack_tables,
+};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 use std::hint::black_box;
 
 /// Data segments of 1448 bytes that all flows send together, at least; and each of them, at least.
@@ -98,12 +100,12 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
          1 parallel over {stack} across bell in simulated: 2 from s to r bulk_put {bytes}*1;"
     );
     let read_file = |_: &str| Err("no file".to_string());
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let worlds = [Available {
         can: CAPABILITIES,
         stacks: &stacks,
     }];
-    let context = Context {
+    let context = CheckContext {
         worlds: &worlds,
         read_file: &read_file,
         cores: &[],
@@ -121,17 +123,17 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     for pair in 0..flows / 2 {
         for (host, link) in hosts.iter().zip(&access) {
             let name = format!("{}{pair}", host.name);
-            network.links.push(Link {
+            network.links.push(NetworkLink {
                 ends: (name.clone(), link.ends.1.clone()),
                 ..link.clone()
             });
-            network.hosts.push(Host {
+            network.hosts.push(NetworkHost {
                 name,
                 ..host.clone()
             });
         }
         let (from, to) = (Some(format!("s{pair}")), Some(format!("r{pair}")));
-        measurement.parts.push(Part {
+        measurement.parts.push(MeasurementPart {
             from,
             to,
             ..part.clone()
@@ -140,10 +142,10 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     (network, measurement)
 }
 
-fn run(network: &Network, measurement: &Measurement) -> (Outcome, f64) {
-    let (seed, limits) = (Seed::root(1), Limits::default());
+fn run(network: &Network, measurement: &Measurement) -> (SimRunOutcome, f64) {
+    let (seed, limits) = (Seed::root(1), SimRunLimits::default());
     let before = cpu_seconds();
-    let scene = Scene {
+    let scene = SimRunScene {
         network,
         measurement,
         index: 0,

@@ -1,37 +1,39 @@
 //! What carries packets between hosts: links and switches (`net`), or IMPs. The engine knows the one face of both.
 
-use crate::datagram::Datagram;
-use crate::digest::Digest;
-use crate::host_messages::{HostMessages, Report};
+use crate::datagram::SimDatagram;
+use crate::digest::RunDigestTap;
+use crate::host_messages::{HostMessages, ImpStatusReport};
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::{Counters, Delivery, Network, Node, Packet, Path, Tap};
+use stackline_net::{
+    Delivery, NetworkPacket, NodeIndex, PacketNetwork, PortCounters, RouteProperties, Tap,
+};
 
 /// What carries packets.
 #[expect(
     clippy::large_enum_variant,
     reason = "the large one is the usual one, and there is one of it in a run"
 )]
-pub(crate) enum Carrier<T: Tap<Datagram>> {
+pub(crate) enum SimCarrier<T: Tap<SimDatagram>> {
     /// Links and switches.
-    Network(Network<Datagram, Digest<T>>),
+    Network(PacketNetwork<SimDatagram, RunDigestTap<T>>),
     /// IMPs.
     Imps(Box<HostMessages<T>>),
 }
 
-impl<T: Tap<Datagram>> Carrier<T> {
+impl<T: Tap<SimDatagram>> SimCarrier<T> {
     pub(crate) fn new(network: &plan::Network, seed: Seed, tap: T) -> Self {
-        let tap = Digest::new(network, tap);
+        let tap = RunDigestTap::new(network, tap);
         match network.has_imps() {
             true => Self::Imps(Box::new(HostMessages::new(network, seed, tap))),
-            false => Self::Network(Network::new(network, seed, tap)),
+            false => Self::Network(PacketNetwork::new(network, seed, tap)),
         }
     }
 
     /// A host hands a packet over.
     #[inline]
-    pub(crate) fn handle(&mut self, now: Instant, packet: Packet<Datagram>) {
+    pub(crate) fn handle(&mut self, now: Instant, packet: NetworkPacket<SimDatagram>) {
         match self {
             Self::Network(network) => network.handle(now, packet),
             Self::Imps(imps) => imps.handle(now, packet),
@@ -40,7 +42,7 @@ impl<T: Tap<Datagram>> Carrier<T> {
 
     /// The next packet that reaches its host, not after `until`.
     #[inline]
-    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Datagram>> {
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<SimDatagram>> {
         match self {
             Self::Network(network) => network.poll(until),
             Self::Imps(imps) => imps.poll(until),
@@ -57,7 +59,12 @@ impl<T: Tap<Datagram>> Carrier<T> {
     }
 
     /// The way of packets from one host to another.
-    pub(crate) fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
+    pub(crate) fn path(
+        &self,
+        from: NodeIndex,
+        to: NodeIndex,
+        flow: u32,
+    ) -> Option<RouteProperties> {
         match self {
             Self::Network(network) => network.path(from, to, flow),
             Self::Imps(imps) => imps.path(from, to),
@@ -65,7 +72,7 @@ impl<T: Tap<Datagram>> Carrier<T> {
     }
 
     /// What went through each direction of each link.
-    pub(crate) fn counters(&self) -> Vec<Counters> {
+    pub(crate) fn counters(&self) -> Vec<PortCounters> {
         match self {
             Self::Network(network) => network.counters().collect(),
             Self::Imps(imps) => imps.counters(),
@@ -73,7 +80,7 @@ impl<T: Tap<Datagram>> Carrier<T> {
     }
 
     /// What processors of hosts have spent by now, ns.
-    pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (Node, u64)> {
+    pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (NodeIndex, u64)> {
         let network = if let Self::Network(network) = self {
             Some(network)
         } else {
@@ -85,7 +92,7 @@ impl<T: Tap<Datagram>> Carrier<T> {
     }
 
     /// What copying has taken of the processor of a host by now, ns.
-    pub(crate) fn copied_ns(&self, host: Node, at: Instant) -> u64 {
+    pub(crate) fn copied_ns(&self, host: NodeIndex, at: Instant) -> u64 {
         if let Self::Network(network) = self {
             network.copied_ns(host, at)
         } else {
@@ -108,7 +115,7 @@ impl<T: Tap<Datagram>> Carrier<T> {
     }
 
     /// What they have reported since this was asked last.
-    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
+    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<ImpStatusReport>)> {
         if let Self::Imps(imps) = self {
             imps.reports()
         } else {
@@ -116,14 +123,14 @@ impl<T: Tap<Datagram>> Carrier<T> {
         }
     }
 
-    pub(crate) fn tap(&mut self) -> &mut Digest<T> {
+    pub(crate) fn tap(&mut self) -> &mut RunDigestTap<T> {
         match self {
             Self::Network(network) => network.tap(),
             Self::Imps(imps) => imps.tap(),
         }
     }
 
-    pub(crate) fn into_tap(self) -> Digest<T> {
+    pub(crate) fn into_tap(self) -> RunDigestTap<T> {
         match self {
             Self::Network(network) => network.into_tap(),
             Self::Imps(imps) => imps.into_tap(),

@@ -1,7 +1,7 @@
 //! A host's clock: what an endpoint reads as the time. A faulty clock changes what is read, never when
 //! anything happens.
 
-use stackline_core::network::Clock;
+use stackline_core::network::ClockModel;
 use stackline_core::time::{Duration, Instant};
 
 /// What a clock without offset reads at the beginning, so that one that is behind reads nothing negative.
@@ -9,13 +9,13 @@ const ORIGIN: i128 = 1 << 62;
 
 /// Turns true time into what the host reads.
 #[derive(Clone, Debug)]
-pub(crate) struct HostClock {
-    fault: Option<Clock>,
+pub(crate) struct SimHostClock {
+    fault: Option<ClockModel>,
 }
 
-impl HostClock {
-    pub(crate) fn new(clock: &Clock) -> Self {
-        let right = *clock == Clock::default();
+impl SimHostClock {
+    pub(crate) fn new(clock: &ClockModel) -> Self {
+        let right = *clock == ClockModel::default();
         Self {
             fault: (!right).then(|| clock.clone()),
         }
@@ -48,19 +48,19 @@ mod tests {
     #[test]
     fn a_right_clock_reads_the_truth() {
         assert_eq!(
-            HostClock::new(&Clock::default()).between(Instant(5), Instant(9)),
+            SimHostClock::new(&ClockModel::default()).between(Instant(5), Instant(9)),
             Duration(4)
         );
     }
 
     #[test]
     fn drift_and_steps_are_read_and_the_offset_cancels() {
-        let fault = Clock {
+        let fault = ClockModel {
             offset_ns: -77,
             drift_ppm: 100.0,
             steps: vec![(Duration(500_000), 1_000)],
         };
-        let clock = HostClock::new(&fault);
+        let clock = SimHostClock::new(&fault);
         assert_eq!(
             clock.between(Instant(0), Instant(400_000)),
             Duration(400_040)
@@ -69,7 +69,7 @@ mod tests {
             clock.between(Instant(0), Instant(1_000_000)),
             Duration(1_001_100)
         );
-        let back = HostClock::new(&Clock {
+        let back = SimHostClock::new(&ClockModel {
             steps: vec![(Duration(10), -1_000)],
             ..fault
         });

@@ -1,11 +1,11 @@
 //! What one endpoint has around it: its job, its host's clock, its trace, and how it waits.
 
-use crate::clock::HostClock;
+use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer, Wanted};
-use crate::job::Job;
-use crate::trace::Line;
-use crate::working::Costs;
+use crate::executor::{Executor, ProcessorRequest, Timer};
+use crate::host_work::HostWorkCosts;
+use crate::job::SimJob;
+use crate::run_trace::SimEndpointTrace;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
 use std::cell::Cell;
@@ -15,35 +15,35 @@ use std::task::Poll;
 
 /// What one endpoint has around it.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct SimEndpointContext {
     pub(crate) executor: Rc<Executor>,
-    pub(crate) job: Rc<Job>,
-    pub(crate) clock: Rc<HostClock>,
+    pub(crate) job: Rc<SimJob>,
+    pub(crate) clock: Rc<SimHostClock>,
     /// Its host, and what programs take of that one's processor.
     host: usize,
-    pub(crate) costs: Option<Costs>,
+    pub(crate) costs: Option<HostWorkCosts>,
     /// The processor has done what was asked of it last.
     worked: Cell<bool>,
     id: u32,
     /// How long after the barrier it begins.
     pub(crate) begins_after: Duration,
     /// Its trace, when there is one.
-    line: Option<Line>,
+    line: Option<SimEndpointTrace>,
     /// Words for what it waits for.
     waiting: Cell<&'static str>,
     /// The earliest timer of its own that has not come yet.
     alarm: Cell<Option<Instant>>,
 }
 
-impl Context {
+impl SimEndpointContext {
     pub(crate) fn new(
         executor: &Rc<Executor>,
-        job: &Rc<Job>,
-        clock: &Rc<HostClock>,
-        (host, costs): (usize, Option<Costs>),
+        job: &Rc<SimJob>,
+        clock: &Rc<SimHostClock>,
+        (host, costs): (usize, Option<HostWorkCosts>),
         id: u32,
         begins_after: Duration,
-        line: Option<Line>,
+        line: Option<SimEndpointTrace>,
     ) -> Rc<Self> {
         let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
         let (waiting, alarm) = (Cell::new("its turn"), Cell::new(None));
@@ -144,7 +144,7 @@ impl Context {
             return Ok(());
         }
         self.worked.set(false);
-        self.executor.want(Wanted {
+        self.executor.want(ProcessorRequest {
             host: self.host,
             kind,
             takes,
@@ -166,7 +166,10 @@ impl Context {
 
     /// Records events of this endpoint now, when the run is traced.
     #[inline]
-    pub(crate) fn trace<R>(&self, record: impl FnOnce(&Line, Instant) -> R) -> Option<R> {
+    pub(crate) fn trace<R>(
+        &self,
+        record: impl FnOnce(&SimEndpointTrace, Instant) -> R,
+    ) -> Option<R> {
         self.line.as_ref().map(|line| record(line, self.now()))
     }
 

@@ -5,12 +5,12 @@
 //! checksum is computed before a capture takes the bytes. Nothing here touches the heap but for encrypted packets.
 
 use bytes::BytesMut;
-use stackline_net::{Payload, packet::Node};
-use stackline_proto::imp::Failure;
+use stackline_net::{PacketPayload, packet::NodeIndex};
+use stackline_proto::imp::ImpDeliveryFailure;
 use stackline_proto::imp::packet::FULL_BITS;
 use stackline_proto::ncp;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
-use stackline_proto::tcp::{Codepoint, Segment};
+use stackline_proto::tcp::{Codepoint, TcpSegment};
 
 /// Largest headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective acknowledgement
 /// (or all that a SYN says).
@@ -22,7 +22,7 @@ pub(crate) const ICMP: u8 = 1;
 
 /// A simulated packet.
 #[derive(Clone, Debug)]
-pub struct Datagram {
+pub struct SimDatagram {
     /// Which pair it belongs to, and which of its connections.
     pub(crate) pair: u32,
     pub(crate) connection: u32,
@@ -31,7 +31,7 @@ pub struct Datagram {
     place: u64,
     /// Bytes of data.
     bytes: u32,
-    what: What,
+    what: SimDatagramContent,
 }
 
 /// The place of what is in no stream.
@@ -39,7 +39,7 @@ const NOWHERE: u64 = u64::MAX;
 
 /// Data of an application that a packet carries, for traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct CarriedData {
     /// The pair, numbered over all parts of the run.
     pub pair: u32,
     /// Id of the data unit, where a packet is one.
@@ -52,20 +52,23 @@ pub struct Carried {
 
 /// What it is.
 #[derive(Clone, Debug)]
-enum What {
+enum SimDatagramContent {
     /// Headers as they are on a wire, and what follows.
     Headed {
         header: [u8; HEADERS],
         length: u8,
-        body: Body,
+        body: SimDatagramBody,
     },
     /// A TCP segment by its fields, with the hosts it goes from and to.
-    Segment { nodes: [Node; 2], segment: Segment },
+    Segment {
+        nodes: [NodeIndex; 2],
+        segment: TcpSegment,
+    },
 }
 
 /// What follows the headers.
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
+pub(crate) enum SimDatagramBody {
     /// So many bytes that nobody reads.
     Zeros(u32),
     /// A datagram of so many bytes whose first ones hold this number.
@@ -76,7 +79,7 @@ pub(crate) enum Body {
     Control([u8; 25]),
     /// A part of an IP datagram that was too large for the path.
     Fragment {
-        whole: Whole,
+        whole: ReassembledSimDatagram,
         index: u16,
         count: u16,
         bytes: u32,
@@ -84,31 +87,31 @@ pub(crate) enum Body {
     /// Word from a host that nobody listens there (ICMP), with the first 28 bytes of what came.
     Refused,
     /// A message between hosts of IMPs.
-    Message(ncp::Message),
+    Message(ncp::NcpMessage),
     /// Word of the IMPs on what became of one.
-    Answer(u16, Verdict),
+    Answer(u16, ImpDeliveryVerdict),
 }
 
 /// What became of a message between hosts of IMPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ImpDeliveryVerdict {
     /// It was delivered (RFNM).
     Delivered,
     /// It was not.
-    Failed(Failure),
+    Failed(ImpDeliveryFailure),
 }
 
 /// What a fragmented datagram is once it is whole again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole {
+pub(crate) struct ReassembledSimDatagram {
     /// Its identification in the IP header.
     pub(crate) identification: u16,
     pub(crate) number: u64,
     pub(crate) bytes: u32,
 }
 
-impl Datagram {
-    pub(crate) fn new(pair: u32, connection: u32, header: &[u8], body: Body) -> Self {
+impl SimDatagram {
+    pub(crate) fn new(pair: u32, connection: u32, header: &[u8], body: SimDatagramBody) -> Self {
         let mut kept = [0; HEADERS];
         debug_assert!(header.len() <= HEADERS, "no stack sends longer headers");
         let length = header.len().min(HEADERS);
@@ -118,7 +121,7 @@ impl Datagram {
             connection,
             place: NOWHERE,
             bytes: 0,
-            what: What::Headed {
+            what: SimDatagramContent::Headed {
                 header: kept,
                 length: length as u8,
                 body,
@@ -129,15 +132,15 @@ impl Datagram {
     pub(crate) const fn of_segment(
         pair: u32,
         connection: u32,
-        nodes: [Node; 2],
-        segment: Segment,
+        nodes: [NodeIndex; 2],
+        segment: TcpSegment,
     ) -> Self {
         Self {
             pair,
             connection,
             place: NOWHERE,
             bytes: 0,
-            what: What::Segment { nodes, segment },
+            what: SimDatagramContent::Segment { nodes, segment },
         }
     }
 
@@ -152,9 +155,9 @@ impl Datagram {
         pair: u32,
         connection: u32,
         header: &[u8],
-        message: ncp::Message,
+        message: ncp::NcpMessage,
     ) -> Self {
-        let new = Self::new(pair, connection, header, Body::Message(message));
+        let new = Self::new(pair, connection, header, SimDatagramBody::Message(message));
         if message.bytes > 0 {
             new.at(message.place, message.bytes)
         } else {
@@ -163,8 +166,8 @@ impl Datagram {
     }
 
     /// Word to its sender of what became of a message.
-    pub(crate) fn verdict(&self, verdict: Verdict) -> Self {
-        let link = if let Body::Message(message) = self.body() {
+    pub(crate) fn verdict(&self, verdict: ImpDeliveryVerdict) -> Self {
+        let link = if let SimDatagramBody::Message(message) = self.body() {
             message.link
         } else {
             0
@@ -173,7 +176,7 @@ impl Datagram {
             self.pair,
             self.connection,
             self.header(),
-            Body::Answer(link, verdict),
+            SimDatagramBody::Answer(link, verdict),
         )
     }
 
@@ -191,12 +194,12 @@ impl Datagram {
 
     /// What data it carries, as far as its stack reports it.
     #[must_use]
-    pub fn data(&self) -> Option<Carried> {
+    pub fn data(&self) -> Option<CarriedData> {
         let place = (self.place != NOWHERE).then_some(self.place)?;
         let numbered = matches!(
             &self.what,
-            What::Headed {
-                body: Body::Unit { .. } | Body::Fragment { .. },
+            SimDatagramContent::Headed {
+                body: SimDatagramBody::Unit { .. } | SimDatagramBody::Fragment { .. },
                 ..
             }
         );
@@ -205,7 +208,7 @@ impl Datagram {
         } else {
             (None, Some(place))
         };
-        Some(Carried {
+        Some(CarriedData {
             pair: self.pair,
             unit,
             offset,
@@ -214,48 +217,48 @@ impl Datagram {
     }
 
     /// The segment that travels by its fields.
-    pub(crate) const fn segment(&self) -> Option<&Segment> {
+    pub(crate) const fn segment(&self) -> Option<&TcpSegment> {
         match &self.what {
-            What::Segment { segment, .. } => Some(segment),
-            What::Headed { .. } => None,
+            SimDatagramContent::Segment { segment, .. } => Some(segment),
+            SimDatagramContent::Headed { .. } => None,
         }
     }
 
     /// Its headers, unless it travels by its fields.
     pub(crate) fn header(&self) -> &[u8] {
         match &self.what {
-            What::Headed { header, length, .. } => &header[..usize::from(*length)],
-            What::Segment { .. } => &[],
+            SimDatagramContent::Headed { header, length, .. } => &header[..usize::from(*length)],
+            SimDatagramContent::Segment { .. } => &[],
         }
     }
 
     /// What follows the headers.
-    pub(crate) const fn body(&self) -> &Body {
+    pub(crate) const fn body(&self) -> &SimDatagramBody {
         match &self.what {
-            What::Headed { body, .. } => body,
-            What::Segment { .. } => &Body::Zeros(0),
+            SimDatagramContent::Headed { body, .. } => body,
+            SimDatagramContent::Segment { .. } => &SimDatagramBody::Zeros(0),
         }
     }
 
     /// Bytes behind the headers.
     pub(crate) fn carried(&self) -> usize {
         match self.body() {
-            Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => {
-                *bytes as usize
-            }
-            Body::Bytes(bytes) => bytes.len(),
-            Body::Control(_) => 25,
-            Body::Refused => 28,
-            Body::Message(message) => (message.bits() / 8) as usize,
-            Body::Answer(..) => 0,
+            SimDatagramBody::Zeros(bytes)
+            | SimDatagramBody::Unit { bytes, .. }
+            | SimDatagramBody::Fragment { bytes, .. } => *bytes as usize,
+            SimDatagramBody::Bytes(bytes) => bytes.len(),
+            SimDatagramBody::Control(_) => 25,
+            SimDatagramBody::Refused => 28,
+            SimDatagramBody::Message(message) => (message.bits() / 8) as usize,
+            SimDatagramBody::Answer(..) => 0,
         }
     }
 
     /// Takes the bytes out, where there are any; for a packet that has arrived.
     pub(crate) fn take_bytes(&mut self) -> Option<BytesMut> {
         match &mut self.what {
-            What::Headed {
-                body: Body::Bytes(bytes),
+            SimDatagramContent::Headed {
+                body: SimDatagramBody::Bytes(bytes),
                 ..
             } => Some(std::mem::take(bytes)),
             _ => None,
@@ -265,8 +268,8 @@ impl Datagram {
     /// The whole packet as it would be on a wire, from its IPv4 header on, with its checksums: for captures.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        if let What::Segment { nodes, segment } = &self.what {
-            let [from, to] = nodes.map(stackline_net::packet::address);
+        if let SimDatagramContent::Segment { nodes, segment } = &self.what {
+            let [from, to] = nodes.map(stackline_net::packet::host_address);
             let mut headers = [0; LARGEST_HEADERS];
             let length = segment.write_headers(from, to, &mut headers);
             let mut bytes = headers[..length].to_vec();
@@ -278,12 +281,17 @@ impl Datagram {
         bytes.resize(headers + self.carried(), 0);
         let body = &mut bytes[headers..];
         match self.body() {
-            Body::Zeros(_) | Body::Refused | Body::Message(_) | Body::Answer(..) => {}
-            Body::Unit { number, .. } => put_number(body, *number),
-            Body::Fragment { index, whole, .. } if *index == 0 => put_number(body, whole.number),
-            Body::Fragment { .. } => {}
-            Body::Bytes(bytes) => body.copy_from_slice(bytes),
-            Body::Control(control) => body.copy_from_slice(control),
+            SimDatagramBody::Zeros(_)
+            | SimDatagramBody::Refused
+            | SimDatagramBody::Message(_)
+            | SimDatagramBody::Answer(..) => {}
+            SimDatagramBody::Unit { number, .. } => put_number(body, *number),
+            SimDatagramBody::Fragment { index, whole, .. } if *index == 0 => {
+                put_number(body, whole.number)
+            }
+            SimDatagramBody::Fragment { .. } => {}
+            SimDatagramBody::Bytes(bytes) => body.copy_from_slice(bytes),
+            SimDatagramBody::Control(control) => body.copy_from_slice(control),
         }
         self.fill_checksums(&mut bytes);
         bytes
@@ -292,7 +300,7 @@ impl Datagram {
     fn fill_checksums(&self, bytes: &mut [u8]) {
         let checksum = finish(sum(0, &bytes[..20]));
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
-        if !matches!(self.body(), Body::Fragment { .. }) && bytes[9] == TCP {
+        if !matches!(self.body(), SimDatagramBody::Fragment { .. }) && bytes[9] == TCP {
             let (ip, segment) = bytes.split_at_mut(20);
             let length = segment.len() as u32;
             let pseudo = sum(u32::from(TCP) + length, &ip[12..20]);
@@ -322,10 +330,10 @@ const fn finish(mut sum: u32) -> u16 {
     !(sum as u16)
 }
 
-/// An IPv4 header without options; the checksum is left to [`Datagram::bytes`].
-pub(crate) fn ipv4(
-    from: Node,
-    to: Node,
+/// An IPv4 header without options; the checksum is left to [`SimDatagram::bytes`].
+pub(crate) fn ipv4_header(
+    from: NodeIndex,
+    to: NodeIndex,
     protocol: u8,
     length: usize,
     identification: u16,
@@ -338,12 +346,12 @@ pub(crate) fn ipv4(
     header[6..8].copy_from_slice(&fragment.to_be_bytes());
     header[8] = 64;
     header[9] = protocol;
-    header[12..16].copy_from_slice(&stackline_net::packet::address(from));
-    header[16..20].copy_from_slice(&stackline_net::packet::address(to));
+    header[12..16].copy_from_slice(&stackline_net::packet::host_address(from));
+    header[16..20].copy_from_slice(&stackline_net::packet::host_address(to));
     header
 }
 
-impl Payload for Datagram {
+impl PacketPayload for SimDatagram {
     fn split(&mut self, _: u32) -> Self {
         // Every packet is handed over as one segment, so there is never anything to cut.
         self.clone()
@@ -352,8 +360,8 @@ impl Payload for Datagram {
     fn mark(&mut self) {
         // Both bits of the ECN field (RFC 3168): congestion experienced.
         match &mut self.what {
-            What::Headed { header, .. } => header[1] |= 0b11,
-            What::Segment { segment, .. } => segment.codepoint = Codepoint::Marked,
+            SimDatagramContent::Headed { header, .. } => header[1] |= 0b11,
+            SimDatagramContent::Segment { segment, .. } => segment.codepoint = Codepoint::Marked,
         }
     }
 
@@ -368,8 +376,8 @@ mod tests {
 
     #[test]
     fn a_captured_header_has_a_right_checksum() {
-        let header = ipv4(Node(0), Node(1), UDP, 20 + 100, 7, 0);
-        let bytes = Datagram::new(0, 0, &header, Body::Zeros(100)).bytes();
+        let header = ipv4_header(NodeIndex(0), NodeIndex(1), UDP, 20 + 100, 7, 0);
+        let bytes = SimDatagram::new(0, 0, &header, SimDatagramBody::Zeros(100)).bytes();
         assert_eq!(bytes.len(), 120);
         assert_eq!(finish(sum(0, &bytes[..20])), 0);
         assert_eq!(&bytes[12..20], &[10, 71, 0, 1, 10, 71, 0, 2]);
@@ -377,8 +385,12 @@ mod tests {
 
     #[test]
     fn a_mark_is_in_the_header() {
-        let mut datagram =
-            Datagram::new(0, 0, &ipv4(Node(0), Node(1), UDP, 20, 0, 0), Body::Zeros(0));
+        let mut datagram = SimDatagram::new(
+            0,
+            0,
+            &ipv4_header(NodeIndex(0), NodeIndex(1), UDP, 20, 0, 0),
+            SimDatagramBody::Zeros(0),
+        );
         datagram.mark();
         assert_eq!(datagram.bytes()[1], 0b11);
     }

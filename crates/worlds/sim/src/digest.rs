@@ -1,10 +1,10 @@
 //! The tap of every run: a digest of all network events, their number, and when packets of waiting senders have left their
 //! hosts. It passes every event on to the tap it was given.
 
-use crate::datagram::Datagram;
+use crate::datagram::SimDatagram;
 use stackline_core::network as plan;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{NetworkEvent, Node, Packet, Place, Reason, Tap};
+use stackline_net::{DropReason, NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, Tap};
 use std::collections::BTreeMap;
 
 /// What its own host drops holds its place in the send buffer for so long; a sender would go on dropping at one instant
@@ -16,24 +16,24 @@ const DROPPED: Duration = Duration(1_000_000);
 pub(crate) struct Departure {
     pub(crate) at: Instant,
     pub(crate) pair: u32,
-    pub(crate) from: Node,
+    pub(crate) from: NodeIndex,
     pub(crate) bytes: u32,
 }
 
 /// The tap of every run.
 #[derive(Debug)]
-pub(crate) struct Digest<T> {
+pub(crate) struct RunDigestTap<T> {
     pub(crate) inner: T,
     pub(crate) digest: u64,
     pub(crate) events: u64,
     /// The host at the sending end of each port.
-    hosts: Vec<Option<Node>>,
+    hosts: Vec<Option<NodeIndex>>,
     /// Whether anybody waits for departures.
     pub(crate) departures_wanted: bool,
     pub(crate) departures: Vec<Departure>,
 }
 
-impl<T> Digest<T> {
+impl<T> RunDigestTap<T> {
     pub(crate) fn new(network: &plan::Network, inner: T) -> Self {
         let names: BTreeMap<&str, u32> = network
             .hosts
@@ -41,7 +41,7 @@ impl<T> Digest<T> {
             .map(|host| host.name.as_str())
             .zip(0..)
             .collect();
-        let host = |name: &str| names.get(name).copied().map(Node);
+        let host = |name: &str| names.get(name).copied().map(NodeIndex);
         let hosts = network
             .links
             .iter()
@@ -69,20 +69,20 @@ impl<T> Digest<T> {
     fn note_departure(
         &mut self,
         at: Instant,
-        place: Place,
+        place: NetworkLocation,
         what: NetworkEvent,
-        packet: &Packet<Datagram>,
+        packet: &NetworkPacket<SimDatagram>,
     ) {
         let first = match place {
-            Place::Port(port) => {
+            NetworkLocation::Port(port) => {
                 self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from)
             }
-            Place::Host(node) => node == packet.from,
+            NetworkLocation::Host(node) => node == packet.from,
         };
         // What a link loses has left its queue before.
         let lost = matches!(
             what,
-            NetworkEvent::Drop(Reason::Lost | Reason::BitError | Reason::CellLost)
+            NetworkEvent::Drop(DropReason::Lost | DropReason::BitError | DropReason::CellLost)
         );
         if first && !lost && matches!(what, NetworkEvent::Dequeue | NetworkEvent::Drop(_)) {
             let (pair, from, bytes) = (packet.payload.pair, packet.from, packet.bytes() as u32);
@@ -101,16 +101,22 @@ impl<T> Digest<T> {
     }
 }
 
-impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
+impl<T: Tap<SimDatagram>> Tap<SimDatagram> for RunDigestTap<T> {
     const ON: bool = true;
     const LENGTHS: bool = T::LENGTHS;
 
     #[inline]
-    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Datagram>) {
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<SimDatagram>,
+    ) {
         self.events += 1;
         let (kind, number) = match place {
-            Place::Port(port) => (0_u64, port.0),
-            Place::Host(node) => (1, node.0),
+            NetworkLocation::Port(port) => (0_u64, port.0),
+            NetworkLocation::Host(node) => (1, node.0),
         };
         let code = match what {
             NetworkEvent::Enqueue(_) => 0,
@@ -119,7 +125,10 @@ impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
             NetworkEvent::Duplicate => 3,
             NetworkEvent::Deliver => 4,
             NetworkEvent::Drop(reason) => {
-                5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64
+                5 + DropReason::ALL
+                    .iter()
+                    .position(|r| *r == reason)
+                    .unwrap_or(0) as u64
             }
         };
         self.mix(at.0);

@@ -2,29 +2,29 @@
 //! every endpoint that may go on, then what they send. And how a run goes on: endpoints connect, loads start, the measured
 //! parts start, everything ends.
 
-use crate::carrier::Carrier;
-use crate::clock::HostClock;
-use crate::context::Context;
-use crate::datagram::Datagram;
+use crate::carrier::SimCarrier;
+use crate::clock::SimHostClock;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer, Wanted};
+use crate::executor::{Executor, ProcessorRequest, Timer};
+use crate::host_work::HostWorkCosts;
 use crate::imp_log::ImpLog;
-use crate::job::Job;
-use crate::outcome::Outcome;
-use crate::phase;
-use crate::processor::{Processor, Turn};
+use crate::job::SimJob;
+use crate::outcome::SimRunOutcome;
+use crate::processor::{SimProcessor, SimProcessorTurn};
 use crate::records;
-use crate::scene::Scene;
+use crate::run_trace::{SimEndpointTrace, SimTraceLog, SimTraceParameters};
+use crate::scene::SimRunScene;
 use crate::stacks;
-use crate::stacks::pair::{Pair, Route};
-use crate::trace::{Line, Log, Trace};
-use crate::working::Costs;
-use crate::world::Work;
+use crate::stacks::pair::{SimEndpointPair, SimPairRoute};
+use crate::start_phase;
+use crate::world::SimEndpointFuture;
 use stackline_core::error::Blame;
-use stackline_core::program::{Side, both_ways};
+use stackline_core::procedure::{PairSide, both_ways};
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{Observation, Task};
-use stackline_net::{Delivery, Node, Packet, Path, Tap};
+use stackline_endpoint::{EndpointObservation, EndpointTask};
+use stackline_net::{Delivery, NetworkPacket, NodeIndex, RouteProperties, Tap};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ const FINISH: Duration = Duration(10_000_000_000);
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SimRunStage {
     /// The endpoints of that part are connecting.
     Connecting(usize),
     /// All are connected; what they said to one another is still on its way. No clock starts with anything in transit.
@@ -53,55 +53,59 @@ enum Stage {
     Done,
 }
 
-/// What a [`Timer::Stage`] says.
+/// What a [`Timer::SimRunStage`] says.
 const SETTLED: u32 = 0;
 const OVERDUE: u32 = 1;
 const END_NOW: u32 = 2;
 
 /// One endpoint.
-struct Slot {
-    context: Rc<Context>,
-    work: Option<Work>,
+struct SimEndpointSlot {
+    context: Rc<SimEndpointContext>,
+    work: Option<SimEndpointFuture>,
 }
 
 /// One run being carried out.
-pub(crate) struct Engine<'s, T: Tap<Datagram>> {
-    scene: &'s Scene<'s>,
+pub(crate) struct SimRunEngine<'s, T: Tap<SimDatagram>> {
+    scene: &'s SimRunScene<'s>,
     executor: Rc<Executor>,
-    carrier: Carrier<T>,
+    carrier: SimCarrier<T>,
     imp_log: ImpLog,
-    clocks: Vec<Rc<HostClock>>,
+    clocks: Vec<Rc<SimHostClock>>,
     /// By host.
-    processors: Vec<Processor<u32>>,
+    processors: Vec<SimProcessor<u32>>,
     /// Two a part: initiators, responders.
-    jobs: Vec<Rc<Job>>,
-    pairs: Vec<Rc<dyn Pair>>,
-    slots: Vec<Slot>,
+    jobs: Vec<Rc<SimJob>>,
+    pairs: Vec<Rc<dyn SimEndpointPair>>,
+    slots: Vec<SimEndpointSlot>,
     /// By job.
-    observed: Vec<Vec<Observation>>,
+    observed: Vec<Vec<EndpointObservation>>,
     /// What a packet takes on the narrowest link.
     phase: Duration,
-    stage: Stage,
+    stage: SimRunStage,
     /// Lists that are filled and emptied again and again.
     ready: Vec<u32>,
-    packets: Vec<Packet<Datagram>>,
+    packets: Vec<NetworkPacket<SimDatagram>>,
     /// Steps taken at this instant.
     steps: u64,
     events: u64,
 }
 
-impl<'s, T: Tap<Datagram>> Engine<'s, T> {
+impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
     /// # Errors
     /// An [`Error`] that names what is not simulated.
-    pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
+    pub(crate) fn new(
+        scene: &'s SimRunScene<'s>,
+        tap: T,
+        trace: Option<SimTraceParameters>,
+    ) -> Result<Self> {
         let clocks: Vec<_> = scene
             .network
             .hosts
             .iter()
-            .map(|host| Rc::new(HostClock::new(&host.clock)))
+            .map(|host| Rc::new(SimHostClock::new(&host.clock)))
             .collect();
-        let log = trace.map(|trace| Rc::new(Log::new(trace, clocks.clone())));
-        let mut carrier = Carrier::new(scene.network, scene.seed.child("network"), tap);
+        let log = trace.map(|trace| Rc::new(SimTraceLog::new(trace, clocks.clone())));
+        let mut carrier = SimCarrier::new(scene.network, scene.seed.child("network"), tap);
         if log.is_some() {
             carrier.report();
         }
@@ -111,13 +115,13 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             carrier,
             imp_log: ImpLog::default(),
             clocks,
-            processors: scene.network.hosts.iter().map(Processor::new).collect(),
+            processors: scene.network.hosts.iter().map(SimProcessor::new).collect(),
             jobs: Vec::new(),
             pairs: Vec::new(),
             slots: Vec::new(),
             observed: Vec::new(),
-            phase: phase::of(scene.network),
-            stage: Stage::Connecting(0),
+            phase: start_phase::packet_time(scene.network),
+            stage: SimRunStage::Connecting(0),
             ready: Vec::new(),
             packets: Vec::new(),
             steps: 0,
@@ -127,17 +131,18 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// # Errors
     /// See [`crate::carry_out`].
-    pub(crate) fn carry_out(mut self) -> Result<(Outcome, T)> {
+    pub(crate) fn carry_out(mut self) -> Result<(SimRunOutcome, T)> {
         // A run may be over before it looks again.
         self.not_interrupted()?;
         self.begin_part(0)?;
         self.settle()?;
-        while self.stage != Stage::Done {
+        while self.stage != SimRunStage::Done {
             self.step()?;
         }
         // Endpoints hold their ends of connections, and those notify the world that they go.
         self.slots.clear();
-        let records = records::records(self.scene, &self.jobs, std::mem::take(&mut self.observed));
+        let records =
+            records::gather_records(self.scene, &self.jobs, std::mem::take(&mut self.observed));
         let ports = self.carrier.counters();
         let (virtual_time, events) = (self.executor.now(), self.events);
         if let Some(log) = &self.executor.log {
@@ -150,7 +155,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let watch = self.carrier.into_tap();
         let (digest, events) = (watch.digest, watch.events + events);
         Ok((
-            Outcome {
+            SimRunOutcome {
                 records,
                 digest,
                 events,
@@ -166,7 +171,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The next thing that happens.
     #[inline]
     fn step(&mut self) -> Result<()> {
-        if self.stage == Stage::Quieting && self.carrier.deadline().is_none() {
+        if self.stage == SimRunStage::Quieting && self.carrier.deadline().is_none() {
             self.begin();
             return self.settle();
         }
@@ -188,7 +193,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         } else if until == cap {
             return Err(self.stuck(cap));
         }
-        self.tell_departures();
+        self.announce_departures();
         self.settle()
     }
 
@@ -210,7 +215,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     /// Connections are sampled now and then, as they were before what happens at `until`.
-    fn sample(&self, log: &Log, until: Instant) {
+    fn sample(&self, log: &SimTraceLog, until: Instant) {
         while let Some(at) = log.look_before(until) {
             let emitted: usize = self.pairs.iter().map(|pair| pair.sample(at, log)).sum();
             let emitted = emitted + self.sample_processors(log, at);
@@ -222,17 +227,17 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     /// What processors of hosts did since they were looked at last; how many did something.
-    fn sample_processors(&self, log: &Log, at: Instant) -> usize {
+    fn sample_processors(&self, log: &SimTraceLog, at: Instant) -> usize {
         let copies: BTreeMap<u32, u64> = self
             .carrier
             .processors(at)
             .map(|(host, spent)| (host.0, spent))
             .collect();
-        let of = |(host, processor): (u32, &Processor<u32>)| {
+        let of = |(host, processor): (u32, &SimProcessor<u32>)| {
             let copied = copies.get(&host).copied();
             let worked = processor.spent_ns(at);
             (copied.is_some() || worked > 0)
-                && log.processor(Node(host), at, copied.unwrap_or(0), worked)
+                && log.processor(NodeIndex(host), at, copied.unwrap_or(0), worked)
         };
         (0..)
             .zip(&self.processors)
@@ -263,7 +268,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     #[inline]
-    fn deliver(&mut self, packet: &mut Packet<Datagram>) {
+    fn deliver(&mut self, packet: &mut NetworkPacket<SimDatagram>) {
         if let Some(pair) = self.pairs.get(packet.payload.pair as usize) {
             pair.arrived(pair.route().side_of(packet.to), packet, &self.executor);
         }
@@ -299,27 +304,27 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// The processor of a host may have done a piece of work, or has something to do.
     fn worked(&mut self, at: Instant, host: u32) {
-        let copied_ns = self.carrier.copied_ns(Node(host), at);
+        let copied_ns = self.carrier.copied_ns(NodeIndex(host), at);
         let Some(processor) = self.processors.get_mut(host as usize) else {
             return;
         };
         match processor.turn(at, copied_ns) {
-            Turn::Done(endpoint) => {
+            SimProcessorTurn::Done(endpoint) => {
                 if let Some(slot) = self.slots.get(endpoint as usize) {
                     slot.context.has_worked();
                     self.executor.wake(slot.context.id());
                 }
                 self.executor.set_timer(at, Timer::Processor(host));
             }
-            Turn::Until(ends) => self.executor.set_timer(ends, Timer::Processor(host)),
-            Turn::Nothing => {}
+            SimProcessorTurn::Until(ends) => self.executor.set_timer(ends, Timer::Processor(host)),
+            SimProcessorTurn::Nothing => {}
         }
     }
 
     /// Tells processors what endpoints want of them.
     #[inline]
     fn put_to_work(&mut self) {
-        for Wanted {
+        for ProcessorRequest {
             host,
             kind,
             takes,
@@ -381,12 +386,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.carrier.handle(self.executor.now(), packet);
         }
         self.packets = packets;
-        self.tell_departures();
+        self.announce_departures();
     }
 
     /// Senders that wait learn which of their packets have left, or when they will have.
     #[inline]
-    fn tell_departures(&mut self) {
+    fn announce_departures(&mut self) {
         let watch = self.carrier.tap();
         for left in watch.departures.drain(..) {
             if let Some(pair) = self.pairs.get(left.pair as usize) {
@@ -416,12 +421,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         slot.work = None;
         let job = Rc::clone(&slot.context.job);
         job.done.set(job.done.get() + 1);
-        self.executor.tell_news();
+        self.executor.signal_news();
         let observation = match result {
             Ok(observation) => observation,
             // Its peer may have ended a moment earlier.
-            Err(_) if job.ending.get() && job.task.background => Observation::default(),
-            Err(error) if error.blame == Blame::Interrupted => Observation::default(),
+            Err(_) if job.ending.get() && job.task.background => EndpointObservation::default(),
+            Err(error) if error.blame == Blame::Interrupted => EndpointObservation::default(),
             Err(error) => return Err(error.within(&job.name())),
         };
         self.observed[job.number as usize].push(observation);
@@ -447,7 +452,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             let cap = (cap - Instant(0)).seconds();
             Error::measurement(format!(
                 "the run did not end within {} of virtual time: {words}",
-                stackline_core::units::time(cap)
+                stackline_core::units::format_time(cap)
             ))
             .hint("a time limit ends it earlier")
         } else {
@@ -459,7 +464,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     // --- how a run goes on ---
 
-    fn node(&self, name: Option<&str>, last: bool) -> Result<(Node, usize)> {
+    fn node(&self, name: Option<&str>, last: bool) -> Result<(NodeIndex, usize)> {
         let hosts = &self.scene.network.hosts;
         let at = match name {
             Some(name) => hosts.iter().position(|host| host.name == name),
@@ -476,7 +481,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
                 "FROM and TO name hosts of the network; without them its first and last are taken",
             )
         })?;
-        Ok((Node(u32::try_from(at).unwrap_or(u32::MAX)), at))
+        Ok((NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)), at))
     }
 
     /// Creates the endpoints of a part; the responders listen at once, the initiators connect.
@@ -491,20 +496,25 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             return Err(Error::input("a simulated host does not send to itself")
                 .hint("FROM and TO name two hosts"));
         }
-        let stack = stacks::find(&part.stack.name)?;
+        let stack = stacks::find_stack(&part.stack.name)?;
         stack.table.accepts(&part.stack)?;
         stack.table.goes_across(scene.network)?;
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
         let sides = [
-            (Side::Initiator, from, first + part.replicas),
-            (Side::Responder, to, first),
+            (PairSide::Initiator, from, first + part.replicas),
+            (PairSide::Responder, to, first),
         ];
         for (side, (_, at), first) in sides {
-            let task = Task::new(scene.measurement, part, side, seed, stack.table.reliable);
+            let task = EndpointTask::new(scene.measurement, part, side, seed, stack.table.reliable);
             let (number_of_job, host) = (self.jobs.len() as u32, &scene.network.hosts[at].name);
-            self.jobs
-                .push(Rc::new(Job::new(number_of_job, number, task, host, first)));
+            self.jobs.push(Rc::new(SimJob::new(
+                number_of_job,
+                number,
+                task,
+                host,
+                first,
+            )));
             self.observed.push(Vec::new());
         }
         let [initiators, responders] =
@@ -534,14 +544,14 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         Ok(())
     }
 
-    fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route> {
+    fn route(&self, pair: u32, nodes: [NodeIndex; 2], endpoints: [u32; 2]) -> Result<SimPairRoute> {
         let (there, back) = (
             self.path(nodes[0], nodes[1], pair)?,
             self.path(nodes[1], nodes[0], pair)?,
         );
         let rooms = [self.room(&there), self.room(&back)];
         let marks = self.scene.network.marks();
-        Ok(Route {
+        Ok(SimPairRoute {
             pair,
             nodes,
             endpoints,
@@ -551,9 +561,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         })
     }
 
-    fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path> {
+    fn path(&self, from: NodeIndex, to: NodeIndex, flow: u32) -> Result<RouteProperties> {
         self.carrier.path(from, to, flow).ok_or_else(|| {
-            let name = |node: Node| {
+            let name = |node: NodeIndex| {
                 self.scene
                     .network
                     .hosts
@@ -566,7 +576,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     /// Bytes that fit into the queue before the first link of a path.
-    fn room(&self, path: &Path) -> u64 {
+    fn room(&self, path: &RouteProperties) -> u64 {
         let link = path
             .ports
             .first()
@@ -585,17 +595,16 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             .max(1)
     }
 
-    fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
+    fn spawn(&mut self, job: &Rc<SimJob>, host: usize, pair: u32, replica: u32) {
         let id = self.slots.len() as u32;
-        let line = self
-            .executor
-            .log
-            .as_ref()
-            .map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
-        let begins_after = phase::begins_after(job, replica, self.phase);
+        let line =
+            self.executor.log.as_ref().map(|log| {
+                SimEndpointTrace::new(log, pair, job.task.side, both_ways(&job.task.steps))
+            });
+        let begins_after = start_phase::begins_after(job, replica, self.phase);
         let plan = &self.scene.network.hosts[host];
-        let costs = Costs::of(plan);
-        let context = Context::new(
+        let costs = HostWorkCosts::of(plan);
+        let context = SimEndpointContext::new(
             &self.executor,
             job,
             &self.clocks[host],
@@ -605,7 +614,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             line,
         );
         let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
-        self.slots.push(Slot {
+        self.slots.push(SimEndpointSlot {
             context,
             work: Some(work),
         });
@@ -615,15 +624,21 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// An endpoint has come to its barrier or is done.
     fn advance(&mut self) -> Result<()> {
         match self.stage {
-            Stage::Connecting(part) if self.jobs[2 * part].is_ready() => self.connected(part)?,
-            Stage::Running if self.measured(Side::Initiator).all(|job| job.is_done()) => self.end(),
-            Stage::Ending if self.jobs.iter().all(|job| job.is_done()) => self.stage = Stage::Done,
+            SimRunStage::Connecting(part) if self.jobs[2 * part].is_ready() => {
+                self.connected(part)?
+            }
+            SimRunStage::Running if self.measured(PairSide::Initiator).all(|job| job.is_done()) => {
+                self.end()
+            }
+            SimRunStage::Ending if self.jobs.iter().all(|job| job.is_done()) => {
+                self.stage = SimRunStage::Done
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn measured(&self, side: Side) -> impl Iterator<Item = &Rc<Job>> {
+    fn measured(&self, side: PairSide) -> impl Iterator<Item = &Rc<SimJob>> {
         self.jobs
             .iter()
             .filter(move |job| job.task.side == side && !job.task.background)
@@ -631,10 +646,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     fn connected(&mut self, part: usize) -> Result<()> {
         if part + 1 < self.scene.measurement.parts.len() {
-            self.stage = Stage::Connecting(part + 1);
+            self.stage = SimRunStage::Connecting(part + 1);
             return self.begin_part(part + 1);
         }
-        self.stage = Stage::Quieting;
+        self.stage = SimRunStage::Quieting;
         Ok(())
     }
 
@@ -647,7 +662,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             .peekable();
         if loads.peek().is_some() {
             loads.for_each(|job| job.go(&self.executor));
-            self.stage = Stage::Settling;
+            self.stage = SimRunStage::Settling;
             self.executor
                 .set_timer(self.executor.now() + SETTLE, Timer::Stage(SETTLED));
         } else {
@@ -657,7 +672,7 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// The measured parts start.
     fn go(&mut self) {
-        self.stage = Stage::Running;
+        self.stage = SimRunStage::Running;
         self.jobs
             .iter()
             .filter(|job| !job.task.background)
@@ -666,29 +681,29 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             self.executor
                 .set_timer(self.executor.now() + limit + GRACE, Timer::Stage(OVERDUE));
         }
-        self.executor.tell_news();
+        self.executor.signal_news();
     }
 
     /// Loads and responders that loop are stopped; the others end by themselves.
     fn end(&mut self) {
-        self.stage = Stage::Ending;
+        self.stage = SimRunStage::Ending;
         for job in self.jobs.iter().filter(|job| job.task.background) {
             job.ending.set(true);
             job.end(false, &self.executor);
         }
         self.executor
             .set_timer(self.executor.now() + FINISH, Timer::Stage(END_NOW));
-        self.executor.tell_news();
+        self.executor.signal_news();
     }
 
     fn stage_timer(&mut self, what: u32) -> Result<()> {
         match (what, self.stage) {
-            (SETTLED, Stage::Settling) => self.go(),
-            (OVERDUE, Stage::Running) => {
+            (SETTLED, SimRunStage::Settling) => self.go(),
+            (OVERDUE, SimRunStage::Running) => {
                 return Err(Error::measurement("the run did not end with its time limit")
                     .hint("data units so large, or a path so slow, that the last one is still on its way"));
             }
-            (END_NOW, Stage::Ending) => {
+            (END_NOW, SimRunStage::Ending) => {
                 for job in self.jobs.iter().filter(|job| !job.is_done()) {
                     job.ending.set(true);
                     job.end(true, &self.executor);

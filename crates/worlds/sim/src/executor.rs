@@ -1,12 +1,12 @@
 //! What all endpoints of a run share: the virtual time, timers, who is polled next, packets on their way to an interface.
 
-use crate::datagram::Datagram;
-use crate::trace::Log;
+use crate::datagram::SimDatagram;
+use crate::run_trace::SimTraceLog;
 use bytes::BytesMut;
 use stackline_core::network::WorkKind;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::Packet;
+use stackline_net::NetworkPacket;
 use stackline_net::event_queue::EventQueue;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -21,7 +21,7 @@ pub(crate) enum Timer {
     End {
         pair: u32,
         connection: u32,
-        side: Side,
+        side: PairSide,
     },
     /// The time limit of a job.
     Alarm(u32),
@@ -33,7 +33,7 @@ pub(crate) enum Timer {
 
 /// Work that an endpoint wants of its host's processor.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ProcessorRequest {
     pub(crate) host: usize,
     pub(crate) kind: WorkKind,
     pub(crate) takes: Duration,
@@ -45,7 +45,7 @@ pub(crate) trait ConnectionEnd: fmt::Debug {
     /// Its pair's number.
     fn pair(&self) -> u32;
     /// Its side of the pair.
-    fn side(&self) -> Side;
+    fn side(&self) -> PairSide;
     /// It is off the list of those that may have something to send.
     fn untouch(&self);
     /// Sends what there is to send and sets the next timer.
@@ -66,22 +66,22 @@ pub(crate) struct Executor {
     ready: RefCell<Vec<u32>>,
     /// Ends of connections that may have something to send.
     touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
-    outgoing: RefCell<Vec<Packet<Datagram>>>,
+    outgoing: RefCell<Vec<NetworkPacket<SimDatagram>>>,
     /// Work that processors have not been told of.
-    wanted: RefCell<Vec<Wanted>>,
+    wanted: RefCell<Vec<ProcessorRequest>>,
     /// A job came to its barrier, or an endpoint is done.
     news: Cell<bool>,
     /// Endpoints that wait for a packet of theirs to leave.
     pub(crate) blocked: Cell<u32>,
     /// Where packets are put together and taken apart.
-    pub(crate) frames: RefCell<Frames>,
+    pub(crate) frames: RefCell<SimPacketBuffers>,
     /// Where events go, when the run is traced.
-    pub(crate) log: Option<Rc<Log>>,
+    pub(crate) log: Option<Rc<SimTraceLog>>,
 }
 
 /// Room for one packet each way, and what real packets on their way are kept in.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct SimPacketBuffers {
     pub(crate) arriving: Vec<u8>,
     pub(crate) leaving: Vec<u8>,
     /// A packet that was just made, as long as it is.
@@ -90,7 +90,7 @@ pub(crate) struct Frames {
 }
 
 impl Executor {
-    pub(crate) fn new(log: Option<Rc<Log>>) -> Rc<Self> {
+    pub(crate) fn new(log: Option<Rc<SimTraceLog>>) -> Rc<Self> {
         Rc::new(Self {
             log,
             now: Cell::new(Instant(0)),
@@ -101,7 +101,7 @@ impl Executor {
             wanted: RefCell::default(),
             news: Cell::new(false),
             blocked: Cell::new(0),
-            frames: RefCell::new(Frames {
+            frames: RefCell::new(SimPacketBuffers {
                 arriving: vec![0; LARGEST_PACKET],
                 leaving: vec![0; LARGEST_PACKET],
                 made: Vec::new(),
@@ -132,20 +132,20 @@ impl Executor {
     }
 
     /// Hands a packet to its host's interface, at this instant.
-    pub(crate) fn send(&self, packet: Packet<Datagram>) {
+    pub(crate) fn send(&self, packet: NetworkPacket<SimDatagram>) {
         self.outgoing.borrow_mut().push(packet);
     }
 
-    pub(crate) const fn outgoing(&self) -> &RefCell<Vec<Packet<Datagram>>> {
+    pub(crate) const fn outgoing(&self) -> &RefCell<Vec<NetworkPacket<SimDatagram>>> {
         &self.outgoing
     }
 
     /// Wants work of a host's processor.
-    pub(crate) fn want(&self, wanted: Wanted) {
+    pub(crate) fn want(&self, wanted: ProcessorRequest) {
         self.wanted.borrow_mut().push(wanted);
     }
 
-    pub(crate) fn take_wanted(&self) -> Vec<Wanted> {
+    pub(crate) fn take_wanted(&self) -> Vec<ProcessorRequest> {
         // An empty list takes no memory.
         self.wanted.take()
     }
@@ -177,7 +177,7 @@ impl Executor {
         std::mem::swap(&mut *self.ready.borrow_mut(), into);
     }
 
-    pub(crate) fn tell_news(&self) {
+    pub(crate) fn signal_news(&self) {
         self.news.set(true);
     }
 

@@ -4,18 +4,19 @@
 //! The IMPs were up for a while before the run begins: lines are used and ways are known. While nothing is under way they are left
 //! alone and made good for when something is offered.
 
-use crate::datagram::{Datagram, Verdict};
-use crate::digest::Digest;
-use crate::imps::{Network, News, Passage, Passed, plan};
+use crate::datagram::{ImpDeliveryVerdict, SimDatagram};
+use crate::digest::RunDigestTap;
+use crate::imps::{ImpHostNotice, ImpPacketPassage, ImpPassagePoint, ImpSubnet, plan};
 use stackline_core::network as language;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{
-    Counters, Delivery, NetworkEvent, Node, Packet, Path, Place, Port, Reason, Tap,
+    Delivery, DropReason, NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, PortCounters,
+    PortIndex, RouteProperties, Tap,
 };
-use stackline_proto::imp::line::{Line, LineCounts};
-use stackline_proto::imp::machine::Counts;
-use stackline_proto::imp::{Address, Imp, Message};
+use stackline_proto::imp::line::{ImpLine, LineCounts};
+use stackline_proto::imp::machine::ImpCounters;
+use stackline_proto::imp::{ImpHostAddress, ImpMessage, ImpNode};
 use stackline_proto::ncp::{HEADER_BITS, MESSAGE_BYTES};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -24,45 +25,45 @@ const BEFORE: Duration = Duration(60_000_000_000);
 
 /// Hosts' messages, and the IMPs that carry them.
 pub(crate) struct HostMessages<T> {
-    imps: Network,
+    imps: ImpSubnet,
     /// Where each host is, by its number, and which host is there.
-    addresses: Vec<Address>,
-    hosts: BTreeMap<Address, usize>,
+    addresses: Vec<ImpHostAddress>,
+    hosts: BTreeMap<ImpHostAddress, usize>,
     /// Messages that wait for each host's interface, and whether one is being read.
     waiting: Vec<VecDeque<u64>>,
     is_reading: Vec<bool>,
     /// What is under way: not delivered, or not answered.
-    packets: HashMap<u64, Packet<Datagram>>,
+    packets: HashMap<u64, NetworkPacket<SimDatagram>>,
     /// Those of them that were answered before their host had all of them (`Options::answers_first`), and those that were delivered.
     answered: HashSet<u64>,
     delivered: HashSet<u64>,
     numbered: u64,
-    tap: Digest<T>,
+    tap: RunDigestTap<T>,
     /// The port of each direction of the IMPs' lines, and of each host's interface.
-    lines: Vec<Port>,
-    interfaces: BTreeMap<Address, Port>,
-    counters: Vec<Counters>,
-    out: VecDeque<Delivery<Datagram>>,
+    lines: Vec<PortIndex>,
+    interfaces: BTreeMap<ImpHostAddress, PortIndex>,
+    counters: Vec<PortCounters>,
+    out: VecDeque<Delivery<SimDatagram>>,
     /// What IMPs report, where that is wanted, and when they do so next.
-    reports: Option<Reports>,
+    reports: Option<ImpReportSchedule>,
     /// When which host goes down, or comes up, the latest first.
-    outages: Vec<(Instant, Address, bool)>,
+    outages: Vec<(Instant, ImpHostAddress, bool)>,
 }
 
 /// How often IMPs report to the Network Control Center: each 52 s in their time; here as often as a short run can use.
 const REPORT_EVERY: Duration = Duration(1_000_000_000);
 
 #[derive(Debug)]
-struct Reports {
+struct ImpReportSchedule {
     next: Instant,
-    made: Vec<(Instant, Vec<Report>)>,
+    made: Vec<(Instant, Vec<ImpStatusReport>)>,
 }
 
 /// What an IMP reports of itself: counts since the network began, and how it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct ImpStatusReport {
     /// What it did.
-    pub(crate) counts: Counts,
+    pub(crate) counts: ImpCounters,
     /// How long its processor worked.
     pub(crate) busy: Duration,
     /// Buffers to put messages together: free, promised, all; packets on their way through.
@@ -87,8 +88,8 @@ pub(crate) struct LineReport {
 /// When which host goes down, or comes up, the latest first.
 fn outages(
     network: &language::Network,
-    places: &BTreeMap<String, Address>,
-) -> Vec<(Instant, Address, bool)> {
+    places: &BTreeMap<String, ImpHostAddress>,
+) -> Vec<(Instant, ImpHostAddress, bool)> {
     let mut all = Vec::new();
     for host in &network.hosts {
         let (Some(down), Some(place)) = (host.down, places.get(&host.name)) else {
@@ -101,10 +102,10 @@ fn outages(
     all
 }
 
-impl<T: Tap<Datagram>> HostMessages<T> {
-    pub(crate) fn new(network: &language::Network, seed: Seed, tap: Digest<T>) -> Self {
-        let (imps, places) = plan::of(network);
-        let addresses: Vec<Address> = network
+impl<T: Tap<SimDatagram>> HostMessages<T> {
+    pub(crate) fn new(network: &language::Network, seed: Seed, tap: RunDigestTap<T>) -> Self {
+        let (imps, places) = plan::plan_of_network(network);
+        let addresses: Vec<ImpHostAddress> = network
             .hosts
             .iter()
             .map(|host| places.get(&host.name).copied().unwrap_or_default())
@@ -114,15 +115,17 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         for (link, one) in (0..).zip(&network.links) {
             let port = 2 * link;
             match [is_host(&one.ends.0), is_host(&one.ends.1)] {
-                [false, false] => lines.extend([Port(port), Port(port + 1)]),
+                [false, false] => lines.extend([PortIndex(port), PortIndex(port + 1)]),
                 [first, _] => {
                     let name = if first { &one.ends.0 } else { &one.ends.1 };
                     let address = places.get(name).copied().unwrap_or_default();
-                    interfaces.insert(address, Port(if first { port } else { port + 1 }));
+                    interfaces.insert(address, PortIndex(if first { port } else { port + 1 }));
                 }
             }
         }
-        let mut imps = Network::new(&imps, seed).watched().beginning_after(BEFORE);
+        let mut imps = ImpSubnet::new(&imps, seed)
+            .watched()
+            .beginning_after(BEFORE);
         while imps.poll(Instant(0) + BEFORE).is_some() {}
         Self {
             imps,
@@ -139,7 +142,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             delivered: HashSet::new(),
             numbered: 0,
             tap,
-            counters: vec![Counters::default(); 2 * network.links.len()],
+            counters: vec![PortCounters::default(); 2 * network.links.len()],
             lines,
             interfaces,
             out: VecDeque::new(),
@@ -150,7 +153,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 
     /// IMPs report from now on.
     pub(crate) fn report(&mut self) {
-        self.reports = Some(Reports {
+        self.reports = Some(ImpReportSchedule {
             next: Instant(0) + REPORT_EVERY,
             made: vec![(Instant(0), self.state())],
         });
@@ -159,7 +162,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     /// They report once more, of what is no whole interval.
     pub(crate) fn report_last(&mut self, at: Instant) {
         let state = self.state();
-        let last = |(made, _): &(Instant, Vec<Report>)| *made;
+        let last = |(made, _): &(Instant, Vec<ImpStatusReport>)| *made;
         if let Some(reports) = self
             .reports
             .as_mut()
@@ -170,7 +173,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// What they have reported since this was asked last, each time all of them in their order.
-    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
+    pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<ImpStatusReport>)> {
         self.reports
             .as_mut()
             .map(|reports| std::mem::take(&mut reports.made))
@@ -178,10 +181,10 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// How the IMPs are now.
-    fn state(&self) -> Vec<Report> {
+    fn state(&self) -> Vec<ImpStatusReport> {
         let busy: Vec<Duration> = self.imps.lines().map(|(busy, _)| busy).collect();
-        let imp = |(number, imp): (usize, &Imp)| {
-            let line = |(at, line): (usize, &Line)| {
+        let imp = |(number, imp): (usize, &ImpNode)| {
+            let line = |(at, line): (usize, &ImpLine)| {
                 let direction = self.imps.direction(number, at)?;
                 let port = self.lines.get(direction)?.0;
                 Some(LineReport {
@@ -192,7 +195,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
                 })
             };
             let lines = imp.lines().iter().enumerate().filter_map(line).collect();
-            Report {
+            ImpStatusReport {
                 counts: imp.counts,
                 busy: imp.busy(),
                 buffers: imp.buffers(),
@@ -203,7 +206,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// What happens next among IMPs and hosts, not after `until`; reports are made on the way.
-    fn next(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
+    fn next(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {
             let report = self
                 .reports
@@ -235,7 +238,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// A host hands a message over; its interface takes it when those before it were read.
-    pub(crate) fn handle(&mut self, now: Instant, mut packet: Packet<Datagram>) {
+    pub(crate) fn handle(&mut self, now: Instant, mut packet: NetworkPacket<SimDatagram>) {
         // What was left alone is made good: nothing of a host happens in it.
         while let Some((at, address, news)) = self.next(now) {
             self.learns(at, address, news);
@@ -261,13 +264,13 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         let Some(packet) = self.packets.get(&id) else {
             return;
         };
-        let place = |node: Node| {
+        let place = |node: NodeIndex| {
             self.addresses
                 .get(node.0 as usize)
                 .copied()
                 .unwrap_or_default()
         };
-        let message = Message {
+        let message = ImpMessage {
             from: place(packet.from),
             to: place(packet.to),
             bits: 8 * packet.bytes() as u32,
@@ -278,7 +281,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// The next message that reaches its host, or word of what became of one, not after `until`.
-    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Datagram>> {
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<SimDatagram>> {
         loop {
             if let Some(delivery) = self.out.pop_front() {
                 return Some(delivery);
@@ -300,40 +303,48 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         Some(Instant(next.0.saturating_sub(BEFORE.0)))
     }
 
-    fn learns(&mut self, at: Instant, address: Address, news: News) {
+    fn learns(&mut self, at: Instant, address: ImpHostAddress, news: ImpHostNotice) {
         self.watch();
         let due = Instant(at.0.saturating_sub(BEFORE.0));
         match news {
-            News::Accepted(_) => {
+            ImpHostNotice::Accepted(_) => {
                 if let Some(host) = self.hosts.get(&address).copied() {
                     self.is_reading[host] = false;
                     self.offer(at, host);
                 }
             }
-            News::Delivered(message) => {
+            ImpHostNotice::Delivered(message) => {
                 let Some(packet) = self.packets.get(&message.id).cloned() else {
                     return;
                 };
-                self.tap
-                    .record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
+                self.tap.record(
+                    due,
+                    NetworkLocation::Host(packet.to),
+                    NetworkEvent::Deliver,
+                    &packet,
+                );
                 self.out.push_back(Delivery { due, packet });
                 self.delivered.insert(message.id);
                 if self.answered.remove(&message.id) {
                     self.forget(message.id);
                 }
             }
-            News::Answered(message) => self.ends(due, message.id, Verdict::Delivered),
-            News::Failed(message, why) => self.ends(due, message.id, Verdict::Failed(why)),
-            News::Timer(_) => {}
+            ImpHostNotice::Answered(message) => {
+                self.ends(due, message.id, ImpDeliveryVerdict::Delivered)
+            }
+            ImpHostNotice::Failed(message, why) => {
+                self.ends(due, message.id, ImpDeliveryVerdict::Failed(why))
+            }
+            ImpHostNotice::Timer(_) => {}
         }
     }
 
     /// A message is over: its sender learns how.
-    fn ends(&mut self, due: Instant, id: u64, verdict: Verdict) {
+    fn ends(&mut self, due: Instant, id: u64, verdict: ImpDeliveryVerdict) {
         let Some(packet) = self.packets.get(&id).cloned() else {
             return;
         };
-        if verdict == Verdict::Delivered && !self.delivered.contains(&id) {
+        if verdict == ImpDeliveryVerdict::Delivered && !self.delivered.contains(&id) {
             self.answered.insert(id);
         } else {
             self.forget(id);
@@ -341,7 +352,7 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         let payload = packet.payload.verdict(verdict);
         self.out.push_back(Delivery {
             due,
-            packet: Packet {
+            packet: NetworkPacket {
                 from: packet.to,
                 to: packet.from,
                 payload,
@@ -357,8 +368,8 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// A host goes down: what was answered and is not delivered never will be, and nobody is told.
-    fn host_down(&mut self, address: Address) {
-        let host = self.hosts.get(&address).map(|host| Node(*host as u32));
+    fn host_down(&mut self, address: ImpHostAddress) {
+        let host = self.hosts.get(&address).map(|host| NodeIndex(*host as u32));
         let is_lost = |id: &&u64| {
             self.packets
                 .get(*id)
@@ -370,46 +381,53 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 
     /// Tells what packets passed.
     fn watch(&mut self) {
-        let passages: Vec<Passage> = self.imps.passages().collect();
+        let passages: Vec<ImpPacketPassage> = self.imps.passages().collect();
         for passage in passages {
             self.passes(&passage);
         }
     }
 
-    fn passes(&mut self, passage: &Passage) {
+    fn passes(&mut self, passage: &ImpPacketPassage) {
         let Some(packet) = self.packets.get(&passage.id) else {
             return;
         };
         let port = match passage.place {
-            Passed::Line(direction) => self.lines.get(direction).copied(),
-            Passed::FromHost(address) => self.interfaces.get(&address).copied(),
+            ImpPassagePoint::Line(direction) => self.lines.get(direction).copied(),
+            ImpPassagePoint::FromHost(address) => self.interfaces.get(&address).copied(),
             // The other direction of the same link.
-            Passed::ToHost(address) => self.interfaces.get(&address).map(|port| Port(port.0 ^ 1)),
+            ImpPassagePoint::ToHost(address) => self
+                .interfaces
+                .get(&address)
+                .map(|port| PortIndex(port.0 ^ 1)),
         };
         let Some(port) = port else { return };
         let packet = part_of(packet, passage);
         let at = |at: Instant| Instant(at.0.saturating_sub(BEFORE.0));
-        let (came, left, place) = (at(passage.came), at(passage.left), Place::Port(port));
+        let (came, left, place) = (
+            at(passage.came),
+            at(passage.left),
+            NetworkLocation::Port(port),
+        );
         self.tap
             .record(came, place, NetworkEvent::Enqueue(packet.bytes()), &packet);
         self.tap.record(left, place, NetworkEvent::Dequeue, &packet);
         if let Some(counters) = self.counters.get_mut(port.0 as usize) {
             counters.packets += 1;
             counters.bytes += packet.bytes();
-            let lost = Reason::ALL
+            let lost = DropReason::ALL
                 .iter()
-                .position(|reason| *reason == Reason::Lost)
+                .position(|reason| *reason == DropReason::Lost)
                 .unwrap_or(0);
             counters.drops[lost] += u64::from(passage.is_lost);
         }
         if passage.is_lost {
             self.tap
-                .record(left, place, NetworkEvent::Drop(Reason::Lost), &packet);
+                .record(left, place, NetworkEvent::Drop(DropReason::Lost), &packet);
         }
     }
 
     /// What went through each direction of each link.
-    pub(crate) fn counters(&self) -> Vec<Counters> {
+    pub(crate) fn counters(&self) -> Vec<PortCounters> {
         let mut all = self.counters.clone();
         for (port, (busy, _)) in self.lines.iter().zip(self.imps.lines()) {
             all[port.0 as usize].busy = busy;
@@ -418,30 +436,33 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     /// The way from one host to another, as far as it is known before: how long a message may be.
-    pub(crate) fn path(&self, from: Node, to: Node) -> Option<Path> {
-        let known = |node: Node| self.addresses.get(node.0 as usize);
+    pub(crate) fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<RouteProperties> {
+        let known = |node: NodeIndex| self.addresses.get(node.0 as usize);
         known(from).zip(known(to))?;
-        Some(Path {
+        Some(RouteProperties {
             ports: Vec::new(),
             mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
             delay: Duration::ZERO,
         })
     }
 
-    pub(crate) const fn tap(&mut self) -> &mut Digest<T> {
+    pub(crate) const fn tap(&mut self) -> &mut RunDigestTap<T> {
         &mut self.tap
     }
 
-    pub(crate) fn into_tap(mut self) -> Digest<T> {
+    pub(crate) fn into_tap(mut self) -> RunDigestTap<T> {
         self.watch();
         self.tap
     }
 }
 
 /// One of the packets that a message goes in.
-fn part_of(message: &Packet<Datagram>, passage: &Passage) -> Packet<Datagram> {
+fn part_of(
+    message: &NetworkPacket<SimDatagram>,
+    passage: &ImpPacketPassage,
+) -> NetworkPacket<SimDatagram> {
     let mut packet = message.clone();
-    packet.segments = stackline_net::Segments::one(passage.bits.div_ceil(8));
+    packet.segments = stackline_net::SegmentSizes::one(passage.bits.div_ceil(8));
     packet.payload = packet
         .payload
         .part(passage.part, passage.bits / 8, HEADER_BITS / 8);

@@ -1,10 +1,10 @@
 //! What IMPs report of themselves as events of a trace: what each did since its last report, and how it is.
 
-use crate::host_messages::{LineReport, Report};
-use crate::trace::Log;
+use crate::host_messages::{ImpStatusReport, LineReport};
+use crate::run_trace::SimTraceLog;
 use stackline_core::network::Network;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::{Keyword, Value};
+use stackline_events::{EventValue, Keyword};
 
 static IMP_REPORT: Keyword = Keyword::new("IMP_REPORT");
 static IMP_LINE: Keyword = Keyword::new("IMP_LINE");
@@ -12,12 +12,18 @@ static IMP_LINE: Keyword = Keyword::new("IMP_LINE");
 /// What they reported last.
 #[derive(Debug, Default)]
 pub(crate) struct ImpLog {
-    before: Option<(Instant, Vec<Report>)>,
+    before: Option<(Instant, Vec<ImpStatusReport>)>,
 }
 
 impl ImpLog {
     /// Tells reports of all IMPs at a moment; the first is what the others begin from.
-    pub(crate) fn put(&mut self, log: &Log, network: &Network, at: Instant, reports: Vec<Report>) {
+    pub(crate) fn put(
+        &mut self,
+        log: &SimTraceLog,
+        network: &Network,
+        at: Instant,
+        reports: Vec<ImpStatusReport>,
+    ) {
         if let Some((since, before)) = &self.before {
             let interval = at.since(*since);
             if interval == Duration::ZERO {
@@ -35,7 +41,13 @@ impl ImpLog {
     }
 }
 
-fn imp(log: &Log, host: usize, (at, interval): (Instant, Duration), now: &Report, before: &Report) {
+fn imp(
+    log: &SimTraceLog,
+    host: usize,
+    (at, interval): (Instant, Duration),
+    now: &ImpStatusReport,
+    before: &ImpStatusReport,
+) {
     let (counts, last) = (&now.counts, &before.counts);
     let worked = now.busy.0.saturating_sub(before.busy.0);
     let (free, promised, all, through) = now.buffers;
@@ -51,11 +63,11 @@ fn imp(log: &Log, host: usize, (at, interval): (Instant, Duration), now: &Report
         all.into(),
         through.into(),
     ];
-    log.put(host, at, &IMP_REPORT, &values.map(Value::from));
+    log.put(host, at, &IMP_REPORT, &values.map(EventValue::from));
 }
 
 fn line(
-    log: &Log,
+    log: &SimTraceLog,
     host: usize,
     network: &Network,
     (at, interval): (Instant, Duration),
@@ -64,10 +76,10 @@ fn line(
 ) {
     let (counts, last) = (&now.counts, &before.counts);
     let port = network.port_name(now.port).unwrap_or_default();
-    let since = |now: u64, before: u64| Value::from(now.saturating_sub(before));
+    let since = |now: u64, before: u64| EventValue::from(now.saturating_sub(before));
     let values = [
         interval.0.into(),
-        Value::Text(&port),
+        EventValue::Text(&port),
         i64::from(now.is_up).into(),
         since(now.busy.0, before.busy.0),
         since(counts.packets, last.packets),

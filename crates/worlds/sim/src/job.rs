@@ -1,19 +1,19 @@
 //! One side of one part: what its endpoints do, the flags that end them, the barrier before their clocks.
 
 use crate::executor::{Executor, Timer};
-use stackline_core::program::Side;
-use stackline_endpoint::Task;
+use stackline_core::procedure::PairSide;
+use stackline_endpoint::EndpointTask;
 use std::cell::Cell;
 use std::sync::Arc;
 
 /// What stops endpoints.
 #[derive(Debug, Default)]
-pub(crate) struct Flags {
+pub(crate) struct SimStopFlags {
     limit: Cell<bool>,
     ended: Cell<bool>,
 }
 
-impl Flags {
+impl SimStopFlags {
     /// Whether the limit was reached, or a load is no longer wanted: end cleanly.
     pub(crate) const fn limit(&self) -> bool {
         self.limit.get()
@@ -27,12 +27,12 @@ impl Flags {
 
 /// One side of one part.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct SimJob {
     pub(crate) number: u32,
     pub(crate) part: usize,
-    pub(crate) task: Arc<Task>,
+    pub(crate) task: Arc<EndpointTask>,
     pub(crate) host: String,
-    pub(crate) flags: Flags,
+    pub(crate) flags: SimStopFlags,
     /// Its endpoints: the first one's number; they follow one another.
     pub(crate) first: u32,
     /// Endpoints that have come to the barrier.
@@ -45,14 +45,20 @@ pub(crate) struct Job {
     armed: Cell<bool>,
 }
 
-impl Job {
-    pub(crate) fn new(number: u32, part: usize, task: Task, host: &str, first: u32) -> Self {
+impl SimJob {
+    pub(crate) fn new(
+        number: u32,
+        part: usize,
+        task: EndpointTask,
+        host: &str,
+        first: u32,
+    ) -> Self {
         Self {
             number,
             part,
             task: Arc::new(task),
             host: host.to_string(),
-            flags: Flags::default(),
+            flags: SimStopFlags::default(),
             first,
             waiting: Cell::new(0),
             open: Cell::new(false),
@@ -102,7 +108,7 @@ impl Job {
 
     /// In words: `initiator on khons`.
     pub(crate) fn name(&self) -> String {
-        let side = if self.task.side == Side::Initiator {
+        let side = if self.task.side == PairSide::Initiator {
             "initiator"
         } else {
             "responder"

@@ -36,29 +36,29 @@ mod engine;
 mod error;
 mod executor;
 mod host_messages;
+mod host_work;
 mod imp_log;
 pub mod imps;
 mod job;
 pub mod messages;
 mod outcome;
-mod phase;
-pub mod ports;
+pub mod port_events;
 mod processor;
 mod records;
+mod run_trace;
 mod scene;
 mod stacks;
-mod trace;
-mod units;
-mod working;
+mod start_phase;
+mod stream_units;
 mod world;
 
-pub use datagram::{Carried, Datagram};
+pub use datagram::{CarriedData, SimDatagram};
 pub use error::{Error, Result};
-pub use outcome::Outcome;
-pub use scene::{Limits, Scene};
-pub use stacks::catalogue;
-pub use trace::Trace;
-pub use working::Costs;
+pub use host_work::HostWorkCosts;
+pub use outcome::SimRunOutcome;
+pub use run_trace::SimTraceParameters;
+pub use scene::{SimRunLimits, SimRunScene};
+pub use stacks::stack_tables;
 
 use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
@@ -82,14 +82,21 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// # Errors
 /// An [`Error`] when a host, stack, option or construct is not simulated, when the run is deadlocked, or when the
 /// run does not end within its limits.
-pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome, T)> {
-    engine::Engine::new(scene, tap, None)?.carry_out()
+pub fn carry_out<T: Tap<SimDatagram>>(
+    scene: &SimRunScene<'_>,
+    tap: T,
+) -> Result<(SimRunOutcome, T)> {
+    engine::SimRunEngine::new(scene, tap, None)?.carry_out()
 }
 
 /// The same, traced: events of endpoints and protocol machines go on the trace's tapes. Nothing else changes.
 ///
 /// # Errors
 /// As for [`carry_out`], and when the events cannot be kept.
-pub fn trace<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T, trace: Trace) -> Result<(Outcome, T)> {
-    engine::Engine::new(scene, tap, Some(trace))?.carry_out()
+pub fn run_traced<T: Tap<SimDatagram>>(
+    scene: &SimRunScene<'_>,
+    tap: T,
+    trace: SimTraceParameters,
+) -> Result<(SimRunOutcome, T)> {
+    engine::SimRunEngine::new(scene, tap, Some(trace))?.carry_out()
 }

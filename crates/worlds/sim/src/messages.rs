@@ -14,25 +14,25 @@
 mod blasts;
 mod calls;
 mod exchange;
-mod machine;
+mod message_end;
 
-use crate::datagram::Datagram;
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::ports::Spent;
-use crate::processor::{Processor, Turn};
+use crate::port_events::SimProcessorSpending;
+use crate::processor::{SimProcessor, SimProcessorTurn};
 use crate::stacks::tcp_options;
-use blasts::Blasts;
-use calls::Calls;
-use machine::{Machine, Way};
+use blasts::MessageBlastEnd;
+use calls::MessageCallPair;
+use message_end::{MessageEndMachine, MessageRoute};
 use stackline_core::network as plan;
 use stackline_core::network::WorkKind;
 use stackline_core::plan::Stack;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Delivery, Network, Node, Packet, Tap};
+use stackline_net::{Delivery, NetworkPacket, NodeIndex, PacketNetwork, PortCounters, Tap};
 /// What connections do and know of themselves.
-pub use stackline_proto::tcp::{Event, Facts};
+pub use stackline_proto::tcp::{TcpConnectionEvent, TcpFacts};
 use stackline_proto::{pup, tcp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -52,7 +52,7 @@ pub enum Happening<M> {
         /// Over which connection.
         connection: u32,
         /// To which side of it.
-        side: Side,
+        side: PairSide,
         /// The message.
         message: M,
     },
@@ -61,18 +61,18 @@ pub enum Happening<M> {
         /// Of which connection.
         connection: u32,
         /// From which side of it.
-        side: Side,
+        side: PairSide,
     },
-    /// There is room to begin another message, after [`Messages::wait_for_room`].
+    /// There is room to begin another message, after [`MessageNetwork::wait_for_room`].
     Room {
         /// Of which connection.
         connection: u32,
         /// At which side of it.
-        side: Side,
+        side: PairSide,
     },
     /// A timer came.
     Timer(u64),
-    /// A processor has done what [`Messages::work`] asked of it.
+    /// A processor has done what [`MessageNetwork::work`] asked of it.
     Worked(u64),
     /// A program is asked, in those calls.
     Asked(u32, M),
@@ -83,8 +83,8 @@ pub enum Happening<M> {
 }
 
 /// One end of a connection.
-struct End<M> {
-    machine: Machine,
+struct MessageEnd<M> {
+    machine: MessageEndMachine,
     /// Bytes of messages that the send buffer has not taken yet.
     unsent: VecDeque<u64>,
     /// Bytes of all messages handed over so far.
@@ -104,15 +104,15 @@ struct End<M> {
     alarm: Option<Instant>,
 }
 
-struct Pair<M> {
-    nodes: [Node; 2],
-    ends: [End<M>; 2],
+struct MessageEndPair<M> {
+    nodes: [NodeIndex; 2],
+    ends: [MessageEnd<M>; 2],
     is_there: bool,
     broken: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Alarm {
+enum MessageAlarm {
     End { connection: u32, side: usize },
     Read { connection: u32, side: usize },
     Calls { calls: u32, side: usize },
@@ -125,33 +125,33 @@ const CALLS: u32 = 1 << 31;
 
 /// What a connection did, where it is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traced {
+pub struct MessageTrace {
     /// When.
     pub at: Instant,
     /// Which connection.
     pub connection: u32,
     /// The side that sends.
-    pub side: Side,
+    pub side: PairSide,
     /// What.
-    pub event: Event,
+    pub event: TcpConnectionEvent,
 }
 
 /// An application's connections.
-pub struct Messages<M, T: Tap<Datagram>> {
-    network: Network<Datagram, T>,
+pub struct MessageNetwork<M, T: Tap<SimDatagram>> {
+    network: PacketNetwork<SimDatagram, T>,
     ecn: bool,
     now: Instant,
-    pairs: Vec<Pair<M>>,
-    calls: Vec<Calls<M>>,
-    processors: Vec<Processor<u64>>,
-    alarms: BinaryHeap<Reverse<(Instant, u64, Alarm)>>,
+    pairs: Vec<MessageEndPair<M>>,
+    calls: Vec<MessageCallPair<M>>,
+    processors: Vec<SimProcessor<u64>>,
+    alarms: BinaryHeap<Reverse<(Instant, u64, MessageAlarm)>>,
     alarms_set: u64,
     happened: VecDeque<Happening<M>>,
-    traced: Option<Vec<Traced>>,
+    traced: Option<Vec<MessageTrace>>,
     steps: u64,
 }
 
-impl<M, T: Tap<Datagram>> std::fmt::Debug for Messages<M, T> {
+impl<M, T: Tap<SimDatagram>> std::fmt::Debug for MessageNetwork<M, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Messages")
             .field("now", &self.now)
@@ -160,16 +160,16 @@ impl<M, T: Tap<Datagram>> std::fmt::Debug for Messages<M, T> {
     }
 }
 
-impl<M, T: Tap<Datagram>> Messages<M, T> {
+impl<M, T: Tap<SimDatagram>> MessageNetwork<M, T> {
     /// Over that network; `tap` receives every event of it. `traced`: what connections do is kept.
     pub fn new(network: &plan::Network, seed: Seed, tap: T, traced: bool) -> Self {
         Self {
-            network: Network::new(network, seed.child("network"), tap),
+            network: PacketNetwork::new(network, seed.child("network"), tap),
             ecn: network.marks(),
             now: Instant(0),
             pairs: Vec::new(),
             calls: Vec::new(),
-            processors: network.hosts.iter().map(Processor::new).collect(),
+            processors: network.hosts.iter().map(SimProcessor::new).collect(),
             alarms: BinaryHeap::new(),
             alarms_set: 0,
             happened: VecDeque::new(),
@@ -187,7 +187,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     ///
     /// # Errors
     /// When no path leads there and back, or the stack is not `tcp`.
-    pub fn connect(&mut self, from: Node, to: Node, stacks: [&Stack; 2]) -> Result<u32> {
+    pub fn connect(&mut self, from: NodeIndex, to: NodeIndex, stacks: [&Stack; 2]) -> Result<u32> {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
         let mtu = self.path_mtu(from, to, connection)?;
         let options = |stack| {
@@ -201,10 +201,12 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         };
         let (own, peer) = (PORTS.0.wrapping_add(connection as u16), PORTS.1);
         let number = connection.wrapping_mul(2_654_435_761);
-        let dialling = tcp::Connection::connect(self.now, options(stacks[0])?, (own, peer), number);
+        let dialling =
+            tcp::TcpConnection::connect(self.now, options(stacks[0])?, (own, peer), number);
         let number = connection.wrapping_mul(2_246_822_519);
-        let listening = tcp::Connection::listen(self.now, options(stacks[1])?, peer, number);
-        let machines = [dialling, listening].map(|machine| Machine::Tcp(Box::new(machine)));
+        let listening = tcp::TcpConnection::listen(self.now, options(stacks[1])?, peer, number);
+        let machines =
+            [dialling, listening].map(|machine| MessageEndMachine::Tcp(Box::new(machine)));
         Ok(self.pair([from, to], machines))
     }
 
@@ -212,10 +214,16 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     ///
     /// # Errors
     /// When no path leads there and back.
-    pub fn connect_pup(&mut self, from: Node, to: Node, options: pup::Options) -> Result<u32> {
+    pub fn connect_pup(
+        &mut self,
+        from: NodeIndex,
+        to: NodeIndex,
+        options: pup::PupOptions,
+    ) -> Result<u32> {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
-        let options = machine::fitting(options, self.path_mtu(from, to, connection)?);
-        let machines = Machine::pups(self.now, options, connection.wrapping_mul(2_654_435_761));
+        let options = message_end::fit_options(options, self.path_mtu(from, to, connection)?);
+        let machines =
+            MessageEndMachine::pups(self.now, options, connection.wrapping_mul(2_654_435_761));
         Ok(self.pair([from, to], machines))
     }
 
@@ -223,16 +231,19 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     ///
     /// # Errors
     /// When no path leads there and back, or its packets are too small.
-    pub fn connect_blast(&mut self, from: Node, to: Node, stack: &Stack) -> Result<u32> {
+    pub fn connect_blast(&mut self, from: NodeIndex, to: NodeIndex, stack: &Stack) -> Result<u32> {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
         let mtu = self.path_mtu(from, to, connection)?;
-        let ends = Blasts::both(self.now, [from, to], connection, stack, mtu)?;
-        Ok(self.pair([from, to], ends.map(|end| Machine::Blasts(Box::new(end)))))
+        let ends = MessageBlastEnd::both(self.now, [from, to], connection, stack, mtu)?;
+        Ok(self.pair(
+            [from, to],
+            ends.map(|end| MessageEndMachine::Blasts(Box::new(end))),
+        ))
     }
 
-    fn pair(&mut self, nodes: [Node; 2], machines: [Machine; 2]) -> u32 {
+    fn pair(&mut self, nodes: [NodeIndex; 2], machines: [MessageEndMachine; 2]) -> u32 {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
-        let mut ends = machines.map(|machine| End {
+        let mut ends = machines.map(|machine| MessageEnd {
             machine,
             unsent: VecDeque::new(),
             handed: 0,
@@ -248,7 +259,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if self.traced.is_some() {
             ends.iter_mut().for_each(|end| end.machine.enable_trace());
         }
-        self.pairs.push(Pair {
+        self.pairs.push(MessageEndPair {
             nodes,
             ends,
             is_there: false,
@@ -259,7 +270,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// The largest packet that fits both ways.
-    fn path_mtu(&self, from: Node, to: Node, flow: u32) -> Result<u64> {
+    fn path_mtu(&self, from: NodeIndex, to: NodeIndex, flow: u32) -> Result<u64> {
         let path = |from, to| {
             self.network.path(from, to, flow).ok_or_else(|| {
                 Error::input("no path leads from one host of the application to another")
@@ -272,7 +283,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// A program, by its number, wants its host's processor for so long; [`Happening::Worked`] says when it has had it.
     pub fn work(
         &mut self,
-        (host, program): (Node, u32),
+        (host, program): (NodeIndex, u32),
         kind: WorkKind,
         takes: Duration,
         token: u64,
@@ -282,23 +293,23 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         };
         processor.want(program, (kind, takes), token);
         if processor.is_idle() {
-            self.set_alarm(self.now, Alarm::Processor(host.0));
+            self.set_alarm(self.now, MessageAlarm::Processor(host.0));
         }
     }
 
     /// Hands a message over. `bytes` is what it takes on the connection, at least 1; [`Happening::Sent`] says when the
     /// send buffer has taken all of it.
-    pub fn send(&mut self, connection: u32, side: Side, bytes: u64, message: M) {
+    pub fn send(&mut self, connection: u32, side: PairSide, bytes: u64, message: M) {
         self.put(connection, side, bytes, Some(message));
     }
 
     /// Hands over the next bytes of a message, at least 1: what the message is, is said with its last ones. The other side reads
     /// them as they come; [`Happening::Sent`] says when the send buffer has taken them.
-    pub fn send_part(&mut self, connection: u32, side: Side, bytes: u64) {
+    pub fn send_part(&mut self, connection: u32, side: PairSide, bytes: u64) {
         self.put(connection, side, bytes, None);
     }
 
-    fn put(&mut self, connection: u32, side: Side, bytes: u64, message: Option<M>) {
+    fn put(&mut self, connection: u32, side: PairSide, bytes: u64, message: Option<M>) {
         let Some(pair) = self.pairs.get_mut(connection as usize) else {
             return;
         };
@@ -312,7 +323,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// Whether that side's send buffer has enough room that a writer would be woken.
-    pub fn has_room(&self, connection: u32, side: Side) -> bool {
+    pub fn has_room(&self, connection: u32, side: PairSide) -> bool {
         let pair = self.pairs.get(connection as usize);
         pair.is_some_and(|pair| {
             pair.ends[side.index()].unsent.is_empty() && pair.ends[side.index()].machine.has_room()
@@ -320,7 +331,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// [`Happening::Room`] comes when there is room.
-    pub fn wait_for_room(&mut self, connection: u32, side: Side) {
+    pub fn wait_for_room(&mut self, connection: u32, side: PairSide) {
         if let Some(pair) = self.pairs.get_mut(connection as usize) {
             pair.ends[side.index()].asks = true;
             self.hand_over(connection, side.index());
@@ -328,7 +339,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// Whether the application of that side reads.
-    pub fn set_reading(&mut self, connection: u32, side: Side, reads: bool) {
+    pub fn set_reading(&mut self, connection: u32, side: PairSide, reads: bool) {
         if let Some(pair) = self.pairs.get_mut(connection as usize) {
             pair.ends[side.index()].paused = !reads;
             if reads {
@@ -340,7 +351,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
 
     /// The application of that side reads so many bytes at once, where they are there, and finds its messages in them; else it reads each
     /// message by itself, as far as it has come.
-    pub fn set_piece(&mut self, connection: u32, side: Side, bytes: u64) {
+    pub fn set_piece(&mut self, connection: u32, side: PairSide, bytes: u64) {
         if let Some(pair) = self.pairs.get_mut(connection as usize) {
             pair.ends[side.index()].piece = bytes;
         }
@@ -348,7 +359,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
 
     /// A timer for the application.
     pub fn set_timer(&mut self, at: Instant, token: u64) {
-        self.set_alarm(at, Alarm::Application(token));
+        self.set_alarm(at, MessageAlarm::Application(token));
     }
 
     /// What happens next, not after `until`.
@@ -378,25 +389,25 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// What a side's connection of `tcp` knows of itself.
-    pub fn facts(&self, connection: u32, side: Side) -> Option<Facts> {
+    pub fn facts(&self, connection: u32, side: PairSide) -> Option<TcpFacts> {
         let machine = &self.pairs.get(connection as usize)?.ends[side.index()].machine;
         machine.tcp().map(|machine| machine.facts(self.now))
     }
 
     /// What connections did since this was asked last, where they are traced.
-    pub fn take_traced(&mut self) -> Vec<Traced> {
+    pub fn take_traced(&mut self) -> Vec<MessageTrace> {
         self.traced.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What went through each direction of each link.
-    pub fn counters(&self) -> Vec<Counters> {
+    pub fn counters(&self) -> Vec<PortCounters> {
         self.network.counters().collect()
     }
 
     /// What the processor of each host has been spent on.
-    pub fn spent(&self) -> Vec<Spent> {
-        let of = |(host, processor): (u32, &Processor<u64>)| Spent {
-            copied_ns: self.network.copied_ns(Node(host), self.now),
+    pub fn spent(&self) -> Vec<SimProcessorSpending> {
+        let of = |(host, processor): (u32, &SimProcessor<u64>)| SimProcessorSpending {
+            copied_ns: self.network.copied_ns(NodeIndex(host), self.now),
             worked_ns: processor.spent_ns(self.now),
         };
         (0..).zip(&self.processors).map(of).collect()
@@ -417,33 +428,33 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         Ok(())
     }
 
-    fn set_alarm(&mut self, at: Instant, alarm: Alarm) {
+    fn set_alarm(&mut self, at: Instant, alarm: MessageAlarm) {
         self.alarms_set += 1;
         self.alarms
             .push(Reverse((at.max(self.now), self.alarms_set, alarm)));
     }
 
     /// An alarm came; one that another took the place of does nothing.
-    fn ring(&mut self, at: Instant, alarm: Alarm) {
+    fn ring(&mut self, at: Instant, alarm: MessageAlarm) {
         match alarm {
-            Alarm::Read { connection, side } => self.hand_over(connection, side),
-            Alarm::Application(token) => self.happened.push_back(Happening::Timer(token)),
-            Alarm::Processor(host) => self.worked(host),
-            Alarm::Calls { calls, side } => {
+            MessageAlarm::Read { connection, side } => self.hand_over(connection, side),
+            MessageAlarm::Application(token) => self.happened.push_back(Happening::Timer(token)),
+            MessageAlarm::Processor(host) => self.worked(host),
+            MessageAlarm::Calls { calls, side } => {
                 let known = self.calls.get_mut(calls.wrapping_sub(CALLS) as usize);
                 if let Some(known) = known.filter(|known| known.alarms[side] == Some(at)) {
                     known.alarms[side] = None;
                     self.flush_calls(
                         calls,
                         if side == 0 {
-                            Side::Initiator
+                            PairSide::Initiator
                         } else {
-                            Side::Responder
+                            PairSide::Responder
                         },
                     );
                 }
             }
-            Alarm::End { connection, side } => {
+            MessageAlarm::End { connection, side } => {
                 let pair = self.pairs.get_mut(connection as usize);
                 if let Some(pair) = pair.filter(|pair| pair.ends[side].alarm == Some(at)) {
                     pair.ends[side].alarm = None;
@@ -455,21 +466,21 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
 
     /// The processor of a host may have done something, or has something to do.
     fn worked(&mut self, host: u32) {
-        let (now, copied_ns) = (self.now, self.network.copied_ns(Node(host), self.now));
+        let (now, copied_ns) = (self.now, self.network.copied_ns(NodeIndex(host), self.now));
         let Some(processor) = self.processors.get_mut(host as usize) else {
             return;
         };
         match processor.turn(now, copied_ns) {
-            Turn::Done(token) => {
+            SimProcessorTurn::Done(token) => {
                 self.happened.push_back(Happening::Worked(token));
-                self.set_alarm(now, Alarm::Processor(host));
+                self.set_alarm(now, MessageAlarm::Processor(host));
             }
-            Turn::Until(ends) => self.set_alarm(ends, Alarm::Processor(host)),
-            Turn::Nothing => {}
+            SimProcessorTurn::Until(ends) => self.set_alarm(ends, MessageAlarm::Processor(host)),
+            SimProcessorTurn::Nothing => {}
         }
     }
 
-    fn deliver(&mut self, packet: &Packet<Datagram>) {
+    fn deliver(&mut self, packet: &NetworkPacket<SimDatagram>) {
         let connection = packet.payload.pair;
         if connection >= CALLS {
             return self.deliver_to_calls(packet);
@@ -509,9 +520,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             (end.ahead, end.received) = (end.ahead - wanted, *ends_at);
             if let Some((_, Some(message))) = end.coming.pop_front() {
                 let side = if side == 0 {
-                    Side::Initiator
+                    PairSide::Initiator
                 } else {
-                    Side::Responder
+                    PairSide::Responder
                 };
                 self.happened.push_back(Happening::Arrived {
                     connection,
@@ -521,7 +532,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 // The application decides after each message whether it reads on.
                 return self.set_alarm(
                     now,
-                    Alarm::Read {
+                    MessageAlarm::Read {
                         connection,
                         side: side.index(),
                     },
@@ -556,9 +567,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             }
             end.unsent.pop_front();
             let side = if side == 0 {
-                Side::Initiator
+                PairSide::Initiator
             } else {
-                Side::Responder
+                PairSide::Responder
             };
             self.happened
                 .push_back(Happening::Sent { connection, side });
@@ -566,9 +577,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if end.asks && end.unsent.is_empty() {
             end.asks = false;
             let side = if side == 0 {
-                Side::Initiator
+                PairSide::Initiator
             } else {
-                Side::Responder
+                PairSide::Responder
             };
             self.happened
                 .push_back(Happening::Room { connection, side });
@@ -596,7 +607,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let end = &mut pair.ends[side];
         while let Some(packet) = end.machine.poll(
             now,
-            Way {
+            MessageRoute {
                 connection,
                 from,
                 to,
@@ -606,16 +617,21 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         }
         if let Some(traced) = &mut self.traced {
             let side = if side == 0 {
-                Side::Initiator
+                PairSide::Initiator
             } else {
-                Side::Responder
+                PairSide::Responder
             };
-            traced.extend(end.machine.take_events().into_iter().map(|event| Traced {
-                at: now,
-                connection,
-                side,
-                event,
-            }));
+            traced.extend(
+                end.machine
+                    .take_events()
+                    .into_iter()
+                    .map(|event| MessageTrace {
+                        at: now,
+                        connection,
+                        side,
+                        event,
+                    }),
+            );
         }
         if !pair.broken && end.machine.is_closed() && side == 0 {
             pair.broken = true;
@@ -626,7 +642,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             && end.alarm.is_none_or(|alarm| at < alarm)
         {
             end.alarm = Some(at.max(now));
-            self.set_alarm(at, Alarm::End { connection, side });
+            self.set_alarm(at, MessageAlarm::End { connection, side });
         }
     }
 }

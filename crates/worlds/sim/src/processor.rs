@@ -3,21 +3,21 @@
 //! A piece of work is not set aside for another one; it takes as much longer as the interface takes of the processor meanwhile. Who
 //! copies and how long that lasts is the network's business: it says what has been spent on it.
 
-use crate::working::Costs;
-use stackline_core::network::{Host, WorkKind};
+use crate::host_work::HostWorkCosts;
+use stackline_core::network::{NetworkHost, WorkKind};
 use stackline_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// One host's processor.
 #[derive(Debug)]
-pub(crate) struct Processor<T> {
+pub(crate) struct SimProcessor<T> {
     first: Option<WorkKind>,
     /// What going to another program takes, and which one ran last.
     switch: Duration,
     last: Option<u32>,
     /// What goes first, then what waits behind it.
-    waiting: [VecDeque<Wanted<T>>; 2],
-    running: Option<Running<T>>,
+    waiting: [VecDeque<WaitingSimWork<T>>; 2],
+    running: Option<RunningSimWork<T>>,
     /// The moment that was told last.
     alarm: Option<Instant>,
     /// Time that ended work took, ns.
@@ -26,7 +26,7 @@ pub(crate) struct Processor<T> {
 
 /// What a processor has to say.
 #[derive(Debug)]
-pub(crate) enum Turn<T> {
+pub(crate) enum SimProcessorTurn<T> {
     /// That has ended. What its program wants now competes with what waits: ask again once it has said so.
     Done(T),
     /// It works until then, or longer.
@@ -36,14 +36,14 @@ pub(crate) enum Turn<T> {
 }
 
 #[derive(Debug)]
-struct Wanted<T> {
+struct WaitingSimWork<T> {
     program: u32,
     takes: Duration,
     what: T,
 }
 
 #[derive(Debug)]
-struct Running<T> {
+struct RunningSimWork<T> {
     what: T,
     began: Instant,
     takes: Duration,
@@ -52,10 +52,10 @@ struct Running<T> {
     copied_ns: u64,
 }
 
-impl<T> Processor<T> {
+impl<T> SimProcessor<T> {
     /// Of a host; idle.
-    pub(crate) fn new(host: &Host) -> Self {
-        let switch = Costs::of(host).map_or(Duration::ZERO, |costs| costs.switch());
+    pub(crate) fn new(host: &NetworkHost) -> Self {
+        let switch = HostWorkCosts::of(host).map_or(Duration::ZERO, |costs| costs.switch());
         let waiting = [VecDeque::new(), VecDeque::new()];
         Self {
             first: host.work.first,
@@ -71,7 +71,7 @@ impl<T> Processor<T> {
     /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
     pub(crate) fn want(&mut self, program: u32, (kind, takes): (WorkKind, Duration), what: T) {
         let behind = self.first.is_some_and(|first| first != kind);
-        self.waiting[usize::from(behind)].push_back(Wanted {
+        self.waiting[usize::from(behind)].push_back(WaitingSimWork {
             program,
             takes,
             what,
@@ -79,18 +79,19 @@ impl<T> Processor<T> {
     }
 
     /// What is next, at its alarm or when it is idle and something is wanted: what has ended, or when to look again.
-    pub(crate) fn turn(&mut self, now: Instant, copied_ns: u64) -> Turn<T> {
+    pub(crate) fn turn(&mut self, now: Instant, copied_ns: u64) -> SimProcessorTurn<T> {
         if let Some(what) = self.done(now, copied_ns) {
-            return Turn::Done(what);
+            return SimProcessorTurn::Done(what);
         }
         self.begin(now, copied_ns);
-        self.alarm().map_or(Turn::Nothing, Turn::Until)
+        self.alarm()
+            .map_or(SimProcessorTurn::Nothing, SimProcessorTurn::Until)
     }
 
     /// Begins with what is next where it is idle. `copied_ns` is what copying has taken by now.
     fn begin(&mut self, now: Instant, copied_ns: u64) {
         if self.running.is_none()
-            && let Some(Wanted {
+            && let Some(WaitingSimWork {
                 program,
                 takes,
                 what,
@@ -105,7 +106,7 @@ impl<T> Processor<T> {
             } else {
                 takes
             };
-            self.running = Some(Running {
+            self.running = Some(RunningSimWork {
                 what,
                 began: now,
                 takes,
@@ -120,7 +121,7 @@ impl<T> Processor<T> {
         self.running.is_none()
     }
 
-    /// When to call [`Processor::done`] next, where that was not said yet.
+    /// When to call [`SimProcessor::done`] next, where that was not said yet.
     fn alarm(&mut self) -> Option<Instant> {
         let ends = self.running.as_ref()?.ends;
         (self.alarm.replace(ends) != Some(ends)).then_some(ends)
@@ -138,7 +139,7 @@ impl<T> Processor<T> {
             (running.ends, running.copied_ns) = (now + Duration(copied), copied_ns);
             return None;
         }
-        let Running { what, takes, .. } = self.running.take()?;
+        let RunningSimWork { what, takes, .. } = self.running.take()?;
         self.alarm = None;
         self.spent_ns += takes.0;
         Some(what)
@@ -157,38 +158,38 @@ impl<T> Processor<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::network::{Interface, Work};
+    use stackline_core::network::{NetworkInterface, ProgramCosts};
 
     const MS: u64 = 1_000_000;
 
-    fn processor(work: Work, speed: f64) -> Processor<char> {
-        let interface = Interface {
+    fn processor(work: ProgramCosts, speed: f64) -> SimProcessor<char> {
+        let interface = NetworkInterface {
             cpu_speed: Some(speed),
-            ..Interface::default()
+            ..NetworkInterface::default()
         };
-        Processor::new(&Host {
+        SimProcessor::new(&NetworkHost {
             work,
             interface,
-            ..Host::default()
+            ..NetworkHost::default()
         })
     }
 
     /// What ends when, with so much copied from a moment on.
-    fn run(processor: &mut Processor<char>, copying: (u64, u64)) -> Vec<(u64, char)> {
+    fn run(processor: &mut SimProcessor<char>, copying: (u64, u64)) -> Vec<(u64, char)> {
         let (mut ended, mut at) = (Vec::new(), Instant(0));
         loop {
             let copied = if at.0 > copying.0 { copying.1 } else { 0 };
             match processor.turn(at, copied) {
-                Turn::Done(what) => ended.push((at.0 / MS, what)),
-                Turn::Until(ends) => at = ends,
-                Turn::Nothing => return ended,
+                SimProcessorTurn::Done(what) => ended.push((at.0 / MS, what)),
+                SimProcessorTurn::Until(ends) => at = ends,
+                SimProcessorTurn::Nothing => return ended,
             }
         }
     }
 
     #[test]
     fn one_after_another() {
-        let mut processor = processor(Work::default(), 1.0);
+        let mut processor = processor(ProgramCosts::default(), 1.0);
         processor.want(1, (WorkKind::Operations, Duration(MS)), 'a');
         processor.want(1, (WorkKind::Messages, Duration(2 * MS)), 'b');
         processor.want(1, (WorkKind::Operations, Duration(3 * MS)), 'c');
@@ -199,9 +200,9 @@ mod tests {
     #[test]
     fn what_goes_first_overtakes_what_waits() {
         let mut processor = processor(
-            Work {
+            ProgramCosts {
                 first: Some(WorkKind::Messages),
-                ..Work::default()
+                ..ProgramCosts::default()
             },
             1.0,
         );
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn copying_goes_before_programs() {
-        let mut processor = processor(Work::default(), 1.0);
+        let mut processor = processor(ProgramCosts::default(), 1.0);
         processor.want(1, (WorkKind::Operations, Duration(4 * MS)), 'a');
         processor.want(1, (WorkKind::Operations, Duration(MS)), 'b');
         assert_eq!(run(&mut processor, (2 * MS, 3 * MS)), [(7, 'a'), (8, 'b')]);
@@ -225,9 +226,9 @@ mod tests {
 
     #[test]
     fn going_to_another_program_takes_time_at_its_speed() {
-        let work = Work {
+        let work = ProgramCosts {
             per_switch: Duration(2 * MS),
-            ..Work::default()
+            ..ProgramCosts::default()
         };
         let mut processor = processor(work, 2.0);
         for (program, what) in [(1, 'a'), (1, 'b'), (2, 'c'), (1, 'd')] {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 /// What one run needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'p> {
+pub struct SimRunScene<'p> {
     /// The network it runs across.
     pub network: &'p Network,
     /// The measurement.
@@ -22,21 +22,21 @@ pub struct Scene<'p> {
     /// The seed of this run.
     pub seed: Seed,
     /// Where it is given up.
-    pub limits: Limits,
+    pub limits: SimRunLimits,
     /// Set from outside to end it early, as interrupted.
     pub interrupted: Option<&'p AtomicBool>,
 }
 
 /// Where a run is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SimRunLimits {
     /// Most virtual time.
     pub virtual_time: Duration,
     /// Most packets and steps at one instant: a sender that nothing slows down would go on for ever.
     pub steps_an_instant: u64,
 }
 
-impl Default for Limits {
+impl Default for SimRunLimits {
     /// A day of virtual time, and four million steps at an instant.
     fn default() -> Self {
         Self {

@@ -1,34 +1,45 @@
 //! The simulated world of one endpoint: virtual time, and connections of its pair's stack.
 
-use crate::context::Context;
-use crate::error::{Error, Result, vanished};
-use crate::working::Working;
-use stackline_core::program::Side;
+use crate::context::SimEndpointContext;
+use crate::error::{Error, Result, connection_vanished};
+use crate::host_work::Working;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{Endpoint, Observation, Processor, Service, Step, Times, World};
+use stackline_endpoint::{
+    DurationSamples, Endpoint, EndpointObservation, EndpointProcessor, EndpointService,
+    EndpointStep, EndpointWorld,
+};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// An endpoint at work.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Observation>>>>;
+pub(crate) type SimEndpointFuture = Pin<Box<dyn Future<Output = Result<EndpointObservation>>>>;
 
 /// How the endpoints of a pair get their connections.
 pub(crate) trait Connect {
     /// An open connection.
-    type Service: Service;
+    type Service: EndpointService;
 
     /// `ConnectRequest`.
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Self::Service>;
+    async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<Self::Service>;
     /// `AwaitConnectIndication`; `first`: nothing was accepted before.
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, first: bool) -> Result<Self::Service>;
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+        first: bool,
+    ) -> Result<Self::Service>;
     /// The endpoint of that side is done: nobody listens there any more.
-    fn close(&self, _side: Side) {}
+    fn close(&self, _side: PairSide) {}
 }
 
 /// An endpoint of a pair, walking its program.
-pub(crate) fn spawn<P: Connect + 'static>(pair: Rc<P>, context: Rc<Context>, replica: u32) -> Work {
+pub(crate) fn spawn_endpoint<P: Connect + 'static>(
+    pair: Rc<P>,
+    context: Rc<SimEndpointContext>,
+    replica: u32,
+) -> SimEndpointFuture {
     let task = Arc::clone(&context.job.task);
     let world = Virtual {
         side: task.side,
@@ -41,8 +52,8 @@ pub(crate) fn spawn<P: Connect + 'static>(pair: Rc<P>, context: Rc<Context>, rep
 
 struct Virtual<P: Connect> {
     pair: Rc<P>,
-    context: Rc<Context>,
-    side: Side,
+    context: Rc<SimEndpointContext>,
+    side: PairSide,
     accepted: bool,
 }
 
@@ -52,7 +63,7 @@ impl<P: Connect> Drop for Virtual<P> {
     }
 }
 
-impl<P: Connect> World for Virtual<P> {
+impl<P: Connect> EndpointWorld for Virtual<P> {
     type Service = Working<P::Service>;
 
     fn now(&self) -> Instant {
@@ -68,8 +79,8 @@ impl<P: Connect> World for Virtual<P> {
     }
 
     /// Thousands of endpoints are made at once: what they do not need takes no memory.
-    fn times(&self, _expected: u64) -> Times {
-        Times::new(0)
+    fn times(&self, _expected: u64) -> DurationSamples {
+        DurationSamples::new(0)
     }
 
     async fn connect(&mut self) -> Result<Self::Service> {
@@ -94,7 +105,7 @@ impl<P: Connect> World for Virtual<P> {
     async fn barrier(&mut self) -> Result<()> {
         let job = &self.context.job;
         job.waiting.set(job.waiting.get() + 1);
-        self.context.executor.tell_news();
+        self.context.executor.signal_news();
         self.context
             .until("the others to be connected", || {
                 job.open.get().then_some(())
@@ -127,15 +138,15 @@ impl<P: Connect> World for Virtual<P> {
         self.context.job.arm(&self.context.executor);
     }
 
-    fn processor(&self, _: Step) -> Option<Processor> {
+    fn processor(&self, _: EndpointStep) -> Option<EndpointProcessor> {
         None
     }
 
-    fn emit(&self, step: Step) {
+    fn emit(&self, step: EndpointStep) {
         self.context.trace(|line, at| line.step(at, step));
     }
 
     fn vanished(&self, when: &str) -> Error {
-        vanished(when)
+        connection_vanished(when)
     }
 }

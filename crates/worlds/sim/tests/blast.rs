@@ -4,7 +4,7 @@ mod common;
 use common::{
     WAN, close, every_application_type, on_the_link, refused, response, run, runs, throughput,
 };
-use stackline_core::record::SideRecord;
+use stackline_core::run_record::SideRecord;
 use std::fmt::Write as _;
 
 const ALL: [&str; 6] = [

@@ -3,7 +3,7 @@
 mod common;
 use common::{WAN, refused, run, runs, runs_within};
 use stackline_core::time::Duration;
-use stackline_sim::Limits;
+use stackline_sim::SimRunLimits;
 
 #[test]
 fn parallel_parts_share_the_link() {
@@ -207,9 +207,9 @@ fn what_is_not_simulated_is_refused_with_a_hint() {
     let endless = "network wan { host a, b; link a - b unlimited 10 ms; }\n";
     let text =
         format!("{endless}1 timelimit 1 from a to b bulk_put 1000*100000000 over udp across wan;");
-    let few = Limits {
+    let few = SimRunLimits {
         steps_an_instant: 10_000,
-        ..Limits::default()
+        ..SimRunLimits::default()
     };
     let failure = runs_within(&text, few).unwrap_err();
     assert!(
@@ -220,9 +220,9 @@ fn what_is_not_simulated_is_refused_with_a_hint() {
 
 #[test]
 fn a_run_that_does_not_end_is_given_up() {
-    let short = Limits {
+    let short = SimRunLimits {
         virtual_time: Duration(1_000_000_000),
-        ..Limits::default()
+        ..SimRunLimits::default()
     };
     let failure = runs_within(
         &format!("{WAN}1 from a to b rr 32*100 over tcp across wan;"),
@@ -311,7 +311,7 @@ fn timed_in_the_middle(
     there: &str,
     over: &str,
     link: &str,
-) -> stackline_core::record::RunRecord {
+) -> stackline_core::run_record::RunRecord {
     let outside = |times: u32, operation: &str| format!("repeat {times} {{ {operation}(1000); }}");
     let initiator = format!(
         "{} StartMeasurement; {within} StopMeasurement; {}",

@@ -2,7 +2,7 @@
 
 mod common;
 use common::run;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 
 fn over(link: &str, what: &str) -> RunRecord {
     let network = format!("network wan {{ host a, b; link a - b 10 Mbit/s 1 ms {link}; }}");

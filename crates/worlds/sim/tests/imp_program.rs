@@ -1,39 +1,41 @@
 //! The machines beside BBN's own program of September 1973, run in a machine emulator (open-simh a1f57fa, its image unchanged, in virtual
 //! time with lines of 50 kbit/s, 72 bits of framing and hosts of 100 kbit/s): what that took, measured there, and what they take.
 
-use stackline_core::network::Loss;
+use stackline_core::network::LossModel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{Address, HostKind, Options, Rule};
-use stackline_sim::imps::traffic::{Pace, Run, Sender};
-use stackline_sim::imps::{Host, Line, Node, OVERHEAD_WITH_CHECKSUM_BITS, Plan};
+use stackline_proto::imp::{HostKind, ImpHostAddress, ImpOptions, Rule};
+use stackline_sim::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::imps::{
+    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_WITH_CHECKSUM_BITS,
+};
 
 fn at(seconds: f64) -> Instant {
     Instant(0) + Duration::from_seconds(seconds)
 }
 
 /// So many IMPs in a row as in September 1973, a host at each end.
-fn row(imps: u16) -> Plan {
-    let options = Options {
+fn row(imps: u16) -> ImpSubnetPlan {
+    let options = ImpOptions {
         rule: Rule::September,
         answers_first: true,
-        ..Options::default()
+        ..ImpOptions::default()
     };
-    let line = |end| Line {
+    let line = |end| ImpSubnetLine {
         ends: (end, end + 1),
         bit_s: 50e3,
         delay: Duration::ZERO,
         satellite: false,
-        loss: Loss::None,
+        loss: LossModel::None,
     };
-    let host = |imp| Host {
+    let host = |imp| ImpSubnetHost {
         imp,
         bit_s: Some(100e3),
         kind: HostKind::default(),
     };
-    Plan {
+    ImpSubnetPlan {
         imps: vec![
-            Node {
+            ImpSubnetNode {
                 options,
                 splits: false
             };
@@ -42,27 +44,27 @@ fn row(imps: u16) -> Plan {
         lines: (0..imps - 1).map(line).collect(),
         hosts: vec![host(0), host(imps - 1)],
         overhead_bits: OVERHEAD_WITH_CHECKSUM_BITS,
-        ..Plan::default()
+        ..ImpSubnetPlan::default()
     }
 }
 
 /// Mean time to the RFNM, ms, and kbit/s, of messages of so many bits.
-fn sent(imps: u16, bits: u32, pace: Pace) -> (f64, f64) {
+fn sent(imps: u16, bits: u32, pace: ImpSenderPace) -> (f64, f64) {
     let (from, to) = (
-        Address { imp: 0, host: 0 },
-        Address {
+        ImpHostAddress { imp: 0, host: 0 },
+        ImpHostAddress {
             imp: imps - 1,
             host: 0,
         },
     );
-    let sender = Sender {
+    let sender = ImpTrafficSender {
         from,
         to,
         bits,
         begins: at(20.0),
         pace,
     };
-    let result = Run::new(&row(imps), &[sender], Seed::root(1))
+    let result = ImpTrafficRun::new(&row(imps), &[sender], Seed::root(1))
         .run((at(40.0), at(240.0)))
         .remove(0);
     (
@@ -95,11 +97,16 @@ fn a_message_is_answered_as_soon() {
         (3, 8048, (350.9, 322.3, 383.0), (320.0, 272.0, 321.8)),
     ];
     for (imps, bits, spaced, steady) in measured {
-        let is = sent(imps, bits, Pace::Random(Duration::from_seconds(1.0))).0;
+        let is = sent(
+            imps,
+            bits,
+            ImpSenderPace::Random(Duration::from_seconds(1.0)),
+        )
+        .0;
         near(&format!("{imps} IMPs, {bits} bits, spaced"), is, spaced);
         near(
             &format!("{imps} IMPs, {bits} bits"),
-            sent(imps, bits, Pace::InFlight(1)).0,
+            sent(imps, bits, ImpSenderPace::InFlight(1)).0,
             steady,
         );
     }
@@ -117,7 +124,7 @@ fn messages_in_flight_carry_as_much() {
     ];
     for (imps, bits, rates) in measured {
         for (in_flight, rate) in (1..).zip(rates) {
-            let is = sent(imps, bits, Pace::InFlight(in_flight)).1;
+            let is = sent(imps, bits, ImpSenderPace::InFlight(in_flight)).1;
             near(
                 &format!("{imps} IMPs, {bits} bits, {in_flight} in flight"),
                 is,
@@ -131,10 +138,10 @@ fn messages_in_flight_carry_as_much() {
 /// 38 s after it is joined again (38.1 to 39.1).
 #[test]
 fn a_line_goes_down_and_up_as_fast() {
-    let mut run = Run::new(&row(2), &[], Seed::root(1));
+    let mut run = ImpTrafficRun::new(&row(2), &[], Seed::root(1));
     run.until(at(60.0));
-    let is_up = |run: &Run| run.network.imps()[0].is_up(0);
-    let after = |run: &mut Run, cut: bool| {
+    let is_up = |run: &ImpTrafficRun| run.network.imps()[0].is_up(0);
+    let after = |run: &mut ImpTrafficRun, cut: bool| {
         let begins = run.network.now();
         run.network.cut(0, cut);
         let mut waited = 0.0;

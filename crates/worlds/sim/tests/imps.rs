@@ -1,33 +1,35 @@
 //! Networks of IMPs: what the formula of BBN 2499 says, and what becomes of messages on bad days.
 
-use stackline_core::network::Loss;
+use stackline_core::network::LossModel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
-use stackline_sim::imps::traffic::{Run, Sender};
-use stackline_sim::imps::{Host, Line, Node, OVERHEAD_BITS, Plan};
+use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
+use stackline_sim::imps::traffic::{ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::imps::{
+    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
+};
 
 fn at(seconds: f64) -> Instant {
     Instant(0) + Duration::from_seconds(seconds)
 }
 
 /// So many lines in a row, a host at each end.
-fn chain(hops: u16, bit_s: f64, miles: f64, options: Options) -> Plan {
-    let line = |end: u16| Line {
+fn chain(hops: u16, bit_s: f64, miles: f64, options: ImpOptions) -> ImpSubnetPlan {
+    let line = |end: u16| ImpSubnetLine {
         ends: (end, end + 1),
         bit_s,
         delay: Duration::from_seconds(miles * 5.4e-6),
         satellite: false,
-        loss: Loss::None,
+        loss: LossModel::None,
     };
-    let host = |imp| Host {
+    let host = |imp| ImpSubnetHost {
         imp,
         bit_s: None,
         kind: HostKind::default(),
     };
-    Plan {
+    ImpSubnetPlan {
         imps: vec![
-            Node {
+            ImpSubnetNode {
                 options,
                 splits: false
             };
@@ -41,17 +43,17 @@ fn chain(hops: u16, bit_s: f64, miles: f64, options: Options) -> Plan {
     }
 }
 
-fn ends(hops: u16, in_flight: u32) -> Sender {
-    let host = |imp| Address { imp, host: 0 };
-    Sender {
+fn ends(hops: u16, in_flight: u32) -> ImpTrafficSender {
+    let host = |imp| ImpHostAddress { imp, host: 0 };
+    ImpTrafficSender {
         begins: at(20.0),
-        ..Sender::full(host(0), host(hops), in_flight)
+        ..ImpTrafficSender::full(host(0), host(hops), in_flight)
     }
 }
 
 /// bit/s from end to end with so many messages in flight, over 100 s.
-fn rate(plan: &Plan, hops: u16, in_flight: u32) -> f64 {
-    let mut run = Run::new(plan, &[ends(hops, in_flight)], Seed::root(1));
+fn rate(plan: &ImpSubnetPlan, hops: u16, in_flight: u32) -> f64 {
+    let mut run = ImpTrafficRun::new(plan, &[ends(hops, in_flight)], Seed::root(1));
     run.run((at(60.0), at(160.0)))[0].rate(Duration::from_seconds(100.0))
 }
 
@@ -64,9 +66,9 @@ fn needed(hops: u16, bit_s: f64, miles: f64) -> f64 {
 #[test]
 fn throughput_is_that_of_the_messages_in_flight() {
     for (hops, bit_s, miles) in [(1, 50e3, 10.0), (8, 50e3, 100.0), (8, 230.4e3, 1000.0)] {
-        let plan = Plan {
+        let plan = ImpSubnetPlan {
             control_is_free: true,
-            ..chain(hops, bit_s, miles, Options::UNBOUNDED)
+            ..chain(hops, bit_s, miles, ImpOptions::UNBOUNDED)
         };
         let most = rate(&plan, hops, 16);
         for in_flight in [1, 2, 4] {
@@ -82,7 +84,7 @@ fn throughput_is_that_of_the_messages_in_flight() {
 
 #[test]
 fn a_line_of_50_kbit_s_without_background_carries_40() {
-    let plan = chain(1, 50e3, 10.0, Options::default());
+    let plan = chain(1, 50e3, 10.0, ImpOptions::default());
     let [one, two] = [1, 2].map(|in_flight| rate(&plan, 1, in_flight));
     assert!(
         (39e3..41.5e3).contains(&two) && one < two,
@@ -102,23 +104,23 @@ fn schedules() -> std::ops::Range<u64> {
 }
 
 /// A network of six IMPs that are joined in more than one way, with a host at each, and traffic between all of them.
-fn meshed(options: Options) -> (Plan, Vec<Sender>) {
+fn meshed(options: ImpOptions) -> (ImpSubnetPlan, Vec<ImpTrafficSender>) {
     let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)];
-    let line = |ends| Line {
+    let line = |ends| ImpSubnetLine {
         ends,
         bit_s: 50e3,
         delay: Duration(2_000_000),
         satellite: false,
-        loss: Loss::Independent(0.02),
+        loss: LossModel::Independent(0.02),
     };
-    let host = |imp| Host {
+    let host = |imp| ImpSubnetHost {
         imp,
         bit_s: Some(100e3),
         kind: HostKind::default(),
     };
-    let plan = Plan {
+    let plan = ImpSubnetPlan {
         imps: vec![
-            Node {
+            ImpSubnetNode {
                 options,
                 splits: false
             };
@@ -127,14 +129,14 @@ fn meshed(options: Options) -> (Plan, Vec<Sender>) {
         lines: ends.into_iter().map(line).collect(),
         hosts: (0..6).map(host).collect(),
         overhead_bits: OVERHEAD_BITS,
-        ..Plan::default()
+        ..ImpSubnetPlan::default()
     };
-    let sender = |(from, to, bits, in_flight): (u16, u16, u32, u32)| Sender {
+    let sender = |(from, to, bits, in_flight): (u16, u16, u32, u32)| ImpTrafficSender {
         bits,
         begins: at(15.0),
-        ..Sender::full(
-            Address { imp: from, host: 0 },
-            Address { imp: to, host: 0 },
+        ..ImpTrafficSender::full(
+            ImpHostAddress { imp: from, host: 0 },
+            ImpHostAddress { imp: to, host: 0 },
             in_flight,
         )
     };
@@ -160,12 +162,12 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
         } else {
             Rule::September
         };
-        let (plan, senders) = meshed(Options {
+        let (plan, senders) = meshed(ImpOptions {
             rule,
             query_after: Duration(10_000_000_000),
-            ..Options::default()
+            ..ImpOptions::default()
         });
-        let mut run = Run::new(&plan, &senders, Seed::root(schedule));
+        let mut run = ImpTrafficRun::new(&plan, &senders, Seed::root(schedule));
         for _ in 0..4 {
             let now = run.network.now();
             let after = |seconds: u64| now + Duration(seconds * 1_000_000_000);
@@ -176,7 +178,7 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
                 1 => run.network.restart(run.network.now(), imp),
                 _ => run.network.takes(
                     run.network.now(),
-                    Address { imp, host: 0 },
+                    ImpHostAddress { imp, host: 0 },
                     draw.next_u64().is_multiple_of(2),
                 ),
             }
@@ -186,7 +188,7 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
         }
         for imp in 0..6 {
             run.network
-                .takes(run.network.now(), Address { imp, host: 0 }, true);
+                .takes(run.network.now(), ImpHostAddress { imp, host: 0 }, true);
         }
         run.stop();
         // Room that is promised late and whose return is lost comes back after two minutes.
@@ -228,31 +230,35 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
 #[test]
 fn messages_of_one_packet_that_wait_for_others_do_not_keep_those_out() {
     // Many more are under way than the destination has room for.
-    let imps = |machine| Node {
-        options: Options {
+    let imps = |machine| ImpSubnetNode {
+        options: ImpOptions {
             machine,
             window: 64,
-            ..Options::default()
+            ..ImpOptions::default()
         },
         splits: false,
     };
-    let at_source = Host {
+    let at_source = ImpSubnetHost {
         imp: 0,
         bit_s: None,
         kind: HostKind::default(),
     };
-    let mut plan = chain(2, 50e3, 10.0, Options::default());
-    plan.imps = [Machine::FREE, Machine::H516, Machine::FREE]
+    let mut plan = chain(2, 50e3, 10.0, ImpOptions::default());
+    plan.imps = [ImpHardware::FREE, ImpHardware::H516, ImpHardware::FREE]
         .map(imps)
         .to_vec();
     plan.hosts = [vec![at_source; 12], plan.hosts.split_off(1)].concat();
-    let sender = |host| Sender {
+    let sender = |host| ImpTrafficSender {
         bits: 992,
         begins: at(20.0),
-        ..Sender::full(Address { imp: 0, host }, Address { imp: 2, host: 0 }, 4)
+        ..ImpTrafficSender::full(
+            ImpHostAddress { imp: 0, host },
+            ImpHostAddress { imp: 2, host: 0 },
+            4,
+        )
     };
-    let senders: Vec<Sender> = (0..12).map(sender).collect();
-    let mut run = Run::new(&plan, &senders, Seed::root(1));
+    let senders: Vec<ImpTrafficSender> = (0..12).map(sender).collect();
+    let mut run = ImpTrafficRun::new(&plan, &senders, Seed::root(1));
     let results = run.run((at(60.0), at(120.0)));
     let bits: f64 = results
         .iter()

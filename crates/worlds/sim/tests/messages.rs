@@ -4,20 +4,20 @@ mod common;
 
 use common::close;
 use stackline_core::plan::{Plan, Stack};
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::Node;
+use stackline_net::NodeIndex;
 use stackline_proto::pup;
-use stackline_sim::messages::{Happening, Messages};
-use stackline_sim::{CAPABILITIES, catalogue};
-use stackline_spec::{Available, Context, Overrides, check};
+use stackline_sim::messages::{Happening, MessageNetwork};
+use stackline_sim::{CAPABILITIES, stack_tables};
+use stackline_spec::{Available, CheckContext, Overrides, check};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// What a text declares: its network, and the stack of its first part.
 fn plan(text: &str) -> Plan {
-    let stacks = catalogue();
+    let stacks = stack_tables();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available {
         can: CAPABILITIES,
@@ -25,7 +25,7 @@ fn plan(text: &str) -> Plan {
     }];
     let checked = check(
         text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],
@@ -37,13 +37,13 @@ fn plan(text: &str) -> Plan {
         .unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 
-fn messages(link: &str, stack: &str) -> (Messages<u32, ()>, Stack) {
+fn messages(link: &str, stack: &str) -> (MessageNetwork<u32, ()>, Stack) {
     let text = format!(
         "network wan {{ host a, b; link a - b {link}; }} 1 from a to b rr 1*1 over {stack} across wan;"
     );
     let plan = plan(&text);
     (
-        Messages::new(&plan.networks[0], Seed::root(1), (), true),
+        MessageNetwork::new(&plan.networks[0], Seed::root(1), (), true),
         plan.measurements[0].parts[0].stack.clone(),
     )
 }
@@ -51,15 +51,17 @@ fn messages(link: &str, stack: &str) -> (Messages<u32, ()>, Stack) {
 #[test]
 fn messages_arrive_whole_in_order_at_the_links_rate() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "tcp");
-    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
+    let connection = world
+        .connect(NodeIndex(0), NodeIndex(1), [&stack; 2])
+        .unwrap();
     for number in 0..100 {
-        world.send(connection, Side::Initiator, 50_000, number);
+        world.send(connection, PairSide::Initiator, 50_000, number);
     }
     let mut came = Vec::new();
     let mut last = Instant(0);
     while let Some((at, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
         if let Happening::Arrived {
-            side: Side::Responder,
+            side: PairSide::Responder,
             message,
             ..
         } = happening
@@ -83,10 +85,12 @@ fn who_does_not_read_stops_the_sender_and_goes_on_later() {
         "100 Mbit/s 1 ms",
         "tcp(send_buffer = 64 KiB, receive_buffer = 64 KiB)",
     );
-    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
-    world.set_reading(connection, Side::Responder, false);
+    let connection = world
+        .connect(NodeIndex(0), NodeIndex(1), [&stack; 2])
+        .unwrap();
+    world.set_reading(connection, PairSide::Responder, false);
     for number in 0..20 {
-        world.send(connection, Side::Initiator, 49_152, number);
+        world.send(connection, PairSide::Initiator, 49_152, number);
     }
     let (mut sent, mut came) = (0, 0);
     while let Some((_, happening)) = world.next(Instant(5 * SECOND)).unwrap() {
@@ -97,7 +101,7 @@ fn who_does_not_read_stops_the_sender_and_goes_on_later() {
         (2..6).contains(&sent) && came == 0,
         "{sent} sent, {came} came"
     );
-    world.set_reading(connection, Side::Responder, true);
+    world.set_reading(connection, PairSide::Responder, true);
     while let Some((_, happening)) = world.next(Instant(10 * SECOND)).unwrap() {
         came += u32::from(matches!(happening, Happening::Arrived { .. }));
     }
@@ -107,21 +111,25 @@ fn who_does_not_read_stops_the_sender_and_goes_on_later() {
 #[test]
 fn losses_are_repaired_and_traced() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms loss 2%", "tcp");
-    let connection = world.connect(Node(0), Node(1), [&stack; 2]).unwrap();
+    let connection = world
+        .connect(NodeIndex(0), NodeIndex(1), [&stack; 2])
+        .unwrap();
     for number in 0..50 {
-        world.send(connection, Side::Initiator, 49_152, number);
+        world.send(connection, PairSide::Initiator, 49_152, number);
     }
     let mut came = 0;
     while let Some((_, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
         came += u32::from(matches!(happening, Happening::Arrived { .. }));
     }
     let again = world.take_traced().into_iter().filter(|traced| {
-        matches!(traced.event, stackline_proto::tcp::Event::Again { .. })
-            && traced.side == Side::Initiator
+        matches!(
+            traced.event,
+            stackline_proto::tcp::TcpConnectionEvent::Again { .. }
+        ) && traced.side == PairSide::Initiator
     });
     let (again, facts) = (
         again.count(),
-        world.facts(connection, Side::Initiator).unwrap(),
+        world.facts(connection, PairSide::Initiator).unwrap(),
     );
     assert_eq!(came, 50);
     // 1,700 segments at 2 %.
@@ -151,7 +159,7 @@ fn a_stack_that_is_no_stream_is_refused() {
     let (mut world, stack) = messages("10 Mbit/s 10 ms", "udp");
     assert!(
         world
-            .connect(Node(0), Node(1), [&stack; 2])
+            .connect(NodeIndex(0), NodeIndex(1), [&stack; 2])
             .unwrap_err()
             .message
             .contains("over tcp")
@@ -162,21 +170,23 @@ fn a_stack_that_is_no_stream_is_refused() {
 fn messages_over_pup_arrive_whole_and_in_order_also_where_packets_are_lost() {
     for (line, most) in [("1 Mbit/s 5 ms", 3.0), ("1 Mbit/s 5 ms loss 5%", 30.0)] {
         let (mut world, _) = messages(line, "tcp");
-        let options = pup::Options {
+        let options = pup::PupOptions {
             packet: 200,
             receive_buffer: 2000,
-            ..pup::Options::default()
+            ..pup::PupOptions::default()
         };
-        let connection = world.connect_pup(Node(0), Node(1), options).unwrap();
+        let connection = world
+            .connect_pup(NodeIndex(0), NodeIndex(1), options)
+            .unwrap();
         (0..1000).for_each(|number| {
             world.send(
                 connection,
-                Side::Initiator,
+                PairSide::Initiator,
                 100 + u64::from(number % 7),
                 number,
             )
         });
-        world.send(connection, Side::Responder, 5000, 7000);
+        world.send(connection, PairSide::Responder, 5000, 7000);
         let mut came = Vec::new();
         let mut last = Instant(0);
         while let Some((at, happening)) = world.next(Instant(60 * SECOND)).unwrap() {
@@ -202,18 +212,18 @@ fn packets_of_a_slow_reader(options: &str) -> u64 {
         &format!("tcp(receive_buffer = 4 KiB, nodelay{options})"),
     );
     let connection = world
-        .connect(Node(0), Node(1), [&stack; 2])
+        .connect(NodeIndex(0), NodeIndex(1), [&stack; 2])
         .expect("a path leads there");
-    (0..2000).for_each(|number| world.send(connection, Side::Initiator, 100, number));
+    (0..2000).for_each(|number| world.send(connection, PairSide::Initiator, 100, number));
     let mut came = 0;
     while let Some((at, happening)) = world.next(Instant(60 * SECOND)).expect("time goes on") {
         match happening {
             Happening::Arrived { .. } => {
                 came += 1;
-                world.set_reading(connection, Side::Responder, false);
+                world.set_reading(connection, PairSide::Responder, false);
                 world.set_timer(Instant(at.0 + SECOND / 1000), 0);
             }
-            Happening::Timer(_) => world.set_reading(connection, Side::Responder, true),
+            Happening::Timer(_) => world.set_reading(connection, PairSide::Responder, true),
             _ => {}
         }
     }

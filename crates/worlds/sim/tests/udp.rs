@@ -3,7 +3,7 @@
 mod common;
 use common::{WAN, run};
 
-fn over(link: &str, what: &str) -> stackline_sim::Outcome {
+fn over(link: &str, what: &str) -> stackline_sim::SimRunOutcome {
     run(&format!(
         "network wan {{ host a, b; link a - b 10 Mbit/s 1 ms {link}; }}\n1 from a to b {what} across wan;"
     ))

@@ -8,7 +8,9 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
-use stackline_transfer::ikp::{Client, Options, Protocol, Segments, Server};
+use stackline_transfer::ikp::{
+    IkpClientSegments, IkpTransferOptions, IkpUdpClient, IkpUdpServer, Protocol,
+};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
@@ -152,8 +154,8 @@ fn bare_of_anybody() -> Result<Pair, Failure> {
 
 /// A call that reads a page of so many bytes by MoveTo; none for a bare Send-Receive-Reply.
 fn ikp(page: usize, protocol: Protocol) -> Result<Pair, Failure> {
-    let options = Options::new(protocol);
-    let mut server = Server::bind(LOOPBACK, &options)?;
+    let options = IkpTransferOptions::new(protocol);
+    let mut server = IkpUdpServer::bind(LOOPBACK, &options)?;
     let address = server.local()?;
     let server = serve(move || {
         let pages = vec![7; page];
@@ -166,16 +168,22 @@ fn ikp(page: usize, protocol: Protocol) -> Result<Pair, Failure> {
             request.reply(&[1; SMALL])?;
         }
     });
-    let mut client = Client::connect(address, &options)?;
+    let mut client = IkpUdpClient::connect(address, &options)?;
     let (mut into, mut reply) = (vec![0; page], [0; SMALL]);
     let call = move || {
         Ok(client
-            .send(&[1; SMALL], Segments::writable(&mut into), &mut reply)
+            .send(
+                &[1; SMALL],
+                IkpClientSegments::writable(&mut into),
+                &mut reply,
+            )
             .map(|_| ())?)
     };
     let end = move || {
-        let mut client = Client::connect(address, &Options::default())?;
-        Ok(client.send(b"end", Segments::none(), &mut []).map(|_| ())?)
+        let mut client = IkpUdpClient::connect(address, &IkpTransferOptions::default())?;
+        Ok(client
+            .send(b"end", IkpClientSegments::none(), &mut [])
+            .map(|_| ())?)
     };
     Ok(Pair {
         call: Box::new(call),

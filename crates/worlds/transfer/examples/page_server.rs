@@ -7,7 +7,9 @@
 
 #![allow(unreachable_pub, reason = "a test uses what is here as a module")]
 
-use stackline_transfer::ikp::{Client, Error, Options, Request, Segments, Server};
+use stackline_transfer::ikp::{
+    IkpClientSegments, IkpRequest, IkpTransferError, IkpTransferOptions, IkpUdpClient, IkpUdpServer,
+};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -66,7 +68,7 @@ fn page(directory: &Path, question: &Question<'_>, most: usize) -> Option<Vec<u8
 ///
 /// # Errors
 /// When the client has gone.
-pub fn serve(directory: &Path, mut request: Request<'_>) -> Result<(), Error> {
+pub fn serve(directory: &Path, mut request: IkpRequest<'_>) -> Result<(), IkpTransferError> {
     let most = request.writable().min(PAGE);
     let Some(page) =
         Question::read(request.message()).and_then(|question| page(directory, &question, most))
@@ -85,13 +87,17 @@ pub fn serve(directory: &Path, mut request: Request<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the server does not answer, has no such file, or the copy cannot be written.
-pub fn copy(client: &mut Client, name: &str, to: &mut impl Write) -> io::Result<u64> {
+pub fn copy(client: &mut IkpUdpClient, name: &str, to: &mut impl Write) -> io::Result<u64> {
     let mut from = 0;
     loop {
         let (mut page, mut reply) = (vec![0; PAGE], [0; 8]);
         let question = Question { from, name }.write();
         let length = client
-            .send(&question, Segments::writable(&mut page), &mut reply)
+            .send(
+                &question,
+                IkpClientSegments::writable(&mut page),
+                &mut reply,
+            )
             .map_err(io::Error::other)?;
         if length != reply.len() {
             return Err(io::Error::new(
@@ -112,7 +118,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["serve", address, directory] => {
-            let mut server = Server::bind(address.parse()?, &Options::default())?;
+            let mut server = IkpUdpServer::bind(address.parse()?, &IkpTransferOptions::default())?;
             eprintln!("serving {directory} at {}", server.local()?);
             loop {
                 if let Err(error) = serve(Path::new(directory), server.receive()?) {
@@ -121,7 +127,8 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         ["read", address, name] => {
-            let mut client = Client::connect(address.parse()?, &Options::default())?;
+            let mut client =
+                IkpUdpClient::connect(address.parse()?, &IkpTransferOptions::default())?;
             let bytes = copy(&mut client, name, &mut io::stdout().lock())?;
             eprintln!("{bytes} B");
             Ok(())

@@ -19,27 +19,27 @@ pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
 /// Room for a packet's head, on a cache line of its own; its length is passed beside it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub struct Head(pub [u8; LONGEST_HEAD]);
+pub struct PacketHeadBuffer(pub [u8; LONGEST_HEAD]);
 
-impl Head {
+impl PacketHeadBuffer {
     /// All zero.
     pub const EMPTY: Self = Self([0; LONGEST_HEAD]);
 }
 
 /// Packets to send: `heads.len()` of them, whose payloads lie behind each other in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct PacketRun<'a> {
     /// Bytes of each head that go out, at most [`LONGEST_HEAD`].
     pub head: usize,
     /// One for each packet.
-    pub heads: &'a [Head],
+    pub heads: &'a [PacketHeadBuffer],
     /// All payloads: of `each` bytes, the last one what is left (it may be shorter, or empty).
     pub payload: &'a [u8],
     /// Bytes of every payload but the last.
     pub each: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a> PacketRun<'a> {
     /// The payload of packet `index`; empty beyond the end.
     #[must_use]
     pub fn payload_of(&self, index: usize) -> &'a [u8] {
@@ -76,9 +76,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where the payload of a packet that is expected belongs, in the memory lent to [`Carrier::receive`].
+/// Where the payload of a packet that is expected belongs, in the memory lent to [`PacketCarrier::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PayloadPlace {
     /// Bytes from the beginning of that memory.
     pub at: usize,
     /// Bytes of the payload.
@@ -87,7 +87,7 @@ pub struct Place {
 
 /// How long to wait for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum CarrierWait {
     /// Not at all.
     No,
     /// In the kernel, at most so long.
@@ -98,24 +98,24 @@ pub enum Wait {
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
+pub struct CarrierPacket<'a> {
     /// As many bytes as requested for a head; fewer when the whole packet is shorter.
     pub head: &'a [u8],
     /// What came behind it.
-    pub payload: Payload<'a>,
+    pub payload: CarrierPayload<'a>,
 }
 
 /// Where the payload of a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payload<'a> {
+pub enum CarrierPayload<'a> {
     /// In place i for packet i, so many bytes from the beginning of the place. The machine decides whether it belongs
     /// there.
     Placed(usize),
-    /// In the carrier's memory until the next [`Carrier::receive`].
+    /// In the carrier's memory until the next [`PacketCarrier::receive`].
     Here(&'a [u8]),
 }
 
-impl Payload<'_> {
+impl CarrierPayload<'_> {
     /// Its bytes.
     #[must_use]
     pub fn length(&self) -> usize {
@@ -128,7 +128,7 @@ impl Payload<'_> {
 
 /// What a carrier can do on the path it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct CarrierFacts {
     /// `udp`, `ethernet`, ...
     pub name: &'static str,
     /// Most bytes of a packet, head and payload together, that go without fragmentation.
@@ -144,7 +144,7 @@ pub struct Facts {
 
 /// What a carrier counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct CarrierCounters {
     /// Packets handed to the kernel.
     pub sent: u64,
     /// Packets that came.
@@ -162,23 +162,23 @@ pub struct Counters {
 }
 
 /// What carries packets between this end and one other.
-pub trait Carrier: Send {
+pub trait PacketCarrier: Send {
     /// What it can do; `packet` and `joined_out` may shrink during its life.
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> CarrierFacts;
 
     /// What it counted.
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> CarrierCounters;
 
     /// Sends packets in order and returns how many went: fewer than all, even 0, when there was no room for more in the
     /// time it is willing to wait (tens of milliseconds); the caller decides whether to go on.
     ///
     /// # Errors
     /// `ConnectionRefused`: the peer's process is gone. `Interrupted`: a signal came first. Others: the path is broken.
-    fn send(&mut self, run: Run<'_>) -> io::Result<usize>;
+    fn send(&mut self, run: PacketRun<'_>) -> io::Result<usize>;
 
     /// Takes available packets, or waits for them, and returns how many came (0: none in that time). The payload of
     /// packet i goes to place i of `into` where that is possible without a copy; where a packet is longer than its
-    /// place, or there are more packets than places, payloads are kept by the carrier (see [`Payload`]). With no
+    /// place, or there are more packets than places, payloads are kept by the carrier (see [`CarrierPayload`]). With no
     /// places, all are. The contents of the places are undefined afterwards, except for payloads reported as placed.
     ///
     /// # Errors
@@ -190,8 +190,8 @@ pub trait Carrier: Send {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
-        wait: Wait,
+        places: &[PayloadPlace],
+        wait: CarrierWait,
     ) -> io::Result<usize>;
 
     /// A hint: whether many packets are about to come, as of a large transfer, or single ones, which a carrier may take with
@@ -204,11 +204,11 @@ pub trait Carrier: Send {
         Ok(())
     }
 
-    /// Packet `index` of those that the last [`Carrier::receive`] returned.
+    /// Packet `index` of those that the last [`PacketCarrier::receive`] returned.
     ///
     /// # Panics
     /// When there were not so many.
-    fn packet(&self, index: usize) -> Packet<'_>;
+    fn packet(&self, index: usize) -> CarrierPacket<'_>;
 
     /// The two ends' addresses, own first, where they have some.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
@@ -216,10 +216,10 @@ pub trait Carrier: Send {
     }
 }
 
-/// [`Carrier::send`], with an event while a recorder is on.
+/// [`PacketCarrier::send`], with an event while a recorder is on.
 #[inline]
-pub(crate) fn send<C: Carrier>(carrier: &mut C, run: Run<'_>) -> io::Result<usize> {
-    if !recorder::on() {
+pub(crate) fn send<C: PacketCarrier>(carrier: &mut C, run: PacketRun<'_>) -> io::Result<usize> {
+    if !recorder::is_recording() {
         return carrier.send(run);
     }
     let mut packets = 0;
@@ -230,22 +230,22 @@ pub(crate) fn send<C: Carrier>(carrier: &mut C, run: Run<'_>) -> io::Result<usiz
     Ok(packets)
 }
 
-/// [`Carrier::receive`], with an event while a recorder is on; a wait without packets is merged with the next.
+/// [`PacketCarrier::receive`], with an event while a recorder is on; a wait without packets is merged with the next.
 #[inline]
-pub(crate) fn receive<C: Carrier>(
+pub(crate) fn receive<C: PacketCarrier>(
     carrier: &mut C,
     head: usize,
     into: &mut [u8],
-    places: &[Place],
-    wait: Wait,
+    places: &[PayloadPlace],
+    wait: CarrierWait,
 ) -> io::Result<usize> {
-    if !recorder::on() {
+    if !recorder::is_recording() {
         return carrier.receive(head, into, places, wait);
     }
     let mut packets = 0;
     let event = scope::receiving(into.len(), || {
         packets = carrier.receive(head, into, places, wait).map_err(Some)?;
-        let length = |packet: Packet<'_>| packet.head.len() + packet.payload.length();
+        let length = |packet: CarrierPacket<'_>| packet.head.len() + packet.payload.length();
         if packets == 0 {
             Err(None)
         } else {
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn a_run_is_cut_where_its_packets_end() {
         let bytes = [1, 2, 3, 4, 5, 6, 7];
-        let heads = [Head::EMPTY; 3];
-        let run = Run {
+        let heads = [PacketHeadBuffer::EMPTY; 3];
+        let run = PacketRun {
             head: 32,
             heads: &heads,
             payload: &bytes,
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn a_run_of_one_without_data_has_an_empty_payload() {
-        let run = Run {
+        let run = PacketRun {
             head: 32,
-            heads: &[Head::EMPTY],
+            heads: &[PacketHeadBuffer::EMPTY],
             payload: &[],
             each: 1440,
         };

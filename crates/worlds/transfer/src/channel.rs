@@ -1,23 +1,23 @@
 //! A channel: a reliable stream of bytes each way between two ends, for a thread that blocks.
 
-use crate::carrier::{self, Carrier};
-use crate::connections::Life;
+use crate::carrier::{self, PacketCarrier};
 use crate::drive::{BEGIN, Driver, Dropped};
 use crate::error::Error;
-use crate::memory::{Posted, TAIL};
-use crate::operation::Operation;
-use crate::options::Options;
-use crate::seal::Side;
+use crate::listener_memory::Life;
+use crate::operation::ChannelOperation;
+use crate::options::BlastChannelOptions;
+use crate::seal::SealSide;
+use crate::stream_memory::{Posted, TAIL};
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
-use stackline_proto::blast::{self, Connection, Header, State};
+use stackline_proto::blast::{self, BlastConnection, BlastHeader, BlastState};
 use std::fmt;
 use std::net::SocketAddr;
 
 /// One end of a connection that carries a stream of bytes each way.
 ///
-/// [`Channel::send`] returns when the other end has everything; data goes out of the caller's memory and, if the other
-/// end is in [`Channel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in
+/// [`BlastChannel::send`] returns when the other end has everything; data goes out of the caller's memory and, if the other
+/// end is in [`BlastChannel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in
 /// memory of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends
 /// wait.
 ///
@@ -47,7 +47,7 @@ use std::net::SocketAddr;
 /// server.join().expect("no panic")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Channel<C: Carrier = Udp> {
+pub struct BlastChannel<C: PacketCarrier = Udp> {
     driver: Driver<C>,
     /// The listener may check it; it is dropped after the socket.
     life: Option<Life>,
@@ -59,49 +59,49 @@ pub struct Channel<C: Carrier = Udp> {
 
 /// Facts about a channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
+pub struct BlastChannelFacts {
     /// The machine's counts: packets, repetitions, timeouts, round trips.
-    pub connection: blast::Facts,
+    pub connection: blast::BlastFacts,
     /// What the carrier can do.
-    pub carrier: carrier::Facts,
+    pub carrier: carrier::CarrierFacts,
     /// What it counted.
-    pub counters: carrier::Counters,
+    pub counters: carrier::CarrierCounters,
     /// Packets that were dropped.
     pub dropped: Dropped,
     /// Bytes of data that were moved because they came where they were not expected.
     pub moved: u64,
 }
 
-impl Channel<Udp> {
+impl BlastChannel<Udp> {
     /// Connects to a listener over UDP.
     ///
     /// # Errors
     /// [`Error::Gone`] when nobody listens there, [`Error::Silent`] when nobody answers within the patience of the options,
     /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
-    pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self, Error> {
+    pub fn connect(peer: SocketAddr, options: &BlastChannelOptions) -> Result<Self, Error> {
         let carrier =
             Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
         Self::connect_over(carrier, options)
     }
 }
 
-impl<C: Carrier> Channel<C> {
+impl<C: PacketCarrier> BlastChannel<C> {
     /// Opens a connection over a carrier to the peer at its other end.
     ///
     /// # Errors
-    /// As [`Channel::connect`].
-    pub fn connect_over(carrier: C, options: &Options) -> Result<Self, Error> {
+    /// As [`BlastChannel::connect`].
+    pub fn connect_over(carrier: C, options: &BlastChannelOptions) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let number = options
             .number
             .map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
-        let connection = Connection::connect(BEGIN, &machine, options.shown(), nonce, number);
+        let connection = BlastConnection::connect(BEGIN, &machine, options.shown(), nonce, number);
         let mut channel = Self::new(Driver::new(
             carrier,
             options,
             connection,
-            Side::Initiator,
+            SealSide::Initiator,
             nonce,
         ));
         channel.opened()?;
@@ -112,7 +112,7 @@ impl<C: Carrier> Channel<C> {
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the carrier says. It waits without a bound.
-    pub fn answer(carrier: C, options: &Options) -> Result<Self, Error> {
+    pub fn answer(carrier: C, options: &BlastChannelOptions) -> Result<Self, Error> {
         let mut channel = Self::listening(carrier, options)?;
         channel.opened()?;
         Ok(channel)
@@ -121,8 +121,8 @@ impl<C: Carrier> Channel<C> {
     /// The same for a peer whose first packet a listener has read.
     pub(crate) fn answer_to(
         carrier: C,
-        options: &Options,
-        header: &Header,
+        options: &BlastChannelOptions,
+        header: &BlastHeader,
         body: &[u8],
     ) -> Result<Self, Error> {
         let mut channel = Self::listening(carrier, options)?;
@@ -132,20 +132,20 @@ impl<C: Carrier> Channel<C> {
         let now = channel.driver.now();
         channel.driver.flush(now, &work)?;
         match channel.driver.connection.state() {
-            State::Open => Ok(channel),
-            _ => Err(Error::Refused(blast::negotiation::Refusal::Parameters)),
+            BlastState::Open => Ok(channel),
+            _ => Err(Error::Refused(blast::negotiation::BlastRefusal::Parameters)),
         }
     }
 
-    fn listening(carrier: C, options: &Options) -> Result<Self, Error> {
+    fn listening(carrier: C, options: &BlastChannelOptions) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
-        let connection = Connection::listen(&machine, options.shown(), nonce);
+        let connection = BlastConnection::listen(&machine, options.shown(), nonce);
         Ok(Self::new(Driver::new(
             carrier,
             options,
             connection,
-            Side::Responder,
+            SealSide::Responder,
             nonce,
         )))
     }
@@ -167,8 +167,8 @@ impl<C: Carrier> Channel<C> {
     }
 
     /// Nothing to send, nothing to receive into.
-    fn idle(&self) -> Operation<'static> {
-        Operation {
+    fn idle(&self) -> ChannelOperation<'static> {
+        ChannelOperation {
             data: &[],
             from: self.sent,
             round: 0,
@@ -178,9 +178,10 @@ impl<C: Carrier> Channel<C> {
 
     fn opened(&mut self) -> Result<(), Error> {
         let mut work = self.idle();
-        self.driver
-            .drive(&mut work, |connection| connection.state() == State::Open)?;
-        if self.driver.connection.state() == State::Open {
+        self.driver.drive(&mut work, |connection| {
+            connection.state() == BlastState::Open
+        })?;
+        if self.driver.connection.state() == BlastState::Open {
             Ok(())
         } else {
             Err(Error::Closed)
@@ -205,20 +206,21 @@ impl<C: Carrier> Channel<C> {
     pub fn receive_into(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         self.broken()?;
         let end = self.taken + into.len() as u64;
-        let done = move |connection: &Connection| has(connection, end);
+        let done = move |connection: &BlastConnection| has(connection, end);
         self.work(&[], into, done)
     }
 
     /// Both at once, so that two ends that send to each other need no room for what comes meanwhile.
     ///
     /// # Errors
-    /// As [`Channel::send`] and [`Channel::receive_into`].
+    /// As [`BlastChannel::send`] and [`BlastChannel::receive_into`].
     pub fn exchange(&mut self, data: &[u8], into: &mut [u8]) -> Result<usize, Error> {
         self.broken()?;
         let end = self.taken + into.len() as u64;
         self.driver.connection.send(data.len() as u64);
-        let done =
-            move |connection: &Connection| connection.sender().is_idle() && has(connection, end);
+        let done = move |connection: &BlastConnection| {
+            connection.sender().is_idle() && has(connection, end)
+        };
         let got = self.work(data, into, done)?;
         self.sent += data.len() as u64;
         self.acknowledged()?;
@@ -239,7 +241,7 @@ impl<C: Carrier> Channel<C> {
     /// true; returns how many bytes the peer has.
     ///
     /// # Errors
-    /// As [`Channel::send`]; [`Error::Options`] when the memory is too short, and nothing has been sent then.
+    /// As [`BlastChannel::send`]; [`Error::BlastOptions`] when the memory is too short, and nothing has been sent then.
     pub fn send_round(
         &mut self,
         data: &[u8],
@@ -263,7 +265,7 @@ impl<C: Carrier> Channel<C> {
             };
             self.driver.connection.send(whole);
             handed += whole;
-            let work = Operation {
+            let work = ChannelOperation {
                 data,
                 from: 0,
                 round,
@@ -289,7 +291,7 @@ impl<C: Carrier> Channel<C> {
     /// how many came: fewer only where the stream ends.
     ///
     /// # Errors
-    /// As [`Channel::receive_into`]; [`Error::Options`] when the memory is too short, and nothing has been taken then.
+    /// As [`BlastChannel::receive_into`]; [`Error::BlastOptions`] when the memory is too short, and nothing has been taken then.
     pub fn receive_round(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
         self.broken()?;
         round(into.len())?;
@@ -298,7 +300,7 @@ impl<C: Carrier> Channel<C> {
         }
         let end = self.taken.saturating_add(bytes);
         let posted = Posted::round(into, self.taken, bytes);
-        let work = Operation {
+        let work = ChannelOperation {
             data: &[],
             from: self.sent,
             round: 0,
@@ -327,12 +329,12 @@ impl<C: Carrier> Channel<C> {
     /// Waits until data has come, however little; false when the stream ends instead.
     ///
     /// # Errors
-    /// As [`Channel::receive_into`].
+    /// As [`BlastChannel::receive_into`].
     pub fn await_data(&mut self) -> Result<bool, Error> {
         self.broken()?;
         let before = self.driver.connection.receiver().counters().packets;
         let taken = self.taken;
-        let came = move |connection: &Connection| {
+        let came = move |connection: &BlastConnection| {
             let receiver = connection.receiver();
             receiver.delivered() > taken || receiver.counters().packets > before
         };
@@ -351,20 +353,20 @@ impl<C: Carrier> Channel<C> {
     /// Waits until the peer closes; false when it sends data instead.
     ///
     /// # Errors
-    /// As [`Channel::receive_into`].
+    /// As [`BlastChannel::receive_into`].
     pub fn await_close(&mut self) -> Result<bool, Error> {
         self.broken()?;
         let taken = self.taken;
         self.work(&[], &mut [], move |connection| {
             connection.receiver().delivered() > taken
         })?;
-        Ok(self.driver.connection.state() == State::Closed)
+        Ok(self.driver.connection.state() == BlastState::Closed)
     }
 
     /// Ends this end's stream, and waits until the peer has received the end.
     ///
     /// # Errors
-    /// As [`Channel::send`].
+    /// As [`BlastChannel::send`].
     pub fn finish(&mut self) -> Result<(), Error> {
         self.broken()?;
         self.driver.connection.finish();
@@ -381,7 +383,7 @@ impl<C: Carrier> Channel<C> {
         let now = self.driver.now();
         self.driver.connection.close(now);
         self.work(&[], &mut [], |connection| {
-            connection.state() == State::Closed
+            connection.state() == BlastState::Closed
         })
         .map(|_| ())
     }
@@ -399,11 +401,11 @@ impl<C: Carrier> Channel<C> {
         &mut self,
         data: &[u8],
         into: &mut [u8],
-        done: impl Fn(&Connection) -> bool,
+        done: impl Fn(&BlastConnection) -> bool,
     ) -> Result<usize, Error> {
         let posted = Posted::once(into, self.taken);
         self.run(
-            Operation {
+            ChannelOperation {
                 data,
                 from: self.sent,
                 round: data.len(),
@@ -415,8 +417,8 @@ impl<C: Carrier> Channel<C> {
 
     fn run(
         &mut self,
-        mut work: Operation<'_>,
-        done: impl Fn(&Connection) -> bool,
+        mut work: ChannelOperation<'_>,
+        done: impl Fn(&BlastConnection) -> bool,
     ) -> Result<usize, Error> {
         if let Some(staging) = &self.driver.staging {
             staging.unload(&mut work.posted);
@@ -442,7 +444,7 @@ impl<C: Carrier> Channel<C> {
 
     /// What is in force: what both ends agreed upon.
     #[must_use]
-    pub const fn options(&self) -> &blast::Options {
+    pub const fn options(&self) -> &blast::BlastOptions {
         self.driver.connection.options()
     }
 
@@ -466,8 +468,8 @@ impl<C: Carrier> Channel<C> {
 
     /// Facts about the channel.
     #[must_use]
-    pub fn facts(&self) -> Facts {
-        Facts {
+    pub fn facts(&self) -> BlastChannelFacts {
+        BlastChannelFacts {
             connection: self.driver.connection.facts(),
             carrier: self.driver.link.carrier.facts(),
             counters: self.driver.link.carrier.counters(),
@@ -484,7 +486,7 @@ impl<C: Carrier> Channel<C> {
 }
 
 /// Whether everything before a position has arrived, or nothing more comes.
-fn has(connection: &Connection, end: u64) -> bool {
+fn has(connection: &BlastConnection, end: u64) -> bool {
     connection.receiver().delivered() >= end || connection.receiver().ended()
 }
 
@@ -511,14 +513,14 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-impl<C: Carrier> Drop for Channel<C> {
+impl<C: PacketCarrier> Drop for BlastChannel<C> {
     /// Notifies the peer once, without waiting. Otherwise the peer of a broken channel would wait its whole patience:
     /// where a listener has the same address, its host does not report a closed port.
     fn drop(&mut self) {
         if self.broken {
             return self.driver.abort();
         }
-        if self.driver.connection.state() != State::Open {
+        if self.driver.connection.state() != BlastState::Open {
             return;
         }
         let now = self.driver.now();
@@ -528,7 +530,7 @@ impl<C: Carrier> Drop for Channel<C> {
     }
 }
 
-impl<C: Carrier> fmt::Debug for Channel<C> {
+impl<C: PacketCarrier> fmt::Debug for BlastChannel<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Channel")
             .field("facts", &self.facts())
@@ -547,14 +549,15 @@ mod tests {
     use std::thread;
 
     /// Both ends of a channel over loopback, each in a thread of its own.
-    fn both(first: impl FnOnce(Channel) + Send, second: impl FnOnce(Channel)) {
-        let options = Options::default();
+    fn both(first: impl FnOnce(BlastChannel) + Send, second: impl FnOnce(BlastChannel)) {
+        let options = BlastChannelOptions::default();
         let listener =
-            crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).unwrap();
+            crate::BlastChannelListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options)
+                .unwrap();
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(move || first(listener.accept().unwrap()));
-            second(Channel::connect(address, &options).unwrap());
+            second(BlastChannel::connect(address, &options).unwrap());
             server.join().unwrap();
         });
     }
@@ -654,8 +657,8 @@ mod tests {
     #[test]
     fn waiting_packets_are_handled_before_the_peer_counts_as_silent() {
         let of = |patience| {
-            let mut options = Options::default();
-            options.blast = blast::Options {
+            let mut options = BlastChannelOptions::default();
+            options.blast = blast::BlastOptions {
                 packet: 500,
                 size: 20_000,
                 flight: 8,
@@ -665,8 +668,11 @@ mod tests {
             options
         };
         let (patient, hasty) = (Duration(10_000_000_000), Duration(400_000_000));
-        let listener =
-            crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &of(hasty)).unwrap();
+        let listener = crate::BlastChannelListener::bind(
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            &of(hasty),
+        )
+        .unwrap();
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(move || {
@@ -680,7 +686,7 @@ mod tests {
                 assert!(into.iter().all(|byte| *byte == 7));
                 channel.await_close().unwrap()
             });
-            let mut channel = Channel::connect(address, &of(patient)).unwrap();
+            let mut channel = BlastChannel::connect(address, &of(patient)).unwrap();
             channel.send(&vec![7; 400_000]).unwrap();
             channel.close().unwrap();
             assert!(server.join().unwrap());
@@ -732,24 +738,24 @@ mod tests {
         sockets[1]
             .connect(&sockets[0].local_addr().unwrap())
             .unwrap();
-        let udp = crate::udp::Options {
+        let udp = crate::udp::UdpCarrierOptions {
             packet: 1472,
-            ..crate::udp::Options::new()
+            ..crate::udp::UdpCarrierOptions::new()
         };
-        let options = Options {
+        let options = BlastChannelOptions {
             udp,
-            ..Options::default()
+            ..BlastChannelOptions::default()
         };
         let [left, right] = sockets.map(|socket| Udp::over(socket, udp).unwrap());
         let data: Vec<u8> = (0..2_000_000_u32).map(|i| (i ^ (i >> 8)) as u8).collect();
         thread::scope(|scope| {
             let server = scope.spawn(|| {
-                let mut channel = Channel::answer(left, &options).unwrap();
+                let mut channel = BlastChannel::answer(left, &options).unwrap();
                 let mut into = vec![0; data.len()];
                 channel.receive_into(&mut into).unwrap();
                 assert!(into == data);
             });
-            let mut channel = Channel::connect_over(right, &options).unwrap();
+            let mut channel = BlastChannel::connect_over(right, &options).unwrap();
             channel.send(&data).unwrap();
             let facts = channel.facts();
             assert_eq!((facts.counters.fallbacks, facts.carrier.joined_out), (1, 1));

@@ -4,21 +4,24 @@
 //! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
 //! loss, a repetition) is moved; nothing else is copied.
 
-use crate::carrier::{self, Carrier, INTERRUPT_INTERVAL_NS, Wait};
+use crate::carrier::{self, CarrierWait, INTERRUPT_INTERVAL_NS, PacketCarrier};
+use crate::carrier_link::CarrierLink;
+use crate::connection_trace::ConnectionTrace;
 use crate::error::Error;
-use crate::link::Link;
-use crate::memory::{self, Posted, Staging};
-use crate::operation::Operation;
-use crate::options::{Options, Waiting};
-use crate::placement::Placement;
+use crate::operation::ChannelOperation;
+use crate::options::{BlastChannelOptions, PacketWaiting};
+use crate::packet_train::{Train, first_train};
+use crate::placement::PayloadPlacement;
 use crate::receive_batching::{self, ReceiveBatching};
-use crate::seal::{Side, Verdict};
-use crate::trace::ConnectionTrace;
-use crate::train::{Train, first};
+use crate::seal::{SealSide, SealVerdict};
+use crate::stream_memory::{self, Posted, Staging};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::blast::negotiation::Nonce;
 use stackline_proto::blast::wire::{ABORT, FIN};
-use stackline_proto::blast::{Arrival, Check, Connection, Failure, Header, Kind, Output, State};
+use stackline_proto::blast::{
+    BlastArrival, BlastConnection, BlastFailure, BlastHeader, BlastOutput, BlastPacketKind,
+    BlastState, Check,
+};
 use std::io::{self, ErrorKind};
 use std::mem;
 use std::thread;
@@ -44,14 +47,14 @@ pub struct Dropped {
 
 /// The machine, its carrier and what arrived too early.
 pub(crate) struct Driver<C> {
-    pub(crate) connection: Connection,
-    pub(crate) link: Link<C>,
+    pub(crate) connection: BlastConnection,
+    pub(crate) link: CarrierLink<C>,
     pub(crate) staging: Option<Staging>,
-    pub(crate) placement: Placement,
+    pub(crate) placement: PayloadPlacement,
     pub(crate) dropped: Dropped,
-    side: Side,
+    side: SealSide,
     nonce: Nonce,
-    waiting: Waiting,
+    waiting: PacketWaiting,
     origin: time::Instant,
     last_check: Instant,
     /// When the peer was last heard from, and when it was last probed.
@@ -70,20 +73,20 @@ pub(crate) struct Driver<C> {
 /// The instant at which a driver is made, on its own clock.
 pub(crate) const BEGIN: Instant = Instant(1);
 
-impl<C: Carrier> Driver<C> {
+impl<C: PacketCarrier> Driver<C> {
     /// For a machine that was made at [`BEGIN`].
     pub(crate) fn new(
         carrier: C,
-        options: &Options,
-        connection: Connection,
-        side: Side,
+        options: &BlastChannelOptions,
+        connection: BlastConnection,
+        side: SealSide,
         nonce: Nonce,
     ) -> Self {
         Self {
             connection,
-            link: Link::new(carrier, options),
+            link: CarrierLink::new(carrier, options),
             staging: None,
-            placement: Placement::default(),
+            placement: PayloadPlacement::default(),
             dropped: Dropped::default(),
             side,
             nonce,
@@ -107,8 +110,8 @@ impl<C: Carrier> Driver<C> {
     /// Goes on until `done`, or until the connection is closed.
     pub(crate) fn drive(
         &mut self,
-        operation: &mut Operation<'_>,
-        done: impl Fn(&Connection) -> bool,
+        operation: &mut ChannelOperation<'_>,
+        done: impl Fn(&BlastConnection) -> bool,
     ) -> Result<(), Error> {
         // After a time away, waiting packets are handled before the peer counts as silent.
         let begun = self.now();
@@ -116,23 +119,25 @@ impl<C: Carrier> Driver<C> {
         self.last_received = begun;
         self.refused = false;
         self.idle_before = true;
-        if away && self.connection.state() != State::Opening {
+        if away && self.connection.state() != BlastState::Opening {
             self.connection.resume(begun);
-            self.take(operation, Wait::No)?;
+            self.take(operation, CarrierWait::No)?;
         }
         loop {
             let now = self.now();
             let all = self.send_out(now, operation)?;
             match self.connection.state() {
-                State::Failed(Failure::Silent) => {
+                BlastState::Failed(BlastFailure::Silent) => {
                     return Err(Error::Silent(self.connection.options().patience));
                 }
-                State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
-                State::Closed if self.aborted && !done(&self.connection) => {
+                BlastState::Failed(BlastFailure::Refused(refusal)) => {
+                    return Err(Error::Refused(refusal));
+                }
+                BlastState::Closed if self.aborted && !done(&self.connection) => {
                     // Both ends may have been interrupted.
                     return self.link.check_interrupt().and(Err(Error::Closed));
                 }
-                State::Closed => return Ok(()),
+                BlastState::Closed => return Ok(()),
                 _ if all && done(&self.connection) => return Ok(()),
                 _ => {}
             }
@@ -140,14 +145,14 @@ impl<C: Carrier> Driver<C> {
             let wait = if all && !self.refused {
                 self.wait(now)
             } else {
-                Wait::No
+                CarrierWait::No
             };
             self.take(operation, wait)?;
         }
     }
 
     /// Sends, until the peer's host reports that its process is gone: packets it sent before may still wait to be read.
-    fn send_out(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
+    fn send_out(&mut self, now: Instant, operation: &ChannelOperation<'_>) -> Result<bool, Error> {
         if self.refused {
             return Ok(true);
         }
@@ -162,12 +167,12 @@ impl<C: Carrier> Driver<C> {
 
     /// Once it is open: keys, and room for what comes too early.
     fn start_session(&mut self) {
-        if self.connection.state() != State::Open || self.staging.is_some() {
+        if self.connection.state() != BlastState::Open || self.staging.is_some() {
             return;
         }
         self.staging = Some(Staging::new(self.connection.options().buffer));
         let (own, peer) = (&self.nonce, self.connection.peer_nonce());
-        let (initiator, answers) = if self.side == Side::Initiator {
+        let (initiator, answers) = if self.side == SealSide::Initiator {
             (own, peer)
         } else {
             (peer, own)
@@ -181,13 +186,17 @@ impl<C: Carrier> Driver<C> {
 
     /// Sends the machine's output, up to a bound between two receives; returns whether that was all. Consecutive runs
     /// leave as one, even of different blasts.
-    pub(crate) fn flush(&mut self, now: Instant, operation: &Operation<'_>) -> Result<bool, Error> {
+    pub(crate) fn flush(
+        &mut self,
+        now: Instant,
+        operation: &ChannelOperation<'_>,
+    ) -> Result<bool, Error> {
         self.start_session();
         let packet = self.connection.options().packet;
         let long = self.link.train(packet);
         let idle_before = mem::take(&mut self.idle_before);
         let most = if idle_before {
-            first(self.connection.sender().waiting(), packet, long)
+            first_train(self.connection.sender().waiting(), packet, long)
         } else {
             long
         };
@@ -199,7 +208,7 @@ impl<C: Carrier> Driver<C> {
                 self.trace.leaves(output, packet);
             }
             match output {
-                Some(Output::Run(run)) => {
+                Some(BlastOutput::Run(run)) => {
                     if !train.continues_with(&run) {
                         departed += self.send_train(operation, &mut train)?;
                     }
@@ -215,7 +224,7 @@ impl<C: Carrier> Driver<C> {
                         departed += self.send_train(operation, &mut train)?;
                     }
                 }
-                Some(Output::Control(header, body)) => {
+                Some(BlastOutput::Control(header, body)) => {
                     departed += 1 + self.send_train(operation, &mut train)?;
                     self.link.control(&header, &body)?;
                 }
@@ -230,7 +239,11 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// Sends what was put together; how many trains that were.
-    fn send_train(&mut self, operation: &Operation<'_>, train: &mut Train) -> Result<u32, Error> {
+    fn send_train(
+        &mut self,
+        operation: &ChannelOperation<'_>,
+        train: &mut Train,
+    ) -> Result<u32, Error> {
         let Train {
             from,
             to,
@@ -247,7 +260,7 @@ impl<C: Carrier> Driver<C> {
 
     /// Probes a peer that has been silent for long: an end that only receives would never find out.
     fn keep_alive(&mut self, now: Instant) -> Result<(), Error> {
-        if self.connection.state() != State::Open {
+        if self.connection.state() != BlastState::Open {
             return Ok(());
         }
         let patience = self.connection.options().patience;
@@ -258,9 +271,10 @@ impl<C: Carrier> Driver<C> {
         let often = Duration(patience.0 / 4);
         if silent > often && now.since(self.last_probe) > often {
             self.last_probe = now;
-            return self
-                .link
-                .control(&Header::new(Kind::Probe, self.connection.id()), &[]);
+            return self.link.control(
+                &BlastHeader::new(BlastPacketKind::Probe, self.connection.id()),
+                &[],
+            );
         }
         Ok(())
     }
@@ -269,7 +283,7 @@ impl<C: Carrier> Driver<C> {
     pub(crate) fn abort(&mut self) {
         let waits = matches!(
             self.connection.state(),
-            State::Opening | State::Open | State::Failed(Failure::Silent)
+            BlastState::Opening | BlastState::Open | BlastState::Failed(BlastFailure::Silent)
         );
         if waits {
             let fin = if self.connection.receiver().ended() {
@@ -278,10 +292,10 @@ impl<C: Carrier> Driver<C> {
                 0
             };
             let start = self.connection.receiver().delivered();
-            let close = Header {
+            let close = BlastHeader {
                 flags: ABORT | fin,
                 start,
-                ..Header::new(Kind::Close, self.connection.id())
+                ..BlastHeader::new(BlastPacketKind::Close, self.connection.id())
             };
             self.link.tries_once();
             let _ = self.link.control(&close, &[]);
@@ -300,7 +314,7 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// How long to wait.
-    fn wait(&mut self, now: Instant) -> Wait {
+    fn wait(&mut self, now: Instant) -> CarrierWait {
         let until = self
             .connection
             .deadline(now)
@@ -308,13 +322,17 @@ impl<C: Carrier> Driver<C> {
             .min(INTERRUPT_INTERVAL);
         let time = time::Duration::from_nanos(until.0);
         match self.waiting {
-            _ if time.is_zero() => Wait::No,
-            Waiting::Block => Wait::Block(time),
-            Waiting::Spin => Wait::Spin(time),
+            _ if time.is_zero() => CarrierWait::No,
+            PacketWaiting::Block => CarrierWait::Block(time),
+            PacketWaiting::Spin => CarrierWait::Spin(time),
         }
     }
 
-    fn take(&mut self, operation: &mut Operation<'_>, wait: Wait) -> Result<(), Error> {
+    fn take(
+        &mut self,
+        operation: &mut ChannelOperation<'_>,
+        wait: CarrierWait,
+    ) -> Result<(), Error> {
         let packet = self.connection.options().packet as usize;
         let most = self.link.places(packet);
         self.placement.expect(
@@ -363,7 +381,11 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// One read. In the middle of a long transfer it sleeps briefly instead of being woken.
-    fn receive(&mut self, operation: &mut Operation<'_>, wait: Wait) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        operation: &mut ChannelOperation<'_>,
+        wait: CarrierWait,
+    ) -> io::Result<usize> {
         let (carrier, head, places) = (
             &mut self.link.carrier,
             self.link.head,
@@ -372,8 +394,14 @@ impl<C: Carrier> Driver<C> {
         let receiver = self.connection.receiver();
         let long = operation.posted.end().saturating_sub(receiver.delivered())
             > receive_batching::LEAST_REMAINING;
-        if long && matches!(wait, Wait::Block(_)) && carrier.facts().joined_in {
-            let packets = carrier::receive(carrier, head, operation.posted.into, places, Wait::No)?;
+        if long && matches!(wait, CarrierWait::Block(_)) && carrier.facts().joined_in {
+            let packets = carrier::receive(
+                carrier,
+                head,
+                operation.posted.into,
+                places,
+                CarrierWait::No,
+            )?;
             if packets > 0 {
                 return Ok(packets);
             }
@@ -386,10 +414,10 @@ impl<C: Carrier> Driver<C> {
 
     /// A path that fails while the connection is being closed is no loss.
     fn receive_failed(&mut self, error: io::Error) -> Result<(), Error> {
-        if self.connection.state() != State::Closing || !self.connection.sender().is_idle() {
+        if self.connection.state() != BlastState::Closing || !self.connection.sender().is_idle() {
             return Err(Error::of("receiving", error));
         }
-        let goodbye = Header::new(Kind::Closed, self.connection.id());
+        let goodbye = BlastHeader::new(BlastPacketKind::Closed, self.connection.id());
         self.connection.handle(self.now(), &goodbye, &[], 0);
         Ok(())
     }
@@ -403,7 +431,7 @@ impl<C: Carrier> Driver<C> {
         if row < LEAST_ROW {
             return 0;
         }
-        let Some(header) = Header::read(self.link.carrier.packet(index).head) else {
+        let Some(header) = BlastHeader::read(self.link.carrier.packet(index).head) else {
             return 0;
         };
         let position = header
@@ -429,31 +457,31 @@ impl<C: Carrier> Driver<C> {
                 .placement
                 .find(self.link.carrier.packet(index).payload, index),
             Some(seal) => match self.placement.open(&self.link.carrier, seal, index, posted) {
-                (Verdict::Genuine, at) => at,
-                (Verdict::Forged, _) => return self.dropped.forged += 1,
-                (Verdict::Replayed, _) => return self.dropped.replayed += 1,
+                (SealVerdict::Genuine, at) => at,
+                (SealVerdict::Forged, _) => return self.dropped.forged += 1,
+                (SealVerdict::Replayed, _) => return self.dropped.replayed += 1,
             },
         };
         let packet = self.link.carrier.packet(index);
-        let Some(header) = Header::read(packet.head) else {
+        let Some(header) = BlastHeader::read(packet.head) else {
             return self.dropped.strange += 1;
         };
         let body = match header.kind {
-            Kind::Data => &[],
+            BlastPacketKind::Data => &[],
             _ => self.placement.payload(packet.payload, at, posted),
         };
-        let was_open = self.connection.state() == State::Open;
+        let was_open = self.connection.state() == BlastState::Open;
         self.trace.arrived(&header);
         let arrival = self
             .connection
             .handle(now, &header, body, packet.payload.length());
         self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_peer();
         self.last_received = now;
-        if header.kind != Kind::Data {
+        if header.kind != BlastPacketKind::Data {
             // The next packet may need the keys that this one brought.
             self.start_session();
         }
-        let Arrival::Place { position, check } = arrival else {
+        let BlastArrival::Place { position, check } = arrival else {
             return;
         };
         let Some(staging) = &mut self.staging else {
@@ -477,7 +505,7 @@ impl<C: Carrier> Driver<C> {
         let Some(staging) = &self.staging else { return };
         let mut sum = 0;
         let blast = check.blast;
-        memory::each(
+        stream_memory::for_each_piece(
             posted,
             staging,
             blast.start,
@@ -488,7 +516,7 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// Handles a packet that a listener received for this connection.
-    pub(crate) fn inject(&mut self, header: &Header, body: &[u8]) {
+    pub(crate) fn inject(&mut self, header: &BlastHeader, body: &[u8]) {
         let now = self.now();
         self.connection.handle(now, header, body, body.len());
         self.last_received = now;

@@ -1,7 +1,7 @@
 //! What can go wrong with a channel: one sentence each, with the cause and what to try.
 
 use stackline_core::time::Duration;
-use stackline_proto::blast::negotiation::Refusal;
+use stackline_proto::blast::negotiation::BlastRefusal;
 use std::fmt;
 use std::io;
 
@@ -13,7 +13,7 @@ pub enum Error {
     /// The peer has been silent for longer than the options allow.
     Silent(Duration),
     /// The peer refused the connection.
-    Refused(Refusal),
+    Refused(BlastRefusal),
     /// The peer closed the channel while data was in flight to it, or gave up in the middle of an operation.
     Closed,
     /// It was interrupted (see [`crate::options::Options::interrupt`]).
@@ -44,13 +44,13 @@ impl fmt::Display for Error {
                 f,
                 "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
-            Self::Refused(Refusal::Version) => {
+            Self::Refused(BlastRefusal::Version) => {
                 f.write_str("the peer has another version of the protocol; hint: use the same version on both hosts")
             }
-            Self::Refused(Refusal::Parameters) => f.write_str(
+            Self::Refused(BlastRefusal::Parameters) => f.write_str(
                 "the strategy or the checks of the peer differ; hint: give both sides the same strategy and checks",
             ),
-            Self::Refused(Refusal::Busy) => f.write_str("the peer has another connection; hint: close that first"),
+            Self::Refused(BlastRefusal::Busy) => f.write_str("the peer has another connection; hint: close that first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
             Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::Broken => f.write_str("the channel failed before; hint: open another one"),

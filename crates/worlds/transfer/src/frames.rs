@@ -1,7 +1,7 @@
 //! The raw Ethernet carrier: frames of an ethertype of our own between two stations of one network, without IP or UDP.
 //!
 //! One call sends many frames, heads and payloads from where they lie. The kernel puts received frames into memory
-//! shared with it, where they stay until the next [`Carrier::receive`]. A sleeping receiver is not woken for every
+//! shared with it, where they stay until the next [`PacketCarrier::receive`]. A sleeping receiver is not woken for every
 //! frame: a second socket receives only frames that the sender flagged, the last one of every send and now and then one
 //! before. The ring's own socket (`TPACKET_V2`) would wake it for every frame, and waking costs both ends more than all
 //! else. Blocks of frames (`TPACKET_V3`) wake rarely, but a block is delivered only when it is full or after a
@@ -25,19 +25,20 @@ mod rx_ring;
 mod unusable;
 
 pub use mac::{BROADCAST, Mac};
-pub use options::{ETHERTYPE, Options};
+pub use options::{ETHERTYPE, FrameCarrierOptions};
 pub(crate) use rx_ring::raw;
 pub use unusable::Unusable;
 
 use crate::carrier::{
-    Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait,
+    CarrierCounters, CarrierFacts, CarrierPacket, CarrierPayload, CarrierWait, INTERRUPT_INTERVAL,
+    LONGEST_HEAD, PacketCarrier, PacketRun, PayloadPlace,
 };
 use crate::sys::frames_out::{self, FramesOut};
 use crate::sys::{frames, option};
 use bpf_filter::Filter;
-use format::{ETHERNET, Frame, OURS, PREFIX, WAKE};
+use format::{BlastFrame, ETHERNET, OURS, PREFIX, WAKE};
 use rx_ring::RxRing;
-use stackline_proto::blast::Kind;
+use stackline_proto::blast::BlastPacketKind;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
@@ -57,13 +58,13 @@ const FULL_QUEUE: Duration = Duration::from_micros(100);
 const SLICE: Duration = Duration::from_millis(2);
 
 /// One end of a connection over frames.
-pub struct Frames {
+pub struct FrameCarrier {
     rx_ring: RxRing,
     out: FramesOut,
     filter: Filter,
     ethertype: u16,
-    facts: Facts,
-    counters: Counters,
+    facts: CarrierFacts,
+    counters: CarrierCounters,
     head: usize,
     /// Slot and bytes of the packets of the last receive.
     packets: Vec<(usize, usize)>,
@@ -71,25 +72,29 @@ pub struct Frames {
     origin: Option<(Mac, Option<u32>)>,
 }
 
-impl Frames {
+impl FrameCarrier {
     /// The end that opens a connection over that interface. Its first packet sets the number of the connection.
     ///
     /// # Errors
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
-    pub fn connect(interface: &str, options: Options) -> io::Result<Self> {
+    pub fn connect(interface: &str, options: FrameCarrierOptions) -> io::Result<Self> {
         let (frames, index) = Self::open(interface, (options.peer, None), options)?;
         frames.rx_ring.block_all(&frames.filter)?;
         frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
 
-    /// The end that waits for a connection over that interface: any, or the one of that number. [`Options::peer`] is
+    /// The end that waits for a connection over that interface: any, or the one of that number. [`FrameCarrierOptions::peer`] is
     /// ignored.
     ///
     /// # Errors
-    /// See [`Frames::connect`].
-    pub fn listen(interface: &str, number: Option<u32>, options: Options) -> io::Result<Self> {
+    /// See [`FrameCarrier::connect`].
+    pub fn listen(
+        interface: &str,
+        number: Option<u32>,
+        options: FrameCarrierOptions,
+    ) -> io::Result<Self> {
         let (mut frames, index) = Self::open(interface, (None, number), options)?;
         frames.filter.opening_only = true;
         frames.rx_ring.set_filter(&frames.filter)?;
@@ -101,9 +106,9 @@ impl Frames {
     fn open(
         interface: &str,
         (peer, number): (Option<Mac>, Option<u32>),
-        options: Options,
+        options: FrameCarrierOptions,
     ) -> io::Result<(Self, i32)> {
-        let known = known(raw()?.as_fd(), interface)?;
+        let known = usable_interface(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
         let own = if loopback {
             Mac::made_up()
@@ -125,14 +130,14 @@ impl Frames {
                 opening_only: false,
             },
             ethertype: options.ethertype,
-            facts: Facts {
+            facts: CarrierFacts {
                 name: "ethernet",
                 packet,
                 joined_out,
                 joined_in: false,
                 receive_buffer,
             },
-            counters: Counters::default(),
+            counters: CarrierCounters::default(),
             head: 0,
             packets: Vec::with_capacity(MOST),
             origin: None,
@@ -153,13 +158,13 @@ impl Frames {
     }
 
     /// The destination of a run. The initiator's first packet sets the number, the first answer fixes the peer.
-    fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
+    fn destination(&mut self, run: &PacketRun<'_>) -> io::Result<Mac> {
         let Some(head) = run.heads.first() else {
             return Ok(self.filter.own);
         };
         let (kind, number) = format::kind_and_number(&head.0);
         let initiator = !self.filter.opening_only && self.filter.number != Some(number);
-        if initiator && (kind == Kind::Open as u8 || self.filter.number.is_none()) {
+        if initiator && (kind == BlastPacketKind::Open as u8 || self.filter.number.is_none()) {
             self.settle(Filter {
                 number: Some(number),
                 ..self.filter
@@ -167,8 +172,8 @@ impl Frames {
         }
         match (self.filter.peer, self.origin) {
             (Some(peer), _) => Ok(peer),
-            (None, Some((from, number))) if kind != Kind::Open as u8 => {
-                if kind != Kind::Refuse as u8 {
+            (None, Some((from, number))) if kind != BlastPacketKind::Open as u8 => {
+                if kind != BlastPacketKind::Refuse as u8 {
                     let number = self.filter.number.or(number);
                     self.settle(Filter {
                         peer: Some(from),
@@ -190,7 +195,7 @@ impl Frames {
     }
 
     /// Writes the prefixes and heads of the first frames of a run; returns how many.
-    fn write_fronts(&mut self, run: &Run<'_>, to: Mac) -> usize {
+    fn write_fronts(&mut self, run: &PacketRun<'_>, to: Mac) -> usize {
         let frames = run.heads.len().min(frames_out::FRAMES);
         for (index, (front, head)) in self
             .out
@@ -243,8 +248,8 @@ impl Frames {
                 self.counters.cut += 1;
                 continue;
             }
-            let Some(frame) =
-                Frame::read(slot.bytes, self.ethertype).filter(|frame| self.filter.accepts(frame))
+            let Some(frame) = BlastFrame::read(slot.bytes, self.ethertype)
+                .filter(|frame| self.filter.accepts(frame))
             else {
                 continue;
             };
@@ -297,16 +302,16 @@ impl Frames {
     }
 }
 
-impl Carrier for Frames {
-    fn facts(&self) -> Facts {
+impl PacketCarrier for FrameCarrier {
+    fn facts(&self) -> CarrierFacts {
         self.facts
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> CarrierCounters {
         self.counters
     }
 
-    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+    fn send(&mut self, run: PacketRun<'_>) -> io::Result<usize> {
         let longest = run
             .payload_of(0)
             .len()
@@ -335,36 +340,45 @@ impl Carrier for Frames {
         Ok(gone)
     }
 
-    fn receive(&mut self, head: usize, _: &mut [u8], _: &[Place], wait: Wait) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        head: usize,
+        _: &mut [u8],
+        _: &[PayloadPlace],
+        wait: CarrierWait,
+    ) -> io::Result<usize> {
         assert!(head <= LONGEST_HEAD, "a head of {head} bytes");
         self.head = head;
         self.release();
         let packets = match wait {
-            Wait::No => self.take(),
-            Wait::Block(time) => self.block(time)?,
-            Wait::Spin(time) => self.spin(time),
+            CarrierWait::No => self.take(),
+            CarrierWait::Block(time) => self.block(time)?,
+            CarrierWait::Spin(time) => self.spin(time),
         };
         // The kernel reports a full ring only with the next frame, which may never come.
-        if packets == 0 && wait != Wait::No {
+        if packets == 0 && wait != CarrierWait::No {
             self.counters.lost += self.rx_ring.take_lost();
         }
         Ok(packets)
     }
 
-    fn packet(&self, index: usize) -> Packet<'_> {
+    fn packet(&self, index: usize) -> CarrierPacket<'_> {
         let (slot, length) = self.packets[index];
         let packet = &self.rx_ring.frame(slot).bytes[PREFIX..][..length];
         let (head, payload) = packet.split_at(self.head.min(length));
-        Packet {
+        CarrierPacket {
             head,
-            payload: Payload::Here(payload),
+            payload: CarrierPayload::Here(payload),
         }
     }
 }
 
 /// Properties of a usable interface.
-pub(crate) fn known(socket: BorrowedFd<'_>, interface: &str) -> io::Result<frames::Interface> {
-    unusable::usable(interface, frames::interface(socket, interface))
+pub(crate) fn usable_interface(
+    socket: BorrowedFd<'_>,
+    interface: &str,
+) -> io::Result<frames::InterfaceProperties> {
+    unusable::require_usable(interface, frames::interface(socket, interface))
 }
 
 /// Most bytes of a packet.

@@ -3,7 +3,7 @@
 //! The protocol is the pure machine `proto::blast`; this crate has its carriers and drives it on the calling thread: no
 //! other thread, no queue, no copy of data received in place.
 //!
-//! [`Listener`] and [`Channel`] are the front: a reliable stream of bytes each way for threads that block.
+//! [`BlastChannelListener`] and [`BlastChannel`] are the front: a reliable stream of bytes each way for threads that block.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -29,35 +29,35 @@
 //! | `sys` | the only unsafe code |
 
 pub mod carrier;
+mod carrier_link;
 pub mod channel;
-mod connections;
+mod connection_trace;
 mod drive;
 pub mod error;
 pub mod frames;
 pub mod ikp;
-mod link;
 pub mod listener;
-mod memory;
+mod listener_memory;
 mod operation;
 pub mod options;
+mod packet_train;
 mod placement;
 mod prefetch;
 mod receive_batching;
-mod replay;
+mod replay_window;
 #[cfg(test)]
 #[path = "../benches/room/mod.rs"]
 mod room;
 pub mod seal;
 pub mod standalone;
+mod stream_memory;
 mod sys;
-mod trace;
-mod train;
 pub mod udp;
 
-pub use channel::{Channel, Facts};
+pub use channel::{BlastChannel, BlastChannelFacts};
 pub use drive::Dropped;
 pub use error::Error;
-pub use listener::Listener;
-pub use memory::TAIL;
-pub use options::{Interrupt, Options, Waiting};
-pub use seal::Key;
+pub use listener::BlastChannelListener;
+pub use options::{BlastChannelOptions, Interrupt, PacketWaiting};
+pub use seal::SealKey;
+pub use stream_memory::TAIL;

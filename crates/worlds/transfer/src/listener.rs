@@ -5,16 +5,16 @@
 //! packets cannot be answered, as the session's keys are gone with the channel.
 
 use crate::carrier::{INTERRUPT_INTERVAL, LONGEST_HEAD};
-use crate::channel::Channel;
-use crate::connections::Connections;
+use crate::channel::BlastChannel;
 use crate::error::Error;
-use crate::options::{Interrupt, Options};
-use crate::seal::{Seal, Verdict};
+use crate::listener_memory::BlastListenerMemory;
+use crate::options::{BlastChannelOptions, Interrupt};
+use crate::seal::{Seal, SealVerdict};
 use crate::sys::option;
 use crate::udp::Udp;
 use socket2::{Domain, Protocol, Socket, Type};
-use stackline_proto::blast::negotiation::{ConnectParameters, Nonce};
-use stackline_proto::blast::{HEADER, Header, Kind};
+use stackline_proto::blast::negotiation::{BlastParameters, Nonce};
+use stackline_proto::blast::{BlastHeader, BlastPacketKind, HEADER};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -25,10 +25,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const WAITING: usize = 4096;
 
 /// Accepts connections. Its address has to be one at which peers reach it: on a host with several, bind to one.
-pub struct Listener {
+pub struct BlastChannelListener {
     socket: UdpSocket,
-    options: Options,
-    connections: Mutex<Connections>,
+    options: BlastChannelOptions,
+    connections: Mutex<BlastListenerMemory>,
     unopened: AtomicU64,
 }
 
@@ -59,12 +59,12 @@ fn connected_to(socket: Socket, peer: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket.into())
 }
 
-impl Listener {
-    /// Binds to an address; with port 0 to any free one, see [`Listener::local`].
+impl BlastChannelListener {
+    /// Binds to an address; with port 0 to any free one, see [`BlastChannelListener::local`].
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn bind(address: SocketAddr, options: &Options) -> Result<Self, Error> {
+    pub fn bind(address: SocketAddr, options: &BlastChannelOptions) -> Result<Self, Error> {
         let socket = bound(address).map_err(|error| Error::Io("listening", error))?;
         // Whoever else accepts here may have taken what this one was woken for.
         socket
@@ -106,7 +106,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`Error::Interrupted`], and what the kernel says of the listening socket.
-    pub fn accept(&self) -> Result<Channel, Error> {
+    pub fn accept(&self) -> Result<BlastChannel, Error> {
         let mut packet = [0; 2048];
         loop {
             if self
@@ -139,7 +139,11 @@ impl Listener {
     }
 
     /// A packet has come; the channel, when it opens one.
-    fn handle_packet(&self, from: SocketAddr, packet: &mut [u8]) -> Result<Option<Channel>, Error> {
+    fn handle_packet(
+        &self,
+        from: SocketAddr,
+        packet: &mut [u8],
+    ) -> Result<Option<BlastChannel>, Error> {
         if let Some(number) = self.read_close(packet) {
             self.answer_close(from, number);
             return Ok(None);
@@ -165,7 +169,7 @@ impl Listener {
         }
     }
 
-    fn connections(&self) -> MutexGuard<'_, Connections> {
+    fn connections(&self) -> MutexGuard<'_, BlastListenerMemory> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -173,37 +177,44 @@ impl Listener {
 
     /// Which connection an unsealed packet closes.
     fn read_close(&self, packet: &[u8]) -> Option<u32> {
-        let header = Header::read(packet)
+        let header = BlastHeader::read(packet)
             .filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
-        (header.kind == Kind::Close).then_some(header.connection)
+        (header.kind == BlastPacketKind::Close).then_some(header.connection)
     }
 
     /// Answers the CLOSE of a connection that was accepted here and is over. The peer repeats it if the answer is lost.
     fn answer_close(&self, from: SocketAddr, number: u32) {
         if self.connections().is_over(from, number) {
-            let _ = self
-                .socket
-                .send_to(&Header::new(Kind::Closed, number).write(), from);
+            let _ = self.socket.send_to(
+                &BlastHeader::new(BlastPacketKind::Closed, number).write(),
+                from,
+            );
         }
     }
 
     /// The content of a packet that requests a connection.
-    fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(Header, &'a [u8], Nonce)> {
+    fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(BlastHeader, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
-        let header = Header::read(head).filter(|header| header.kind == Kind::Open)?;
-        let genuine = |key| Seal::new(key).open(head, body) == Verdict::Genuine;
+        let header =
+            BlastHeader::read(head).filter(|header| header.kind == BlastPacketKind::Open)?;
+        let genuine = |key| Seal::new(key).open(head, body) == SealVerdict::Genuine;
         let known = self.options.key.as_ref().is_none_or(genuine);
-        let terms = ConnectParameters::read(body, &self.options.shown()).filter(|_| known)?;
+        let terms = BlastParameters::read(body, &self.options.shown()).filter(|_| known)?;
         Some((header, body, terms.nonce))
     }
 
-    fn open(&self, from: SocketAddr, header: &Header, body: &[u8]) -> Result<Channel, Error> {
+    fn open(
+        &self,
+        from: SocketAddr,
+        header: &BlastHeader,
+        body: &[u8],
+    ) -> Result<BlastChannel, Error> {
         let connected = || {
             let socket = bound(self.socket.local_addr()?)?;
             Udp::over(connected_to(socket, from)?, self.options.udp)
         };
         let carrier = connected().map_err(|error| Error::Io("accepting", error))?;
-        Channel::answer_to(carrier, &self.options, header, body)
+        BlastChannel::answer_to(carrier, &self.options, header, body)
     }
 }
 
@@ -212,11 +223,11 @@ const _: () = assert!(LONGEST_HEAD >= crate::seal::HEAD);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::Head;
-    use crate::seal::Key;
+    use crate::carrier::PacketHeadBuffer;
+    use crate::seal::SealKey;
     use stackline_core::time::{Duration, Instant};
     use stackline_proto::blast::connection::CLOSE_TIMEOUT;
-    use stackline_proto::blast::{self, Connection, Output, State};
+    use stackline_proto::blast::{self, BlastConnection, BlastOutput, BlastState};
     use std::net::Ipv4Addr;
     use std::thread;
 
@@ -225,15 +236,15 @@ mod tests {
     }
 
     /// A packet that requests a connection.
-    fn asking(options: &Options, number: u32, nonce: [u8; 16]) -> Vec<u8> {
-        let machine = blast::Options {
+    fn asking(options: &BlastChannelOptions, number: u32, nonce: [u8; 16]) -> Vec<u8> {
+        let machine = blast::BlastOptions {
             packet: 1000,
             buffer: 1 << 20,
             ..options.blast
         };
-        let mut body = ConnectParameters::new(&machine, options.shown(), nonce).write();
-        let mut head = Head::EMPTY;
-        head.0[..HEADER].copy_from_slice(&Header::new(Kind::Open, number).write());
+        let mut body = BlastParameters::new(&machine, options.shown(), nonce).write();
+        let mut head = PacketHeadBuffer::EMPTY;
+        head.0[..HEADER].copy_from_slice(&BlastHeader::new(BlastPacketKind::Open, number).write());
         if let Some(key) = &options.key {
             assert!(Seal::new(key).seal(&mut head, &mut body));
         }
@@ -242,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_peer_that_cannot_be_answered_is_no_reason_to_leave_the_others() {
-        let options = Options::default();
-        let listener = Listener::bind(loopback(), &options).unwrap();
+        let options = BlastChannelOptions::default();
+        let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
         // Connecting to it is refused by the kernel: EACCES.
         let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
         for tries in 1..3 {
@@ -258,7 +269,7 @@ mod tests {
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(|| listener.accept().unwrap().await_close().unwrap());
-            Channel::connect(address, &options)
+            BlastChannel::connect(address, &options)
                 .unwrap()
                 .close()
                 .unwrap();
@@ -269,12 +280,12 @@ mod tests {
 
     #[test]
     fn a_sealed_opening_that_was_recorded_opens_nothing_from_elsewhere() {
-        for key in [None, Some(Key::new(b"a secret of both"))] {
-            let options = Options {
+        for key in [None, Some(SealKey::new(b"a secret of both"))] {
+            let options = BlastChannelOptions {
                 key,
-                ..Options::default()
+                ..BlastChannelOptions::default()
             };
-            let listener = Listener::bind(loopback(), &options).unwrap();
+            let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
             let sockets = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
             let [here, there] = sockets
                 .each_ref()
@@ -297,7 +308,9 @@ mod tests {
     fn no_two_listeners_get_one_port() {
         // With chance alone, a pair among so many shares one nearly always.
         let listeners: Vec<_> = (0..500)
-            .map(|_| Listener::bind(loopback(), &Options::default()).unwrap())
+            .map(|_| {
+                BlastChannelListener::bind(loopback(), &BlastChannelOptions::default()).unwrap()
+            })
             .collect();
         let ports: std::collections::BTreeSet<u16> = listeners
             .iter()
@@ -323,12 +336,12 @@ mod tests {
 
     /// Passes a peer machine's next output to the listener.
     fn says(
-        listener: &Listener,
+        listener: &BlastChannelListener,
         from: SocketAddr,
-        peer: &mut Connection,
+        peer: &mut BlastConnection,
         now: Instant,
-    ) -> Option<Channel> {
-        let Some(Output::Control(header, body)) = peer.poll(now, 1) else {
+    ) -> Option<BlastChannel> {
+        let Some(BlastOutput::Control(header, body)) = peer.poll(now, 1) else {
             panic!("nothing is said")
         };
         listener
@@ -337,11 +350,11 @@ mod tests {
     }
 
     /// Passes waiting packets to the peer's machine; returns how many.
-    fn hears(socket: &UdpSocket, peer: &mut Connection, now: Instant) -> usize {
+    fn hears(socket: &UdpSocket, peer: &mut BlastConnection, now: Instant) -> usize {
         let mut packet = [0; 100];
         let mut count = 0;
         while let Ok(length) = socket.recv(&mut packet) {
-            let header = Header::read(&packet[..length]).unwrap();
+            let header = BlastHeader::read(&packet[..length]).unwrap();
             peer.handle(now, &header, &packet[HEADER..length], length - HEADER);
             count += 1;
         }
@@ -350,22 +363,22 @@ mod tests {
 
     #[test]
     fn a_peer_that_missed_the_close_answer_is_answered_again() {
-        let options = Options::default();
-        let listener = Listener::bind(loopback(), &options).unwrap();
+        let options = BlastChannelOptions::default();
+        let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
         let socket = UdpSocket::bind(loopback()).unwrap();
         socket.set_nonblocking(true).unwrap();
         let from = socket.local_addr().unwrap();
-        let machine = blast::Options {
+        let machine = blast::BlastOptions {
             packet: 1000,
             buffer: 1 << 20,
             ..options.blast
         };
-        let (begin, nothing) = (Instant(1), (0, State::Closing));
-        let mut peer = Connection::connect(begin, &machine, options.token, [1; 16], 7);
+        let (begin, nothing) = (Instant(1), (0, BlastState::Closing));
+        let mut peer = BlastConnection::connect(begin, &machine, options.token, [1; 16], 7);
         let channel = says(&listener, from, &mut peer, begin).unwrap();
         assert_eq!(
             (hears(&socket, &mut peer, begin), peer.state()),
-            (1, State::Open)
+            (1, BlastState::Open)
         );
         peer.close(begin);
         // The channel itself may still receive it.
@@ -376,7 +389,10 @@ mod tests {
         while socket.recv(&mut [0; 100]).is_ok() {}
         assert!(
             listener
-                .handle_packet(from, &mut Header::new(Kind::Close, 8).write())
+                .handle_packet(
+                    from,
+                    &mut BlastHeader::new(BlastPacketKind::Close, 8).write()
+                )
                 .unwrap()
                 .is_none()
         );
@@ -390,7 +406,7 @@ mod tests {
         assert!(says(&listener, from, &mut peer, again).is_none());
         assert_eq!(
             (hears(&socket, &mut peer, again), peer.state()),
-            (1, State::Closed)
+            (1, BlastState::Closed)
         );
     }
 }

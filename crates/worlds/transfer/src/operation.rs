@@ -1,10 +1,10 @@
 //! What an operation has in hand: bytes of the stream to send, and memory to receive it into.
 
 use crate::error::Error;
-use crate::memory::{self, Posted};
+use crate::stream_memory::{self, Posted};
 
 /// What an operation has in hand: bytes to send and memory to receive into.
-pub(crate) struct Operation<'a> {
+pub(crate) struct ChannelOperation<'a> {
     /// Bytes to send, whose first one is at stream position `from`; after `round` of them they begin again.
     pub(crate) data: &'a [u8],
     pub(crate) from: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Operation<'a> {
     pub(crate) posted: Posted<'a>,
 }
 
-impl Operation<'_> {
+impl ChannelOperation<'_> {
     /// Stream positions `from..to` of what is sent.
     pub(crate) fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
         let (begin, length) = (
@@ -31,7 +31,7 @@ impl Operation<'_> {
         let mut sum = 0;
         let mut at = from;
         while at < to {
-            let next = to.min(at + memory::TAIL as u64);
+            let next = to.min(at + stream_memory::TAIL as u64);
             sum = crc32c::crc32c_append(sum, self.slice(at, next)?);
             at = next;
         }

@@ -1,10 +1,10 @@
 //! What is chosen for a channel, and how it is fitted to what its carrier can do.
 
-use crate::carrier::Facts;
+use crate::carrier::CarrierFacts;
 use crate::error::Error;
-use crate::seal::Key;
+use crate::seal::SealKey;
 use crate::udp;
-use stackline_proto::blast::{self, HEADER, Strategy, negotiation};
+use stackline_proto::blast::{self, BlastStrategy, HEADER, negotiation};
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const TOGETHER: usize = 64_000;
 
 /// How a channel waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waiting {
+pub enum PacketWaiting {
     /// It sleeps in the kernel.
     #[default]
     Block,
@@ -46,56 +46,56 @@ impl fmt::Debug for Interrupt {
 
 /// What is chosen for a channel. Both ends need the same strategy, checks, token and key; of sizes the smaller holds.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BlastChannelOptions {
     /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.
-    pub blast: blast::Options,
+    pub blast: blast::BlastOptions,
     /// Proves that a connection belongs to the run. It travels in clear without a key; with a key a value derived from
     /// both does, so that token and key may be one secret.
-    pub token: negotiation::Token,
+    pub token: negotiation::BlastToken,
     /// Encrypts and authenticates every packet with keys derived from this one.
-    pub key: Option<Key>,
+    pub key: Option<SealKey>,
     /// How to wait.
-    pub waiting: Waiting,
+    pub waiting: PacketWaiting,
     /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
     /// The number of the connection that is opened; random if not chosen.
     pub number: Option<u32>,
     /// How the socket of a UDP channel is set up.
-    pub udp: udp::Options,
+    pub udp: udp::UdpCarrierOptions,
 }
 
-impl Default for Options {
+impl Default for BlastChannelOptions {
     fn default() -> Self {
-        Self::new(Strategy::Selective)
+        Self::new(BlastStrategy::Selective)
     }
 }
 
-impl Options {
-    /// Blasts with this strategy as [`blast::Options::usual`] has them.
+impl BlastChannelOptions {
+    /// Blasts with this strategy as [`blast::BlastOptions::usual`] has them.
     #[must_use]
-    pub const fn new(strategy: Strategy) -> Self {
-        Self::of(blast::Options {
+    pub const fn new(strategy: BlastStrategy) -> Self {
+        Self::of(blast::BlastOptions {
             buffer: 0,
-            ..blast::Options::usual(strategy, 0)
+            ..blast::BlastOptions::usual(strategy, 0)
         })
     }
 
     /// These options of the machine, and nothing else.
     #[must_use]
-    pub const fn of(blast: blast::Options) -> Self {
+    pub const fn of(blast: blast::BlastOptions) -> Self {
         Self {
             blast,
             token: [0; 16],
             key: None,
-            waiting: Waiting::Block,
+            waiting: PacketWaiting::Block,
             interrupt: None,
             number: None,
-            udp: udp::Options::new(),
+            udp: udp::UdpCarrierOptions::new(),
         }
     }
 
     /// The proof that is sent: the token, or with a key a value that only owners of the key can derive from it.
-    pub(crate) fn shown(&self) -> negotiation::Token {
+    pub(crate) fn shown(&self) -> negotiation::BlastToken {
         self.key
             .as_ref()
             .map_or(self.token, |key| key.proof(&self.token))
@@ -112,7 +112,7 @@ impl Options {
 
     /// Bytes of data in packets of which several go and come as one, for blasts of many packets on a path that carries
     /// packets about as long as a call takes: as on loopback.
-    fn cut(&self, facts: Facts) -> u32 {
+    fn cut(&self, facts: CarrierFacts) -> u32 {
         let offload = facts.joined_out > 1 && facts.joined_in;
         let many = self.blast.size as usize > facts.packet;
         if offload && many {
@@ -126,7 +126,7 @@ impl Options {
     ///
     /// # Errors
     /// When packets are wanted that the path does not carry.
-    pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
+    pub(crate) fn fitted(&self, facts: CarrierFacts) -> Result<blast::BlastOptions, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
         let least = negotiation::PARAMETERS_BYTES as u32;
         let packet = if self.blast.packet == 0 {
@@ -149,7 +149,7 @@ impl Options {
         } else {
             self.blast.buffer.min(granted)
         };
-        Ok(blast::Options {
+        Ok(blast::BlastOptions {
             packet,
             buffer,
             ..self.blast

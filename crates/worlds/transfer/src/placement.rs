@@ -3,9 +3,9 @@
 //! Most are where they belong: received straight into the memory posted. The first that is not makes those behind it give
 //! way: they are copied aside before anything is written to a place that one of them may be in.
 
-use crate::carrier::{Carrier, Payload, Place};
-use crate::memory::{self, Posted, Staging};
-use crate::seal::{Seal, Verdict};
+use crate::carrier::{CarrierPayload, PacketCarrier, PayloadPlace};
+use crate::seal::{Seal, SealVerdict};
+use crate::stream_memory::{self, Posted, Staging};
 use stackline_proto::blast::wire;
 
 /// Most packets of one read that are received in place.
@@ -13,7 +13,7 @@ const PLACES: usize = 128;
 
 /// Where a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum PayloadLocation {
     /// In the memory posted, from here on.
     Posted(usize),
     /// Copied aside, from here on.
@@ -26,8 +26,8 @@ pub(crate) enum At {
 
 /// Places for one read, and what became of its packets.
 #[derive(Debug, Default)]
-pub(crate) struct Placement {
-    pub(crate) places: Vec<Place>,
+pub(crate) struct PayloadPlacement {
+    pub(crate) places: Vec<PayloadPlace>,
     aside: Vec<u8>,
     /// From which packet on payloads are aside, and how far apart.
     aside_from: Option<usize>,
@@ -37,7 +37,7 @@ pub(crate) struct Placement {
     pub(crate) moved: u64,
 }
 
-impl Placement {
+impl PayloadPlacement {
     /// Chooses at most `most` places for the next read: where rows of packets of `packet` bytes, by stream position and bytes,
     /// lie in the memory posted.
     pub(crate) fn expect(
@@ -59,7 +59,7 @@ impl Placement {
                     .min(usize::try_from(bytes).unwrap_or(usize::MAX));
                 // The last one is short where the blast ends, or the memory.
                 let wanted = row.div_ceil(packet).min(most - self.places.len());
-                let place = |n: usize| Place {
+                let place = |n: usize| PayloadPlace {
                     at: at + n * packet,
                     length: packet.min(row - n * packet),
                 };
@@ -85,7 +85,7 @@ impl Placement {
 
     /// How many of `packets` packets from `index` on are consecutive: full data packets of one blast that requests no
     /// answer, in consecutive places.
-    pub(crate) fn row<C: Carrier>(
+    pub(crate) fn row<C: PacketCarrier>(
         &self,
         carrier: &C,
         index: usize,
@@ -95,15 +95,18 @@ impl Placement {
         if self.aside_from.is_some() {
             return 0;
         }
-        let Some((&first, places)) = self.places.get(index..).and_then(<[Place]>::split_first)
+        let Some((&first, places)) = self
+            .places
+            .get(index..)
+            .and_then(<[PayloadPlace]>::split_first)
         else {
             return 0;
         };
         let head = carrier.packet(index);
-        if head.payload != Payload::Placed(packet) || !wire::begins_row(head.head) {
+        if head.payload != CarrierPayload::Placed(packet) || !wire::begins_row(head.head) {
             return 0;
         }
-        let follows = |(n, place): &(usize, &Place)| {
+        let follows = |(n, place): &(usize, &PayloadPlace)| {
             let next = carrier.packet(index + n + 1);
             place.at == first.at + (n + 1) * packet
                 && next.payload == head.payload
@@ -117,40 +120,45 @@ impl Placement {
     }
 
     /// Where the payload of a packet is now.
-    pub(crate) fn find(&self, payload: Payload<'_>, index: usize) -> At {
+    pub(crate) fn find(&self, payload: CarrierPayload<'_>, index: usize) -> PayloadLocation {
         match (payload, self.aside_from) {
-            (Payload::Here(_), _) => At::Carrier,
-            (Payload::Placed(_), Some(from)) => At::Aside((index - from) * self.stride),
-            (Payload::Placed(_), None) => At::Posted(self.places[index].at),
+            (CarrierPayload::Here(_), _) => PayloadLocation::Carrier,
+            (CarrierPayload::Placed(_), Some(from)) => {
+                PayloadLocation::Aside((index - from) * self.stride)
+            }
+            (CarrierPayload::Placed(_), None) => PayloadLocation::Posted(self.places[index].at),
         }
     }
 
     /// Opens a sealed packet where it is, or a copy of it where that is the carrier's.
-    pub(crate) fn open<C: Carrier>(
+    pub(crate) fn open<C: PacketCarrier>(
         &mut self,
         carrier: &C,
         seal: &mut Seal,
         index: usize,
         posted: &mut Posted<'_>,
-    ) -> (Verdict, At) {
+    ) -> (SealVerdict, PayloadLocation) {
         let packet = carrier.packet(index);
         let at = self.find(packet.payload, index);
         let length = packet.payload.length();
         match (at, packet.payload) {
-            (At::Posted(from), _) => (
+            (PayloadLocation::Posted(from), _) => (
                 seal.open(packet.head, &mut posted.into[from..from + length]),
                 at,
             ),
-            (At::Aside(from), _) => (
+            (PayloadLocation::Aside(from), _) => (
                 seal.open(packet.head, &mut self.aside[from..from + length]),
                 at,
             ),
-            (At::Carrier | At::Opened, payload) => {
+            (PayloadLocation::Carrier | PayloadLocation::Opened, payload) => {
                 self.opened.clear();
-                if let Payload::Here(bytes) = payload {
+                if let CarrierPayload::Here(bytes) = payload {
                     self.opened.extend_from_slice(bytes);
                 }
-                (seal.open(packet.head, &mut self.opened), At::Opened)
+                (
+                    seal.open(packet.head, &mut self.opened),
+                    PayloadLocation::Opened,
+                )
             }
         }
     }
@@ -158,32 +166,32 @@ impl Placement {
     /// The payload of a packet.
     pub(crate) fn payload<'a>(
         &'a self,
-        payload: Payload<'a>,
-        at: At,
+        payload: CarrierPayload<'a>,
+        at: PayloadLocation,
         posted: &'a Posted<'_>,
     ) -> &'a [u8] {
         match (at, payload) {
-            (At::Posted(from), payload) => &posted.into[from..from + payload.length()],
-            (At::Aside(from), payload) => &self.aside[from..from + payload.length()],
-            (At::Opened, _) => &self.opened,
-            (At::Carrier, Payload::Here(bytes)) => bytes,
-            (At::Carrier, Payload::Placed(_)) => &[],
+            (PayloadLocation::Posted(from), payload) => &posted.into[from..from + payload.length()],
+            (PayloadLocation::Aside(from), payload) => &self.aside[from..from + payload.length()],
+            (PayloadLocation::Opened, _) => &self.opened,
+            (PayloadLocation::Carrier, CarrierPayload::Here(bytes)) => bytes,
+            (PayloadLocation::Carrier, CarrierPayload::Placed(_)) => &[],
         }
     }
 
     /// Puts the payload of packet `index` of `packets` where its stream position is.
-    pub(crate) fn put<C: Carrier>(
+    pub(crate) fn put<C: PacketCarrier>(
         &mut self,
         carrier: &C,
         (index, packets): (usize, usize),
-        at: At,
+        at: PayloadLocation,
         position: u64,
         posted: &mut Posted<'_>,
         staging: &mut Staging,
     ) {
         let payload = carrier.packet(index).payload;
         let length = payload.length();
-        if let At::Posted(from) = at
+        if let PayloadLocation::Posted(from) = at
             && posted.place(position) == Some(from)
             && length <= posted.room(position)
         {
@@ -194,24 +202,31 @@ impl Placement {
             self.copy_aside(carrier, index, packets, posted);
         }
         match (
-            if matches!(at, At::Posted(_)) {
-                At::Aside(0)
+            if matches!(at, PayloadLocation::Posted(_)) {
+                PayloadLocation::Aside(0)
             } else {
                 at
             },
             payload,
         ) {
-            (At::Aside(from), _) => {
-                memory::put(posted, staging, position, &self.aside[from..from + length])
+            (PayloadLocation::Aside(from), _) => stream_memory::store_bytes(
+                posted,
+                staging,
+                position,
+                &self.aside[from..from + length],
+            ),
+            (PayloadLocation::Opened, _) => {
+                stream_memory::store_bytes(posted, staging, position, &self.opened)
             }
-            (At::Opened, _) => memory::put(posted, staging, position, &self.opened),
-            (_, Payload::Here(bytes)) => memory::put(posted, staging, position, bytes),
-            (_, Payload::Placed(_)) => {}
+            (_, CarrierPayload::Here(bytes)) => {
+                stream_memory::store_bytes(posted, staging, position, bytes)
+            }
+            (_, CarrierPayload::Placed(_)) => {}
         }
     }
 
     /// Copies aside what is in places, from packet `index` on.
-    fn copy_aside<C: Carrier>(
+    fn copy_aside<C: PacketCarrier>(
         &mut self,
         carrier: &C,
         index: usize,
@@ -227,7 +242,7 @@ impl Placement {
             .unwrap_or(0);
         self.aside.resize((packets - index) * self.stride, 0);
         for later in index..packets {
-            if let Payload::Placed(length) = carrier.packet(later).payload {
+            if let CarrierPayload::Placed(length) = carrier.packet(later).payload {
                 let from = self.places[later].at;
                 self.aside[(later - index) * self.stride..][..length]
                     .copy_from_slice(&posted.into[from..from + length]);

@@ -4,7 +4,7 @@
 //! wait for many lines at once. So with memory that is in no cache, in packets of an Ethernet's length, both ends wait
 //! less. Short memory that is used again and again is there already, and is left alone.
 
-use crate::carrier::Place;
+use crate::carrier::PayloadPlace;
 use std::ops::Range;
 
 /// Bytes of a cache line; where it is longer, only time is lost.
@@ -30,7 +30,7 @@ pub(crate) struct Prefetcher {
 
 impl Prefetcher {
     /// Brings in places that are not there.
-    pub(crate) fn places(&mut self, into: &[u8], places: &[Place]) {
+    pub(crate) fn places(&mut self, into: &[u8], places: &[PayloadPlace]) {
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
             return;
         };
@@ -66,8 +66,8 @@ impl Prefetcher {
 mod tests {
     use super::*;
 
-    fn place(at: usize, length: usize) -> Place {
-        Place { at, length }
+    fn place(at: usize, length: usize) -> PayloadPlace {
+        PayloadPlace { at, length }
     }
 
     #[test]

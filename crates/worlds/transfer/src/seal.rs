@@ -6,13 +6,13 @@
 //! derived too. A number counts once. It hides neither sizes nor times, and whoever gets hold of the key later can read what
 //! was recorded.
 
-use crate::carrier::Head;
-use crate::replay::ReplayWindow;
+use crate::carrier::PacketHeadBuffer;
+use crate::replay_window::ReplayWindow;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::hmac;
 use stackline_proto::blast::negotiation;
-use stackline_proto::blast::{HEADER, Kind};
+use stackline_proto::blast::{BlastPacketKind, HEADER};
 use std::fmt;
 
 const NUMBER: usize = 8;
@@ -25,9 +25,9 @@ const EPOCH: u32 = 24;
 
 /// A secret of both ends: any bytes that cannot be guessed, 16 random ones or more.
 #[derive(Clone)]
-pub struct Key(Vec<u8>);
+pub struct SealKey(Vec<u8>);
 
-impl Key {
+impl SealKey {
     /// From secret bytes. A passphrase can be guessed from recorded packets.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
@@ -35,12 +35,12 @@ impl Key {
     }
 
     /// What is sent instead of a token: it reveals nothing of the key, nor of other values derived from it.
-    pub(crate) fn proof(&self, token: &negotiation::Token) -> negotiation::Token {
+    pub(crate) fn proof(&self, token: &negotiation::BlastToken) -> negotiation::BlastToken {
         derive(&self.0, token, b"stackline blast token")
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for SealKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
@@ -48,14 +48,14 @@ impl fmt::Debug for Key {
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum SealSide {
     Initiator,
     Responder,
 }
 
 /// What became of a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SealVerdict {
     Genuine,
     Forged,
     Replayed,
@@ -63,44 +63,44 @@ pub(crate) enum Verdict {
 
 /// What seals and opens the packets of one connection.
 pub(crate) struct Seal {
-    key: Key,
+    key: SealKey,
     opening: hmac::Key,
-    session: Option<Session>,
+    session: Option<SealSession>,
 }
 
-struct Session {
-    out: SendBuffers,
-    back: ReceiveBuffers,
+struct SealSession {
+    out: SealSendKey,
+    back: SealReceiveKeys,
     number: u64,
     window: ReplayWindow,
 }
 
 /// What keys of one direction are made from.
-struct Direction {
+struct SealDirection {
     secret: Vec<u8>,
     salt: Vec<u8>,
     from: &'static [u8],
 }
 
 /// The key of the packets that leave now.
-struct SendBuffers {
-    direction: Direction,
+struct SealSendKey {
+    direction: SealDirection,
     epoch: u64,
     key: LessSafeKey,
 }
 
 /// Keys of acceptable packets: of the epoch of the highest number so far, and of those beside it. The next one is
 /// derived beforehand, so that forged numbers cannot force derivations.
-struct ReceiveBuffers {
-    direction: Direction,
+struct SealReceiveKeys {
+    direction: SealDirection,
     epoch: u64,
     /// Epoch e is at e modulo 3.
     keys: [Option<LessSafeKey>; 3],
 }
 
-struct Length(usize);
+struct SealKeyLength(usize);
 
-impl KeyType for Length {
+impl KeyType for SealKeyLength {
     fn len(&self) -> usize {
         self.0
     }
@@ -111,7 +111,7 @@ fn derive<const N: usize>(secret: &[u8], salt: &[u8], purpose: &[u8]) -> [u8; N]
     let mut bytes = [0; N];
     let pseudorandom = Salt::new(HKDF_SHA256, salt).extract(secret);
     let filled = pseudorandom
-        .expand(&[purpose], Length(N))
+        .expand(&[purpose], SealKeyLength(N))
         .and_then(|okm| okm.fill(&mut bytes));
     debug_assert!(filled.is_ok());
     bytes
@@ -121,7 +121,7 @@ const fn epoch(number: u64) -> u64 {
     number >> EPOCH
 }
 
-impl Direction {
+impl SealDirection {
     fn key(&self, epoch: u64) -> Option<LessSafeKey> {
         let purpose = [self.from, &epoch.to_le_bytes()].concat();
         let bytes: [u8; 16] = derive(&self.secret, &self.salt, &purpose);
@@ -131,8 +131,8 @@ impl Direction {
     }
 }
 
-impl SendBuffers {
-    fn new(direction: Direction) -> Option<Self> {
+impl SealSendKey {
+    fn new(direction: SealDirection) -> Option<Self> {
         direction.key(0).map(|key| Self {
             direction,
             epoch: 0,
@@ -149,8 +149,8 @@ impl SendBuffers {
     }
 }
 
-impl ReceiveBuffers {
-    fn new(direction: Direction) -> Self {
+impl SealReceiveKeys {
+    fn new(direction: SealDirection) -> Self {
         let keys = [direction.key(0), direction.key(1), None];
         Self {
             direction,
@@ -183,14 +183,18 @@ fn nonce(number: u64) -> Nonce {
 /// Whether a packet opens a connection, by its first byte.
 fn opens(head: &[u8]) -> bool {
     head.first().is_some_and(|kind| {
-        [Kind::Open, Kind::Accept, Kind::Refuse]
-            .iter()
-            .any(|opens| *opens as u8 == *kind)
+        [
+            BlastPacketKind::Open,
+            BlastPacketKind::Accept,
+            BlastPacketKind::Refuse,
+        ]
+        .iter()
+        .any(|opens| *opens as u8 == *kind)
     })
 }
 
 impl Seal {
-    pub(crate) fn new(key: &Key) -> Self {
+    pub(crate) fn new(key: &SealKey) -> Self {
         let bytes: [u8; 32] = derive(&key.0, &[], b"stackline blast opening");
         Self {
             key: key.clone(),
@@ -202,12 +206,12 @@ impl Seal {
     /// Makes the session's keys from what both ends drew.
     pub(crate) fn open_session(
         &mut self,
-        side: Side,
+        side: SealSide,
         initiator: &negotiation::Nonce,
         answers: &negotiation::Nonce,
     ) {
         let salt = [*initiator, *answers].concat();
-        let from = |from| Direction {
+        let from = |from| SealDirection {
             secret: self.key.0.clone(),
             salt: salt.clone(),
             from,
@@ -215,11 +219,11 @@ impl Seal {
         let dialling = from(b"stackline blast from the dialling end");
         let answering = from(b"stackline blast from the answering end");
         let (out, back) = match side {
-            Side::Initiator => (dialling, answering),
-            Side::Responder => (answering, dialling),
+            SealSide::Initiator => (dialling, answering),
+            SealSide::Responder => (answering, dialling),
         };
-        let (out, back) = (SendBuffers::new(out), ReceiveBuffers::new(back));
-        self.session = out.map(|out| Session {
+        let (out, back) = (SealSendKey::new(out), SealReceiveKeys::new(back));
+        self.session = out.map(|out| SealSession {
             out,
             back,
             number: 0,
@@ -229,7 +233,7 @@ impl Seal {
 
     /// Seals a packet whose head has its header; the payload is encrypted in place. False when there are no keys to do it
     /// with, or they have been used up (2^64 packets).
-    pub(crate) fn seal(&mut self, head: &mut Head, payload: &mut [u8]) -> bool {
+    pub(crate) fn seal(&mut self, head: &mut PacketHeadBuffer, payload: &mut [u8]) -> bool {
         if opens(&head.0) {
             head.0[HEADER..CLEAR].fill(0);
             let tag = self.mac(&head.0[..CLEAR], payload);
@@ -264,9 +268,9 @@ impl Seal {
     }
 
     /// Opens a packet in place. Where it is not genuine the payload is undefined afterwards.
-    pub(crate) fn open(&mut self, head: &[u8], payload: &mut [u8]) -> Verdict {
+    pub(crate) fn open(&mut self, head: &[u8], payload: &mut [u8]) -> SealVerdict {
         let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         };
         if opens(clear) {
             let right = self.mac(clear, payload);
@@ -278,35 +282,35 @@ impl Seal {
                 .fold(0, |unlike, (one, other)| unlike | (one ^ other))
                 == 0;
             return if same {
-                Verdict::Genuine
+                SealVerdict::Genuine
             } else {
-                Verdict::Forged
+                SealVerdict::Forged
             };
         }
         let Some(session) = &mut self.session else {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         };
         let Ok(number) = clear[HEADER..].try_into().map(u64::from_le_bytes) else {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         };
         if !session.window.is_fresh(number) {
-            return Verdict::Replayed;
+            return SealVerdict::Replayed;
         }
         let Ok(tag) = Tag::try_from(tag) else {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         };
         let Some(key) = session.back.key(epoch(number)) else {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         };
         if key
             .open_in_place_separate_tag(nonce(number), Aad::from(clear), tag, payload, 0..)
             .is_err()
         {
-            return Verdict::Forged;
+            return SealVerdict::Forged;
         }
         session.back.came(epoch(number));
         session.window.mark(number);
-        Verdict::Genuine
+        SealVerdict::Genuine
     }
 }
 
@@ -315,43 +319,52 @@ const _: () = assert!(HEAD == HEADER + stackline_proto::blast::wire::SEAL);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_proto::blast::Header;
+    use stackline_proto::blast::BlastHeader;
 
     fn pair() -> (Seal, Seal) {
-        let key = Key::new(b"sixteen bytes or");
+        let key = SealKey::new(b"sixteen bytes or");
         let (mut left, mut right) = (Seal::new(&key), Seal::new(&key));
-        left.open_session(Side::Initiator, &[1; 16], &[2; 16]);
-        right.open_session(Side::Responder, &[1; 16], &[2; 16]);
+        left.open_session(SealSide::Initiator, &[1; 16], &[2; 16]);
+        right.open_session(SealSide::Responder, &[1; 16], &[2; 16]);
         (left, right)
     }
 
-    fn head(kind: Kind) -> Head {
-        let mut head = Head::EMPTY;
-        head.0[..HEADER].copy_from_slice(&Header::new(kind, 7).write());
+    fn head(kind: BlastPacketKind) -> PacketHeadBuffer {
+        let mut head = PacketHeadBuffer::EMPTY;
+        head.0[..HEADER].copy_from_slice(&BlastHeader::new(kind, 7).write());
         head
     }
 
     #[test]
     fn a_sealed_packet_is_opened_once_by_the_other_end() {
         let (mut left, mut right) = pair();
-        let (mut head, mut payload) = (head(Kind::Data), *b"some bytes of data");
+        let (mut head, mut payload) = (head(BlastPacketKind::Data), *b"some bytes of data");
         assert!(left.seal(&mut head, &mut payload));
         assert_ne!(&payload, b"some bytes of data");
         let mut again = payload;
-        assert_eq!(right.open(&head.0[..HEAD], &mut payload), Verdict::Genuine);
+        assert_eq!(
+            right.open(&head.0[..HEAD], &mut payload),
+            SealVerdict::Genuine
+        );
         assert_eq!(&payload, b"some bytes of data");
-        assert_eq!(right.open(&head.0[..HEAD], &mut again), Verdict::Replayed);
+        assert_eq!(
+            right.open(&head.0[..HEAD], &mut again),
+            SealVerdict::Replayed
+        );
     }
 
     /// Output of `left` as packet `number`.
-    fn sealed(left: &mut Seal, number: u64) -> (Head, [u8; 8]) {
-        let (mut head, mut payload) = (head(Kind::Data), number.to_le_bytes());
+    fn sealed(left: &mut Seal, number: u64) -> (PacketHeadBuffer, [u8; 8]) {
+        let (mut head, mut payload) = (head(BlastPacketKind::Data), number.to_le_bytes());
         left.session.as_mut().unwrap().number = number - 1;
         assert!(left.seal(&mut head, &mut payload));
         (head, payload)
     }
 
-    fn opened(right: &mut Seal, (head, payload): &(Head, [u8; 8])) -> (Verdict, u64) {
+    fn opened(
+        right: &mut Seal,
+        (head, payload): &(PacketHeadBuffer, [u8; 8]),
+    ) -> (SealVerdict, u64) {
         let mut payload = *payload;
         (
             right.open(&head.0[..HEAD], &mut payload),
@@ -387,8 +400,8 @@ mod tests {
             for offset in offsets {
                 let number = border.checked_add_signed(offset).unwrap();
                 let packet = sealed(&mut left, number);
-                assert_eq!(opened(&mut right, &packet), (Verdict::Genuine, number));
-                assert_eq!(opened(&mut right, &packet).0, Verdict::Replayed);
+                assert_eq!(opened(&mut right, &packet), (SealVerdict::Genuine, number));
+                assert_eq!(opened(&mut right, &packet).0, SealVerdict::Replayed);
             }
         }
     }
@@ -397,20 +410,20 @@ mod tests {
     fn a_number_of_a_far_epoch_opens_nothing_and_changes_nothing() {
         let (mut left, mut right) = pair();
         let far = sealed(&mut left, 2 << EPOCH);
-        assert_eq!(opened(&mut right, &far).0, Verdict::Forged);
+        assert_eq!(opened(&mut right, &far).0, SealVerdict::Forged);
         // The number of the next epoch on a packet of another one.
         let mut lies = sealed(&mut left, 5);
         lies.0.0[HEADER..CLEAR].copy_from_slice(&((1_u64 << EPOCH) + 5).to_le_bytes());
-        assert_eq!(opened(&mut right, &lies).0, Verdict::Forged);
+        assert_eq!(opened(&mut right, &lies).0, SealVerdict::Forged);
         assert_eq!(right.session.as_ref().unwrap().back.epoch, 0);
         let next = sealed(&mut left, 1 << EPOCH);
-        assert_eq!(opened(&mut right, &next).0, Verdict::Genuine);
-        assert_eq!(opened(&mut right, &far).0, Verdict::Genuine);
+        assert_eq!(opened(&mut right, &next).0, SealVerdict::Genuine);
+        assert_eq!(opened(&mut right, &far).0, SealVerdict::Genuine);
     }
 
     #[test]
     fn a_bit_anywhere_is_noticed() {
-        for kind in [Kind::Data, Kind::Open] {
+        for kind in [BlastPacketKind::Data, BlastPacketKind::Open] {
             let (mut left, mut right) = pair();
             let (mut head, mut payload) = (head(kind), [7; 20]);
             assert!(left.seal(&mut head, &mut payload));
@@ -422,44 +435,53 @@ mod tests {
                 }
                 assert_ne!(
                     right.open(&head.0[..HEAD], &mut payload),
-                    Verdict::Genuine,
+                    SealVerdict::Genuine,
                     "bit {bit}"
                 );
             }
-            assert_eq!(right.open(&head.0[..HEAD], &mut payload), Verdict::Genuine);
+            assert_eq!(
+                right.open(&head.0[..HEAD], &mut payload),
+                SealVerdict::Genuine
+            );
         }
     }
 
     #[test]
     fn another_key_and_another_session_open_nothing() {
         let (mut left, _) = pair();
-        let (mut head, mut payload) = (head(Kind::Data), [7; 20]);
+        let (mut head, mut payload) = (head(BlastPacketKind::Data), [7; 20]);
         assert!(left.seal(&mut head, &mut payload));
-        let mut other = Seal::new(&Key::new(b"sixteen bytes oR"));
-        other.open_session(Side::Responder, &[1; 16], &[2; 16]);
+        let mut other = Seal::new(&SealKey::new(b"sixteen bytes oR"));
+        other.open_session(SealSide::Responder, &[1; 16], &[2; 16]);
         assert_eq!(
             other.open(&head.0[..HEAD], &mut payload.clone()),
-            Verdict::Forged
+            SealVerdict::Forged
         );
         let mut later = pair().1;
-        later.open_session(Side::Responder, &[1; 16], &[3; 16]);
+        later.open_session(SealSide::Responder, &[1; 16], &[3; 16]);
         assert_eq!(
             later.open(&head.0[..HEAD], &mut payload.clone()),
-            Verdict::Forged
+            SealVerdict::Forged
         );
         // Its own packets are not accepted as the other end's.
-        assert_eq!(left.open(&head.0[..HEAD], &mut payload), Verdict::Forged);
+        assert_eq!(
+            left.open(&head.0[..HEAD], &mut payload),
+            SealVerdict::Forged
+        );
     }
 
     #[test]
     fn without_a_session_only_openings_are_sealed_and_opened() {
-        let mut seal = Seal::new(&Key::new(b"sixteen bytes or"));
-        assert!(!seal.seal(&mut head(Kind::Data), &mut []));
-        assert!(seal.seal(&mut head(Kind::Open), &mut []));
+        let mut seal = Seal::new(&SealKey::new(b"sixteen bytes or"));
+        assert!(!seal.seal(&mut head(BlastPacketKind::Data), &mut []));
+        assert!(seal.seal(&mut head(BlastPacketKind::Open), &mut []));
         assert_eq!(
-            seal.open(&head(Kind::Data).0[..HEAD], &mut []),
-            Verdict::Forged
+            seal.open(&head(BlastPacketKind::Data).0[..HEAD], &mut []),
+            SealVerdict::Forged
         );
-        assert_eq!(seal.open(&[Kind::Open as u8; 10], &mut []), Verdict::Forged);
+        assert_eq!(
+            seal.open(&[BlastPacketKind::Open as u8; 10], &mut []),
+            SealVerdict::Forged
+        );
     }
 }

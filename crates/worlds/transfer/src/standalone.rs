@@ -19,12 +19,12 @@ mod halt;
 mod setup;
 mod station;
 
-pub use cost::{Costs, costs};
+pub use cost::{StopAndWaitCosts, costs};
 pub use halt::Halt;
-pub use setup::{DATA, Program, Sample, Setup};
+pub use setup::{DATA, StandaloneProgram, StandaloneSample, StandaloneSetup};
 
-use halt::Progress;
-use station::{Station, Wait};
+use halt::StandaloneProgress;
+use station::{Station, StationWait};
 use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -37,17 +37,17 @@ pub const WARM_UP: u32 = 5;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Elapsed {
     /// Of stop-and-wait.
-    pub stop_and_wait: Sample,
+    pub stop_and_wait: StandaloneSample,
     /// Of the sliding window.
-    pub sliding_window: Sample,
+    pub sliding_window: StandaloneSample,
     /// Of the blast.
-    pub blast: Sample,
+    pub blast: StandaloneSample,
 }
 
 impl Elapsed {
-    /// In the order of [`Program::ALL`].
+    /// In the order of [`StandaloneProgram::ALL`].
     #[must_use]
-    pub const fn all(&self) -> [&Sample; 3] {
+    pub const fn all(&self) -> [&StandaloneSample; 3] {
         [&self.stop_and_wait, &self.sliding_window, &self.blast]
     }
 }
@@ -57,16 +57,16 @@ impl Elapsed {
 /// # Errors
 /// [`Halt`]: an acknowledgement did not come, data came other than it was sent, or there is no such thing as raw frames
 /// here.
-pub fn elapsed(setup: &Setup<'_>) -> Result<Elapsed, Halt> {
+pub fn elapsed(setup: &StandaloneSetup<'_>) -> Result<Elapsed, Halt> {
     let turns = setup.runs.saturating_add(WARM_UP) as usize;
-    let programs = iter::repeat_n(Program::ALL, turns).flatten();
-    let mut times = Program::ALL.map(|_| Vec::with_capacity(turns));
-    let stations = station::pair(setup)?;
+    let programs = iter::repeat_n(StandaloneProgram::ALL, turns).flatten();
+    let mut times = StandaloneProgram::ALL.map(|_| Vec::with_capacity(turns));
+    let stations = station::open_stations(setup)?;
     both(setup, stations, programs, |program, time| {
         times[program as usize].push(time.as_secs_f64())
     })?;
     let [stop_and_wait, sliding_window, blast] =
-        times.map(|times| Sample::of(times[WARM_UP as usize..].to_vec()));
+        times.map(|times| StandaloneSample::of(times[WARM_UP as usize..].to_vec()));
     Ok(Elapsed {
         stop_and_wait,
         sliding_window,
@@ -76,7 +76,7 @@ pub fn elapsed(setup: &Setup<'_>) -> Result<Elapsed, Halt> {
 
 /// What the two sides know of each other.
 #[derive(Default)]
-struct Shared {
+struct SharedStationState {
     /// Data packets that came.
     came: AtomicU64,
     /// Transfers that the receiver is ready for.
@@ -85,21 +85,21 @@ struct Shared {
     over: AtomicBool,
 }
 
-impl Shared {
+impl SharedStationState {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// The other side is told that this one has halted, if it has.
-    fn tell(&self, done: Result<(), Halt>) -> Result<(), Halt> {
+    fn signal_halt(&self, done: Result<(), Halt>) -> Result<(), Halt> {
         done.inspect_err(|_| self.over.store(true, Ordering::Relaxed))
     }
 }
 
 /// Tells the other side when this one panics, which would wait for ever.
-struct Alarm<'a>(&'a Shared);
+struct StationPanicAlarm<'a>(&'a SharedStationState);
 
-impl Drop for Alarm<'_> {
+impl Drop for StationPanicAlarm<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.over.store(true, Ordering::Relaxed);
@@ -109,23 +109,23 @@ impl Drop for Alarm<'_> {
 
 /// Runs these programs, each side in a thread of its own on a processor of its own; says how long each took.
 fn both(
-    setup: &Setup<'_>,
+    setup: &StandaloneSetup<'_>,
     (mut near, mut far): (Station, Station),
-    programs: impl Iterator<Item = Program> + Clone + Send,
-    mut took: impl FnMut(Program, Duration) + Send,
+    programs: impl Iterator<Item = StandaloneProgram> + Clone + Send,
+    mut took: impl FnMut(StandaloneProgram, Duration) + Send,
 ) -> Result<(Station, Station), Halt> {
-    let shared = Shared::default();
+    let shared = SharedStationState::default();
     let theirs = programs.clone();
-    let [mut here, mut there] = Wait::both();
+    let [mut here, mut there] = StationWait::both();
     thread::scope(|scope| {
         let receiver = scope.spawn(|| {
-            let _alarm = Alarm(&shared);
+            let _alarm = StationPanicAlarm(&shared);
             there.settle();
             let done = receive((&mut far, there), setup.packets, theirs, &shared);
-            shared.tell(done).map(|()| far)
+            shared.signal_halt(done).map(|()| far)
         });
         let sender = scope.spawn(|| {
-            let _alarm = Alarm(&shared);
+            let _alarm = StationPanicAlarm(&shared);
             here.settle();
             let sent = (1..).zip(programs).try_for_each(|(number, program)| {
                 here.until(
@@ -137,7 +137,7 @@ fn both(
                 took(program, begin.elapsed());
                 Ok(())
             });
-            shared.tell(sent).map(|()| near)
+            shared.signal_halt(sent).map(|()| near)
         });
         let (near, far) = (sender.join(), receiver.join());
         let far = far.unwrap_or(Err(Halt::Panic))?;
@@ -147,10 +147,10 @@ fn both(
 
 /// The sending side of one transfer.
 fn transfer(
-    (station, wait): (&mut Station, Wait),
-    program: Program,
-    setup: &Setup<'_>,
-    shared: &Shared,
+    (station, wait): (&mut Station, StationWait),
+    program: StandaloneProgram,
+    setup: &StandaloneSetup<'_>,
+    shared: &SharedStationState,
 ) -> Result<(), Halt> {
     let (mut heard, before) = (0, shared.came.load(Ordering::Relaxed));
     let end = Instant::now() + setup.patience;
@@ -158,10 +158,10 @@ fn transfer(
         station.send_data(index)?;
         let last = index + 1 == setup.packets;
         let wanted = match program {
-            Program::StopAndWait => index + 1,
-            Program::SlidingWindow if last => setup.packets,
-            Program::Blast if last => 1,
-            Program::SlidingWindow | Program::Blast => 0,
+            StandaloneProgram::StopAndWait => index + 1,
+            StandaloneProgram::SlidingWindow if last => setup.packets,
+            StandaloneProgram::Blast if last => 1,
+            StandaloneProgram::SlidingWindow | StandaloneProgram::Blast => 0,
         };
         // What is there is copied out, what has to be there is waited for.
         while station.take_acknowledgement() {
@@ -174,7 +174,7 @@ fn transfer(
             ) {
                 let came = shared.came.load(Ordering::Relaxed) - before;
                 return Err(Halt::Late(
-                    Progress {
+                    StandaloneProgress {
                         program,
                         packets: setup.packets,
                         came,
@@ -191,10 +191,10 @@ fn transfer(
 
 /// The receiving side of all transfers.
 fn receive(
-    (station, wait): (&mut Station, Wait),
+    (station, wait): (&mut Station, StationWait),
     packets: u32,
-    programs: impl Iterator<Item = Program>,
-    shared: &Shared,
+    programs: impl Iterator<Item = StandaloneProgram>,
+    shared: &SharedStationState,
 ) -> Result<(), Halt> {
     for program in programs {
         station.forget_data();

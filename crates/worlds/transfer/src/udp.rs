@@ -8,16 +8,17 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-pub use setup::Options;
+pub use setup::UdpCarrierOptions;
 
 use crate::carrier::{
-    Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait,
+    CarrierCounters, CarrierFacts, CarrierPacket, CarrierPayload, CarrierWait, INTERRUPT_INTERVAL,
+    LONGEST_HEAD, PacketCarrier, PacketRun, PayloadPlace,
 };
+use crate::packet_train::{self, LONGEST};
 use crate::prefetch::Prefetcher;
 use crate::sys::option;
-use crate::sys::receive::{self, Message, ReceiveBuffers};
-use crate::sys::send::{self, SendBuffers};
-use crate::train::{self, LONGEST};
+use crate::sys::receive::{self, ReceivedMessageInfo, UdpReceiveBuffers};
+use crate::sys::send::{self, UdpSendBuffers};
 use setup::{address, discover, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, ErrorKind};
@@ -45,10 +46,10 @@ const SHORT: usize = 4 << 10;
 /// A connected UDP socket that carries packets.
 pub struct Udp {
     socket: Socket,
-    outgoing: SendBuffers,
-    incoming: ReceiveBuffers,
-    facts: Facts,
-    counters: Counters,
+    outgoing: UdpSendBuffers,
+    incoming: UdpReceiveBuffers,
+    facts: CarrierFacts,
+    counters: CarrierCounters,
     layout: Layout,
     /// Packets that fitted no place, behind each other.
     line: Vec<u8>,
@@ -71,7 +72,7 @@ enum Layout {
     /// The first `placed` in heads and places, the others behind each other in the spare room.
     Joined {
         head: usize,
-        message: Message,
+        message: ReceivedMessageInfo,
         placed: usize,
     },
     /// In slots.
@@ -92,7 +93,7 @@ impl Udp {
     ///
     /// # Errors
     /// What the kernel says of the socket, of the address or of the route.
-    pub fn connect(peer: SocketAddr, options: Options) -> io::Result<Self> {
+    pub fn connect(peer: SocketAddr, options: UdpCarrierOptions) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
         socket.connect(&SockAddr::from(peer))?;
         Self::over(socket, options)
@@ -102,7 +103,7 @@ impl Udp {
     ///
     /// # Errors
     /// What the kernel says of the socket or its route.
-    pub fn over(socket: Socket, options: Options) -> io::Result<Self> {
+    pub fn over(socket: Socket, options: UdpCarrierOptions) -> io::Result<Self> {
         Self::new(socket, options, true)
     }
 
@@ -111,11 +112,11 @@ impl Udp {
     ///
     /// # Errors
     /// What the kernel says of the socket.
-    pub(crate) fn bound(socket: Socket, options: Options) -> io::Result<Self> {
+    pub(crate) fn bound(socket: Socket, options: UdpCarrierOptions) -> io::Result<Self> {
         Self::new(socket, options, false)
     }
 
-    fn new(socket: Socket, options: Options, connected: bool) -> io::Result<Self> {
+    fn new(socket: Socket, options: UdpCarrierOptions, connected: bool) -> io::Result<Self> {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
@@ -126,7 +127,7 @@ impl Udp {
         } else {
             LONGEST
         };
-        let facts = Facts {
+        let facts = CarrierFacts {
             name: "udp",
             packet: if options.packet == 0 {
                 route
@@ -139,14 +140,14 @@ impl Udp {
         };
         Ok(Self {
             socket,
-            outgoing: SendBuffers::new(),
+            outgoing: UdpSendBuffers::new(),
             incoming: if connected {
-                ReceiveBuffers::new()
+                UdpReceiveBuffers::new()
             } else {
-                ReceiveBuffers::named()
+                UdpReceiveBuffers::named()
             },
             facts,
-            counters: Counters::default(),
+            counters: CarrierCounters::default(),
             layout: Layout::Slots { head: 0 },
             line: Vec::new(),
             slots: Vec::new(),
@@ -233,7 +234,7 @@ impl Udp {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         flags: i32,
     ) -> io::Result<usize> {
         let packets = if self.few && places.is_empty() {
@@ -268,7 +269,7 @@ impl Udp {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         flags: i32,
     ) -> io::Result<usize> {
         let places = &places[..places.len().min(receive::PLACES)];
@@ -303,7 +304,7 @@ impl Udp {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         flags: i32,
     ) -> io::Result<usize> {
         let flags = flags | libc::MSG_WAITFORONE;
@@ -341,9 +342,9 @@ impl Udp {
         &mut self,
         head: usize,
         into: &[u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         index: usize,
-        message: Message,
+        message: ReceivedMessageInfo,
     ) {
         let from = self.line.len();
         let mut left = message.bytes;
@@ -388,20 +389,20 @@ impl AsFd for Udp {
     }
 }
 
-impl Carrier for Udp {
+impl PacketCarrier for Udp {
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         self.local().ok().zip(self.peer().ok())
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> CarrierFacts {
         self.facts
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> CarrierCounters {
         self.counters
     }
 
-    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+    fn send(&mut self, run: PacketRun<'_>) -> io::Result<usize> {
         let mut gone = 0;
         let mut tries = 0;
         if run.payload.len() >= MUCH {
@@ -409,7 +410,7 @@ impl Carrier for Udp {
         }
         while gone < run.heads.len() {
             let rest = run.after(gone);
-            let joined = train::joined(run.head + run.each, self.facts.joined_out);
+            let joined = packet_train::joined_packets(run.head + run.each, self.facts.joined_out);
             match self.outgoing.send(self.socket.as_fd(), rest, joined) {
                 Ok(packets) => {
                     gone += packets;
@@ -431,8 +432,8 @@ impl Carrier for Udp {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
-        wait: Wait,
+        places: &[PayloadPlace],
+        wait: CarrierWait,
     ) -> io::Result<usize> {
         self.line.clear();
         self.slots.clear();
@@ -440,18 +441,18 @@ impl Carrier for Udp {
             self.incoming_prefetcher.places(into, places);
         }
         match wait {
-            Wait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
-            Wait::Block(time) if time >= TICK => {
+            CarrierWait::No => self.take(head, into, places, libc::MSG_DONTWAIT),
+            CarrierWait::Block(time) if time >= TICK => {
                 self.wait_for(time)?;
                 self.take(head, into, places, 0)
             }
-            Wait::Block(time) => {
+            CarrierWait::Block(time) => {
                 if !option::ready(self.socket.as_fd(), false, time)? {
                     return Ok(0);
                 }
                 self.take(head, into, places, libc::MSG_DONTWAIT)
             }
-            Wait::Spin(time) => {
+            CarrierWait::Spin(time) => {
                 let start = Instant::now();
                 loop {
                     let packets = self.take(head, into, places, libc::MSG_DONTWAIT)?;
@@ -477,7 +478,7 @@ impl Carrier for Udp {
         Ok(())
     }
 
-    fn packet(&self, index: usize) -> Packet<'_> {
+    fn packet(&self, index: usize) -> CarrierPacket<'_> {
         match self.layout {
             Layout::Joined {
                 head,
@@ -504,23 +505,23 @@ impl Carrier for Udp {
     }
 }
 
-fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> Packet<'_> {
-    Packet {
+fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> CarrierPacket<'_> {
+    CarrierPacket {
         head: &bytes[..head.min(length)],
-        payload: Payload::Placed(length.saturating_sub(head)),
+        payload: CarrierPayload::Placed(length.saturating_sub(head)),
     }
 }
 
-fn here(bytes: &[u8], head: usize) -> Packet<'_> {
+fn here(bytes: &[u8], head: usize) -> CarrierPacket<'_> {
     let (head, payload) = bytes.split_at(head.min(bytes.len()));
-    Packet {
+    CarrierPacket {
         head,
-        payload: Payload::Here(payload),
+        payload: CarrierPayload::Here(payload),
     }
 }
 
 /// Whether the packets of a message begin where heads do: all but the last as long as their places.
-fn fits(head: usize, places: &[Place], message: Message, placed: usize) -> bool {
+fn fits(head: usize, places: &[PayloadPlace], message: ReceivedMessageInfo, placed: usize) -> bool {
     let packets = message.bytes.div_ceil(message.segment).max(1);
     let last = message.bytes - (packets - 1) * message.segment;
     places[..placed].iter().enumerate().all(|(index, place)| {

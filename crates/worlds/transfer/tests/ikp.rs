@@ -7,9 +7,12 @@
 mod support;
 
 use stackline_core::time::Duration;
-use stackline_proto::blast::{HEADER, Header, Kind, Strategy};
-use stackline_transfer::carrier::Carrier;
-use stackline_transfer::ikp::{Client, Error, Options, Protocol, Request, Segments, Server};
+use stackline_proto::blast::{BlastHeader, BlastPacketKind, BlastStrategy, HEADER};
+use stackline_transfer::carrier::PacketCarrier;
+use stackline_transfer::ikp::{
+    IkpClientSegments, IkpRequest, IkpTransferError, IkpTransferOptions, IkpUdpClient,
+    IkpUdpServer, Protocol,
+};
 use stackline_transfer::udp::{self, Udp};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
@@ -21,15 +24,15 @@ const SIZES: [usize; 8] = [0, 1, 1024, 1043, 1044, 65_536, 65_537, 1 << 20];
 /// A running server. Messages may be delivered more than once, so it is stopped explicitly.
 struct Serving {
     address: SocketAddr,
-    thread: JoinHandle<Server>,
+    thread: JoinHandle<IkpUdpServer>,
 }
 
 impl Serving {
     fn start(
-        options: &Options,
-        mut serve: impl FnMut(Request<'_>) -> Result<(), Error> + Send + 'static,
+        options: &IkpTransferOptions,
+        mut serve: impl FnMut(IkpRequest<'_>) -> Result<(), IkpTransferError> + Send + 'static,
     ) -> Self {
-        let mut server = Server::bind(loopback(), options).unwrap();
+        let mut server = IkpUdpServer::bind(loopback(), options).unwrap();
         let address = server.local().unwrap();
         let thread = thread::spawn(move || {
             loop {
@@ -44,15 +47,18 @@ impl Serving {
         Self { address, thread }
     }
 
-    fn end(self) -> Server {
-        let mut client = Client::connect(self.address, &Options::default()).unwrap();
-        client.send(b"end", Segments::none(), &mut []).unwrap();
+    fn end(self) -> IkpUdpServer {
+        let mut client =
+            IkpUdpClient::connect(self.address, &IkpTransferOptions::default()).unwrap();
+        client
+            .send(b"end", IkpClientSegments::none(), &mut [])
+            .unwrap();
         self.thread.join().unwrap()
     }
 }
 
 /// Moves everything it may read here and everything it may write there, and returns how much.
-fn mirror(mut request: Request<'_>) -> Result<(), Error> {
+fn mirror(mut request: IkpRequest<'_>) -> Result<(), IkpTransferError> {
     let mut data = vec![0; request.readable()];
     request.move_from(0, &mut data)?;
     data.reverse();
@@ -63,10 +69,10 @@ fn mirror(mut request: Request<'_>) -> Result<(), Error> {
 
 fn protocols() -> Vec<Protocol> {
     let strategies = [
-        Strategy::Full,
-        Strategy::FullNak,
-        Strategy::Partial,
-        Strategy::Selective,
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
     ];
     let mut all: Vec<_> = strategies
         .map(|strategy| Protocol {
@@ -77,7 +83,7 @@ fn protocols() -> Vec<Protocol> {
     all.push(Protocol {
         flight: 4,
         size: 16 << 10,
-        strategy: Strategy::Selective,
+        strategy: BlastStrategy::Selective,
         ..Protocol::v()
     });
     all.push(Protocol {
@@ -87,9 +93,9 @@ fn protocols() -> Vec<Protocol> {
     all
 }
 
-fn exchange<C: Carrier>(client: &mut Client<C>, sent: &[u8]) {
+fn exchange<C: PacketCarrier>(client: &mut IkpUdpClient<C>, sent: &[u8]) {
     let (mut back, mut reply) = (vec![0; sent.len()], [0; 8]);
-    let segments = Segments {
+    let segments = IkpClientSegments {
         readable: sent,
         writable: &mut back,
     };
@@ -105,13 +111,14 @@ fn exchange<C: Carrier>(client: &mut Client<C>, sent: &[u8]) {
 #[test]
 fn segments_of_all_sizes_are_moved_both_ways_by_every_strategy() {
     let all = protocols();
-    let server = Options::new(Protocol {
+    let server = IkpTransferOptions::new(Protocol {
         packet: 1440,
         ..Protocol::v()
     });
     let serving = Serving::start(&server, mirror);
     for protocol in all {
-        let mut client = Client::connect(serving.address, &Options::new(protocol)).unwrap();
+        let mut client =
+            IkpUdpClient::connect(serving.address, &IkpTransferOptions::new(protocol)).unwrap();
         SIZES
             .iter()
             .for_each(|size| exchange(&mut client, &bytes(*size)));
@@ -121,10 +128,14 @@ fn segments_of_all_sizes_are_moved_both_ways_by_every_strategy() {
 
 #[test]
 fn a_path_that_loses_doubles_and_reorders_brings_everything() {
-    let serving = Serving::start(&Options::v(), mirror);
-    for (seed, strategy) in [Strategy::Full, Strategy::Partial, Strategy::Selective]
-        .into_iter()
-        .enumerate()
+    let serving = Serving::start(&IkpTransferOptions::v(), mirror);
+    for (seed, strategy) in [
+        BlastStrategy::Full,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
+    ]
+    .into_iter()
+    .enumerate()
     {
         for once in [true, false] {
             let protocol = Protocol {
@@ -140,11 +151,12 @@ fn a_path_that_loses_doubles_and_reorders_brings_everything() {
                 ..Manners::default()
             };
             let carrier = Rough::new(
-                Udp::connect(serving.address, udp::Options::new()).unwrap(),
+                Udp::connect(serving.address, udp::UdpCarrierOptions::new()).unwrap(),
                 manners,
                 77 + seed as u64,
             );
-            let mut client = Client::over(carrier, &Options::new(protocol)).unwrap();
+            let mut client =
+                IkpUdpClient::over(carrier, &IkpTransferOptions::new(protocol)).unwrap();
             SIZES
                 .iter()
                 .for_each(|size| exchange(&mut client, &bytes(*size)));
@@ -157,15 +169,17 @@ fn a_path_that_loses_doubles_and_reorders_brings_everything() {
 
 #[test]
 fn a_small_call_is_one_packet_and_one_system_call_each_way() {
-    let serving = Serving::start(&Options::v(), |request| {
+    let serving = Serving::start(&IkpTransferOptions::v(), |request| {
         let message: Vec<u8> = request.message().to_vec();
         request.reply(&message)
     });
-    let mut client = Client::connect(serving.address, &Options::v()).unwrap();
+    let mut client = IkpUdpClient::connect(serving.address, &IkpTransferOptions::v()).unwrap();
     let mut reply = [0; 32];
     for n in 0..100 {
         assert_eq!(
-            client.send(&[n; 32], Segments::none(), &mut reply).unwrap(),
+            client
+                .send(&[n; 32], IkpClientSegments::none(), &mut reply)
+                .unwrap(),
             32
         );
         assert_eq!(reply, [n; 32]);
@@ -181,14 +195,14 @@ fn a_small_call_is_one_packet_and_one_system_call_each_way() {
 
 #[test]
 fn data_comes_and_goes_with_the_messages_where_it_fits() {
-    let serving = Serving::start(&Options::v(), |request| {
+    let serving = Serving::start(&IkpTransferOptions::v(), |request| {
         assert_eq!((request.carried(), request.room()), (&bytes(700)[..], 1056));
         let turned: Vec<u8> = request.carried().iter().rev().copied().collect();
         request.reply_with(b"turned", 100, &turned)
     });
-    let mut client = Client::connect(serving.address, &Options::v()).unwrap();
+    let mut client = IkpUdpClient::connect(serving.address, &IkpTransferOptions::v()).unwrap();
     let (mut back, mut reply) = (vec![0; 800], [0; 32]);
-    let segments = Segments {
+    let segments = IkpClientSegments {
         readable: &bytes(700),
         writable: &mut back,
     };
@@ -199,11 +213,12 @@ fn data_comes_and_goes_with_the_messages_where_it_fits() {
 
 #[test]
 fn many_clients_have_one_server() {
-    let serving = Serving::start(&Options::default(), mirror);
+    let serving = Serving::start(&IkpTransferOptions::default(), mirror);
     let clients: Vec<_> = (0..12)
         .map(|number| {
             thread::spawn(move || {
-                let mut client = Client::connect(serving.address, &Options::default()).unwrap();
+                let mut client =
+                    IkpUdpClient::connect(serving.address, &IkpTransferOptions::default()).unwrap();
                 (0..30).for_each(|n| exchange(&mut client, &bytes(number * 1000 + n * 100)));
             })
         })
@@ -216,12 +231,14 @@ fn many_clients_have_one_server() {
 
 #[test]
 fn replies_may_come_in_another_order() {
-    let mut server = Server::bind(loopback(), &Options::default()).unwrap();
+    let mut server = IkpUdpServer::bind(loopback(), &IkpTransferOptions::default()).unwrap();
     let address = server.local().unwrap();
     let ask = move |what: &'static [u8]| {
-        let mut client = Client::connect(address, &Options::default()).unwrap();
+        let mut client = IkpUdpClient::connect(address, &IkpTransferOptions::default()).unwrap();
         let mut reply = [0; 32];
-        let bytes = client.send(what, Segments::none(), &mut reply).unwrap();
+        let bytes = client
+            .send(what, IkpClientSegments::none(), &mut reply)
+            .unwrap();
         reply[..bytes].to_vec()
     };
     let first = thread::spawn(move || ask(b"first"));
@@ -238,96 +255,103 @@ fn replies_may_come_in_another_order() {
 
 #[test]
 fn nothing_goes_beyond_the_grants() {
-    let serving = Serving::start(&Options::default(), |mut request| {
+    let serving = Serving::start(&IkpTransferOptions::default(), |mut request| {
         assert!(matches!(
             request.move_to(1, &[0; 100]),
-            Err(Error::Outside { granted: 100 })
+            Err(IkpTransferError::Outside { granted: 100 })
         ));
         assert!(matches!(
             request.move_to(usize::MAX, &[0; 100]),
-            Err(Error::Outside { granted: 100 })
+            Err(IkpTransferError::Outside { granted: 100 })
         ));
         assert!(matches!(
             request.move_from(0, &mut [0; 51]),
-            Err(Error::Outside { granted: 50 })
+            Err(IkpTransferError::Outside { granted: 50 })
         ));
         // What was wrong does no harm to what follows.
         request.move_to(50, &[5; 50])?;
         request.reply(&[1; 40])
     });
-    let mut client = Client::connect(serving.address, &Options::default()).unwrap();
+    let mut client =
+        IkpUdpClient::connect(serving.address, &IkpTransferOptions::default()).unwrap();
     let mut back = [0; 100];
-    let segments = Segments {
+    let segments = IkpClientSegments {
         readable: &[9; 50],
         writable: &mut back,
     };
     let replied = client.send(b"", segments, &mut [0; 32]);
-    assert!(matches!(replied, Err(Error::Reply { bytes: 40 })));
+    assert!(matches!(
+        replied,
+        Err(IkpTransferError::Reply { bytes: 40 })
+    ));
     assert_eq!(back[50..], [5; 50]);
     assert!(matches!(
-        client.send(&[0; 1057], Segments::none(), &mut []),
-        Err(Error::Long { room: 1056 })
+        client.send(&[0; 1057], IkpClientSegments::none(), &mut []),
+        Err(IkpTransferError::Long { room: 1056 })
     ));
     serving.end();
 }
 
 #[test]
 fn a_reply_too_long_for_its_packet_is_reported() {
-    let serving = Serving::start(&Options::default(), |request| {
+    let serving = Serving::start(&IkpTransferOptions::default(), |request| {
         assert!(matches!(
             request.reply_with(&[0; 1000], 0, &[0; 100]),
-            Err(Error::Long { room: 1056 })
+            Err(IkpTransferError::Long { room: 1056 })
         ));
         Ok(())
     });
     let patience = Duration(50_000_000);
-    let options = Options::new(Protocol {
+    let options = IkpTransferOptions::new(Protocol {
         patience,
         ..Protocol::once()
     });
-    let mut client = Client::connect(serving.address, &options).unwrap();
+    let mut client = IkpUdpClient::connect(serving.address, &options).unwrap();
     // The request is dropped without a reply, so the client gives up.
-    let replied = client.send(b"", Segments::writable(&mut [0; 2000]), &mut []);
-    assert!(matches!(replied, Err(Error::Silent(waited)) if waited == patience));
+    let replied = client.send(b"", IkpClientSegments::writable(&mut [0; 2000]), &mut []);
+    assert!(matches!(replied, Err(IkpTransferError::Silent(waited)) if waited == patience));
     serving.end();
 }
 
 #[test]
 fn missing_and_silent_servers_are_reported() {
     let closed = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
-    let mut client = Client::connect(closed, &Options::default()).unwrap();
+    let mut client = IkpUdpClient::connect(closed, &IkpTransferOptions::default()).unwrap();
     assert!(matches!(
-        client.send(b"hello", Segments::none(), &mut []),
-        Err(Error::Nobody)
+        client.send(b"hello", IkpClientSegments::none(), &mut []),
+        Err(IkpTransferError::Nobody)
     ));
     let silent = UdpSocket::bind(loopback()).unwrap();
-    let options = Options::new(Protocol {
+    let options = IkpTransferOptions::new(Protocol {
         patience: Duration(50_000_000),
         ..Protocol::v()
     });
-    let mut client = Client::connect(silent.local_addr().unwrap(), &options).unwrap();
+    let mut client = IkpUdpClient::connect(silent.local_addr().unwrap(), &options).unwrap();
     assert!(matches!(
-        client.send(b"hello", Segments::none(), &mut []),
-        Err(Error::Silent(_))
+        client.send(b"hello", IkpClientSegments::none(), &mut []),
+        Err(IkpTransferError::Silent(_))
     ));
     assert!(client.counters().repeated > 0);
 }
 
 #[test]
 fn a_client_that_is_gone_ends_the_move_to_it() {
-    let options = Options::new(Protocol {
+    let options = IkpTransferOptions::new(Protocol {
         patience: Duration(50_000_000),
         ..Protocol::once()
     });
     let serving = Serving::start(&options, |mut request| {
         assert!(matches!(
             request.move_to(0, &[1; 5000]),
-            Err(Error::Silent(_))
+            Err(IkpTransferError::Silent(_))
         ));
-        assert!(matches!(request.move_to(0, &[1; 5000]), Err(Error::Failed)));
+        assert!(matches!(
+            request.move_to(0, &[1; 5000]),
+            Err(IkpTransferError::Failed)
+        ));
         assert!(matches!(
             request.move_from(0, &mut [0; 5000]),
-            Err(Error::Failed)
+            Err(IkpTransferError::Failed)
         ));
         Ok(())
     });
@@ -341,8 +365,8 @@ fn a_client_that_is_gone_ends_the_move_to_it() {
 }
 
 /// The header of a Send without a message that grants 5000 B each way.
-fn sent(options: &Options) -> Header {
-    let mut machine = stackline_proto::ikp::Client::new(&options.protocol, 1, 0);
+fn sent(options: &IkpTransferOptions) -> BlastHeader {
+    let mut machine = stackline_proto::ikp::IkpClient::new(&options.protocol, 1, 0);
     let now = stackline_core::time::Instant(1);
     let grants = stackline_proto::ikp::Grants {
         readable: 5000,
@@ -350,7 +374,7 @@ fn sent(options: &Options) -> Header {
     };
     machine.send(now, 0, grants).unwrap();
     match machine.poll(now, 1) {
-        Some(stackline_proto::ikp::Output::Message(header)) => header,
+        Some(stackline_proto::ikp::IkpOutput::Message(header)) => header,
         other => panic!("{other:?}"),
     }
 }
@@ -358,20 +382,20 @@ fn sent(options: &Options) -> Header {
 #[test]
 fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
     for once in [true, false] {
-        let options = Options {
+        let options = IkpTransferOptions {
             clients: 1,
-            ..Options::new(Protocol {
+            ..IkpTransferOptions::new(Protocol {
                 once,
                 ..Protocol::v()
             })
         };
-        let mut server = Server::bind(loopback(), &options).unwrap();
+        let mut server = IkpUdpServer::bind(loopback(), &options).unwrap();
         let address = server.local().unwrap();
         let clients = thread::spawn(move || {
-            let mut clients = [0, 1].map(|_| Client::connect(address, &options).unwrap());
+            let mut clients = [0, 1].map(|_| IkpUdpClient::connect(address, &options).unwrap());
             clients.each_mut().map(|client| {
                 client
-                    .send(b"", Segments::none(), &mut [])
+                    .send(b"", IkpClientSegments::none(), &mut [])
                     .map_err(|error| error.to_string())
             })
         });
@@ -401,10 +425,11 @@ fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
 
 #[test]
 fn strangers_do_no_harm() {
-    let serving = Serving::start(&Options::default(), mirror);
+    let serving = Serving::start(&IkpTransferOptions::default(), mirror);
     let stranger = UdpSocket::bind(loopback()).unwrap();
     let noise = bytes(4000);
-    let mut client = Client::connect(serving.address, &Options::default()).unwrap();
+    let mut client =
+        IkpUdpClient::connect(serving.address, &IkpTransferOptions::default()).unwrap();
     for n in 0..20 {
         for part in noise.chunks(100) {
             let mut packet = part.to_vec();
@@ -412,9 +437,9 @@ fn strangers_do_no_harm() {
             packet[0] = [1, 2, 3, 17, 18, 19, 6, 99][n % 8];
             stranger.send_to(&packet, serving.address).unwrap();
         }
-        let bad = Header {
+        let bad = BlastHeader {
             start: 7,
-            ..Header::new(Kind::Send, 1)
+            ..BlastHeader::new(BlastPacketKind::Send, 1)
         };
         stranger.send_to(&bad.write(), serving.address).unwrap();
         exchange(&mut client, &bytes(3000));
@@ -433,19 +458,20 @@ fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
         let ended = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&ended);
         let interrupt = Interrupt::new(move || asked.load(Ordering::Relaxed));
-        let mut server = Server::bind(
+        let mut server = IkpUdpServer::bind(
             loopback(),
-            &Options {
+            &IkpTransferOptions {
                 interrupt: Some(interrupt),
-                ..Options::default()
+                ..IkpTransferOptions::default()
             },
         )
         .unwrap();
         let address = server.local().unwrap();
         let client = thread::spawn(move || {
-            let mut client = Client::connect(address, &Options::default()).unwrap();
+            let mut client =
+                IkpUdpClient::connect(address, &IkpTransferOptions::default()).unwrap();
             let (mut into, from) = (vec![0; 1 << 24], vec![7; 1 << 24]);
-            let segments = Segments {
+            let segments = IkpClientSegments {
                 readable: &from,
                 writable: &mut into,
             };
@@ -459,7 +485,10 @@ fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
         } else {
             request.move_from(0, &mut memory)
         };
-        assert!(matches!(moved, Err(Error::Interrupted)), "{moved:?}");
+        assert!(
+            matches!(moved, Err(IkpTransferError::Interrupted)),
+            "{moved:?}"
+        );
         let ticket = request.later();
         ended.store(false, Ordering::Relaxed);
         // The rest of the move is abandoned: the server continues, and only the reply is missing.

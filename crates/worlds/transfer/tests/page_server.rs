@@ -11,7 +11,7 @@ mod support;
 mod page_server;
 
 use page_server::PAGE;
-use stackline_transfer::ikp::{Client, Options, Segments, Server};
+use stackline_transfer::ikp::{IkpClientSegments, IkpTransferOptions, IkpUdpClient, IkpUdpServer};
 use std::fs;
 use std::thread;
 use support::{bytes, loopback};
@@ -36,7 +36,7 @@ fn files_of_all_sizes_are_read_page_by_page() {
     for size in sizes {
         fs::write(files.join(size.to_string()), bytes(size)).unwrap();
     }
-    let mut server = Server::bind(loopback(), &Options::default()).unwrap();
+    let mut server = IkpUdpServer::bind(loopback(), &IkpTransferOptions::default()).unwrap();
     let address = server.local().unwrap();
     let serving = thread::spawn(move || {
         loop {
@@ -47,7 +47,7 @@ fn files_of_all_sizes_are_read_page_by_page() {
             page_server::serve(&files, request).unwrap();
         }
     });
-    let mut client = Client::connect(address, &Options::default()).unwrap();
+    let mut client = IkpUdpClient::connect(address, &IkpTransferOptions::default()).unwrap();
     for size in sizes {
         let mut copy = Vec::new();
         let read = page_server::copy(&mut client, &size.to_string(), &mut copy).unwrap();
@@ -57,7 +57,9 @@ fn files_of_all_sizes_are_read_page_by_page() {
         let error = page_server::copy(&mut client, name, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("no file"), "{name}: {error}");
     }
-    client.send(b"end", Segments::none(), &mut []).unwrap();
+    client
+        .send(b"end", IkpClientSegments::none(), &mut [])
+        .unwrap();
     serving.join().unwrap();
     fs::remove_dir_all(&directory).unwrap();
 }

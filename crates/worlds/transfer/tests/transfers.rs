@@ -9,7 +9,9 @@ mod support;
 use stackline_core::time::Duration;
 use stackline_proto::blast;
 use stackline_transfer::udp::{self, Udp};
-use stackline_transfer::{Channel, Error, Key, Listener, Options, Waiting};
+use stackline_transfer::{
+    BlastChannel, BlastChannelListener, BlastChannelOptions, Error, PacketWaiting, SealKey,
+};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -23,8 +25,8 @@ use support::{
 const MANY: usize = 10_000_000;
 
 /// Data of every size each way, then the end.
-fn all_sizes(options: &Options, sizes: &[usize]) {
-    let serve = |mut channel: Channel| {
+fn all_sizes(options: &BlastChannelOptions, sizes: &[usize]) {
+    let serve = |mut channel: BlastChannel| {
         for size in sizes {
             let mut into = vec![0; *size];
             assert_eq!(channel.receive_into(&mut into)?, *size);
@@ -33,7 +35,7 @@ fn all_sizes(options: &Options, sizes: &[usize]) {
         assert_eq!(channel.receive_into(&mut [0; 10])?, 0);
         Ok(())
     };
-    let ask = |mut channel: Channel| {
+    let ask = |mut channel: BlastChannel| {
         for size in sizes {
             let data = bytes(*size);
             channel.send(&data)?;
@@ -56,11 +58,14 @@ fn data_of_every_size_arrives_with_every_strategy() {
 
 #[test]
 fn packets_of_the_path_and_spinning_work_as_well() {
-    all_sizes(&Options::default(), &[0, 1, 65_475, 65_476, MANY]);
     all_sizes(
-        &ethernet(Options {
-            waiting: Waiting::Spin,
-            ..Options::default()
+        &BlastChannelOptions::default(),
+        &[0, 1, 65_475, 65_476, MANY],
+    );
+    all_sizes(
+        &ethernet(BlastChannelOptions {
+            waiting: PacketWaiting::Spin,
+            ..BlastChannelOptions::default()
         }),
         &[0, 1, 200_000],
     );
@@ -68,16 +73,16 @@ fn packets_of_the_path_and_spinning_work_as_well() {
 
 #[test]
 fn checked_and_sealed_transfers_arrive() {
-    let key = Some(Key::new(b"a secret of both"));
+    let key = Some(SealKey::new(b"a secret of both"));
     for (name, options) in strategies() {
         eprintln!("{name}");
-        let blast = blast::Options {
+        let blast = blast::BlastOptions {
             checked: name != "saw",
             packet: 0,
             ..options.blast
         };
         all_sizes(
-            &Options {
+            &BlastChannelOptions {
                 key: key.clone(),
                 blast,
                 ..options
@@ -89,25 +94,25 @@ fn checked_and_sealed_transfers_arrive() {
 
 #[test]
 fn without_offload_everything_arrives() {
-    let options = ethernet(Options::default());
-    let udp = udp::Options {
+    let options = ethernet(BlastChannelOptions::default());
+    let udp = udp::UdpCarrierOptions {
         offload: false,
         ..options.udp
     };
-    all_sizes(&Options { udp, ..options }, &[1, 100_000, MANY]);
+    all_sizes(&BlastChannelOptions { udp, ..options }, &[1, 100_000, MANY]);
 }
 
 /// One direction over a bad path, and an answer back.
 fn over_a_bad_path(
-    options: &Options,
+    options: &BlastChannelOptions,
     manners: Manners,
     length: usize,
-) -> (stackline_transfer::Facts, u64) {
+) -> (stackline_transfer::BlastChannelFacts, u64) {
     let [left, right] = carriers(options);
     let (left, right) = (Rough::new(left, manners, 1), Rough::new(right, manners, 2));
     let data = bytes(length);
     let mut facts = None;
-    let serve = |mut channel: Channel<Rough<Udp>>| {
+    let serve = |mut channel: BlastChannel<Rough<Udp>>| {
         let mut into = vec![0; length];
         assert_eq!(channel.receive_into(&mut into)?, length);
         assert!(into == data, "other bytes came");
@@ -117,7 +122,7 @@ fn over_a_bad_path(
         assert_eq!(channel.receive_into(&mut [0])?, 0);
         Ok(())
     };
-    let ask = |mut channel: Channel<Rough<Udp>>| {
+    let ask = |mut channel: BlastChannel<Rough<Udp>>| {
         channel.send(&data)?;
         let mut into = vec![0; length / 10];
         channel.receive_into(&mut into)?;
@@ -139,18 +144,19 @@ fn nothing_is_lost_where_packets_are() {
         eprintln!("{name}");
         let length = if name == "saw" { 100_000 } else { 1_000_000 };
         let size = options.blast.size.min(16 << 10);
-        let blast = blast::Options {
+        let blast = blast::BlastOptions {
             size,
             ..options.blast
         };
-        let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, length);
+        let (facts, _) =
+            over_a_bad_path(&BlastChannelOptions { blast, ..options }, manners, length);
         assert!(facts.connection.received.duplicates > 0);
     }
 }
 
 #[test]
 fn large_blasts_survive_losses_too() {
-    let options = ethernet(Options::default());
+    let options = ethernet(BlastChannelOptions::default());
     let (facts, _) = over_a_bad_path(
         &options,
         Manners {
@@ -164,8 +170,8 @@ fn large_blasts_survive_losses_too() {
 
 #[test]
 fn changed_bits_are_found_where_blasts_are_checked() {
-    let options = ethernet(Options::default());
-    let blast = blast::Options {
+    let options = ethernet(BlastChannelOptions::default());
+    let blast = blast::BlastOptions {
         checked: true,
         size: 20_000,
         ..options.blast
@@ -174,15 +180,19 @@ fn changed_bits_are_found_where_blasts_are_checked() {
         flips: 200,
         ..Manners::default()
     };
-    let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, 1_000_000);
+    let (facts, _) = over_a_bad_path(
+        &BlastChannelOptions { blast, ..options },
+        manners,
+        1_000_000,
+    );
     assert!(facts.connection.received.failed_checks > 0);
 }
 
 #[test]
 fn sealed_packets_are_refused_when_forged_or_replayed() {
-    let options = ethernet(Options {
-        key: Some(Key::new(b"a secret of both")),
-        ..Options::default()
+    let options = ethernet(BlastChannelOptions {
+        key: Some(SealKey::new(b"a secret of both")),
+        ..BlastChannelOptions::default()
     });
     let manners = Manners {
         loses: 200,
@@ -207,21 +217,21 @@ fn sealed_packets_are_refused_when_forged_or_replayed() {
 fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
     let secret = *b"what both know..";
     let data = [secret, secret].concat();
-    let travelled = |key: Option<Key>| {
-        let options = ethernet(Options {
+    let travelled = |key: Option<SealKey>| {
+        let options = ethernet(BlastChannelOptions {
             token: secret,
             key,
-            ..Options::default()
+            ..BlastChannelOptions::default()
         });
         let [left, right] = carriers(&options).map(Tapped::new);
         let heard = [left.heard.clone(), right.heard.clone()];
-        let serve = |mut channel: Channel<Tapped>| {
+        let serve = |mut channel: BlastChannel<Tapped>| {
             let mut into = vec![0; data.len()];
             channel.receive_into(&mut into)?;
             channel.send(&into)?;
             channel.await_close().map(drop)
         };
-        let ask = |mut channel: Channel<Tapped>| {
+        let ask = |mut channel: BlastChannel<Tapped>| {
             assert_eq!(channel.is_sealed(), options.key.is_some());
             channel.send(&data)?;
             channel.receive_into(&mut vec![0; data.len()])?;
@@ -241,13 +251,13 @@ fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
         [true, true],
         "what is looked for is found where it is"
     );
-    assert_eq!(travelled(Some(Key::new(&secret))), [false, false]);
+    assert_eq!(travelled(Some(SealKey::new(&secret))), [false, false]);
 }
 
 #[test]
 fn both_ends_send_at_once() {
-    let options = ethernet(Options::default());
-    let both = |mut channel: Channel, first: usize| {
+    let options = ethernet(BlastChannelOptions::default());
+    let both = |mut channel: BlastChannel, first: usize| {
         // As much as is granted needs no receive call.
         let room = usize::try_from(channel.options().buffer)
             .unwrap()
@@ -273,18 +283,18 @@ fn both_ends_send_at_once() {
         both(channel, 5000)
             .map(|mut channel| assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0))
     };
-    let ask = |channel| both(channel, 200_001).and_then(Channel::close);
+    let ask = |channel| both(channel, 200_001).and_then(BlastChannel::close);
     through_a_listener(&options, serve, ask);
 }
 
 #[test]
 fn a_stream_that_is_finished_ends_short_and_the_other_goes_on() {
-    let serve = |mut channel: Channel| {
+    let serve = |mut channel: BlastChannel| {
         let mut into = [0; 100];
         assert_eq!(channel.receive_into(&mut into)?, 70);
         channel.send(&into[..70])
     };
-    let ask = |mut channel: Channel| {
+    let ask = |mut channel: BlastChannel| {
         channel.send(&bytes(70))?;
         channel.finish()?;
         let mut into = [0; 70];
@@ -292,16 +302,16 @@ fn a_stream_that_is_finished_ends_short_and_the_other_goes_on() {
         assert_eq!(into[..], bytes(70));
         channel.close()
     };
-    through_a_listener(&Options::default(), serve, ask);
+    through_a_listener(&BlastChannelOptions::default(), serve, ask);
 }
 
 #[test]
 fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
-    let options = ethernet(Options {
+    let options = ethernet(BlastChannelOptions {
         token: [9; 16],
-        ..Options::default()
+        ..BlastChannelOptions::default()
     });
-    let listener = Listener::bind(loopback(), &options).unwrap();
+    let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     let stranger = UdpSocket::bind(loopback()).unwrap();
     let noise = |stranger: &UdpSocket| {
@@ -318,7 +328,7 @@ fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                let mut channel = Channel::connect(address, &options).unwrap();
+                let mut channel = BlastChannel::connect(address, &options).unwrap();
                 channel.send(&data).unwrap();
                 noise(&stranger);
                 channel.send(&data).unwrap();
@@ -347,23 +357,23 @@ fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
 
 #[test]
 fn different_parameters_are_refused() {
-    let options = Options::default();
-    let listener = Listener::bind(loopback(), &options).unwrap();
+    let options = BlastChannelOptions::default();
+    let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| listener.accept().map(drop).unwrap());
-        let other = Options::new(blast::Strategy::Full);
+        let other = BlastChannelOptions::new(blast::BlastStrategy::Full);
         assert!(matches!(
-            Channel::connect(address, &other),
+            BlastChannel::connect(address, &other),
             Err(Error::Refused(_))
         ));
-        drop(Channel::connect(address, &options).unwrap());
+        drop(BlastChannel::connect(address, &options).unwrap());
     });
 }
 
-fn impatient(options: Options) -> Options {
-    Options {
-        blast: blast::Options {
+fn impatient(options: BlastChannelOptions) -> BlastChannelOptions {
+    BlastChannelOptions {
+        blast: blast::BlastOptions {
             patience: Duration(100_000_000),
             ..options.blast
         },
@@ -372,9 +382,9 @@ fn impatient(options: Options) -> Options {
 }
 
 /// Patient enough to be connected on a busy host.
-fn rather_impatient(options: Options) -> Options {
-    Options {
-        blast: blast::Options {
+fn rather_impatient(options: BlastChannelOptions) -> BlastChannelOptions {
+    BlastChannelOptions {
+        blast: blast::BlastOptions {
             patience: Duration(2_000_000_000),
             ..options.blast
         },
@@ -384,34 +394,34 @@ fn rather_impatient(options: Options) -> Options {
 
 #[test]
 fn another_token_and_another_key_are_not_answered() {
-    let options = Options {
-        key: Some(Key::new(b"a secret of both")),
-        ..Options::default()
+    let options = BlastChannelOptions {
+        key: Some(SealKey::new(b"a secret of both")),
+        ..BlastChannelOptions::default()
     };
-    let listener = Listener::bind(loopback(), &options).unwrap();
+    let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| listener.accept().map(drop).unwrap());
         for other in [
-            Options {
+            BlastChannelOptions {
                 token: [1; 16],
                 ..options.clone()
             },
-            Options {
-                key: Some(Key::new(b"another")),
+            BlastChannelOptions {
+                key: Some(SealKey::new(b"another")),
                 ..options.clone()
             },
-            Options {
+            BlastChannelOptions {
                 key: None,
                 ..options.clone()
             },
         ] {
             assert!(matches!(
-                Channel::connect(address, &impatient(other)),
+                BlastChannel::connect(address, &impatient(other)),
                 Err(Error::Silent(_))
             ));
         }
-        drop(Channel::connect(address, &options).unwrap());
+        drop(BlastChannel::connect(address, &options).unwrap());
     });
 }
 
@@ -419,18 +429,18 @@ fn another_token_and_another_key_are_not_answered() {
 fn a_missing_listener_is_reported_at_once() {
     let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     assert!(matches!(
-        Channel::connect(gone, &Options::default()),
+        BlastChannel::connect(gone, &BlastChannelOptions::default()),
         Err(Error::Gone)
     ));
 }
 
 /// Two ends that are open.
-fn open(options: &Options) -> [Channel; 2] {
-    let listener = Listener::bind(loopback(), options).unwrap();
+fn open(options: &BlastChannelOptions) -> [BlastChannel; 2] {
+    let listener = BlastChannelListener::bind(loopback(), options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| listener.accept().unwrap());
-        let client = Channel::connect(address, options).unwrap();
+        let client = BlastChannel::connect(address, options).unwrap();
         [server.join().unwrap(), client]
     })
 }
@@ -438,7 +448,7 @@ fn open(options: &Options) -> [Channel; 2] {
 #[test]
 fn a_dead_peer_is_noticed_in_every_operation() {
     for sends in [true, false] {
-        let [server, mut client] = open(&rather_impatient(Options::default()));
+        let [server, mut client] = open(&rather_impatient(BlastChannelOptions::default()));
         // Its socket disappears without a message.
         nix::unistd::close(std::os::fd::AsFd::as_fd(server.carrier()).as_raw_fd()).unwrap();
         std::mem::forget(server);
@@ -454,7 +464,7 @@ fn a_dead_peer_is_noticed_in_every_operation() {
 
 #[test]
 fn data_before_the_peers_end_is_received() {
-    let [mut server, mut client] = open(&ethernet(Options::default()));
+    let [mut server, mut client] = open(&ethernet(BlastChannelOptions::default()));
     let data = bytes(100_000);
     thread::scope(|scope| {
         let sender = scope.spawn(|| server.send(&data));
@@ -483,7 +493,7 @@ fn data_before_the_peers_end_is_received() {
 #[test]
 fn a_silent_peer_is_given_up_in_every_operation() {
     for sends in [true, false] {
-        let [server, mut client] = open(&rather_impatient(Options::default()));
+        let [server, mut client] = open(&rather_impatient(BlastChannelOptions::default()));
         let result = if sends {
             client.send(&[1; 1000])
         } else {
@@ -496,7 +506,7 @@ fn a_silent_peer_is_given_up_in_every_operation() {
 
 #[test]
 fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
-    let [server, mut client] = open(&Options::default());
+    let [server, mut client] = open(&BlastChannelOptions::default());
     drop(server);
     assert_eq!(client.receive_into(&mut [0]).unwrap(), 0);
     assert!(matches!(client.send(&[1]), Err(Error::Closed)));
@@ -505,14 +515,14 @@ fn a_channel_that_is_dropped_ends_the_stream_of_its_peer() {
 #[test]
 fn a_broken_channel_notifies_its_peer_when_dropped() {
     use stackline_transfer::{Interrupt, TAIL};
-    for key in [None, Some(Key::new(b"a secret of both"))] {
+    for key in [None, Some(SealKey::new(b"a secret of both"))] {
         let (data, mut into) = (vec![7; (1 << 20) + TAIL], [0; 10]);
         for does in 0..4 {
-            let options = Options {
+            let options = BlastChannelOptions {
                 key: key.clone(),
-                ..Options::default()
+                ..BlastChannelOptions::default()
             };
-            let mut listener = Listener::bind(loopback(), &options).unwrap();
+            let mut listener = BlastChannelListener::bind(loopback(), &options).unwrap();
             let ended = Arc::new(AtomicBool::new(false));
             let asked = Arc::clone(&ended);
             listener.interrupted_by(Interrupt::new(move || asked.load(Ordering::Relaxed)));
@@ -526,7 +536,7 @@ fn a_broken_channel_notifies_its_peer_when_dropped() {
                         Err(Error::Interrupted)
                     ));
                 });
-                let mut client = Channel::connect(address, &options).unwrap();
+                let mut client = BlastChannel::connect(address, &options).unwrap();
                 // It has come before the server waits, or while it does.
                 let result = match does {
                     0 => client.send_round(&data, u64::MAX, 1, || false).map(drop),
@@ -548,9 +558,9 @@ fn interrupts_end_every_operation() {
     use stackline_transfer::Interrupt;
     let flag = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&flag);
-    let options = Options {
+    let options = BlastChannelOptions {
         interrupt: Some(Interrupt::new(move || asked.load(Ordering::Relaxed))),
-        ..Options::default()
+        ..BlastChannelOptions::default()
     };
     let [mut server, client] = open(&options);
     flag.store(true, Ordering::Relaxed);
@@ -558,7 +568,7 @@ fn interrupts_end_every_operation() {
         server.receive_into(&mut [0]),
         Err(Error::Interrupted)
     ));
-    let listener = Listener::bind(loopback(), &options).unwrap();
+    let listener = BlastChannelListener::bind(loopback(), &options).unwrap();
     assert!(matches!(listener.accept(), Err(Error::Interrupted)));
     drop(client);
 }
@@ -572,9 +582,9 @@ fn a_transfer_without_an_end_is_ended_on_both_sides() {
     let looks = Arc::new(AtomicU32::new(0));
     let asked = Arc::clone(&looks);
     let interrupt = Interrupt::new(move || asked.fetch_add(1, Ordering::Relaxed) > 10);
-    let [mut server, mut client] = open(&ethernet(Options {
+    let [mut server, mut client] = open(&ethernet(BlastChannelOptions {
         interrupt: Some(interrupt),
-        ..Options::default()
+        ..BlastChannelOptions::default()
     }));
     thread::scope(|scope| {
         let receiver =

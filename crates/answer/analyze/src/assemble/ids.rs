@@ -37,14 +37,14 @@ const NONE: u32 = u32::MAX;
 
 /// Every id so far.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct UnitIdIndex {
     pages: ByNumber<i64, u32>,
     slots: Vec<[u32; 1 << PAGE]>,
     texts: HashMap<Box<str>, u32>,
     names: Vec<Id>,
 }
 
-impl Ids {
+impl UnitIdIndex {
     /// The place of a whole number.
     #[inline]
     pub(crate) fn number(&mut self, id: i64) -> u32 {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn each_id_has_one_place() {
-        let mut ids = Ids::default();
+        let mut ids = UnitIdIndex::default();
         let numbers = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.number(id));
         assert_eq!(numbers, [0, 1, 2, 3, 0, 4]);
         assert_eq!((ids.text("5 "), ids.text("x"), ids.text("5 ")), (5, 6, 5));

@@ -1,31 +1,31 @@
 //! From events that were taken to lines: what each unit met, the order of the points, what became of it.
 
-use super::order::Votes;
-use super::points::{self, Known};
+use super::order::PointOrderVotes;
+use super::points::{self, ClassifiedPoint};
 use super::ranges::Ranges;
-use super::{Assembler, By, Carrier, Met, NO_ID, gathered};
+use super::{Assembler, CarrierEvent, LifelineGroupKey, NO_ID, UnitEvents, gathered};
 use crate::clock_error::clock_error;
-use crate::lifelines::{Id, Lifelines, Line, Passage, Point};
+use crate::lifelines::{Id, Lifeline, LifelinePassage, LifelinePoint, Lifelines};
 use crate::outcomes;
-use stackline_core::trace::{Flow, Index};
-use stackline_events::unit;
+use stackline_core::trace_index::{Index, RunFlow};
+use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One line before it has its place among the others.
 #[derive(Clone, Copy, Debug)]
-struct Raw {
+struct RawLifeline {
     id: u32,
-    /// Its events among `Drawn::kept`.
+    /// Its events among `LifelineRows::kept`.
     first: u32,
     count: u32,
     first_mark: u32,
     mark_count: u32,
 }
 
-/// All lines, as rows of `Met`.
+/// All lines, as rows of `UnitEvents`.
 #[derive(Debug, Default)]
-struct Drawn {
-    raw: Vec<Raw>,
+struct LifelineRows {
+    raw: Vec<RawLifeline>,
     kept: Vec<u32>,
     marks: Vec<u32>,
 }
@@ -41,7 +41,7 @@ impl Assembler<'_> {
             std::mem::take(&mut self.own),
         );
         let met = std::mem::take(&mut self.met);
-        let ties = points::ties(&known);
+        let ties = points::order_points(&known);
         let flows: Vec<Option<u32>> = names
             .iter()
             .enumerate()
@@ -82,7 +82,7 @@ impl Assembler<'_> {
             first && !self.carriers.is_empty()
         });
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
-        for Carrier {
+        for CarrierEvent {
             range,
             point,
             row,
@@ -113,9 +113,14 @@ impl Assembler<'_> {
     }
 
     /// Which points follow each other on lines.
-    fn votes(&self, drawn: &Drawn, met: &Met, known: &[Known]) -> Votes {
+    fn votes(
+        &self,
+        drawn: &LifelineRows,
+        met: &UnitEvents,
+        known: &[ClassifiedPoint],
+    ) -> PointOrderVotes {
         let error = Errors::new(self.index, known);
-        let mut votes = Votes::default();
+        let mut votes = PointOrderVotes::default();
         let mut line: Vec<(u32, u64)> = Vec::new();
         for raw in &drawn.raw {
             let rows = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
@@ -141,7 +146,11 @@ impl Assembler<'_> {
 /// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
 /// clocks, or has one clock, happened in its order; of the rest the catalogue decides, and where it does not, as between two
 /// ports of the network, the way continues where the clock is the same.
-fn in_way_order(mut left: Vec<(u32, u64)>, known: &[Known], error: &Errors) -> Vec<(u32, u64)> {
+fn in_way_order(
+    mut left: Vec<(u32, u64)>,
+    known: &[ClassifiedPoint],
+    error: &Errors,
+) -> Vec<(u32, u64)> {
     let mut sorted: Vec<(u32, u64)> = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let is_before = |earlier: &(u32, u64), later: &(u32, u64)| {
@@ -174,7 +183,7 @@ struct Errors {
 
 impl Errors {
     /// Where clocks are all one nothing has to be looked up.
-    fn new(index: Option<&Index>, known: &[Known]) -> Self {
+    fn new(index: Option<&Index>, known: &[ClassifiedPoint]) -> Self {
         let names: BTreeSet<&str> = known
             .iter()
             .map(|known| known.point.host.as_str())
@@ -207,19 +216,24 @@ impl Errors {
 
 /// Draws lines: takes each unit's events in the order of time, cuts them where the unit is requested again.
 struct Draw<'a> {
-    met: &'a Met,
-    known: &'a [Known],
+    met: &'a UnitEvents,
+    known: &'a [ClassifiedPoint],
     ties: &'a [u32],
     own: &'a [bool],
     /// Points at which ids begin.
     starts: Vec<bool>,
     /// The latest line that met each point.
     met_by: Vec<u32>,
-    drawn: Drawn,
+    drawn: LifelineRows,
 }
 
 impl<'a> Draw<'a> {
-    fn new(met: &'a Met, known: &'a [Known], ties: &'a [u32], own: &'a [bool]) -> Self {
+    fn new(
+        met: &'a UnitEvents,
+        known: &'a [ClassifiedPoint],
+        ties: &'a [u32],
+        own: &'a [bool],
+    ) -> Self {
         let (starts, met_by) = (vec![false; known.len()], vec![u32::MAX; known.len()]);
         Self {
             met,
@@ -228,11 +242,11 @@ impl<'a> Draw<'a> {
             own,
             starts,
             met_by,
-            drawn: Drawn::default(),
+            drawn: LifelineRows::default(),
         }
     }
 
-    fn all(mut self, ids: usize, leave_out: impl Fn(u32) -> bool) -> Drawn {
+    fn all(mut self, ids: usize, leave_out: impl Fn(u32) -> bool) -> LifelineRows {
         let (starts, mut rows) = gathered(&self.met.id, ids);
         let of = |id: usize| starts[id] as usize..starts[id + 1] as usize;
         let key = |row: &u32| {
@@ -345,7 +359,7 @@ impl<'a> Draw<'a> {
             return;
         }
         let mark_count = (self.drawn.marks.len() - first_mark) as u32;
-        self.drawn.raw.push(Raw {
+        self.drawn.raw.push(RawLifeline {
             id,
             first: first as u32,
             count,
@@ -355,14 +369,14 @@ impl<'a> Draw<'a> {
     }
 }
 
-fn direction(known: &Known) -> usize {
+fn direction(known: &ClassifiedPoint) -> usize {
     known
         .direction
         .map_or(0, |direction| 1 + direction as usize)
 }
 
 /// Each line's passages in the order of the points, and the lines in that of their first passage.
-fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
+fn sort_by_way(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32], names: &[Id]) {
     let rank = |row: &u32| ranks[met.point[*row as usize] as usize];
     for line in &drawn.raw {
         let rows = &mut drawn.kept[line.first as usize..(line.first + line.count) as usize];
@@ -370,13 +384,13 @@ fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
             rows.sort_by_key(rank);
         }
     }
-    let begun_ns = |line: &Raw| met.at_ns[drawn.kept[line.first as usize] as usize];
-    let mut sorted: Vec<(u64, Raw)> = drawn
+    let begun_ns = |line: &RawLifeline| met.at_ns[drawn.kept[line.first as usize] as usize];
+    let mut sorted: Vec<(u64, RawLifeline)> = drawn
         .raw
         .iter()
         .map(|line| (begun_ns(line), *line))
         .collect();
-    let name = |line: &Raw| &names[line.id as usize];
+    let name = |line: &RawLifeline| &names[line.id as usize];
     sorted.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(&a.1).cmp(name(&b.1))));
     drawn.raw = sorted.into_iter().map(|(_, line)| line).collect();
 }
@@ -384,14 +398,20 @@ fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
 /// What lifelines have beside their events.
 struct Labels<'a> {
     index: Option<&'a Index>,
-    by: By,
+    by: LifelineGroupKey,
     names: &'a [Id],
     flows: &'a [Option<u32>],
     bytes: &'a [[u64; 2]],
 }
 
 impl Labels<'_> {
-    fn lifelines(&self, drawn: &Drawn, met: &Met, known: &[Known], ranks: &[u32]) -> Lifelines {
+    fn lifelines(
+        &self,
+        drawn: &LifelineRows,
+        met: &UnitEvents,
+        known: &[ClassifiedPoint],
+        ranks: &[u32],
+    ) -> Lifelines {
         let mut lifelines = Lifelines::default();
         let way = numbered(
             known,
@@ -408,13 +428,14 @@ impl Labels<'_> {
         lifelines.passages.reserve_exact(drawn.kept.len());
         lifelines.marks.reserve_exact(drawn.marks.len());
         lifelines.lines.reserve_exact(drawn.raw.len());
-        let passage = |row: &u32, numbers: &[u32]| Passage {
+        let passage = |row: &u32, numbers: &[u32]| LifelinePassage {
             at_ns: met.at_ns[*row as usize],
             point: numbers[met.point[*row as usize] as usize],
             row: met.row.get(*row as usize).copied().unwrap_or(u32::MAX),
         };
-        let is_response =
-            |known: &Known| matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE");
+        let is_response = |known: &ClassifiedPoint| {
+            matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE")
+        };
         let response: Vec<bool> = known.iter().map(is_response).collect();
         for raw in &drawn.raw {
             let (first, first_mark) = (
@@ -434,7 +455,7 @@ impl Labels<'_> {
             let is_call = kept
                 .iter()
                 .any(|row| response[met.point[*row as usize] as usize]);
-            lifelines.lines.push(Line {
+            lifelines.lines.push(Lifeline {
                 unit: self.names[raw.id as usize].clone(),
                 flow: self.flows[raw.id as usize],
                 first,
@@ -443,7 +464,7 @@ impl Labels<'_> {
                 mark_count: raw.mark_count,
                 bytes: Some(there + back).filter(|bytes| *bytes > 0),
                 response_bytes: Some(back).filter(|bytes| *bytes > 0 && is_call),
-                ..Line::default()
+                ..Lifeline::default()
             });
         }
         self.group(&mut lifelines);
@@ -462,7 +483,7 @@ impl Labels<'_> {
             let answers = servers.of_line(lifelines, passages);
             let flow = line.flow.filter(|_| found(self.index, line.flow).is_some());
             // The label of a flow holds for all of its lines.
-            let key = if flow.is_some() && self.by != By::Host {
+            let key = if flow.is_some() && self.by != LifelineGroupKey::Host {
                 (flow, 0, 0)
             } else {
                 (None, begins, answers)
@@ -493,21 +514,23 @@ impl Labels<'_> {
     fn name(
         &self,
         lifelines: &Lifelines,
-        flow: Option<&Flow>,
+        flow: Option<&RunFlow>,
         servers: &Servers,
         begins: u32,
         answers: u32,
     ) -> String {
         let host = |point: u32| lifelines.points[point as usize].host.clone();
         match (self.by, flow) {
-            (By::Server, Some(flow)) if servers.begin => flow.hosts.0.clone(),
-            (By::Server, Some(flow)) => flow.hosts.1.clone(),
-            (By::Stack, Some(flow)) => flow.stack.clone(),
-            (By::Flow, Some(flow)) => format!("{} {}>{}", flow.id, flow.hosts.0, flow.hosts.1),
-            (By::Host, _) => host(begins),
-            (By::Server, None) if answers == begins => UNKNOWN.to_owned(),
-            (By::Server, None) => host(answers),
-            (By::Stack | By::Flow, None) => UNKNOWN.to_owned(),
+            (LifelineGroupKey::Server, Some(flow)) if servers.begin => flow.hosts.0.clone(),
+            (LifelineGroupKey::Server, Some(flow)) => flow.hosts.1.clone(),
+            (LifelineGroupKey::Stack, Some(flow)) => flow.stack.clone(),
+            (LifelineGroupKey::Flow, Some(flow)) => {
+                format!("{} {}>{}", flow.id, flow.hosts.0, flow.hosts.1)
+            }
+            (LifelineGroupKey::Host, _) => host(begins),
+            (LifelineGroupKey::Server, None) if answers == begins => UNKNOWN.to_owned(),
+            (LifelineGroupKey::Server, None) => host(answers),
+            (LifelineGroupKey::Stack | LifelineGroupKey::Flow, None) => UNKNOWN.to_owned(),
         }
     }
 }
@@ -562,7 +585,7 @@ impl Servers {
     }
 
     /// The first point on another host than the one where a line begins: the first that is not on all lines, where there is one.
-    fn of_line(&self, lifelines: &Lifelines, passages: &[Passage]) -> u32 {
+    fn of_line(&self, lifelines: &Lifelines, passages: &[LifelinePassage]) -> u32 {
         let begins = passages.first().map_or(0, |passage| passage.point);
         let all = || others(lifelines, passages).map(|(point, _)| point);
         all()
@@ -575,7 +598,7 @@ impl Servers {
 /// The points of a line on other hosts than the one where it begins.
 fn others<'l>(
     lifelines: &'l Lifelines,
-    passages: &'l [Passage],
+    passages: &'l [LifelinePassage],
 ) -> impl Iterator<Item = (u32, &'l str)> {
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
     let begins = passages.first().map_or("", |passage| host(passage.point));
@@ -590,10 +613,10 @@ const UNKNOWN: &str = "unknown";
 
 /// Lists the points that are wanted, in order. Returns the new number of each.
 fn numbered(
-    known: &[Known],
+    known: &[ClassifiedPoint],
     ranks: &[u32],
     wanted: impl Fn(usize) -> bool,
-    list: &mut Vec<Point>,
+    list: &mut Vec<LifelinePoint>,
 ) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).filter(|point| wanted(*point)).collect();
     order.sort_by_key(|point| ranks[*point]);
@@ -635,11 +658,13 @@ fn neighbours_error(lifelines: &Lifelines, index: Option<&Index>) -> u64 {
 /// The flow in an id of stackline's own.
 fn flow(name: &Id, own: Option<&bool>) -> Option<u32> {
     match name {
-        Id::Number(number) if own == Some(&true) && *number >= 0 => Some(unit::parts(*number).0),
+        Id::Number(number) if own == Some(&true) && *number >= 0 => {
+            Some(unit_ids::parts(*number).0)
+        }
         _ => None,
     }
 }
 
-fn found(index: Option<&Index>, flow: Option<u32>) -> Option<&Flow> {
+fn found(index: Option<&Index>, flow: Option<u32>) -> Option<&RunFlow> {
     index?.flow(flow?)
 }

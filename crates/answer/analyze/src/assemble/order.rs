@@ -12,11 +12,11 @@ const MOST: usize = 20_000;
 
 /// Votes for one point to come before another.
 #[derive(Debug, Default)]
-pub(crate) struct Votes {
+pub(crate) struct PointOrderVotes {
     counts: ByNumber<u64, u64>,
 }
 
-impl Votes {
+impl PointOrderVotes {
     #[inline]
     pub(crate) fn cast(&mut self, before: u32, after: u32) {
         self.cast_often(before, after, 1);
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn ranks(lines: &[&[u32]], ties: &[u32]) -> Vec<u32> {
-        let mut votes = Votes::default();
+        let mut votes = PointOrderVotes::default();
         lines.iter().for_each(|line| {
             line.windows(2)
                 .for_each(|pair| votes.cast(pair[0], pair[1]))

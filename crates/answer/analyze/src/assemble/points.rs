@@ -1,33 +1,33 @@
 //! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream.
 
 use super::ids::ByNumber;
-use super::roles::{Class, Role};
-use crate::lifelines::Point;
-use stackline_events::Table;
+use super::roles::{EventClass, KeywordRole};
+use crate::lifelines::LifelinePoint;
+use stackline_events::EventTable;
 use stackline_events::catalogue::Layer;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
 /// Which direction or port, in the numbers of one table: 0 for none.
-pub(crate) type Where = u32;
-pub(crate) const NOWHERE: Where = 0;
-const THERE: Where = 1;
-const BACK: Where = 2;
-const PORTS: Where = 3;
+pub(crate) type DirectionOrPort = u32;
+pub(crate) const NOWHERE: DirectionOrPort = 0;
+const THERE: DirectionOrPort = 1;
+const BACK: DirectionOrPort = 2;
+const PORTS: DirectionOrPort = 3;
 
 /// A point and what is known of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) point: Point,
-    pub(crate) direction: Option<Direction>,
-    pub(crate) role: Role,
+pub(crate) struct ClassifiedPoint {
+    pub(crate) point: LifelinePoint,
+    pub(crate) direction: Option<EventStreamDirection>,
+    pub(crate) role: KeywordRole,
 }
 
 /// Every point that was met.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
-    by_name: BTreeMap<(Point, u8), u32>,
-    known: Vec<Known>,
+    by_name: BTreeMap<(LifelinePoint, u8), u32>,
+    known: Vec<ClassifiedPoint>,
     /// Events there of either direction.
     leans: Vec<[u64; 2]>,
     /// Of the present table: keyword and host, where.
@@ -42,7 +42,13 @@ impl Points {
 
     /// The number of the point of a row.
     #[inline]
-    pub(crate) fn number(&mut self, table: &Table, row: usize, role: Role, place: Where) -> u32 {
+    pub(crate) fn number(
+        &mut self,
+        table: &EventTable,
+        row: usize,
+        role: KeywordRole,
+        place: DirectionOrPort,
+    ) -> u32 {
         let key = u64::from(table.keyword[row]) << 40
             ^ u64::from(table.host[row]) << 20
             ^ u64::from(place);
@@ -57,15 +63,21 @@ impl Points {
         number
     }
 
-    fn find(&mut self, table: &Table, row: usize, role: Role, place: Where) -> u32 {
+    fn find(
+        &mut self,
+        table: &EventTable,
+        row: usize,
+        role: KeywordRole,
+        place: DirectionOrPort,
+    ) -> u32 {
         let (port, direction) = match place {
             NOWHERE => ("", None),
-            THERE => ("", Some(Direction::There)),
-            BACK => ("", Some(Direction::Back)),
+            THERE => ("", Some(EventStreamDirection::There)),
+            BACK => ("", Some(EventStreamDirection::Back)),
             port => (table.names.text(port - PORTS), None),
         };
         let (keyword, host) = (table.keyword(row).to_owned(), table.host(row).to_owned());
-        let point = Point {
+        let point = LifelinePoint {
             keyword,
             host,
             place: port.to_owned(),
@@ -76,7 +88,7 @@ impl Points {
             .entry((point.clone(), code(direction)))
             .or_insert(next);
         if number == next {
-            self.known.push(Known {
+            self.known.push(ClassifiedPoint {
                 point,
                 direction,
                 role,
@@ -103,16 +115,16 @@ impl Points {
     }
 
     /// All of them, by their numbers; a direction is named where one keyword of a host has more than one.
-    pub(crate) fn into_known(mut self) -> Vec<Known> {
-        let mut directions: BTreeMap<Point, u32> = BTreeMap::new();
+    pub(crate) fn into_known(mut self) -> Vec<ClassifiedPoint> {
+        let mut directions: BTreeMap<LifelinePoint, u32> = BTreeMap::new();
         self.known
             .iter()
             .for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
         for known in &mut self.known {
             if directions[&known.point] > 1 {
                 known.point.place = match known.direction {
-                    Some(Direction::There) => "there".into(),
-                    Some(Direction::Back) => "back".into(),
+                    Some(EventStreamDirection::There) => "there".into(),
+                    Some(EventStreamDirection::Back) => "back".into(),
                     None => String::new(),
                 };
             }
@@ -120,9 +132,9 @@ impl Points {
         for (known, [there, back]) in self.known.iter_mut().zip(self.leans) {
             if there + back > 0 {
                 known.direction = Some(if there >= back {
-                    Direction::There
+                    EventStreamDirection::There
                 } else {
-                    Direction::Back
+                    EventStreamDirection::Back
                 });
             }
         }
@@ -130,26 +142,26 @@ impl Points {
     }
 }
 
-fn code(direction: Option<Direction>) -> u8 {
+fn code(direction: Option<EventStreamDirection>) -> u8 {
     direction.map_or(0, |direction| 1 + direction as u8)
 }
 
 /// Where on a host a row happened: the direction of its stream.
 #[inline]
-pub(crate) const fn towards(stream: i64) -> Where {
+pub(crate) const fn direction_code(stream: i64) -> DirectionOrPort {
     if stream & 1 == 0 { THERE } else { BACK }
 }
 
 /// Where in the network: a port, by the number of its name in the table.
 #[inline]
-pub(crate) const fn at_port(name: u32) -> Where {
+pub(crate) const fn at_port(name: u32) -> DirectionOrPort {
     PORTS + name
 }
 
 /// The order of points that no unit's way decides: there before back, in the order of the way, of the catalogue, by name.
-pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
+pub(crate) fn order_points(known: &[ClassifiedPoint]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
-    let key = |known: &Known| (stage(known), known.role.row);
+    let key = |known: &ClassifiedPoint| (stage(known), known.role.row);
     order.sort_by(|a, b| {
         (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point))
     });
@@ -163,14 +175,14 @@ pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
 
 /// Where on a unit's way there and back a point lies. What has no direction lies among what goes there: ahead of all of it,
 /// a queue would come before the call that fills it.
-pub(crate) fn stage(known: &Known) -> (u8, u8) {
+pub(crate) fn stage(known: &ClassifiedPoint) -> (u8, u8) {
     (
-        code(Some(known.direction.unwrap_or(Direction::There))),
+        code(Some(known.direction.unwrap_or(EventStreamDirection::There))),
         known.role.stage,
     )
 }
 
 /// Whether units pass there, rather than that something happens to them.
-pub(crate) fn is_way(known: &Known) -> bool {
-    known.role.class == Class::Way
+pub(crate) fn is_way(known: &ClassifiedPoint) -> bool {
+    known.role.class == EventClass::Way
 }

@@ -5,7 +5,7 @@
 
 /// Bytes of a stream that are one unit's, or that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct UnitByteRange {
     pub(crate) stream: i64,
     pub(crate) start: i64,
     pub(crate) end: i64,
@@ -34,7 +34,7 @@ pub(crate) struct Ranges {
 impl Ranges {
     /// `connects`: when each flow requested a connection.
     pub(crate) fn new(
-        units: impl IntoIterator<Item = (Range, u32)>,
+        units: impl IntoIterator<Item = (UnitByteRange, u32)>,
         mut connects: Vec<(u32, u64)>,
     ) -> Self {
         connects.sort_unstable();
@@ -62,7 +62,7 @@ impl Ranges {
     }
 
     /// Calls back for every unit that the range carries bytes of, and whether its last byte is among them.
-    pub(crate) fn carried(&self, range: &Range, mut each: impl FnMut(u32, bool)) {
+    pub(crate) fn carried(&self, range: &UnitByteRange, mut each: impl FnMut(u32, bool)) {
         let key = (range.stream, connection(&self.connects, range));
         let before =
             |owned: &Owned| ((owned.stream, owned.connection), owned.reach) <= (key, range.start);
@@ -81,7 +81,7 @@ impl Ranges {
 }
 
 /// How many connections the stream's flow had requested by then.
-fn connection(connects: &[(u32, u64)], range: &Range) -> u32 {
+fn connection(connects: &[(u32, u64)], range: &UnitByteRange) -> u32 {
     let flow = (range.stream >> 1) as u32;
     let first = connects.partition_point(|connect| *connect < (flow, 0));
     (connects.partition_point(|connect| *connect <= (flow, range.at_ns)) - first) as u32
@@ -91,8 +91,8 @@ fn connection(connects: &[(u32, u64)], range: &Range) -> u32 {
 mod tests {
     use super::*;
 
-    fn range(stream: i64, start: i64, end: i64, at_ns: u64) -> Range {
-        Range {
+    fn range(stream: i64, start: i64, end: i64, at_ns: u64) -> UnitByteRange {
+        UnitByteRange {
             stream,
             start,
             end,
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    fn carried(ranges: &Ranges, of: Range) -> Vec<(u32, bool)> {
+    fn carried(ranges: &Ranges, of: UnitByteRange) -> Vec<(u32, bool)> {
         let mut found = Vec::new();
         ranges.carried(&of, |id, last| found.push((id, last)));
         found

@@ -1,23 +1,23 @@
 //! What a keyword means for a data unit: that it is at a point of its way, that something happened to it beside its way, or
 //! nothing.
 
-use stackline_events::catalogue::{self, Entry, Fate, Layer};
+use stackline_events::catalogue::{self, CatalogueEntry, DataFate, Layer};
 
 /// What an event with a keyword is to the unit it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum EventClass {
     /// The unit is at a point of its way.
     Way,
     /// Something happens to it: it has that fate, or is marked, doubled, waited for.
-    Beside(Option<Fate>),
+    Beside(Option<DataFate>),
     /// It is about a machine, not about where a unit is.
     Elsewhere,
 }
 
 /// A keyword's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Role {
-    pub(crate) class: Class,
+pub(crate) struct KeywordRole {
+    pub(crate) class: EventClass,
     /// Where on one direction of the way it lies, from 1; 0 for keywords of others.
     pub(crate) stage: u8,
     /// Its row in the catalogue; `usize::MAX` for keywords of others.
@@ -28,7 +28,7 @@ pub(crate) struct Role {
 /// A call that hands data over returns: at that moment the unit may already be further.
 const RETURNS: u8 = 3;
 
-impl Role {
+impl KeywordRole {
     /// The role of a keyword.
     pub(crate) fn of(keyword: &str) -> Self {
         let row = catalogue::ENTRIES
@@ -41,7 +41,7 @@ impl Role {
         let (class, stage) = if entry.data.first() == Some(&"unit") {
             own(entry)
         } else {
-            (Class::Elsewhere, 0)
+            (EventClass::Elsewhere, 0)
         };
         Self {
             class,
@@ -54,9 +54,9 @@ impl Role {
     /// Of a keyword that is not in the catalogue.
     fn foreign(keyword: &str) -> Self {
         let class = match catalogue::fate(keyword) {
-            _ if catalogue::is_monitor(keyword) => Class::Elsewhere,
-            None => Class::Way,
-            fate => Class::Beside(fate),
+            _ if catalogue::is_monitor(keyword) => EventClass::Elsewhere,
+            None => EventClass::Way,
+            fate => EventClass::Beside(fate),
         };
         Self {
             class,
@@ -90,7 +90,7 @@ impl Role {
     }
 }
 
-fn own(entry: &Entry) -> (Class, u8) {
+fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let stage = match entry.keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
         "SOCK_SEND" | "DISPLAY_SEND" => 2,
@@ -106,17 +106,17 @@ fn own(entry: &Entry) -> (Class, u8) {
         _ => 0,
     };
     let class = match entry.keyword {
-        _ if stage > 0 => Class::Way,
-        _ if entry.fate.is_some() => Class::Beside(entry.fate),
+        _ if stage > 0 => EventClass::Way,
+        _ if entry.fate.is_some() => EventClass::Beside(entry.fate),
         // The initiator's connect returns without it, before or after.
-        "APP_ACCEPTED" => Class::Beside(None),
+        "APP_ACCEPTED" => EventClass::Beside(None),
         // What a program said of it.
-        "LOG" => Class::Beside(None),
+        "LOG" => EventClass::Beside(None),
         // It acknowledges all that came before.
-        "BLAST_ACK" => Class::Elsewhere,
-        _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => Class::Beside(None),
+        "BLAST_ACK" => EventClass::Elsewhere,
+        _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => EventClass::Beside(None),
         // What the application or a system call waits for.
-        _ => Class::Elsewhere,
+        _ => EventClass::Elsewhere,
     };
     (class, stage)
 }
@@ -136,7 +136,7 @@ mod tests {
             "SOCK_RECEIVED",
             "APP_RESPONSE",
         ] {
-            assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
+            assert_eq!(KeywordRole::of(keyword).class, EventClass::Way, "{keyword}");
         }
         for keyword in [
             "DISPLAY_CALL",
@@ -144,7 +144,7 @@ mod tests {
             "DISPLAY_PARSE",
             "DISPLAY_DONE",
         ] {
-            assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
+            assert_eq!(KeywordRole::of(keyword).class, EventClass::Way, "{keyword}");
         }
         for keyword in [
             "APP_START",
@@ -155,7 +155,11 @@ mod tests {
             "CPU_USE",
             "RUN_START",
         ] {
-            assert_eq!(Role::of(keyword).class, Class::Elsewhere, "{keyword}");
+            assert_eq!(
+                KeywordRole::of(keyword).class,
+                EventClass::Elsewhere,
+                "{keyword}"
+            );
         }
         for keyword in [
             "TCP_RETRANSMIT",
@@ -164,22 +168,28 @@ mod tests {
             "QUIC_LOST",
         ] {
             assert_eq!(
-                Role::of(keyword).class,
-                Class::Beside(Some(Fate::SentAgain)),
+                KeywordRole::of(keyword).class,
+                EventClass::Beside(Some(DataFate::SentAgain)),
                 "{keyword}"
             );
         }
-        assert_eq!(Role::of("NET_MARK").class, Class::Beside(None));
+        assert_eq!(KeywordRole::of("NET_MARK").class, EventClass::Beside(None));
     }
 
     #[test]
     fn keywords_of_others() {
-        assert_eq!(Role::of("DPSS_START_READ").class, Class::Way);
-        assert_eq!(Role::of("VMSTAT_SYS_CALLS").class, Class::Elsewhere);
-        assert_eq!(Role::of("NETSTAT_RETRANSSEGS").class, Class::Elsewhere);
+        assert_eq!(KeywordRole::of("DPSS_START_READ").class, EventClass::Way);
         assert_eq!(
-            Role::of("RTP_RETRANSMIT").class,
-            Class::Beside(Some(Fate::SentAgain))
+            KeywordRole::of("VMSTAT_SYS_CALLS").class,
+            EventClass::Elsewhere
+        );
+        assert_eq!(
+            KeywordRole::of("NETSTAT_RETRANSSEGS").class,
+            EventClass::Elsewhere
+        );
+        assert_eq!(
+            KeywordRole::of("RTP_RETRANSMIT").class,
+            EventClass::Beside(Some(DataFate::SentAgain))
         );
     }
 }

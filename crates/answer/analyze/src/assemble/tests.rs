@@ -1,17 +1,17 @@
 //! Small logs written by hand, and the lines that come of them.
 
 use super::*;
-use crate::lifelines::Outcome;
+use crate::lifelines::LifelineOutcome;
 use proptest::prelude::*;
-use stackline_core::trace::{Flow, HostTrace, RunSpan};
-use stackline_events::text::Events;
-use stackline_events::unit::{Direction, connection, stream, unit};
+use stackline_core::trace_index::{HostTrace, RunFlow, RunSpan};
+use stackline_events::text::EventTextReader;
+use stackline_events::unit_ids::{EventStreamDirection, connection, stream, unit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-fn table(log: &str) -> Table {
-    let mut table = Table::default();
-    Events::new(log.as_bytes(), "log").for_each(|event| table.push_event(&event.unwrap()));
+fn table(log: &str) -> EventTable {
+    let mut table = EventTable::default();
+    EventTextReader::new(log.as_bytes(), "log").for_each(|event| table.push_event(&event.unwrap()));
     table
 }
 
@@ -46,13 +46,15 @@ fn drawn(made: &Lifelines) -> String {
             );
         }
         let outcome = match line.outcome {
-            Outcome::Complete => "complete".into(),
-            Outcome::CacheHit => "cache hit".into(),
-            Outcome::Retried { times } => format!("retried {times}"),
-            Outcome::Flushed { after } => format!("flushed after {}", point(after)),
-            Outcome::NeverArrived { after } => format!("never arrived after {}", point(after)),
-            Outcome::Unfinished { after } => format!("unfinished after {}", point(after)),
-            Outcome::Headless { before } => format!("headless before {}", point(before)),
+            LifelineOutcome::Complete => "complete".into(),
+            LifelineOutcome::CacheHit => "cache hit".into(),
+            LifelineOutcome::Retried { times } => format!("retried {times}"),
+            LifelineOutcome::Flushed { after } => format!("flushed after {}", point(after)),
+            LifelineOutcome::NeverArrived { after } => {
+                format!("never arrived after {}", point(after))
+            }
+            LifelineOutcome::Unfinished { after } => format!("unfinished after {}", point(after)),
+            LifelineOutcome::Headless { before } => format!("headless before {}", point(before)),
         };
         let _ = writeln!(text, " = {outcome}");
     }
@@ -60,7 +62,7 @@ fn drawn(made: &Lifelines) -> String {
 }
 
 fn all(log: &str) -> String {
-    drawn(&lifelines(&table(log), None, &Options::default()))
+    drawn(&lifelines(&table(log), None, &LifelineOptions::default()))
 }
 
 /// Blocks of two servers: 1 and 2 come, 3 is in the cache, 4 waits for its disk and 5 for the network when a new list
@@ -113,7 +115,7 @@ server_in; s1; 10; 478000000; 7
 
 #[test]
 fn the_blocks_of_two_servers() {
-    let made = lifelines(&table(MAGIC), None, &Options::default());
+    let made = lifelines(&table(MAGIC), None, &LifelineOptions::default());
     let points: Vec<String> = made
         .points
         .iter()
@@ -152,15 +154,15 @@ fn a_read_that_takes_no_time_is_a_cache_hit() {
         }
         let _ = writeln!(log, "app_receive; app; {}; {block}", at(60));
     }
-    let made = lifelines(&table(&log), None, &Options::default());
-    let outcomes: Vec<Outcome> = made.lines.iter().map(|line| line.outcome).collect();
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
+    let outcomes: Vec<LifelineOutcome> = made.lines.iter().map(|line| line.outcome).collect();
     assert_eq!(
         outcomes,
         [
-            Outcome::Complete,
-            Outcome::Complete,
-            Outcome::CacheHit,
-            Outcome::Complete
+            LifelineOutcome::Complete,
+            LifelineOutcome::Complete,
+            LifelineOutcome::CacheHit,
+            LifelineOutcome::Complete
         ]
     );
 }
@@ -197,9 +199,9 @@ fn any_field_can_hold_the_unit() {
     let made = lifelines(
         &table(log),
         None,
-        &Options {
+        &LifelineOptions {
             unit_field: 1,
-            ..Options::default()
+            ..LifelineOptions::default()
         },
     );
     let expected = "tile a [unknown] READ@s:1000 WRITE@s:2000 = complete\ntile b [unknown] READ@s:3000 WRITE@s:4000 = complete\n";
@@ -208,13 +210,17 @@ fn any_field_can_hold_the_unit() {
 
 /// One call on flow 0, request 100 bytes and response 200, two segments each way; then a unit on flow 1 that needs two
 /// segments, of which the second is dropped and sent again, and carries the beginning of the next unit.
-fn network() -> Table {
+fn network() -> EventTable {
     let (call, there, back) = (
         unit(0, 0),
-        stream(0, Direction::There),
-        stream(0, Direction::Back),
+        stream(0, EventStreamDirection::There),
+        stream(0, EventStreamDirection::Back),
     );
-    let (one, two, bulk) = (unit(1, 0), unit(1, 1), stream(1, Direction::There));
+    let (one, two, bulk) = (
+        unit(1, 0),
+        unit(1, 1),
+        stream(1, EventStreamDirection::There),
+    );
     let log = format!(
         "\
 APP_CALL; khons; 0; 0; {call}; {there}; 16; 100
@@ -245,7 +251,7 @@ APP_RECEIVED; udjat; 0; 23000000; {two}; {bulk}; 1016; 1000
 
 #[test]
 fn segments_are_joined_by_the_bytes_they_carry() {
-    let made = lifelines(&network(), None, &Options::default());
+    let made = lifelines(&network(), None, &LifelineOptions::default());
     let (one, two) = (unit(1, 0), unit(1, 1));
     assert_eq!(
         drawn(&made),
@@ -263,7 +269,7 @@ fn segments_are_joined_by_the_bytes_they_carry() {
 
 #[test]
 fn connections_have_shares_of_their_own() {
-    let (setup, there) = (connection(0, 0), stream(0, Direction::There));
+    let (setup, there) = (connection(0, 0), stream(0, EventStreamDirection::There));
     let log = format!(
         "\
 APP_CONNECT; a; 0; 0; {setup}; {there}
@@ -273,7 +279,7 @@ APP_SEND; a; 0; 3000000; 0; {there}; 16; 10
 APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
 "
     );
-    let made = lifelines(&table(&log), None, &Options::default());
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
     assert!(
         drawn(&made).contains("APP_CONNECT@a:0 APP_CONNECTED@a:2 (APP_ACCEPTED:1.5) = complete"),
         "{}",
@@ -303,8 +309,8 @@ fn datagrams_begin_where_they_are_sent() {
             )
         });
     for log in [simulated, &undirected] {
-        let made = lifelines(&table(log), None, &Options::default());
-        let outcomes: Vec<Outcome> = made
+        let made = lifelines(&table(log), None, &LifelineOptions::default());
+        let outcomes: Vec<LifelineOutcome> = made
             .lines
             .iter()
             .filter(|line| !made.is_connection(line))
@@ -312,12 +318,12 @@ fn datagrams_begin_where_they_are_sent() {
             .collect();
         assert_eq!(outcomes.len(), 4, "{}", drawn(&made));
         for (number, outcome) in outcomes.iter().enumerate() {
-            let dropped = matches!(outcome, Outcome::NeverArrived { .. });
+            let dropped = matches!(outcome, LifelineOutcome::NeverArrived { .. });
             assert!(
                 if number == 2 {
                     dropped
                 } else {
-                    *outcome == Outcome::Complete
+                    *outcome == LifelineOutcome::Complete
                 },
                 "{}",
                 drawn(&made)
@@ -350,7 +356,7 @@ fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
             at + 9_000
         );
     }
-    let made = lifelines(&table(&log), None, &Options::default());
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
     let way: Vec<&str> = made
         .points
         .iter()
@@ -366,7 +372,7 @@ fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
 
 #[test]
 fn a_send_that_returns_late_is_beside_the_way() {
-    let there = stream(0, Direction::There);
+    let there = stream(0, EventStreamDirection::There);
     let log = format!(
         "\
 APP_SEND; a; 0; 0; 0; {there}; 16; 10
@@ -382,7 +388,10 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
 
 #[test]
 fn a_host_that_sends_both_ways_has_a_point_for_each_direction() {
-    let (there, back) = (stream(0, Direction::There), stream(0, Direction::Back));
+    let (there, back) = (
+        stream(0, EventStreamDirection::There),
+        stream(0, EventStreamDirection::Back),
+    );
     let log = format!(
         "\
 APP_CALL; a; 0; 0; 0; {there}; 16; 10
@@ -398,9 +407,9 @@ APP_RESPONSE; a; 0; 5000000; 0; {back}; 0; 10
 }
 
 /// Two hosts, the second with that clock; three units from the one to the other, 100 us each.
-fn two_clocks(ahead_ns: i64, clock: Clock) -> (Table, Index) {
+fn two_clocks(ahead_ns: i64, clock: ClockCorrection) -> (EventTable, Index) {
     let mut log = String::new();
-    let there = stream(0, Direction::There);
+    let there = stream(0, EventStreamDirection::There);
     for number in 0..3_u64 {
         let sent = 1_000_000_000 + number * 1_000_000;
         let received = (sent + 100_000) as i64 + ahead_ns;
@@ -436,13 +445,13 @@ fn two_clocks(ahead_ns: i64, clock: Clock) -> (Table, Index) {
 
 #[test]
 fn clocks_are_corrected_and_their_errors_reported() {
-    let clock = Clock {
+    let clock = ClockCorrection {
         offset_ns: 5_000_000,
         error_ns: Some(2_000),
-        ..Clock::default()
+        ..ClockCorrection::default()
     };
     let (table, index) = two_clocks(5_000_000, clock);
-    let made = lifelines(&table, Some(&index), &Options::default());
+    let made = lifelines(&table, Some(&index), &LifelineOptions::default());
     let segments = crate::segments::segments(&made, Some(&index), false);
     assert_eq!(
         (
@@ -459,12 +468,12 @@ fn clocks_are_corrected_and_their_errors_reported() {
 fn a_clock_that_is_wrong_within_its_error_shows_times_below_zero() {
     let (table, index) = two_clocks(
         -300_000,
-        Clock {
+        ClockCorrection {
             error_ns: Some(400_000),
-            ..Clock::default()
+            ..ClockCorrection::default()
         },
     );
-    let made = lifelines(&table, Some(&index), &Options::default());
+    let made = lifelines(&table, Some(&index), &LifelineOptions::default());
     let segments = crate::segments::segments(&made, Some(&index), false);
     assert_eq!(
         made.points[0].keyword, "APP_SEND",
@@ -486,8 +495,8 @@ fn a_clock_that_is_wrong_within_its_error_shows_times_below_zero() {
 fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
     let (call, there, back) = (
         unit(0, 0),
-        stream(0, Direction::There),
-        stream(0, Direction::Back),
+        stream(0, EventStreamDirection::There),
+        stream(0, EventStreamDirection::Back),
     );
     let way = [
         ("APP_CALL", "a", "", there),
@@ -532,13 +541,13 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
             reference: "a".into(),
             ..Index::default()
         };
-        let wrong = Clock {
+        let wrong = ClockCorrection {
             error_ns: Some(25_000),
-            ..Clock::default()
+            ..ClockCorrection::default()
         };
         for (host, clock) in [
-            ("a", Clock::default()),
-            ("s", Clock::default()),
+            ("a", ClockCorrection::default()),
+            ("s", ClockCorrection::default()),
             ("b", wrong),
         ] {
             index.hosts.insert(
@@ -549,7 +558,7 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
                 },
             );
         }
-        let made = lifelines(&table(&log), Some(&index), &Options::default());
+        let made = lifelines(&table(&log), Some(&index), &LifelineOptions::default());
         let met: Vec<(&str, &str)> = made
             .points
             .iter()
@@ -565,13 +574,13 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
 
 #[test]
 fn units_of_warm_up_runs_and_of_runs_that_are_over() {
-    let flow = |id, run, warmup| Flow {
+    let flow = |id, run, warmup| RunFlow {
         id,
         run,
         warmup,
         hosts: ("a".into(), "b".into()),
         stack: "tcp".into(),
-        ..Flow::default()
+        ..RunFlow::default()
     };
     let span = |run, warmup, from_ns, to_ns| RunSpan {
         run,
@@ -597,7 +606,10 @@ fn units_of_warm_up_runs_and_of_runs_that_are_over() {
         (2, 0, 6_000, Some(6_400)),
         (2, 1, 7_000, None),
     ] {
-        let (unit, there) = (unit(flow, number), stream(flow, Direction::There));
+        let (unit, there) = (
+            unit(flow, number),
+            stream(flow, EventStreamDirection::There),
+        );
         let _ = writeln!(
             log,
             "APP_SEND; a; 0; {sent}; {unit}; {there}; {}; 10",
@@ -614,29 +626,29 @@ fn units_of_warm_up_runs_and_of_runs_that_are_over() {
     let made = lifelines(
         &table(&log),
         Some(&index),
-        &Options {
-            by: By::Stack,
-            ..Options::default()
+        &LifelineOptions {
+            by: LifelineGroupKey::Stack,
+            ..LifelineOptions::default()
         },
     );
-    let found: Vec<(Option<u32>, Outcome)> = made
+    let found: Vec<(Option<u32>, LifelineOutcome)> = made
         .lines
         .iter()
         .map(|line| (line.flow, line.outcome))
         .collect();
     let expected = [
-        (Some(1), Outcome::Complete),
-        (Some(1), Outcome::Unfinished { after: 0 }),
-        (Some(2), Outcome::Complete),
-        (Some(2), Outcome::NeverArrived { after: 0 }),
+        (Some(1), LifelineOutcome::Complete),
+        (Some(1), LifelineOutcome::Unfinished { after: 0 }),
+        (Some(2), LifelineOutcome::Complete),
+        (Some(2), LifelineOutcome::NeverArrived { after: 0 }),
     ];
     assert_eq!(
         (found.as_slice(), made.groups.as_slice()),
         (expected.as_slice(), ["tcp".to_owned()].as_slice())
     );
-    let warm = Options {
+    let warm = LifelineOptions {
         warmup: true,
-        ..Options::default()
+        ..LifelineOptions::default()
     };
     assert_eq!(lifelines(&table(&log), Some(&index), &warm).lines.len(), 5);
 }
@@ -650,8 +662,8 @@ fn plain(mut made: Lifelines) -> Lifelines {
     made
 }
 
-fn shuffled(table: &Table, order: &[usize]) -> Table {
-    let mut other = Table::default();
+fn shuffled(table: &EventTable, order: &[usize]) -> EventTable {
+    let mut other = EventTable::default();
     order
         .iter()
         .for_each(|row| other.push_event(&table.event(*row)));
@@ -666,20 +678,20 @@ proptest! {
     #[test]
     fn the_order_of_events_changes_nothing(magic in orders(table(MAGIC).len()), net in orders(network().len())) {
         for (log, order) in [(table(MAGIC), magic), (network(), net)] {
-            let made = |table: &Table| plain(lifelines(table, None, &Options::default()));
+            let made = |table: &EventTable| plain(lifelines(table, None, &LifelineOptions::default()));
             prop_assert_eq!(made(&shuffled(&log, &order)), made(&log));
         }
     }
 
     #[test]
     fn random_logs_are_assembled(events in proptest::collection::vec(hostile(), 0..60)) {
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         for (keyword, host, at_ns, data) in &events {
             let data = data.iter().map(ToString::to_string).collect();
             let (keyword, host) = (keyword.to_string(), host.to_string());
-            table.push_event(&stackline_events::Event { keyword, host, at_ns: *at_ns, data });
+            table.push_event(&stackline_events::TextEvent { keyword, host, at_ns: *at_ns, data });
         }
-        let made = lifelines(&table, None, &Options::default());
+        let made = lifelines(&table, None, &LifelineOptions::default());
         // Every passage belongs to one line, and what lies between them adds up to the whole.
         let mut owners = vec![0; made.passages.len()];
         let mut sums = BTreeMap::new();
@@ -687,7 +699,7 @@ proptest! {
             (line.first..line.first + line.count).for_each(|passage| owners[passage as usize] += 1);
             let passages = made.passages_of(line);
             let sum: i64 = passages.windows(2).map(|pair| pair[1].at_ns as i64 - pair[0].at_ns as i64).sum();
-            prop_assert_eq!(sum, crate::segments::took(&made, line));
+            prop_assert_eq!(sum, crate::segments::lifeline_duration_ns(&made, line));
             sums.insert(number, i128::from(sum));
         }
         prop_assert!(owners.iter().all(|owners| *owners == 1));
@@ -740,13 +752,13 @@ fn a_name_server_that_every_line_meets_is_not_the_server() {
         }
     }
     assert_eq!(
-        lifelines(&table(&log), None, &Options::default()).groups,
+        lifelines(&table(&log), None, &LifelineOptions::default()).groups,
         ["s1", "s2"]
     );
     // Where there is only the one, it is the server.
     let alone = log.replace("s2", "s1").replace("master", "s1");
     assert_eq!(
-        lifelines(&table(&alone), None, &Options::default()).groups,
+        lifelines(&table(&alone), None, &LifelineOptions::default()).groups,
         ["s1"]
     );
 }
@@ -757,16 +769,16 @@ fn servers_that_begin_and_send_to_one_client_are_told_apart() {
         let mut log = String::new();
         let mut index = Index::default();
         for (id, (from, to)) in (0..).zip(pairs) {
-            index.flows.push(Flow {
+            index.flows.push(RunFlow {
                 id,
                 hosts: ((*from).into(), (*to).into()),
-                ..Flow::default()
+                ..RunFlow::default()
             });
-            let (unit, there) = (unit(id, 0), stream(id, Direction::There));
+            let (unit, there) = (unit(id, 0), stream(id, EventStreamDirection::There));
             let _ = writeln!(log, "APP_SEND; {from}; 0; 100; {unit}; {there}; 0; 10");
             let _ = writeln!(log, "APP_RECEIVED; {to}; 0; 200; {unit}; {there}; 0; 10");
         }
-        lifelines(&table(&log), Some(&index), &Options::default()).groups
+        lifelines(&table(&log), Some(&index), &LifelineOptions::default()).groups
     };
     assert_eq!(between(&[("edc", "onyx"), ("usw", "onyx")]), ["edc", "usw"]);
     assert_eq!(between(&[("onyx", "edc"), ("onyx", "usw")]), ["edc", "usw"]);

@@ -1,8 +1,8 @@
 //! What each unit shows of the clocks of two hosts: when it began and ended on either. It decides nothing about clocks.
 
 use crate::assemble::ids::ByNumber;
-use stackline_core::trace::{Exchange, Index};
-use stackline_events::{Table, Value};
+use stackline_core::trace_index::{ClockExchange, Index};
+use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -17,7 +17,7 @@ const MOST: usize = 1 << 17;
 
 /// When a unit was on a host, by that host's clock.
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+struct HostStay {
     from_ns: u64,
     to_ns: u64,
     events: u32,
@@ -25,9 +25,9 @@ struct Stay {
 
 /// Every unit on every host. Units and spans are known by a hash of their ids.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct UnitSightings {
     hosts: Vec<String>,
-    units: ByNumber<u64, Vec<(u32, Stay)>>,
+    units: ByNumber<u64, Vec<(u32, HostStay)>>,
     /// A unit is looked at when these bits of its hash are zero.
     left_out: u64,
     /// The hosts of spans, and on which hosts others name one as their parent.
@@ -40,24 +40,24 @@ pub(super) struct Seen {
 
 /// Units that were on two hosts; the outer one has more than one event of each.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(super) struct HostPairExchanges {
     pub(super) outer: String,
     pub(super) inner: String,
     /// In the order of time: when each unit began on the outer host, began and ended on the inner, ended on the outer.
-    pub(super) exchanges: Vec<Exchange>,
+    pub(super) exchanges: Vec<ClockExchange>,
     /// Whether what the events say, and not only their times, has the outer host wait for the inner one.
     pub(super) is_known: bool,
 }
 
-impl Seen {
-    pub(super) fn add(&mut self, table: &Table, index: &Index) {
+impl UnitSightings {
+    pub(super) fn add(&mut self, table: &EventTable, index: &Index) {
         let mut places: HashMap<u32, u32> = HashMap::new();
         for row in 0..table.len() {
             if stackline_events::catalogue::is_monitor(table.keyword(row)) {
                 continue;
             }
             let id = table.value(row, UNIT);
-            if id == Value::Absent || hash(id) & self.left_out != 0 {
+            if id == EventValue::Absent || hash(id) & self.left_out != 0 {
                 continue;
             }
             let host = *places
@@ -90,7 +90,7 @@ impl Seen {
         match stays.iter_mut().find(|(other, _)| *other == host) {
             Some((_, stay)) => {
                 let events = stay.events.saturating_add(1);
-                *stay = Stay {
+                *stay = HostStay {
                     from_ns: stay.from_ns.min(at_ns),
                     to_ns: stay.to_ns.max(at_ns),
                     events,
@@ -98,7 +98,7 @@ impl Seen {
             }
             None => stays.push((
                 host,
-                Stay {
+                HostStay {
                     from_ns: at_ns,
                     to_ns: at_ns,
                     events: 1,
@@ -112,7 +112,7 @@ impl Seen {
     }
 
     /// Spans of others have texts as ids; stackline's own events have numbers there.
-    fn span(&mut self, table: &Table, row: usize, host: u32) {
+    fn span(&mut self, table: &EventTable, row: usize, host: u32) {
         let (span, parent) = (table.value(row, SPAN), table.value(row, PARENT));
         if span.text().is_none() || self.spans.len() > 4 * MOST {
             return;
@@ -124,8 +124,8 @@ impl Seen {
     }
 
     /// All pairs of hosts that have units in common, the outer one first.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
-        let mut exchanges: BTreeMap<(u32, u32), Vec<Exchange>> = BTreeMap::new();
+    pub(super) fn pairs(&self) -> Vec<HostPairExchanges> {
+        let mut exchanges: BTreeMap<(u32, u32), Vec<ClockExchange>> = BTreeMap::new();
         for stays in self.units.values() {
             for ((outer, around), (inner, within)) in stays
                 .iter()
@@ -144,7 +144,7 @@ impl Seen {
             .iter()
             .filter_map(|(parent, host)| Some((*self.spans.get(parent)?, *host)))
             .collect();
-        let pair = |((outer, inner), mut exchanges): ((u32, u32), Vec<Exchange>)| {
+        let pair = |((outer, inner), mut exchanges): ((u32, u32), Vec<ClockExchange>)| {
             exchanges.sort_by_key(|exchange| (exchange.asked_ns, exchange.heard_ns));
             let calls = self.calls.contains(&outer)
                 && self.called.contains(&inner)
@@ -152,7 +152,7 @@ impl Seen {
             let name = |host: u32| self.hosts[host as usize].clone();
             let is_known =
                 calls || parents.contains(&(outer, inner)) && !parents.contains(&(inner, outer));
-            Pair {
+            HostPairExchanges {
                 outer: name(outer),
                 inner: name(inner),
                 exchanges,
@@ -163,18 +163,18 @@ impl Seen {
     }
 }
 
-fn hash(id: Value<'_>) -> u64 {
+fn hash(id: EventValue<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match id {
-        Value::Number(number) => number.hash(&mut hasher),
-        Value::Text(text) => text.hash(&mut hasher),
-        Value::Absent => {}
+        EventValue::Number(number) => number.hash(&mut hasher),
+        EventValue::Text(text) => text.hash(&mut hasher),
+        EventValue::Absent => {}
     }
     hasher.finish()
 }
 
-const fn exchange(around: Stay, within: Stay) -> Exchange {
-    Exchange {
+const fn exchange(around: HostStay, within: HostStay) -> ClockExchange {
+    ClockExchange {
         asked_ns: around.from_ns,
         heard_ns: within.from_ns,
         answered_ns: within.to_ns,
@@ -183,11 +183,11 @@ const fn exchange(around: Stay, within: Stay) -> Exchange {
 }
 
 /// How long a unit was on the outer host and not on the inner, ns: both ways together, where the outer encloses the inner.
-fn ways_ns(exchange: &Exchange) -> i128 {
-    stackline_core::offset::delay_ns(exchange)
+fn ways_ns(exchange: &ClockExchange) -> i128 {
+    stackline_core::clock_offset::delay_ns(exchange)
 }
 
-impl Pair {
+impl HostPairExchanges {
     /// Whether no unit is on the inner host before it begins, or after it ends, on the outer.
     pub(super) fn fits(&self) -> bool {
         self.exchanges
@@ -214,7 +214,7 @@ impl Pair {
 
     /// How far the stays of every unit lie apart, when these gaps are nearly alike and long beside the stays themselves.
     pub(super) fn apart_ns(&self) -> Option<u64> {
-        let gap = |e: &Exchange| match self.is_earlier() {
+        let gap = |e: &ClockExchange| match self.is_earlier() {
             true => i128::from(e.asked_ns) - i128::from(e.answered_ns),
             false => i128::from(e.heard_ns) - i128::from(e.returned_ns),
         };
@@ -236,7 +236,7 @@ impl Pair {
             .exchanges
             .iter()
             .min_by_key(|e| ways_ns(e))
-            .map(stackline_core::offset::bounds);
+            .map(stackline_core::clock_offset::offset_bounds);
         fastest.map_or(0, |(least, most)| i128::midpoint(least, most))
     }
 
@@ -248,7 +248,7 @@ impl Pair {
     }
 
     /// The fastest exchange of each of so many parts of the time.
-    pub(super) fn fastest(&self, parts: usize) -> Vec<Exchange> {
+    pub(super) fn fastest(&self, parts: usize) -> Vec<ClockExchange> {
         let size = self.exchanges.len().div_ceil(parts).max(1);
         self.exchanges
             .chunks(size)

@@ -1,8 +1,8 @@
 //! Logs of a client and a server whose clocks differ: corrected where the events prove it, doubted where they do not.
 
 use super::*;
-use stackline_core::trace::HostTrace;
-use stackline_events::Value;
+use stackline_core::trace_index::HostTrace;
+use stackline_events::EventValue;
 
 const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
@@ -13,8 +13,8 @@ fn calls(
     drift_ppm: i64,
     keywords: [&str; 4],
     work_ns: impl Fn(i64) -> i64,
-) -> Table {
-    let mut table = Table::default();
+) -> EventTable {
+    let mut table = EventTable::default();
     for unit in 0..40 {
         let sent = 1_000 * SECOND + unit * 100 * MS;
         let heard = sent + MS;
@@ -32,7 +32,7 @@ fn calls(
                 keyword,
                 host,
                 u64::try_from(at).unwrap(),
-                &[Value::Number(unit)],
+                &[EventValue::Number(unit)],
             );
         }
     }
@@ -42,7 +42,7 @@ fn calls(
 const OTHERS: [&str; 4] = ["GO", "COME", "LEAVE", "BACK"];
 const OWN: [&str; 4] = ["APP_CALL", "APP_INDICATION", "APP_REPLY", "APP_RESPONSE"];
 
-fn clocks(table: &Table, index: &Index) -> Clocks {
+fn clocks(table: &EventTable, index: &Index) -> Clocks {
     let mut causality = Causality::new(index);
     causality.add(table);
     causality.finish()
@@ -110,7 +110,7 @@ fn times_that_never_vary_prove_nothing_unless_the_events_do() {
 #[test]
 fn a_pipeline_is_no_call() {
     // Each unit goes on to the other host, after a time of its own, and does not come back.
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     for unit in 0..40 {
         let at = 1_000 * SECOND + unit * 100 * MS;
         let there = at + 30 * MS + unit * unit % 11 * 4 * MS;
@@ -124,7 +124,7 @@ fn a_pipeline_is_no_call() {
                 keyword,
                 host,
                 u64::try_from(at).unwrap(),
-                &[Value::Number(unit)],
+                &[EventValue::Number(unit)],
             );
         }
     }
@@ -135,9 +135,9 @@ fn a_pipeline_is_no_call() {
 fn a_clock_that_was_given_is_not_corrected_again() {
     let mut index = Index::default();
     let given = |offset_ns| HostTrace {
-        clock: Clock {
+        clock: ClockCorrection {
             offset_ns,
-            ..Clock::default()
+            ..ClockCorrection::default()
         },
         ..HostTrace::default()
     };
@@ -154,7 +154,7 @@ fn a_clock_that_was_given_is_not_corrected_again() {
 
 #[test]
 fn hosts_behind_one_another_are_corrected_to_one_clock() {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     let offsets = [0, 2 * SECOND, -5 * SECOND];
     for unit in 0..20 {
         let at = 1_000 * SECOND + unit * 100 * MS;
@@ -170,7 +170,11 @@ fn hosts_behind_one_another_are_corrected_to_one_clock() {
                 ("X_START", at + inset),
                 ("X_END", at + 9 * MS + work - inset),
             ] {
-                let data = [Value::Number(unit), Value::Text(&span), Value::of(&parent)];
+                let data = [
+                    EventValue::Number(unit),
+                    EventValue::Text(&span),
+                    EventValue::of(&parent),
+                ];
                 table.push(keyword, host, u64::try_from(at + ahead).unwrap(), &data);
             }
         }

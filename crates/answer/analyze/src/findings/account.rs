@@ -4,16 +4,16 @@
 //! A sender that is held back while its own data is on the narrowest link loses nothing by it: only what it did not use can be
 //! explained by a sender's states, and all of them together explain no more than that.
 
-use super::measurement::Measurement;
-use super::part::{Part, Work, side_of};
-use stackline_core::program::Side;
-use stackline_core::record::{RunRecord, Spent, Transport};
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, PartWorkload, side_of};
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::{RunRecord, SenderLimitTimes, TransportRecord};
 
 /// Shares of the measured time, 0 to 1; of calls, of their response times.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Account {
+pub(crate) struct PartTimeShares {
     /// The states of each side that sends.
-    sides: Vec<(Side, States)>,
+    sides: Vec<(PairSide, States)>,
     /// Those of all of them together.
     pub(crate) states: States,
     /// What its own data took of the narrowest link, and its processors where these take longer.
@@ -38,19 +38,19 @@ pub(crate) struct States {
     pub(crate) nagle: f64,
 }
 
-impl Account {
+impl PartTimeShares {
     /// Of a part; `None` where its transport does not report its states, or no network is modelled.
     /// `unread` is how long what had arrived lay unread, and of it how long after everything had.
     pub(crate) fn of(
-        measurement: &Measurement<'_>,
-        part: &Part<'_>,
+        measurement: &FindingMeasurement<'_>,
+        part: &MeasuredPart<'_>,
         processors: f64,
         [unread, at_end]: [f64; 2],
     ) -> Option<Self> {
         let sides = match part.work {
-            Work::Bulk(side) => vec![side],
-            Work::Calls => vec![Side::Initiator, Side::Responder],
-            Work::Connects => return None,
+            PartWorkload::Bulk(side) => vec![side],
+            PartWorkload::Calls => vec![PairSide::Initiator, PairSide::Responder],
+            PartWorkload::Connects => return None,
         };
         let mut all = States::default();
         let mut each = Vec::new();
@@ -62,13 +62,13 @@ impl Account {
             }
             each.push((side, states.over(part.basis_s())));
         }
-        if matches!(part.work, Work::Bulk(_)) {
+        if matches!(part.work, PartWorkload::Bulk(_)) {
             each.iter_mut()
                 .for_each(|(_, states)| states.rest_is_not_written());
             all.rest_is_not_written();
         }
         let used = measurement.own_use(part).max(processors);
-        let calls = part.work == Work::Calls;
+        let calls = part.work == PartWorkload::Calls;
         let states = all.over(part.basis_s());
         let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
         Some(Self {
@@ -81,7 +81,7 @@ impl Account {
     }
 
     /// The sender that is most in a state, and how much of the time this explains.
-    pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(Side, f64)> {
+    pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(PairSide, f64)> {
         let most = self
             .sides
             .iter()
@@ -127,10 +127,10 @@ impl Account {
 
 impl States {
     /// One side of a run, s.
-    fn add(&mut self, record: &RunRecord, side: Side) -> Option<()> {
+    fn add(&mut self, record: &RunRecord, side: PairSide) -> Option<()> {
         let (start, stop) = side_of(record, side).transport?;
-        let spent: Spent = stop.spent?.since(start.spent?);
-        let grew = |get: fn(&Transport) -> Option<f64>| Some(get(&stop)? - get(&start)?);
+        let spent: SenderLimitTimes = stop.spent?.since(start.spent?);
+        let grew = |get: fn(&TransportRecord) -> Option<f64>| Some(get(&stop)? - get(&start)?);
         let busy = grew(|transport| transport.busy_s)?;
         let elapsed = record.elapsed_ns as f64 / 1e9;
         self.application += spent.application_s + (elapsed - busy).max(0.0);

@@ -1,7 +1,7 @@
 //! Attempts that failed and were made again, as far as requests of a trace show it: the same request of the same client to the same
 //! server, later. It judges nothing.
 
-use super::requests::Request;
+use super::requests::TracedRequest;
 use std::collections::BTreeMap;
 
 /// Another attempt later than this is another matter, ns.
@@ -25,7 +25,7 @@ pub(crate) struct Retry {
 }
 
 /// How a request failed: `no answer`, `503`. `None`: it did not, or it is not known.
-pub(crate) fn failure(request: &Request) -> Option<&str> {
+pub(crate) fn failure(request: &TracedRequest) -> Option<&str> {
     match request.unknown.as_deref() {
         Some("its connection was refused") => Some("refused"),
         Some(SILENT) => Some("no answer"),
@@ -36,12 +36,12 @@ pub(crate) fn failure(request: &Request) -> Option<&str> {
 }
 
 /// Whether a request waits for something to happen elsewhere.
-pub(crate) fn is_wait(request: &Request) -> bool {
+pub(crate) fn is_wait(request: &TracedRequest) -> bool {
     request.name.ends_with(", blocking")
 }
 
 /// Whether an answer says that it may go better later: RFC 9110 section 15.6, RFC 6585 section 4; codes of gRPC.
-fn is_refusal(request: &Request) -> bool {
+fn is_refusal(request: &TracedRequest) -> bool {
     const GRPC: [&str; 3] = ["grpc-status 4", "grpc-status 8", "grpc-status 14"];
     let status = request.status.as_str();
     let is_http = request.protocol.starts_with("HTTP") && status.len() == 3;
@@ -49,7 +49,7 @@ fn is_refusal(request: &Request) -> bool {
 }
 
 /// Attempts that failed, each with the next of its client.
-pub(crate) fn retries(all: &[Request]) -> Vec<Retry> {
+pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
     let mut by_ends: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in all
         .iter()
@@ -101,21 +101,21 @@ pub(crate) fn retries(all: &[Request]) -> Vec<Retry> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::requests::Times;
+    use super::super::requests::RequestTimes;
     use super::*;
 
-    fn request(name: &str, status: &str, begin_ms: i64, end_ms: i64) -> Request {
-        Request {
+    fn request(name: &str, status: &str, begin_ms: i64, end_ms: i64) -> TracedRequest {
+        TracedRequest {
             is_call: true,
             protocol: "HTTP/1.1".into(),
             name: name.into(),
             status: status.into(),
             end_ns: end_ms as u64,
-            times: Some(Times {
+            times: Some(RequestTimes {
                 total: end_ms - begin_ms,
-                ..Times::default()
+                ..RequestTimes::default()
             }),
-            ..Request::default()
+            ..TracedRequest::default()
         }
     }
 
@@ -152,33 +152,33 @@ mod tests {
 
     #[test]
     fn what_nobody_answered_failed_only_if_it_was_given_up() {
-        let gave_up = Request {
+        let gave_up = TracedRequest {
             unknown: Some("nothing answered it".into()),
             ..request("/a", "", 0, 10)
         };
         assert_eq!(failure(&gave_up), Some("no answer"));
         assert_eq!(
-            failure(&Request {
+            failure(&TracedRequest {
                 times: None,
                 ..gave_up.clone()
             }),
             None
         );
         assert_eq!(
-            failure(&Request {
+            failure(&TracedRequest {
                 name: "BLPOP q, blocking".into(),
                 ..gave_up
             }),
             None
         );
         assert_eq!(failure(&request("/a", "404", 0, 1)), None);
-        let unopened = Request {
+        let unopened = TracedRequest {
             is_unopened: true,
             is_call: false,
             times: None,
-            ..Request::default()
+            ..TracedRequest::default()
         };
-        let silent = Request {
+        let silent = TracedRequest {
             unknown: Some(SILENT.into()),
             ..unopened
         };

@@ -1,21 +1,21 @@
 //! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
 //! its setting too. It never decides how large one has to be.
 
-use super::change::Change;
-use super::part::Part;
+use super::change::PlanChange;
+use super::part::MeasuredPart;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::stack::OptionValue;
 
 /// Which buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Buffer {
+pub(crate) enum SocketBufferSide {
     Send,
     Receive,
 }
 
-impl Buffer {
+impl SocketBufferSide {
     /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
-    pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
+    pub(crate) fn option(self, part: &MeasuredPart<'_>, bytes: Option<u64>) -> String {
         let (stack, name) = (part.plan.stack.name.as_str(), self.name(part));
         let sysctl = if self == Self::Send {
             "net.ipv4.tcp_wmem"
@@ -31,7 +31,7 @@ impl Buffer {
         }
     }
 
-    fn name(self, part: &Part<'_>) -> &'static str {
+    fn name(self, part: &MeasuredPart<'_>) -> &'static str {
         match self {
             Self::Send => "send_buffer",
             Self::Receive if part.grants() => "buffer",
@@ -40,7 +40,7 @@ impl Buffer {
     }
 
     /// A buffer of so many bytes, as a change of the plan.
-    pub(crate) fn change(self, part: &Part<'_>, bytes: u64) -> Change {
-        Change::Option(part.index, self.name(part), OptionValue::Number(bytes))
+    pub(crate) fn change(self, part: &MeasuredPart<'_>, bytes: u64) -> PlanChange {
+        PlanChange::Option(part.index, self.name(part), OptionValue::Number(bytes))
     }
 }

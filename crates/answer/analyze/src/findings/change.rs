@@ -2,15 +2,17 @@
 //! decides nothing and runs nothing.
 
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Discipline, ImpMachine, Link, Loss, Network, Queue, Rate};
+use stackline_core::network::{
+    Discipline, ImpMachine, LinkQueue, LinkRate, LossModel, Network, NetworkLink,
+};
 use stackline_core::plan::{Measurement, Plan};
-use stackline_core::program::{Call, DelayArgument, Side, Step};
+use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, ProcedureStep};
 use stackline_core::stack::OptionValue;
 use stackline_core::time::Duration;
 
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum PlanChange {
     /// An option of the stack of one part, by its place in the measurement.
     Option(usize, &'static str, OptionValue),
     /// An option of the stack of one part is left to the stack.
@@ -18,15 +20,15 @@ pub enum Change {
     /// One part has the stack `window` with so many packets on their way.
     Window(usize, u64),
     /// The queue at both ends of a link holds so many bytes.
-    Queue(Ends, u64),
+    Queue(LinkEnds, u64),
     /// The queue at both ends of a link is `fq_codel`.
-    FairQueue(Ends),
+    FairQueue(LinkEnds),
     /// These links are twice as fast.
-    Faster(Vec<Ends>),
+    Faster(Vec<LinkEnds>),
     /// These links are half as long.
-    Nearer(Vec<Ends>),
+    Nearer(Vec<LinkEnds>),
     /// A link loses nothing in the direction from the first of these nodes to the second.
-    NoLoss(Ends),
+    NoLoss(LinkEnds),
     /// All links carry packets of at most so many bytes.
     Packets(u64),
     /// An IMP has room to put so many messages together.
@@ -36,21 +38,21 @@ pub enum Change {
     /// An IMP is such a machine.
     Machine(String, ImpMachine),
     /// The IMPs at both ends of a line have so many channels.
-    Channels(Ends, u16),
+    Channels(LinkEnds, u16),
     /// These hosts send at so many bit/s at most.
     Pace(Vec<String>, f64),
     /// The processor of a host is twice as fast.
     Processor(String),
     /// One side of a part waits nowhere by itself.
-    NoDelays(usize, Side),
+    NoDelays(usize, PairSide),
     /// Nothing runs beside what is measured.
     NoLoad,
 }
 
 /// The two nodes that a link joins, in either order.
-pub(crate) type Ends = (String, String);
+pub(crate) type LinkEnds = (String, String);
 
-impl Change {
+impl PlanChange {
     /// Nagle's algorithm is off.
     pub(crate) const fn nodelay(part: usize) -> Self {
         Self::Option(part, "nodelay", OptionValue::Set)
@@ -59,7 +61,7 @@ impl Change {
     /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
     #[must_use]
     pub const fn is_between_calls(&self) -> bool {
-        matches!(self, Self::NoDelays(_, Side::Initiator))
+        matches!(self, Self::NoDelays(_, PairSide::Initiator))
     }
 
     /// What of it the advice does not say, for whom is told what it came to.
@@ -123,11 +125,11 @@ impl Change {
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => {
-                let limit = Queue {
+                let limit = LinkQueue {
                     limit_bytes: Some(*bytes),
-                    ..Queue::default()
+                    ..LinkQueue::default()
                 };
-                give_queue(network, ends, |queue| Queue {
+                give_queue(network, ends, |queue| LinkQueue {
                     discipline: queue.discipline,
                     ecn: queue.ecn,
                     ..limit.clone()
@@ -140,12 +142,12 @@ impl Change {
                     switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(*bytes));
                 }
             }
-            Self::FairQueue(ends) => give_queue(network, ends, |queue| Queue {
+            Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
                 ..queue
             }),
             Self::Faster(these) => each_of(network, these, |link| {
-                if let Rate::Constant(rate) = &mut link.rate {
+                if let LinkRate::Constant(rate) = &mut link.rate {
                     *rate *= 2.0;
                 }
             }),
@@ -233,8 +235,8 @@ fn fair() -> Discipline {
     }
 }
 
-fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Link)) {
-    let same = |link: &Link, (a, b): &Ends| {
+fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mut NetworkLink)) {
+    let same = |link: &NetworkLink, (a, b): &LinkEnds| {
         link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone())
     };
     network
@@ -245,18 +247,18 @@ fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Li
 }
 
 /// A link that is the same both ways becomes two, of which one loses as before.
-fn no_loss(network: &mut Network, ends: &Ends) {
+fn no_loss(network: &mut Network, ends: &LinkEnds) {
     // Lines between IMPs lose alike both ways.
     if network.has_imps() {
         return each_of(network, std::slice::from_ref(ends), |link| {
-            link.loss = Loss::None
+            link.loss = LossModel::None
         });
     }
     let mut backwards = Vec::new();
     each_of(network, std::slice::from_ref(ends), |link| {
         if !link.one_way {
             let other = (ends.1.clone(), ends.0.clone());
-            backwards.push(Link {
+            backwards.push(NetworkLink {
                 ends: other,
                 one_way: true,
                 ..link.clone()
@@ -264,14 +266,14 @@ fn no_loss(network: &mut Network, ends: &Ends) {
             (link.ends, link.one_way) = (ends.clone(), true);
         }
         if link.ends == *ends {
-            link.loss = Loss::None;
+            link.loss = LossModel::None;
         }
     });
     network.links.extend(backwards);
 }
 
 /// A link without a queue of its own has that of the switch it begins at.
-fn give_queue(network: &mut Network, ends: &Ends, to: impl Fn(Queue) -> Queue) {
+fn give_queue(network: &mut Network, ends: &LinkEnds, to: impl Fn(LinkQueue) -> LinkQueue) {
     let of_switch = network
         .switches
         .iter()
@@ -287,23 +289,23 @@ fn give_queue(network: &mut Network, ends: &Ends, to: impl Fn(Queue) -> Queue) {
     });
 }
 
-fn without_delays(measurement: &mut Measurement, part: usize, side: Side) -> Option<()> {
+fn without_delays(measurement: &mut Measurement, part: usize, side: PairSide) -> Option<()> {
     let procedure = &mut measurement.parts.get_mut(part)?.procedure;
     no_delays(match side {
-        Side::Initiator => &mut procedure.initiator,
-        Side::Responder => &mut procedure.responder,
+        PairSide::Initiator => &mut procedure.initiator,
+        PairSide::Responder => &mut procedure.responder,
     });
     Some(())
 }
 
-fn no_delays(steps: &mut [Step]) {
+fn no_delays(steps: &mut [ProcedureStep]) {
     for step in steps {
         match step {
-            Step::Call(Call::Delay(delay)) => {
+            ProcedureStep::Call(OperationCall::Delay(delay)) => {
                 *delay = DelayArgument::Drawn(Distribution::Constant(0.0))
             }
-            Step::Call(_) => {}
-            Step::Repeat(_, body) => no_delays(body),
+            ProcedureStep::Call(_) => {}
+            ProcedureStep::Repeat(_, body) => no_delays(body),
         }
     }
 }

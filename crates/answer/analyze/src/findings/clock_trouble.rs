@@ -1,13 +1,13 @@
 //! Clocks that are not exact enough. It explains no time; it names the times not to believe.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Evidence, Finding, LEAST};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use crate::statistics::real;
-use stackline_core::trace::Clock;
+use super::kind::{Find, FindingKind};
+use crate::statistics::to_f64;
+use stackline_core::trace_index::ClockCorrection;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "clock_trouble",
     meaning: "times between hosts cannot be believed. One with share 0 is a note: times are corrected for it",
     find: &[Find::Run(find)],
@@ -19,7 +19,7 @@ const CRYSTAL_PPM: f64 = 100.0;
 /// The share of what times are corrected for: it explains nothing and is only noted.
 const NOTE: f64 = 0.0;
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let found = log
         .input
         .index
@@ -41,7 +41,11 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     })
 }
 
-fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence)> {
+fn of(
+    log: &FindingEventLog<'_>,
+    host: &str,
+    clock: &ClockCorrection,
+) -> Option<(f64, String, Evidence)> {
     let evidence = |what: &str, from_ns: u64, to_ns: u64| Evidence {
         what: what.to_owned(),
         from_ns,
@@ -54,7 +58,7 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
         runs().map(|run| run.to_ns).max().unwrap_or(0),
     );
     if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
-        let by_s = units::time(by.unsigned_abs() as f64 / 1e9);
+        let by_s = units::format_time(by.unsigned_abs() as f64 / 1e9);
         let which = if *by < 0 { "back" } else { "ahead" };
         let sentence = format!(
             "the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together"
@@ -71,22 +75,22 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
     }
     let passage = passage_ns(log)?;
     let error = clock.error_ns.unwrap_or(0);
-    if real(error) > passage {
+    if to_f64(error) > passage {
         let sentence = format!(
             "the clock of {host} is known to {} only, and data passes between hosts in {}: one-way times are not known",
-            units::time(real(error) / 1e9),
-            units::time(passage / 1e9)
+            units::format_time(to_f64(error) / 1e9),
+            units::format_time(passage / 1e9)
         );
         let figures = format!(
             "error {}, half a round trip {}",
-            units::time(real(error) / 1e9),
-            units::time(passage / 1e9)
+            units::format_time(to_f64(error) / 1e9),
+            units::format_time(passage / 1e9)
         );
         // It is no cause: whatever one clock alone shows comes before it.
         return Some((LEAST, sentence, evidence(&figures, first, last)));
     }
     if clock.drift_ppm.abs() > CRYSTAL_PPM {
-        let gains = clock.drift_ppm.abs() * 1e-6 * real(last.saturating_sub(first)) / 1e9;
+        let gains = clock.drift_ppm.abs() * 1e-6 * to_f64(last.saturating_sub(first)) / 1e9;
         let sentence = format!(
             "the clock of {host} runs {:.0} ppm {}: {} over these runs",
             clock.drift_ppm.abs(),
@@ -95,19 +99,19 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
             } else {
                 "slow"
             },
-            units::time(gains)
+            units::format_time(gains)
         );
         let figures = format!("{:+.1} ppm, and times are corrected by it", clock.drift_ppm);
         return Some((NOTE, sentence, evidence(&figures, first, last)));
     }
     let offset = clock.offset_ns.unsigned_abs();
-    (real(offset) > passage).then(|| {
+    (to_f64(offset) > passage).then(|| {
         let sentence = format!(
             "the clock of {host} is {} {} the reference's, more than data takes between hosts ({}); times are corrected to {}",
-            units::time(real(offset) / 1e9),
+            units::format_time(to_f64(offset) / 1e9),
             if clock.offset_ns > 0 { "ahead of" } else { "behind" },
-            units::time(passage / 1e9),
-            units::time(real(error) / 1e9)
+            units::format_time(passage / 1e9),
+            units::format_time(to_f64(error) / 1e9)
         );
         let figures = format!("offset {} ns, error {} ns", clock.offset_ns, error);
         (NOTE, sentence, evidence(&figures, first, last))
@@ -115,10 +119,10 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
 }
 
 /// Half of the least round trip of a call, or of what connections measured, ns.
-fn passage_ns(log: &Log<'_>) -> Option<f64> {
+fn passage_ns(log: &FindingEventLog<'_>) -> Option<f64> {
     let records = log.input.records.iter();
     let trips = records.filter_map(|record| {
-        let call = record.calls.min_max.map(|(least, _)| real(least));
+        let call = record.calls.min_max.map(|(least, _)| to_f64(least));
         let transport = record.initiator.transport.or(record.responder.transport);
         call.or(transport
             .map(|(_, t)| 1e9 * t.rtt_s)
@@ -128,7 +132,7 @@ fn passage_ns(log: &Log<'_>) -> Option<f64> {
 }
 
 /// Units that arrive before they are sent, by more than the clocks' errors.
-fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
+fn backwards(log: &FindingEventLog<'_>) -> Option<(f64, String, Evidence)> {
     let lines = log.input.lifelines;
     let rank = |keyword: &str| match keyword {
         "APP_SEND" | "APP_CALL" => Some(0),
@@ -164,11 +168,11 @@ fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
             }
         }
     }
-    let share = real(wrong) / real(units.max(1));
+    let share = to_f64(wrong) / to_f64(units.max(1));
     (wrong > 0).then(|| {
         let sentence = format!(
             "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
-            units::time(real(worst) / 1e9)
+            units::format_time(to_f64(worst) / 1e9)
         );
         (share, sentence, log.evidence(format!("{wrong} units arrive too early"), &rows))
     })

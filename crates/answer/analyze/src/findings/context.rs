@@ -1,59 +1,59 @@
 //! What all kinds of findings share about one measurement, computed once.
 
-use super::account::{Account, States};
-use super::endpoints::{self, Outside, Wait};
+use super::account::{PartTimeShares, States};
+use super::endpoints::{self, Outside, ReceiveWait};
 use super::finding::{Evidence, Finding, counted};
-use super::losses::{Losses, Place};
-use super::measurement::Measurement;
-use super::part::{Part, other};
-use super::processors::{self, Processor};
+use super::losses::{LossCost, LossLocation};
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, opposite_side};
+use super::processors::{self, SaturatedProcessor};
 use super::receive_backlog::{self, Backlog};
 use stackline_core::network::Network;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::units;
 use std::collections::BTreeMap;
 
 /// One measurement and what was computed of it.
 #[derive(Debug)]
-pub(crate) struct Context<'c> {
-    pub(crate) measurement: Measurement<'c>,
+pub(crate) struct FindingContext<'c> {
+    pub(crate) measurement: FindingMeasurement<'c>,
     /// What was waited for, with the bytes.
-    pub(crate) waits: Vec<Wait>,
+    pub(crate) waits: Vec<ReceiveWait>,
     /// Times outside operations, by part of the measurement.
-    pub(crate) outside: Vec<BTreeMap<Side, Outside>>,
+    pub(crate) outside: Vec<BTreeMap<PairSide, Outside>>,
     /// Processors at their limit.
-    pub(crate) processors: Vec<Processor>,
-    pub(crate) losses: Losses,
+    pub(crate) processors: Vec<SaturatedProcessor>,
+    pub(crate) losses: LossCost,
     /// By part of the measurement, where its transports report their states.
-    accounts: BTreeMap<usize, Account>,
+    accounts: BTreeMap<usize, PartTimeShares>,
     /// By part of the measurement: what lay unread at the receiver of bulk data.
     backlogs: BTreeMap<usize, Backlog>,
 }
 
 /// What lay unread at the receiver of a part, where the events of its host are there.
 fn unread(
-    measurement: &Measurement<'_>,
-    part: &Part<'_>,
-    outside: &[BTreeMap<Side, Outside>],
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+    outside: &[BTreeMap<PairSide, Outside>],
 ) -> Option<(usize, Backlog)> {
-    let reader = other(part.work.sender()?);
+    let reader = opposite_side(part.work.sender()?);
     outside.get(part.index)?.get(&reader)?;
     Some((
         part.index,
-        receive_backlog::of(measurement, part.index, reader),
+        receive_backlog::measure_receive_backlog(measurement, part.index, reader),
     ))
 }
 
-impl<'c> Context<'c> {
+impl<'c> FindingContext<'c> {
     /// Whether it goes across IMPs.
     pub(super) fn has_imps(&self) -> bool {
         self.measurement.network.is_some_and(Network::has_imps)
     }
 
-    pub(crate) fn of(measurement: Measurement<'c>) -> Self {
-        let waits = endpoints::waits(&measurement);
+    pub(crate) fn of(measurement: FindingMeasurement<'c>) -> Self {
+        let waits = endpoints::collect_receive_waits(&measurement);
         let outside: Vec<_> = (0..measurement.plan.parts.len())
-            .map(|part| endpoints::outside(&measurement, part))
+            .map(|part| endpoints::measure_outside_time(&measurement, part))
             .collect();
         let processors = processors::at_their_limit(&measurement);
         let cpu = processors
@@ -65,15 +65,19 @@ impl<'c> Context<'c> {
             .iter()
             .filter_map(|part| unread(&measurement, part, &outside))
             .collect();
-        let of = |part: &Part<'_>| {
+        let of = |part: &MeasuredPart<'_>| {
             let shares = |backlog: &Backlog| {
                 [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s())
             };
             let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
-            Some((part.index, Account::of(&measurement, part, cpu, unread)?))
+            Some((
+                part.index,
+                PartTimeShares::of(&measurement, part, cpu, unread)?,
+            ))
         };
-        let accounts: BTreeMap<usize, Account> = measurement.parts.iter().filter_map(of).collect();
-        let losses = Losses::of(&measurement, &waits, &outside, &accounts, cpu);
+        let accounts: BTreeMap<usize, PartTimeShares> =
+            measurement.parts.iter().filter_map(of).collect();
+        let losses = LossCost::of(&measurement, &waits, &outside, &accounts, cpu);
         Self {
             measurement,
             waits,
@@ -86,25 +90,30 @@ impl<'c> Context<'c> {
     }
 
     /// Where the time of a part's senders went, as far as their transports report it.
-    pub(crate) fn account(&self, part: &Part<'_>) -> Option<&Account> {
+    pub(crate) fn account(&self, part: &MeasuredPart<'_>) -> Option<&PartTimeShares> {
         self.accounts.get(&part.index)
     }
 
     /// What lay unread at the receiver of a part.
-    pub(crate) fn backlog(&self, part: &Part<'_>) -> Option<&Backlog> {
+    pub(crate) fn backlog(&self, part: &MeasuredPart<'_>) -> Option<&Backlog> {
         self.backlogs.get(&part.index)
     }
 
     /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the
     /// state took, and what no link was full.
-    pub(crate) fn at_most(&self, part: &Part<'_>, share: f64, state: fn(&States) -> f64) -> f64 {
+    pub(crate) fn at_most(
+        &self,
+        part: &MeasuredPart<'_>,
+        share: f64,
+        state: fn(&States) -> f64,
+    ) -> f64 {
         self.account(part).map_or(share, |account| {
             account.explained(share.min(state(&account.states)))
         })
     }
 
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
-    pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
+    pub(crate) fn outside_share(&self, part: usize, side: PairSide) -> f64 {
         let Some(about) = self
             .measurement
             .parts
@@ -128,14 +137,14 @@ impl<'c> Context<'c> {
         let what = format!(
             "{} for bytes that were sent again, {} in all, the longest {}",
             counted(stalls.waits, "wait"),
-            units::time(stalls.seconds),
-            units::time(stalls.longest_s)
+            units::format_time(stalls.seconds),
+            units::format_time(stalls.longest_s)
         );
         finding.because(self.measurement.log.evidence(what, &stalls.rows))
     }
 
     /// What was dropped at a place.
-    pub(crate) fn drops(&self, place: &Place) -> Evidence {
+    pub(crate) fn drops(&self, place: &LossLocation) -> Evidence {
         let port = &self.measurement.ports[place.port];
         let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.basis);
         self.measurement.log.evidence(what, &place.rows)

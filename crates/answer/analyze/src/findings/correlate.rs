@@ -1,9 +1,9 @@
 //! Waits and what may explain them. Coincidence is not cause: an event explains a wait when it is about the very bytes that
 //! were waited for; where its bytes are not known, more waits have to hold one than chance would give them.
 
-use super::endpoints::Wait;
-use super::log::{Log, Range};
-use crate::statistics::{real, upper_median};
+use super::endpoints::ReceiveWait;
+use super::event_log::{FindingEventLog, FlowByteRange};
+use crate::statistics::{to_f64, upper_median};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ const LONG: f64 = 2.0;
 /// What the events of `rows` explain, by byte range, and the waits that they leave unexplained. An event explains a wait from
 /// `before_ns` before its beginning to its end plus the clocks' error.
 pub(crate) fn by_bytes(
-    log: &Log<'_>,
-    waits: &[Wait],
+    log: &FindingEventLog<'_>,
+    waits: &[ReceiveWait],
     rows: &[u32],
     before_ns: u64,
-) -> (Explained, Vec<Wait>) {
-    let marks = Marks::of(log, rows);
+) -> (Explained, Vec<ReceiveWait>) {
+    let marks = ByteEventIndex::of(log, rows);
     let mut explained = Explained {
         confidence: 0.95,
         ..Explained::default()
@@ -54,7 +54,7 @@ pub(crate) fn by_bytes(
     // Where each was hit, the shortest stands for what they would have been.
     let shortest = waits
         .iter()
-        .map(Wait::seconds)
+        .map(ReceiveWait::seconds)
         .reduce(f64::min)
         .unwrap_or(0.0);
     let usual = if others.is_empty() {
@@ -75,32 +75,32 @@ pub(crate) fn by_bytes(
 }
 
 /// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
-fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
+fn is_long(log: &FindingEventLog<'_>, wait: &ReceiveWait, usual: f64) -> bool {
     wait.seconds() > LONG * usual
-        && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
+        && 1e9 * (wait.seconds() - usual) > to_f64(log.input.lifelines.clock_error_ns)
 }
 
 /// What events without known bytes explain: only what is beyond chance, and only if that is significant.
-pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
-    let usual = upper_median(waits.iter().map(Wait::seconds).collect());
-    let long: Vec<&Wait> = waits
+pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[u32]) -> Explained {
+    let usual = upper_median(waits.iter().map(ReceiveWait::seconds).collect());
+    let long: Vec<&ReceiveWait> = waits
         .iter()
         .filter(|wait| is_long(log, wait, usual))
         .collect();
     let (Some(first), Some(last)) = (waits.first(), waits.last()) else {
         return Explained::default();
     };
-    let span = real(last.to_ns.saturating_sub(first.from_ns)) / 1e9;
+    let span = to_f64(last.to_ns.saturating_sub(first.from_ns)) / 1e9;
     if long.is_empty() || rows.is_empty() || span <= 0.0 {
         return Explained::default();
     }
     let times: Vec<u64> = rows.iter().map(|row| log.at(*row)).collect();
-    let rate = real(rows.len() as u64) / span;
+    let rate = to_f64(rows.len() as u64) / span;
     let chance = long
         .iter()
         .map(|wait| 1.0 - (-rate * wait.seconds()).exp())
         .sum::<f64>()
-        / real(long.len() as u64);
+        / to_f64(long.len() as u64);
     let mut found = Explained::default();
     for wait in &long {
         let at = times.partition_point(|at| *at < wait.from_ns);
@@ -117,8 +117,8 @@ pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained 
         return Explained::default();
     }
     // Some of the waits with an event have one by chance.
-    let real_ones = (real(found.waits) - real(n) * chance) / (1.0 - chance);
-    found.seconds *= (real_ones / real(found.waits)).clamp(0.0, 1.0);
+    let real_ones = (to_f64(found.waits) - to_f64(n) * chance) / (1.0 - chance);
+    found.seconds *= (real_ones / to_f64(found.waits)).clamp(0.0, 1.0);
     found.confidence = 0.9 * (1.0 - by_chance / SIGNIFICANT).max(0.5);
     found
 }
@@ -145,8 +145,8 @@ impl Explained {
 }
 
 /// Events by the bytes they are about.
-struct Marks {
-    by_stream: BTreeMap<i64, Vec<(Range, u64, u32)>>,
+struct ByteEventIndex {
+    by_stream: BTreeMap<i64, Vec<(FlowByteRange, u64, u32)>>,
     longest: i64,
     /// Of datagrams: when and which, by the call they are of.
     by_call: BTreeMap<i64, Vec<(u64, u32)>>,
@@ -154,9 +154,9 @@ struct Marks {
     bare: BTreeMap<u32, Vec<(u64, u32)>>,
 }
 
-impl Marks {
-    fn of(log: &Log<'_>, rows: &[u32]) -> Self {
-        let mut by_stream: BTreeMap<i64, Vec<(Range, u64, u32)>> = BTreeMap::new();
+impl ByteEventIndex {
+    fn of(log: &FindingEventLog<'_>, rows: &[u32]) -> Self {
+        let mut by_stream: BTreeMap<i64, Vec<(FlowByteRange, u64, u32)>> = BTreeMap::new();
         let mut longest = 0;
         let (mut by_call, mut bare): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) =
             Default::default();
@@ -187,7 +187,7 @@ impl Marks {
     }
 
     /// An event about bytes that a wait needed, from `before_ns` before it began to `after_ns` behind its end.
-    fn hit(&self, wait: &Wait, before_ns: u64, after_ns: u64) -> Option<u32> {
+    fn hit(&self, wait: &ReceiveWait, before_ns: u64, after_ns: u64) -> Option<u32> {
         let times = wait.from_ns.saturating_sub(before_ns)..=wait.to_ns.saturating_add(after_ns);
         let by_bytes = wait.needs.iter().find_map(|need| {
             let marks = self.by_stream.get(&need.stream)?;

@@ -1,13 +1,13 @@
 //! A processor at its limit.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::session::{ALWAYS, Limit};
+use super::kind::{Find, FindingKind};
+use super::session::{ALWAYS, LimitingStretch};
 use super::session_left;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",
     meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; of units that events follow over hosts: the processor of one works nearly all the time",
     find: &[Find::Run(in_session), Find::Measurement(find)],
@@ -15,14 +15,14 @@ pub(super) const KIND: Kind = Kind {
 
 /// Of units that events follow, where nothing was measured: a processor that works nearly all the time, unless a stretch of units' way
 /// there says so already.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     at_limit(log).or_else(|| session_left::cpu_limit(&KIND, log))
 }
 
-fn at_limit(log: &Log<'_>) -> Option<Finding> {
+fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let processor = session.at_limit()?;
-    let is_known = |limit: &Limit| {
+    let is_known = |limit: &LimitingStretch| {
         limit.share >= ALWAYS && limit.hosts.iter().any(|(host, _)| *host == processor.host)
     };
     if session.inside.iter().any(is_known) {
@@ -43,7 +43,7 @@ fn at_limit(log: &Log<'_>) -> Option<Finding> {
     Some(finding.attempt(more))
 }
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let worst = context
         .processors
         .iter()

@@ -1,61 +1,105 @@
 //! What each endpoint did with its time, by its own host's clock: inside operations of the language, where it waits for the
 //! transport and the far side, or outside, where everybody waits for it.
 
+use super::event_log::{FlowByteRange, MOST};
 use super::finding::LEAST;
-use super::log::{MOST, Range};
-use super::measurement::Measurement;
-use super::part::other;
-use crate::statistics::real;
-use stackline_core::program::Side;
-use stackline_events::unit::{Direction, stream_parts};
+use super::measurement::FindingMeasurement;
+use super::part::opposite_side;
+use crate::statistics::to_f64;
+use stackline_core::procedure::PairSide;
+use stackline_events::unit_ids::{EventStreamDirection, stream_parts};
 use std::collections::BTreeMap;
 
 /// Where an event stands in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Edge {
+enum OperationEdge {
     Begin,
     End,
 }
 
 /// The operations' events: who emits them (`None`: by the direction of its stream, the sender or the receiver of it).
-const EDGES: &[(&str, Edge, Who)] = &[
-    ("APP_CONNECT", Edge::Begin, Who::Is(Side::Initiator)),
-    ("APP_CONNECTED", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_START", Edge::End, Who::Sends),
-    ("APP_CALL", Edge::Begin, Who::Is(Side::Initiator)),
-    ("APP_RESPONSE", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_LOST", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_STOP", Edge::Begin, Who::Sends),
-    ("APP_DISCONNECT", Edge::Begin, Who::Is(Side::Initiator)),
-    ("APP_DISCONNECTED", Edge::End, Who::Is(Side::Initiator)),
-    ("APP_ACCEPTED", Edge::End, Who::Is(Side::Responder)),
-    ("APP_INDICATION", Edge::End, Who::Is(Side::Responder)),
-    ("APP_REPLY", Edge::Begin, Who::Is(Side::Responder)),
-    ("APP_REPLIED", Edge::End, Who::Is(Side::Responder)),
-    ("APP_SEND", Edge::Begin, Who::Sends),
-    ("APP_SENT", Edge::End, Who::Sends),
-    ("APP_AWAIT", Edge::Begin, Who::Receives),
-    ("APP_RECEIVED", Edge::End, Who::Receives),
+const EDGES: &[(&str, OperationEdge, OperationActor)] = &[
+    (
+        "APP_CONNECT",
+        OperationEdge::Begin,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    (
+        "APP_CONNECTED",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    ("APP_START", OperationEdge::End, OperationActor::Sends),
+    (
+        "APP_CALL",
+        OperationEdge::Begin,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    (
+        "APP_RESPONSE",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    (
+        "APP_LOST",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    ("APP_STOP", OperationEdge::Begin, OperationActor::Sends),
+    (
+        "APP_DISCONNECT",
+        OperationEdge::Begin,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    (
+        "APP_DISCONNECTED",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Initiator),
+    ),
+    (
+        "APP_ACCEPTED",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Responder),
+    ),
+    (
+        "APP_INDICATION",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Responder),
+    ),
+    (
+        "APP_REPLY",
+        OperationEdge::Begin,
+        OperationActor::Is(PairSide::Responder),
+    ),
+    (
+        "APP_REPLIED",
+        OperationEdge::End,
+        OperationActor::Is(PairSide::Responder),
+    ),
+    ("APP_SEND", OperationEdge::Begin, OperationActor::Sends),
+    ("APP_SENT", OperationEdge::End, OperationActor::Sends),
+    ("APP_AWAIT", OperationEdge::Begin, OperationActor::Receives),
+    ("APP_RECEIVED", OperationEdge::End, OperationActor::Receives),
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Who {
-    Is(Side),
+enum OperationActor {
+    Is(PairSide),
     Sends,
     Receives,
 }
 
-impl Who {
-    fn of(self, stream: i64) -> Side {
-        let sender = if stream_parts(stream).1 == Direction::There {
-            Side::Initiator
+impl OperationActor {
+    fn of(self, stream: i64) -> PairSide {
+        let sender = if stream_parts(stream).1 == EventStreamDirection::There {
+            PairSide::Initiator
         } else {
-            Side::Responder
+            PairSide::Responder
         };
         match self {
             Self::Is(side) => side,
             Self::Sends => sender,
-            Self::Receives => other(sender),
+            Self::Receives => opposite_side(sender),
         }
     }
 }
@@ -83,12 +127,12 @@ impl Outside {
 
 /// A wait: an operation that received data units, with the bytes it needed.
 #[derive(Clone, Debug)]
-pub(crate) struct Wait {
+pub(crate) struct ReceiveWait {
     /// When it began and ended, reference time, ns; both by one host's clock.
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     /// Bytes it waited for: of a call the request's and the response's.
-    pub(crate) needs: Vec<Range>,
+    pub(crate) needs: Vec<FlowByteRange>,
     /// The call it waited for: of datagrams it is known which call they are of, and no place in a stream.
     pub(crate) call: Option<i64>,
     /// The flow that it waited to be connected: what opens a connection has no bytes.
@@ -97,17 +141,17 @@ pub(crate) struct Wait {
     pub(crate) row: u32,
 }
 
-impl Wait {
+impl ReceiveWait {
     /// Its length, s.
     pub(crate) fn seconds(&self) -> f64 {
-        real(self.to_ns.saturating_sub(self.from_ns)) / 1e9
+        to_f64(self.to_ns.saturating_sub(self.from_ns)) / 1e9
     }
 }
 
 /// The events of one endpoint in the order of time: row, edge.
-fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)>> {
+fn walks(measurement: &FindingMeasurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, OperationEdge)>> {
     let log = measurement.log;
-    let mut walks: BTreeMap<(u32, bool), Vec<(u32, Edge)>> = BTreeMap::new();
+    let mut walks: BTreeMap<(u32, bool), Vec<(u32, OperationEdge)>> = BTreeMap::new();
     for (keyword, edge, who) in EDGES {
         for row in measurement.rows(keyword) {
             let Some(stream) = log.number(row, "stream") else {
@@ -117,7 +161,7 @@ fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)
             let side =
                 on_one_side(measurement, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
             walks
-                .entry((flow, side == Side::Responder))
+                .entry((flow, side == PairSide::Responder))
                 .or_default()
                 .push((row, *edge));
         }
@@ -130,28 +174,31 @@ fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)
 }
 
 /// Whether so many of a host's events are missing that nothing follows from what is not there.
-fn misses(measurement: &Measurement<'_>, host: &str) -> bool {
+fn misses(measurement: &FindingMeasurement<'_>, host: &str) -> bool {
     let trace = measurement.log.input.index.hosts.get(host);
     trace.is_some_and(|trace| {
-        real(trace.lost) >= LEAST * real(trace.lost.saturating_add(trace.recorded))
+        to_f64(trace.lost) >= LEAST * to_f64(trace.lost.saturating_add(trace.recorded))
     })
 }
 
 /// Whose events a host's are, where the two sides are on different hosts.
-fn on_one_side(measurement: &Measurement<'_>, flow: u32, host: &str) -> Option<Side> {
+fn on_one_side(measurement: &FindingMeasurement<'_>, flow: u32, host: &str) -> Option<PairSide> {
     let (initiator, responder) = &measurement.log.input.index.flow(flow)?.hosts;
     match (initiator == host, responder == host) {
-        (true, false) => Some(Side::Initiator),
-        (false, true) => Some(Side::Responder),
+        (true, false) => Some(PairSide::Initiator),
+        (false, true) => Some(PairSide::Responder),
         _ => None,
     }
 }
 
 /// The time that endpoints of a part spent outside operations, by side, of all flows of the part.
-pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Side, Outside> {
+pub(crate) fn measure_outside_time(
+    measurement: &FindingMeasurement<'_>,
+    part: usize,
+) -> BTreeMap<PairSide, Outside> {
     let log = measurement.log;
     let clocks = clocks(measurement);
-    let mut by_side: BTreeMap<Side, Outside> = BTreeMap::new();
+    let mut by_side: BTreeMap<PairSide, Outside> = BTreeMap::new();
     for ((flow, responder), walk) in walks(measurement) {
         if measurement
             .log
@@ -163,9 +210,9 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
             continue;
         }
         let side = if responder {
-            Side::Responder
+            PairSide::Responder
         } else {
-            Side::Initiator
+            PairSide::Initiator
         };
         let host = walk.first().map_or("", |(row, _)| log.host(*row));
         if misses(measurement, host) {
@@ -174,7 +221,7 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
         let outside = by_side.entry(side).or_default();
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for (at, pair) in walk.windows(2).enumerate() {
-            let ((end, Edge::End), (begin, edge)) = (pair[0], pair[1]) else {
+            let ((end, OperationEdge::End), (begin, edge)) = (pair[0], pair[1]) else {
                 continue;
             };
             let (from, to) = (log.at(end).max(first), log.at(begin).min(last));
@@ -182,14 +229,14 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
             // An operation that waits longer than the endpoint was away was not held up by that. One that was never waited
             // for had been there all the time.
             let held_up = match edge {
-                Edge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
-                Edge::End => log.input.events.keyword(begin as usize) == "APP_RECEIVED",
+                OperationEdge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
+                OperationEdge::End => log.input.events.keyword(begin as usize) == "APP_RECEIVED",
             };
             // Between its last unit and the end of its clock a sender waits for the receipt, which is an operation too.
             let keyword = |row: u32| log.input.events.keyword(row as usize);
             let receipt = keyword(end) == "APP_SENT" && keyword(begin) == "APP_STOP";
             if to > from && held_up && !receipt {
-                let seconds = real(to - from) / 1e9;
+                let seconds = to_f64(to - from) / 1e9;
                 outside.total_s += seconds;
                 outside.times += 1;
                 outside.longest.push((seconds, end, begin));
@@ -204,14 +251,14 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
 }
 
 /// From when to when each flow was measured.
-fn clocks(measurement: &Measurement<'_>) -> BTreeMap<u32, (u64, u64)> {
+fn clocks(measurement: &FindingMeasurement<'_>) -> BTreeMap<u32, (u64, u64)> {
     let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     // The initiator holds the clock; its own stream leads there.
     let own = |row: &u32| {
         measurement
             .log
             .number(*row, "stream")
-            .is_some_and(|stream| stream_parts(stream).1 == Direction::There)
+            .is_some_and(|stream| stream_parts(stream).1 == EventStreamDirection::There)
     };
     for row in measurement.rows("APP_START").into_iter().filter(own) {
         if let Some(flow) = measurement.log.flow(row) {
@@ -233,7 +280,7 @@ fn clocks(measurement: &Measurement<'_>) -> BTreeMap<u32, (u64, u64)> {
 }
 
 /// Everything that was waited for within the clocks.
-pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
+pub(crate) fn collect_receive_waits(measurement: &FindingMeasurement<'_>) -> Vec<ReceiveWait> {
     let log = measurement.log;
     let requests = requests(measurement);
     let clocks = clocks(measurement);
@@ -253,7 +300,7 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
     {
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for pair in walk.windows(2) {
-            let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else {
+            let ((before, before_edge), (row, OperationEdge::End)) = (pair[0], pair[1]) else {
                 continue;
             };
             let keyword = log.input.events.keyword(row as usize);
@@ -262,7 +309,7 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
                 .filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
             let needs = match keyword {
                 // What was there already was not waited for.
-                "APP_RECEIVED" if before_edge == Edge::End => continue,
+                "APP_RECEIVED" if before_edge == OperationEdge::End => continue,
                 "APP_RECEIVED" => log.range(row).into_iter().collect(),
                 "APP_RESPONSE" | "APP_LOST" => {
                     let request = call.and_then(|unit| requests.get(&unit)).copied();
@@ -276,7 +323,7 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
             let within = from_ns < last && (responder || to_ns <= last);
             if to_ns > from_ns && within {
                 let opens = (keyword == "APP_CONNECTED").then_some(flow);
-                waits.push(Wait {
+                waits.push(ReceiveWait {
                     from_ns,
                     to_ns,
                     needs,
@@ -292,7 +339,7 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
 }
 
 /// The bytes of each call's request, by its unit.
-fn requests(measurement: &Measurement<'_>) -> BTreeMap<i64, Range> {
+fn requests(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, FlowByteRange> {
     let rows = measurement.rows("APP_CALL").into_iter();
     rows.filter_map(|row| {
         Some((

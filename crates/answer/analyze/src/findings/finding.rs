@@ -1,6 +1,6 @@
 //! What a finding is: a sentence with its evidence and what to try. It finds nothing.
 
-use super::change::Change;
+use super::change::PlanChange;
 use serde::Serialize;
 use stackline_core::units;
 
@@ -29,12 +29,12 @@ pub struct Finding {
     /// Which measurement it is about, by index in the plan; `None` for the whole run.
     pub measurement: Option<usize>,
     /// What it takes of the time of requests that were traced, where it is about those.
-    pub takes: Option<Takes>,
+    pub takes: Option<CauseTimeShare>,
 }
 
 /// What a cause takes of the time of requests that were traced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Takes {
+pub struct CauseTimeShare {
     /// How many requests have nearly all of it, at the place that is named.
     pub requests: u64,
     /// Of how many.
@@ -53,9 +53,9 @@ pub struct Advice {
     /// In words, with figures.
     pub what: String,
     /// The same as a change of the plan, where it is one.
-    pub change: Option<Change>,
+    pub change: Option<PlanChange>,
     /// What it is worth, where that was simulated.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedEffect>,
 }
 
 /// What simulated runs are compared by.
@@ -74,7 +74,7 @@ pub enum Gauge {
 
 /// What a change came to in simulated runs with it and without.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Expected {
+pub struct ExpectedEffect {
     /// What is compared.
     pub metric: Gauge,
     /// Median without the change, in bit/s or s.
@@ -106,7 +106,7 @@ impl Advice {
         let how = self
             .change
             .as_ref()
-            .and_then(Change::how)
+            .and_then(PlanChange::how)
             .map_or_else(String::new, |how| format!(" {how}"));
         format!("{}; simulated{how}: {}", self.what, expected.text())
     }
@@ -118,16 +118,16 @@ impl From<&str> for Advice {
     }
 }
 
-impl Expected {
+impl ExpectedEffect {
     /// `1.83 times as fast, 24.1 Mbit/s instead of 13.2 Mbit/s`.
     #[must_use]
     pub fn text(&self) -> String {
         let [times, least, greatest] = self.times_as_fast;
         let value = |value| {
             if self.metric == Gauge::Throughput {
-                units::rate(value)
+                units::format_rate(value)
             } else {
-                units::time(value)
+                units::format_time(value)
             }
         };
         let spread = if greatest / least > SPREAD {
@@ -175,7 +175,12 @@ impl Finding {
     }
 
     /// The same, unless there is no such thing here.
-    pub(super) fn attempt_by_unless(self, is_not: bool, advice: String, change: Change) -> Self {
+    pub(super) fn attempt_by_unless(
+        self,
+        is_not: bool,
+        advice: String,
+        change: PlanChange,
+    ) -> Self {
         if is_not {
             self
         } else {
@@ -184,7 +189,7 @@ impl Finding {
     }
 
     /// With something to try that is a change of the plan.
-    pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: Change) -> Self {
+    pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: PlanChange) -> Self {
         self.tries.push(Advice {
             change: Some(change),
             ..Advice::of(what)

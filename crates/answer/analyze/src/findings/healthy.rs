@@ -1,24 +1,24 @@
 //! Nothing limits but the work itself.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, HEALTHY};
-use super::kind::{Find, Kind};
-use super::log::Log;
+use super::kind::{Find, FindingKind};
 use super::{request_causes, session_network};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,
     meaning: "nothing that can be changed takes 5 % of the time, and the time is accounted for; it stands alone for its measurement",
     find: &[Find::Run(in_session)],
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     request_causes::healthy(&KIND, log).or_else(|| session_network::healthy(&KIND, log))
 }
 
 /// The finding of a measurement in which no other kind was found.
-pub(super) fn nothing_found(context: &Context<'_>) -> Finding {
+pub(super) fn nothing_found(context: &FindingContext<'_>) -> Finding {
     // Records alone do not show everything.
     let confidence = if context.measurement.log.is_empty() {
         0.7

@@ -1,32 +1,32 @@
 //! What holds messages up between hosts of IMPs, as the IMPs themselves reported: channels that are all taken, room that is not there,
 //! the window, links that have their one message under way (BBN 2499, 2.1 to 2.3). Their processors are in `processors::imps`.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::Kind;
-use super::measurement::Measurement;
-use super::part::{Part, other};
-use super::processors::Processor;
-use crate::imps::Reports;
-use crate::statistics::real;
+use super::kind::FindingKind;
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, opposite_side};
+use super::processors::SaturatedProcessor;
+use crate::imps::ImpAnalysis;
+use crate::statistics::to_f64;
 use stackline_core::catalogue::OptionValue;
-use stackline_core::network::{Imp, Link, Network};
-use stackline_core::record::Transport;
+use stackline_core::network::{ImpSettings, Network, NetworkLink};
+use stackline_core::run_record::TransportRecord;
 use stackline_core::units;
-use stackline_model::messages::{PACKET_BITS, PACKET_DATA_BITS};
+use stackline_model::arpanet_messages::{PACKET_BITS, PACKET_DATA_BITS};
 use stackline_model::pipe;
 
 /// Messages wait, one behind another: the first cause that explains it.
 pub(super) fn messages_wait(
-    kind: &Kind,
-    context: &Context<'_>,
-    part: &Part<'_>,
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
     message: u64,
 ) -> Option<Finding> {
     // Where a processor is at its limit everything waits for that.
     let network = context.measurement.network?;
-    let is_imp = |processor: &Processor| {
+    let is_imp = |processor: &SaturatedProcessor| {
         network
             .switches
             .iter()
@@ -42,15 +42,19 @@ pub(super) fn messages_wait(
 }
 
 /// What the IMPs of a measurement's run reported.
-fn reports(measurement: &Measurement<'_>) -> Reports {
+fn reports(measurement: &FindingMeasurement<'_>) -> ImpAnalysis {
     crate::imps::reports(measurement.log.input.events)
 }
 
 /// All channels of a line have a packet under way: none goes before one is acknowledged (2.1.2).
-fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn waits_for_channels(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<Finding> {
     let network = context.measurement.network?;
     let reports = reports(&context.measurement);
-    let line_of = |link: &Link| {
+    let line_of = |link: &NetworkLink| {
         let names = [
             format!("{}>{}", link.ends.0, link.ends.1),
             format!("{}>{}", link.ends.1, link.ends.0),
@@ -78,15 +82,15 @@ fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Op
     }
     let sentence = format!(
         "the line {name} has {channels} channels: with a packet on each in {} until its acknowledgement it carries {}",
-        units::time(trip),
-        units::rate(lets)
+        units::format_time(trip),
+        units::format_rate(lets)
     );
     let figure = format!("the line was busy {} of the time", percent(1.0 - idle));
     let finding = kind
         .finding(context, share, 0.8, sentence)
         .because(context.measurement.figure(figure));
     let more = channels.saturating_mul(4);
-    let change = Change::Channels(link.ends.clone(), more);
+    let change = PlanChange::Channels(link.ends.clone(), more);
     Some(finding.attempt_by(
         format!("more channels at both ends: `channels {more}`"),
         change,
@@ -98,8 +102,8 @@ const NEAR: f64 = 0.8;
 const NOT_FULL: f64 = 0.8;
 
 /// Packets that a line may have under way: what both its ends have.
-fn channels(network: &Network, link: &Link) -> Option<u16> {
-    let usual = Imp::channels(link.delay);
+fn channels(network: &Network, link: &NetworkLink) -> Option<u16> {
+    let usual = ImpSettings::channels(link.delay);
     let of = |name: &str| {
         network
             .switches
@@ -118,12 +122,12 @@ fn channels(network: &Network, link: &Link) -> Option<u16> {
 
 /// Data that may not go because the other end has allocated no more.
 fn waits_for_allocation(
-    kind: &Kind,
-    context: &Context<'_>,
-    part: &Part<'_>,
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
     message: u64,
 ) -> Option<Finding> {
-    let waited = |(start, stop): (Transport, Transport)| {
+    let waited = |(start, stop): (TransportRecord, TransportRecord)| {
         Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
     };
     let sides = part
@@ -138,15 +142,15 @@ fn waits_for_allocation(
     }
     // Eight messages where nothing is said.
     let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
-    let size = units::size(allocate);
+    let size = units::format_size(allocate);
     let sentence = format!(
         "data waits for the receiver's allocation of {size} {}",
         part.of_its_time(own)
     );
     let figure = format!(
         "waited for it {} of {}",
-        units::time(waited),
-        units::time(part.basis_s())
+        units::format_time(waited),
+        units::format_time(part.basis_s())
     );
     let finding = kind
         .finding(context, share, 0.9, sentence)
@@ -154,14 +158,14 @@ fn waits_for_allocation(
     let more = 4 * allocate;
     let advice = format!(
         "more allocated at once: `ncp(allocate = {})`",
-        units::size(more)
+        units::format_size(more)
     );
-    let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
+    let change = PlanChange::Option(part.index, "allocate", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))
 }
 
 /// The IMP of a host, and its name.
-fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
+fn imp_of<'c>(context: &FindingContext<'c>, host: &str) -> Option<(&'c str, &'c ImpSettings)> {
     let network = context.measurement.network?;
     let link = network
         .links
@@ -180,14 +184,24 @@ fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
 }
 
 /// Messages that the IMP of the sender lets be under way to another.
-fn window_of_imps<'c>(context: &Context<'c>, part: &Part<'_>) -> Option<(u64, &'c str)> {
+fn window_of_imps<'c>(
+    context: &FindingContext<'c>,
+    part: &MeasuredPart<'_>,
+) -> Option<(u64, &'c str)> {
     let (name, imp) = imp_of(context, part.host(part.work.sender()?))?;
-    Some((imp.window.map_or(u64::from(Imp::WINDOW), u64::from), name))
+    Some((
+        imp.window.map_or(u64::from(ImpSettings::WINDOW), u64::from),
+        name,
+    ))
 }
 
 /// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
-fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let reader = part.host(other(part.work.sender()?));
+fn waits_for_room(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<Finding> {
+    let reader = part.host(opposite_side(part.work.sender()?));
     let (name, imp) = imp_of(context, reader)?;
     let reports = reports(&context.measurement);
     let reported = reports.imps.get(name).filter(|imp| imp.seconds > 0.0)?;
@@ -196,21 +210,21 @@ fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option
     if full < MOSTLY || share < LEAST {
         return None;
     }
-    let room = imp.reassembly.unwrap_or(Imp::ROOM);
+    let room = imp.reassembly.unwrap_or(ImpSettings::ROOM);
     let sentence = format!(
         "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
     );
     let figure = format!(
         "sent at {}; the way is not full {} of the time",
-        units::rate(part.rate_bit_s()),
+        units::format_rate(part.rate_bit_s()),
         percent(share)
     );
     let finding = kind
         .finding(context, share, 0.7, sentence)
         .because(context.measurement.figure(figure));
     let more = 4 * room;
-    let change = Change::Reassembly(name.to_owned(), more);
+    let change = PlanChange::Reassembly(name.to_owned(), more);
     Some(finding.attempt_by(
         format!("more memory at {name}: `reassembly {more}`"),
         change,
@@ -222,9 +236,9 @@ const MOSTLY: f64 = 0.5;
 
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
 fn waits_for_rfnms(
-    kind: &Kind,
-    context: &Context<'_>,
-    part: &Part<'_>,
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
     message: u64,
 ) -> Option<Finding> {
     let links = part.plan.stack.number("links").unwrap_or(1);
@@ -240,16 +254,16 @@ fn waits_for_rfnms(
         .map(|stop| stop.rtt_s)
         .filter(|trip| *trip > 0.0)
         .reduce(f64::max)?;
-    let lets = pipe::window_limited_bit_s(real(links * message), trip)?;
+    let lets = pipe::window_limited_bit_s(to_f64(links * message), trip)?;
     let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
     let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
     if share < LEAST || !near {
         return None;
     }
-    let (most, imp) = window_of_imps(context, part).unwrap_or((u64::from(Imp::WINDOW), ""));
+    let (most, imp) = window_of_imps(context, part).unwrap_or((u64::from(ImpSettings::WINDOW), ""));
     let under_way = links.min(most);
     // The sender measures from the message at its host's interface: behind a full window it waits there for others.
-    let trip = trip * real(under_way) / real(links);
+    let trip = trip * to_f64(under_way) / to_f64(links);
     let sentence = format!(
         "{under_way} {} of {} in each round trip of {} {} {}: {}",
         if under_way == 1 {
@@ -257,10 +271,10 @@ fn waits_for_rfnms(
         } else {
             "messages"
         },
-        units::size(message),
-        units::time(trip),
+        units::format_size(message),
+        units::format_time(trip),
         if under_way == 1 { "allows" } else { "allow" },
-        units::rate(lets),
+        units::format_rate(lets),
         if links > most {
             format!("IMP {imp} lets {most} be under way (its `window`), and the other links wait")
         } else {
@@ -269,7 +283,7 @@ fn waits_for_rfnms(
     );
     let figure = format!(
         "sent at {}; the way is not full {} of the time",
-        units::rate(part.rate_bit_s()),
+        units::format_rate(part.rate_bit_s()),
         percent(share)
     );
     let finding = kind
@@ -277,7 +291,7 @@ fn waits_for_rfnms(
         .because(context.measurement.figure(figure));
     if links >= most {
         let more = 2 * most;
-        let change = Change::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
+        let change = PlanChange::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
         let advice = match links > most {
             true => format!("a larger window of the IMP: `window {more}`"),
             false => format!(
@@ -291,6 +305,6 @@ fn waits_for_rfnms(
     }
     let more = (2 * links).min(most);
     let advice = format!("more messages at once: `ncp(links = {more})`");
-    let change = Change::Option(part.index, "links", OptionValue::Number(more));
+    let change = PlanChange::Option(part.index, "links", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))
 }

@@ -2,13 +2,13 @@
 
 use crate::lifelines::Lifelines;
 use stackline_core::plan::Plan;
-use stackline_core::record::RunRecord;
-use stackline_core::trace::Index;
-use stackline_events::Table;
+use stackline_core::run_record::RunRecord;
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
 
 /// The contents of a run directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'r> {
+pub struct AnalysisInput<'r> {
     /// What was to be done.
     pub plan: &'r Plan,
     /// What was done.
@@ -16,7 +16,7 @@ pub struct Input<'r> {
     /// What is known about the events.
     pub index: &'r Index,
     /// The events, each host's in its own time.
-    pub events: &'r Table,
+    pub events: &'r EventTable,
     /// Their lifelines, in reference time.
     pub lifelines: &'r Lifelines,
 }

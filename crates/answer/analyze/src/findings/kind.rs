@@ -1,13 +1,13 @@
 //! What a kind of finding is: its name, its meaning, and where it is searched for.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::Finding;
-use super::log::Log;
-use super::part::Part;
+use super::part::MeasuredPart;
 
 /// A kind of finding: each file of a kind has one, and `KINDS` lists them all.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct FindingKind {
     /// Its name in JSON.
     pub name: &'static str,
     /// What such a finding means, as in the table of `docs/JSON.md`.
@@ -20,20 +20,20 @@ pub struct Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Find {
     /// In the events of the whole run.
-    Run(fn(&Log<'_>) -> Option<Finding>),
+    Run(fn(&FindingEventLog<'_>) -> Option<Finding>),
     /// In a measurement, over all its parts.
-    Measurement(fn(&Context<'_>) -> Option<Finding>),
+    Measurement(fn(&FindingContext<'_>) -> Option<Finding>),
     /// In each part of a measurement, as if it were alone.
-    Part(fn(&Context<'_>, &Part<'_>) -> Option<Finding>),
+    Part(fn(&FindingContext<'_>, &MeasuredPart<'_>) -> Option<Finding>),
     /// In what the findings above leave unexplained, those below `LEAST` among them.
-    Rest(fn(&Context<'_>, &[Finding]) -> Option<Finding>),
+    Rest(fn(&FindingContext<'_>, &[Finding]) -> Option<Finding>),
 }
 
-impl Kind {
+impl FindingKind {
     /// A finding of this kind about a measurement.
     pub(crate) fn finding(
         &self,
-        context: &Context<'_>,
+        context: &FindingContext<'_>,
         share: f64,
         confidence: f64,
         sentence: String,

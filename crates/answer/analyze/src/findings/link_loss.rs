@@ -1,21 +1,21 @@
 //! Packets that a link itself loses.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
+use super::kind::{Find, FindingKind};
 use super::lost_data;
-use super::measurement::Measurement;
-use super::path::Port;
+use super::measurement::FindingMeasurement;
+use super::path::PathPort;
 use super::session_network;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::Network;
 use stackline_core::stack::OptionValue;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "link_loss",
     meaning: "a named link loses packets: that costs time, or more than 0.1 % of the data never arrives",
     find: &[
@@ -26,11 +26,11 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_network::link_loss(&KIND, log)
 }
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (measurement, losses) = (&context.measurement, &context.losses);
     let here = || losses.places.iter().filter(|place| place.on_the_link);
     let part: f64 = here().map(|place| place.part).sum();
@@ -39,7 +39,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    let rate = real(port.link_drops()) / real(port.packets.max(1));
+    let rate = to_f64(port.link_drops()) / to_f64(port.packets.max(1));
     let sentence = format!(
         "the link {} loses packets ({} of {}, {:.2} %), which costs {} of the time",
         port.name,
@@ -53,7 +53,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         .because(context.drops(worst));
     let finding = context
         .with_stalls(finding)
-        .attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
+        .attempt_by(repair(port), PlanChange::NoLoss(port.hop.ends.clone()));
     if let Some(network) = measurement.network.filter(|network| network.has_imps()) {
         return Some(among_imps(measurement, network, port, finding));
     }
@@ -65,16 +65,16 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         .iter()
         .find(|part| part.plan.stack.facts.flow_control == FlowControl::KernelBuffers);
     Some(match part {
-        Some(part) => finding.attempt_by(advice, Change::Option(part.index, "congestion", bbr)),
+        Some(part) => finding.attempt_by(advice, PlanChange::Option(part.index, "congestion", bbr)),
         None => finding.attempt(advice),
     })
 }
 
 /// Packets between IMPs go again by themselves; of a line that went down that is said, and not its losses.
 fn among_imps(
-    measurement: &Measurement<'_>,
+    measurement: &FindingMeasurement<'_>,
     network: &Network,
-    port: &Port,
+    port: &PathPort,
     finding: Finding,
 ) -> Finding {
     let reports = crate::imps::reports(measurement.log.input.events);
@@ -90,8 +90,8 @@ fn among_imps(
     let sentence = format!(
         "the line {} was down: used {} of {}, which costs {} of the time{}",
         port.name,
-        units::time(line.up_seconds),
-        units::time(line.seconds),
+        units::format_time(line.up_seconds),
+        units::format_time(line.seconds),
         percent(finding.share),
         if network.links.len() > 2 {
             "; messages went another way, or waited"
@@ -106,11 +106,12 @@ fn among_imps(
 }
 
 /// Data that is missing, unless what the link loses is found already for the time that it costs.
-fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     if found.iter().any(|finding| finding.kind == KIND.name) {
         return None;
     }
-    let (port, finding) = lost_data::of(context, &KIND, "the link", Port::link_drops, true)?;
+    let (port, finding) =
+        lost_data::find_most_lossy_port(context, &KIND, "the link", PathPort::link_drops, true)?;
     Some(
         finding
             .attempt(repair(port))
@@ -118,7 +119,7 @@ fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     )
 }
 
-fn repair(port: &Port) -> String {
+fn repair(port: &PathPort) -> String {
     format!(
         "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
         port.name

@@ -1,21 +1,21 @@
 //! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
 //! is explained twice.
 
-use super::account::Account;
+use super::account::PartTimeShares;
 use super::correlate::{self, Explained};
-use super::endpoints::{Outside, Wait};
+use super::endpoints::{Outside, ReceiveWait};
 use super::finding::LEAST;
-use super::measurement::Measurement;
-use super::part::{Part, Work};
-use super::path::{self, Port};
-use crate::statistics::{ranked, real};
-use stackline_core::program::Side;
-use stackline_events::catalogue::{self, Entry, Fate};
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, PartWorkload};
+use super::path::{self, PathPort};
+use crate::statistics::{to_f64, value_at_rank};
+use stackline_core::procedure::PairSide;
+use stackline_events::catalogue::{self, CatalogueEntry, DataFate};
 use std::collections::BTreeMap;
 
 /// What losses cost.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct LossCost {
     /// Share of the time they explain, 0 to 1.
     pub(crate) share: f64,
     /// How sure that is.
@@ -27,14 +27,14 @@ pub(crate) struct Losses {
     /// Waits that a drop of their own bytes explains.
     pub(crate) dropped: Explained,
     /// Places: each port's share of the loss events in the network.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<LossLocation>,
     /// How the time was computed, in words.
     pub(crate) basis: String,
 }
 
 /// Where packets were lost.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LossLocation {
     /// Index of the port in the measurement.
     pub(crate) port: usize,
     /// By the link itself, else by its queue.
@@ -45,17 +45,17 @@ pub(crate) struct Place {
     pub(crate) rows: Vec<u32>,
 }
 
-impl Losses {
+impl LossCost {
     /// Of a measurement.
     pub(crate) fn of(
-        measurement: &Measurement<'_>,
-        waits: &[Wait],
-        outside: &[BTreeMap<Side, Outside>],
-        accounts: &BTreeMap<usize, Account>,
+        measurement: &FindingMeasurement<'_>,
+        waits: &[ReceiveWait],
+        outside: &[BTreeMap<PairSide, Outside>],
+        accounts: &BTreeMap<usize, PartTimeShares>,
         cpu: f64,
     ) -> Self {
         // The kernel's events name no stream.
-        let rows = |entry: &Entry| {
+        let rows = |entry: &CatalogueEntry| {
             measurement
                 .rows(entry.keyword)
                 .into_iter()
@@ -63,7 +63,7 @@ impl Losses {
         };
         let sent_again = catalogue::ENTRIES
             .iter()
-            .filter(|entry| entry.fate == Some(Fate::SentAgain));
+            .filter(|entry| entry.fate == Some(DataFate::SentAgain));
         let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
         again.sort_by_key(|row| measurement.log.at(*row));
         let drops = measurement.rows("NET_DROP");
@@ -93,7 +93,11 @@ impl Losses {
     }
 
     /// Where transports report their states: what was sent again, and the windows that are small for it. No state, no cost.
-    fn by_states(&mut self, measurement: &Measurement<'_>, accounts: &BTreeMap<usize, Account>) {
+    fn by_states(
+        &mut self,
+        measurement: &FindingMeasurement<'_>,
+        accounts: &BTreeMap<usize, PartTimeShares>,
+    ) {
         if self.places.is_empty()
             || !measurement
                 .parts
@@ -102,7 +106,8 @@ impl Losses {
         {
             return;
         }
-        let of = |part: &Part<'_>| accounts.get(&part.index).map_or(0.0, Account::lost);
+        let of =
+            |part: &MeasuredPart<'_>| accounts.get(&part.index).map_or(0.0, PartTimeShares::lost);
         let states = measurement.over_parts(of);
         let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
         self.share = states.min(most.max(self.stalled));
@@ -114,7 +119,7 @@ impl Losses {
     }
 
     /// Calls: what waits with a loss of their bytes took beyond a usual one.
-    fn of_calls(&mut self, measurement: &Measurement<'_>) {
+    fn of_calls(&mut self, measurement: &FindingMeasurement<'_>) {
         (self.share, self.confidence) = (
             self.stalled,
             self.stalls.confidence.max(self.dropped.confidence),
@@ -127,7 +132,11 @@ impl Losses {
                 .iter()
                 .map(|port| port.queue_drops() + port.link_drops())
                 .sum();
-            let again: u64 = measurement.parts.iter().filter_map(Part::retransmits).sum();
+            let again: u64 = measurement
+                .parts
+                .iter()
+                .filter_map(MeasuredPart::retransmits)
+                .sum();
             let (seconds, times) = long_calls(measurement);
             if times > 0 && times <= 2 * lost.max(again) {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
@@ -140,8 +149,8 @@ impl Losses {
     /// was in the way; at most what losses of that number can cost.
     fn of_bulk(
         &mut self,
-        measurement: &Measurement<'_>,
-        outside: &[BTreeMap<Side, Outside>],
+        measurement: &FindingMeasurement<'_>,
+        outside: &[BTreeMap<PairSide, Outside>],
         cpu: f64,
     ) {
         let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
@@ -159,12 +168,16 @@ impl Losses {
         let opening = measurement.opening_s() / measurement.span_s;
         let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
-            measurement.parts.iter().filter_map(Part::retransmits).sum()
+            measurement
+                .parts
+                .iter()
+                .filter_map(MeasuredPart::retransmits)
+                .sum()
         } else {
             episodes(measurement, &self.places)
         };
-        let cost = |part: &Part<'_>| {
-            real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas))
+        let cost = |part: &MeasuredPart<'_>| {
+            to_f64(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas))
         };
         let most = measurement.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
         let modelled = measurement.network.is_some();
@@ -189,12 +202,12 @@ impl Losses {
 }
 
 /// Calls that took more than three times the median: seconds beyond it, how many.
-fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
+fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
     let mut found = (0.0, 0);
-    for calls in measurement.parts.iter().map(Part::calls) {
-        let median = ranked(&calls, calls.n(), 0.5);
+    for calls in measurement.parts.iter().map(MeasuredPart::calls) {
+        let median = value_at_rank(&calls, calls.n(), 0.5);
         for (value, times) in calls.counts.iter().filter(|(value, _)| *value > 3 * median) {
-            found.0 += real(value - median) * real(*times) / 1e9;
+            found.0 += to_f64(value - median) * to_f64(*times) / 1e9;
             found.1 += times;
         }
     }
@@ -202,29 +215,34 @@ fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
 }
 
 /// Two round trips and what clocks may be wrong by.
-fn slack_ns(measurement: &Measurement<'_>) -> u64 {
+fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {
     ((2e9 * measurement.longest_trip_s()) as u64)
         .saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
 /// Whether a part's data goes over a port: of calls both ways.
-fn sends_over(part: &Part<'_>, port: &Port) -> bool {
+fn sends_over(part: &MeasuredPart<'_>, port: &PathPort) -> bool {
     let ways = part.paths.as_ref().map(|(there, back)| [there, back]);
     match part.work {
-        Work::Bulk(_) => part.data_path().is_some_and(|way| path::has(way, port)),
-        _ => ways.into_iter().flatten().any(|way| path::has(way, port)),
+        PartWorkload::Bulk(_) => part
+            .data_path()
+            .is_some_and(|way| path::path_contains_port(way, port)),
+        _ => ways
+            .into_iter()
+            .flatten()
+            .any(|way| path::path_contains_port(way, port)),
     }
 }
 
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
 /// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
-fn recovery_s(part: &Part<'_>) -> f64 {
+fn recovery_s(part: &MeasuredPart<'_>) -> f64 {
     let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else {
         return 1.0;
     };
     let window = part
         .bandwidth_delay_bytes()
-        .map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
+        .map_or(100.0, |bytes| (bytes / to_f64(segment.max(1))).max(2.0));
     let cubic = (window * 0.3 / 0.4).cbrt();
     let reno = window / 2.0 * trip;
     let back = if part.plan.stack.word("congestion") == Some("reno") {
@@ -237,7 +255,7 @@ fn recovery_s(part: &Part<'_>) -> f64 {
 }
 
 /// Whether what is lost stays lost: without retransmission it costs no time.
-fn for_good(part: &Part<'_>) -> bool {
+fn for_good(part: &MeasuredPart<'_>) -> bool {
     part.records
         .iter()
         .any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
@@ -247,7 +265,7 @@ fn for_good(part: &Part<'_>) -> bool {
 const LEAST_TIMEOUT_S: f64 = 0.2;
 
 /// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
-fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
+fn episodes(measurement: &FindingMeasurement<'_>, places: &[LossLocation]) -> u64 {
     let rows: Vec<u32> = places
         .iter()
         .flat_map(|place| place.rows.iter().copied())
@@ -262,7 +280,7 @@ fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
     real_episodes(measurement, rows)
 }
 
-fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
+fn real_episodes(measurement: &FindingMeasurement<'_>, mut rows: Vec<u32>) -> u64 {
     let within = (1e9 * measurement.longest_trip_s()) as u64;
     rows.sort_by_key(|row| measurement.log.at(*row));
     let mut last: BTreeMap<i64, u64> = BTreeMap::new();
@@ -285,13 +303,13 @@ fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
 
 /// Where packets were lost; by events where there are any, else by the records' counts. An acknowledgement that is lost costs
 /// next to nothing: the next one says the same. So what carries data counts, where it is known what does.
-fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
+fn places(measurement: &FindingMeasurement<'_>, drops: &[u32]) -> Vec<LossLocation> {
     let log = measurement.log;
     let carries = |row: &u32| log.range(*row).is_some() || !log.unit(*row).is_empty();
     let data: Vec<u32> = drops.iter().copied().filter(carries).collect();
     let known = !data.is_empty();
     let drops = if known { &data } else { drops };
-    let sends = |port: &Port| measurement.parts.iter().any(|part| sends_over(part, port));
+    let sends = |port: &PathPort| measurement.parts.iter().any(|part| sends_over(part, port));
     let mut places = Vec::new();
     for (at, port) in measurement
         .ports
@@ -304,7 +322,7 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
                 let reason = measurement.log.text(*row, "reason").unwrap_or_default();
                 measurement.log.text(*row, "place") == Some(&port.name)
                     && path::on_the_link(reason) == on_the_link
-                    && !path::follows(reason)
+                    && !path::is_secondary_drop(reason)
             };
             let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
             if if known {
@@ -317,10 +335,10 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
                 } else {
                     real_episodes(measurement, rows.clone())
                 };
-                places.push(Place {
+                places.push(LossLocation {
                     port: at,
                     on_the_link,
-                    part: real(events),
+                    part: to_f64(events),
                     rows,
                 });
             }

@@ -2,19 +2,19 @@
 //! were lost elsewhere, at a receiver's socket for instance, are not attributed to a link. Where other parts retransmit what
 //! the network drops of theirs, drops cannot be attributed, and there is no finding.
 
-use super::context::Context;
+use super::context::FindingContext;
 use super::finding::Finding;
-use super::kind::Kind;
-use super::measurement::Measurement;
-use super::path::Port;
-use crate::statistics::real;
-use stackline_core::record::RunRecord;
+use super::kind::FindingKind;
+use super::measurement::FindingMeasurement;
+use super::path::PathPort;
+use crate::statistics::to_f64;
+use stackline_core::run_record::RunRecord;
 
 /// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
 const MOST: f64 = 1e-3;
 
 /// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
-fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
+fn counted(measurement: &FindingMeasurement<'_>) -> Option<(u64, u64)> {
     let lost = |record: &RunRecord| {
         record
             .initiator
@@ -41,13 +41,13 @@ fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
 }
 
 /// What was lost for good where `drops` counts it: the port that lost most, with a finding of that kind about it.
-pub(crate) fn of<'c>(
-    context: &'c Context<'_>,
-    kind: &Kind,
+pub(crate) fn find_most_lossy_port<'c>(
+    context: &'c FindingContext<'_>,
+    kind: &FindingKind,
     whose: &str,
-    drops: fn(&Port) -> u64,
+    drops: fn(&PathPort) -> u64,
     on_the_link: bool,
-) -> Option<(&'c Port, Finding)> {
+) -> Option<(&'c PathPort, Finding)> {
     let measurement = &context.measurement;
     let (lost, sent) = counted(measurement)?;
     let ports = || {
@@ -62,8 +62,8 @@ pub(crate) fn of<'c>(
         ports().map(|p| p.link_drops() + p.queue_drops()).sum(),
     );
     // Responses and fragments are dropped too: each place has its part of what was lost.
-    let here = (real(these) * (real(lost) / real(all.max(1))).min(1.0)).round();
-    let share = here / real(sent.max(1));
+    let here = (to_f64(these) * (to_f64(lost) / to_f64(all.max(1))).min(1.0)).round();
+    let share = here / to_f64(sent.max(1));
     if share <= MOST {
         return None;
     }

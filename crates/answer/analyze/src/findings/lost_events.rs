@@ -1,18 +1,18 @@
 //! Events that there was no room for: what is not there cannot be explained.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use crate::statistics::real;
+use super::kind::{Find, FindingKind};
+use crate::statistics::to_f64;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "lost_events",
     meaning: "events are missing, and what they would have shown is not known",
     find: &[Find::Run(find)],
 };
 
 /// How many events were lost and kept.
-pub(super) struct Lost {
+pub(super) struct LostEventCount {
     count: u64,
     kept: u64,
     rows: Vec<u32>,
@@ -20,8 +20,8 @@ pub(super) struct Lost {
     is_of_trace: bool,
 }
 
-impl Lost {
-    pub(super) fn of(log: &Log<'_>) -> Self {
+impl LostEventCount {
+    pub(super) fn of(log: &FindingEventLog<'_>) -> Self {
         let hosts = &log.input.index.hosts;
         let rows: Vec<u32> = ["EVENTS_LOST", "NET_EVENTS_LOST"]
             .iter()
@@ -62,17 +62,17 @@ impl Lost {
 
     /// Of all.
     pub(super) fn share(&self) -> f64 {
-        real(self.count) / real(self.count.saturating_add(self.kept).max(1))
+        to_f64(self.count) / to_f64(self.count.saturating_add(self.kept).max(1))
     }
 }
 
-fn find(log: &Log<'_>) -> Option<Finding> {
-    let lost = Lost::of(log);
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    let lost = LostEventCount::of(log);
     let share = lost.share();
     if share < LEAST {
         return None;
     }
-    let Lost {
+    let LostEventCount {
         count,
         kept,
         rows,

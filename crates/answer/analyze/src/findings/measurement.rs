@@ -1,40 +1,40 @@
 //! One measurement over its counted runs: its parts, the links that its data crosses, and which events are its own.
 
+use super::event_log::FindingEventLog;
 use super::finding::Evidence;
-use super::log::Log;
-use super::part::{Part, Work, side_of};
-use super::path::{self, FULL, Port};
-use crate::statistics::real;
+use super::part::{MeasuredPart, PartWorkload, side_of};
+use super::path::{self, FULL, PathPort};
+use crate::statistics::to_f64;
 use stackline_core::network::Network;
 use stackline_core::plan;
-use stackline_core::program::Side;
-use stackline_core::record::RunRecord;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::RunRecord;
 use stackline_core::time::Duration;
-use stackline_core::trace::{Flow, RunSpan};
-use stackline_model::Path;
+use stackline_core::trace_index::{RunFlow, RunSpan};
+use stackline_model::PathModel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A measurement with what is known of its counted runs.
 #[derive(Debug)]
-pub(crate) struct Measurement<'c> {
-    pub(crate) log: &'c Log<'c>,
+pub(crate) struct FindingMeasurement<'c> {
+    pub(crate) log: &'c FindingEventLog<'c>,
     /// Index in the plan.
     pub(crate) index: usize,
     pub(crate) plan: &'c plan::Measurement,
     pub(crate) network: Option<&'c Network>,
     /// Measured parts with a record.
-    pub(crate) parts: Vec<Part<'c>>,
+    pub(crate) parts: Vec<MeasuredPart<'c>>,
     /// Directions of links that data goes over, of all parts, load too.
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Vec<PathPort>,
     /// The longest part of each run, summed over the runs, s.
     pub(crate) span_s: f64,
     /// Flows of the counted runs.
-    pub(crate) flows: Vec<&'c Flow>,
+    pub(crate) flows: Vec<&'c RunFlow>,
 }
 
-impl<'c> Measurement<'c> {
+impl<'c> FindingMeasurement<'c> {
     /// The measurement of that index; `None` when no counted run of it was made.
-    pub(crate) fn of(log: &'c Log<'c>, index: usize) -> Option<Self> {
+    pub(crate) fn of(log: &'c FindingEventLog<'c>, index: usize) -> Option<Self> {
         let input = log.input;
         let plan = input.plan.measurements.get(index)?;
         let network = plan.across.as_ref();
@@ -70,10 +70,10 @@ impl<'c> Measurement<'c> {
             .map(|record| record.run)
             .collect::<BTreeSet<_>>()
             .len() as u64;
-        let run = Duration::from_seconds(measurement.span_s / real(runs.max(1)));
+        let run = Duration::from_seconds(measurement.span_s / to_f64(runs.max(1)));
         for (at, plan) in plan.parts.iter().enumerate() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
-            let part = Part::of(network, at, plan, records);
+            let part = MeasuredPart::of(network, at, plan, records);
             measurement.cross(&part, run);
             if !plan.background && part.elapsed_s > 0.0 {
                 measurement.parts.push(part);
@@ -90,21 +90,21 @@ impl<'c> Measurement<'c> {
     }
 
     /// Adds the ports of a part's ways, each once; a run takes so long.
-    fn cross(&mut self, part: &Part<'_>, run: Duration) {
+    fn cross(&mut self, part: &MeasuredPart<'_>, run: Duration) {
         let (Some(network), Some((there, back))) = (self.network, &part.paths) else {
             return;
         };
         let ways = match part.work {
-            Work::Bulk(Side::Initiator) => vec![(there, true), (back, false)],
-            Work::Bulk(Side::Responder) => vec![(there, false), (back, true)],
-            Work::Calls | Work::Connects => vec![(there, true), (back, true)],
+            PartWorkload::Bulk(PairSide::Initiator) => vec![(there, true), (back, false)],
+            PartWorkload::Bulk(PairSide::Responder) => vec![(there, false), (back, true)],
+            PartWorkload::Calls | PartWorkload::Connects => vec![(there, true), (back, true)],
         };
         for (way, data) in ways {
             for at in 0..way.hops.len() {
-                let name = path::name(&way.hops[at]);
+                let name = path::hop_name(&way.hops[at]);
                 let known = self.ports.iter().position(|port| port.name == name);
                 let known = known.unwrap_or_else(|| {
-                    self.ports.push(Port::new(network, way, at, run));
+                    self.ports.push(PathPort::new(network, way, at, run));
                     self.ports.len() - 1
                 });
                 if data {
@@ -126,15 +126,15 @@ impl<'c> Measurement<'c> {
     }
 
     /// The share of the time that a port's rate was spent, 0 to 1.
-    pub(crate) fn busy(&self, port: &Port) -> f64 {
+    pub(crate) fn busy(&self, port: &PathPort) -> f64 {
         (port.busy_s() / self.span_s).min(1.0)
     }
 
     /// Seconds that senders took to open their windows, by the closed form: what no limit could have used.
     pub(crate) fn opening_s(&self) -> f64 {
-        let of = |part: &Part<'_>| {
-            let runs = real(part.records.len() as u64);
-            let at_rate = 8.0 * real(part.bytes()) / runs / part.bottleneck_bit_s()?;
+        let of = |part: &MeasuredPart<'_>| {
+            let runs = to_f64(part.records.len() as u64);
+            let at_rate = 8.0 * to_f64(part.bytes()) / runs / part.bottleneck_bit_s()?;
             Some(runs * (part.without_loss_s()? - at_rate).max(0.0))
         };
         self.parts
@@ -146,33 +146,34 @@ impl<'c> Measurement<'c> {
     }
 
     /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
-    pub(crate) fn is_crossed(&self, port: &Port) -> bool {
+    pub(crate) fn is_crossed(&self, port: &PathPort) -> bool {
         let ways = self.parts.iter().filter_map(|part| part.paths.as_ref());
-        ways.into_iter()
-            .any(|(there, back)| path::has(there, port) || path::has(back, port))
+        ways.into_iter().any(|(there, back)| {
+            path::path_contains_port(there, port) || path::path_contains_port(back, port)
+        })
     }
 
     /// The fullest port that measured data goes over, of those at their own rate: of several that are equally full the first on the
     /// way, where packets wait.
-    pub(crate) fn fullest(&self) -> Option<&Port> {
+    pub(crate) fn fullest(&self) -> Option<&PathPort> {
         self.fullest_ports().next()
     }
 
     /// All of them that are equally full.
-    pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &Port> {
+    pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &PathPort> {
         let carrying = || {
             self.ports
                 .iter()
                 .filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port))
         };
-        let most = carrying().map(Port::busy_s).fold(0.0, f64::max);
+        let most = carrying().map(PathPort::busy_s).fold(0.0, f64::max);
         carrying().filter(move |port| port.busy_s() >= EQUALLY * most)
     }
 
     /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
-    pub(crate) fn fullness(&self, part: &Part<'_>) -> Option<f64> {
+    pub(crate) fn fullness(&self, part: &MeasuredPart<'_>) -> Option<f64> {
         let way = part.data_path()?;
-        let on = |port: &&Port| path::has(way, port);
+        let on = |port: &&PathPort| path::path_contains_port(way, port);
         self.ports
             .iter()
             .filter(on)
@@ -181,29 +182,29 @@ impl<'c> Measurement<'c> {
     }
 
     /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
-    pub(crate) fn own_use(&self, part: &Part<'_>) -> f64 {
+    pub(crate) fn own_use(&self, part: &MeasuredPart<'_>) -> f64 {
         let Some((there, back)) = &part.paths else {
             return 0.0;
         };
-        let takes = |(way, side): (&Path, Side)| {
+        let takes = |(way, side): (&PathModel, PairSide)| {
             let ports = self
                 .ports
                 .iter()
-                .filter(|port| path::has(way, port) && !port.paced);
-            let seconds = |port: &Port| {
+                .filter(|port| path::path_contains_port(way, port) && !port.paced);
+            let seconds = |port: &PathPort| {
                 if self.plan.parts.len() == 1 {
                     return port.busy_s();
                 }
                 port.hop.rate_bit_s.map_or(0.0, |rate| {
-                    8.0 * real(self.own_bytes(part, side, port)) / rate
+                    8.0 * to_f64(self.own_bytes(part, side, port)) / rate
                 })
             };
             ports.map(seconds).fold(0.0, f64::max)
         };
         let sides = match part.work.sender() {
-            Some(Side::Responder) => takes((back, Side::Responder)),
-            Some(Side::Initiator) => takes((there, Side::Initiator)),
-            None => takes((there, Side::Initiator)) + takes((back, Side::Responder)),
+            Some(PairSide::Responder) => takes((back, PairSide::Responder)),
+            Some(PairSide::Initiator) => takes((there, PairSide::Initiator)),
+            None => takes((there, PairSide::Initiator)) + takes((back, PairSide::Responder)),
         };
         // Several pairs are on it at the same time.
         (sides * part.replicas() / part.basis_s()).min(1.0)
@@ -211,7 +212,12 @@ impl<'c> Measurement<'c> {
 
     /// Bytes of a part's side that left through a port: all that did, where nobody else is there; else by what its transport had
     /// acknowledged, or by its data units as far as the other end knows of them.
-    pub(crate) fn own_bytes(&self, part: &Part<'_>, side: Side, port: &Port) -> u64 {
+    pub(crate) fn own_bytes(
+        &self,
+        part: &MeasuredPart<'_>,
+        side: PairSide,
+        port: &PathPort,
+    ) -> u64 {
         if self.plan.parts.len() == 1 {
             return port.bytes;
         }
@@ -220,11 +226,11 @@ impl<'c> Measurement<'c> {
             Some(stop.bytes_acked?.saturating_sub(start.bytes_acked?))
         };
         let units = |record: &RunRecord| match side {
-            Side::Initiator => record
+            PairSide::Initiator => record
                 .initiator
                 .sent_bytes
                 .max(record.responder.received_bytes),
-            Side::Responder => record
+            PairSide::Responder => record
                 .responder
                 .sent_bytes
                 .max(record.initiator.received_bytes),
@@ -234,20 +240,20 @@ impl<'c> Measurement<'c> {
             .iter()
             .map(|record| units(record).max(acked(record).unwrap_or(0)))
             .sum();
-        let packets = 1.0 + HEADERS / real(part.segment_bytes().unwrap_or(1448)).max(1.0);
-        (real(bytes) * packets) as u64
+        let packets = 1.0 + HEADERS / to_f64(part.segment_bytes().unwrap_or(1448)).max(1.0);
+        (to_f64(bytes) * packets) as u64
     }
 
     /// Whether a port on a part's data path is full.
-    pub(crate) fn is_full(&self, part: &Part<'_>) -> bool {
+    pub(crate) fn is_full(&self, part: &MeasuredPart<'_>) -> bool {
         self.fullness(part).is_some_and(|fullness| fullness >= FULL)
     }
 
     /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
-    pub(crate) fn fair_bit_s(&self, part: &Part<'_>) -> Option<f64> {
+    pub(crate) fn fair_bit_s(&self, part: &MeasuredPart<'_>) -> Option<f64> {
         let way = part.data_path()?;
-        let on = |port: &&Port| path::has(way, port);
-        let fair = |port: &Port| {
+        let on = |port: &&PathPort| path::path_contains_port(way, port);
+        let fair = |port: &PathPort| {
             port.hop
                 .rate_bit_s
                 .map(|rate| rate / f64::from(port.streams.max(1)))
@@ -266,19 +272,23 @@ impl<'c> Measurement<'c> {
 
     /// The time that shares refer to, s.
     pub(crate) fn basis_s(&self) -> f64 {
-        self.parts.iter().map(Part::basis_s).sum::<f64>().max(1e-12)
+        self.parts
+            .iter()
+            .map(MeasuredPart::basis_s)
+            .sum::<f64>()
+            .max(1e-12)
     }
 
     /// The longest round trip of its parts, s.
     pub(crate) fn longest_trip_s(&self) -> f64 {
         self.parts
             .iter()
-            .filter_map(Part::round_trip_s)
+            .filter_map(MeasuredPart::round_trip_s)
             .fold(0.0, f64::max)
     }
 
     /// A mean over the parts, each with its share of the time.
-    pub(crate) fn over_parts(&self, of: impl Fn(&Part<'c>) -> f64) -> f64 {
+    pub(crate) fn over_parts(&self, of: impl Fn(&MeasuredPart<'c>) -> f64) -> f64 {
         self.parts.iter().map(|part| part.weight * of(part)).sum()
     }
 
@@ -373,5 +383,5 @@ fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
         let longest = longest.entry(record.run).or_default();
         *longest = (*longest).max(record.elapsed_ns).max(record.span_ns);
     }
-    longest.values().map(|ns| real(*ns) / 1e9).sum()
+    longest.values().map(|ns| to_f64(*ns) / 1e9).sum()
 }

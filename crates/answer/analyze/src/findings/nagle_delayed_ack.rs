@@ -1,18 +1,18 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which both sides are idle.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::part::{Part, Work, side_of};
-use crate::statistics::real;
-use stackline_core::program::{self, Call, Side, Step};
-use stackline_core::record::SideRecord;
+use super::kind::{Find, FindingKind};
+use super::part::{MeasuredPart, PartWorkload, side_of};
+use crate::statistics::to_f64;
+use stackline_core::procedure::{self, OperationCall, PairSide, ProcedureStep};
+use stackline_core::run_record::SideRecord;
 use stackline_core::units;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "nagle_delayed_ack",
     meaning: "Nagle's algorithm waits for a delayed acknowledgement",
     find: &[Find::Measurement(by_segments), Find::Part(by_times)],
@@ -24,7 +24,7 @@ const DELAYED_ACK_S: f64 = 0.04;
 const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
-fn by_segments(context: &Context<'_>) -> Option<Finding> {
+fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
     let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
     context
         .measurement
@@ -35,7 +35,7 @@ fn by_segments(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// By the senders' own account, where other waits hide how long it was.
-fn by_states(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (side, own) = context.account(part)?.most(|states| states.nagle)?;
     let (share, host) = (own * part.weight, part.host(side));
     if share < LEAST {
@@ -57,7 +57,7 @@ fn by_states(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
-fn terms(part: &Part<'_>) -> Option<f64> {
+fn terms(part: &MeasuredPart<'_>) -> Option<f64> {
     let record = part.records.first()?;
     let sides = [&record.initiator.settings, &record.responder.settings];
     let off = sides
@@ -85,7 +85,7 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// By when the last bytes of a unit were first sent, where segments are recorded.
-fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
     let streams = streams(context);
@@ -112,14 +112,15 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
             };
             let (from, to, sent) = segments[last];
             units += 1;
-            let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
+            let late = to_f64(log.at(sent).saturating_sub(log.at(row))) / 1e9;
             if late >= delay / 8.0 {
                 late_at_all.insert(sent);
             }
             // What is before it has been on its way for so long that only a delayed acknowledgement is missing, and nothing
             // but that: a window that opens lets the next bytes go within a round trip.
             let before = last.checked_sub(1).map(|before| segments[before].2);
-            let idle = before.map(|before| real(log.at(sent).saturating_sub(log.at(before))) / 1e9);
+            let idle =
+                before.map(|before| to_f64(log.at(sent).saturating_sub(log.at(before))) / 1e9);
             let waits = idle.is_some_and(|idle| (least..=most).contains(&idle));
             // A small segment; with several units in it, the first of them waited longest.
             let small = to - from < segment && late >= (1.0 - NEAR) * delay && late <= most;
@@ -137,12 +138,12 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let sentence = format!(
         "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units leaves {} after it was handed over, {} of the time",
-        units::time(held / real(times)),
+        units::format_time(held / to_f64(times)),
         percent(share)
     );
     let what = format!(
         "handed over, and sent {} later though the network was idle",
-        units::time(held / real(times))
+        units::format_time(held / to_f64(times))
     );
     Some(tries(
         KIND.finding(context, share, 0.95, sentence)
@@ -152,7 +153,7 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
-fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
+fn streams(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
     for row in context.measurement.rows("TCP_SEGMENT") {
         if let Some(range) = context.measurement.log.range(row) {
@@ -169,20 +170,20 @@ fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
 }
 
 /// Without segments: times as long as a delayed acknowledgement makes them.
-fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_times(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
     // A service that takes so long would look the same.
-    let served = context.outside_share(part.index, Side::Responder);
-    let calls = part.work == Work::Calls;
+    let served = context.outside_share(part.index, PairSide::Responder);
+    let calls = part.work == PartWorkload::Calls;
     // The times of calls over longer ways may be those of other things; what writes and reads in turns has nothing else to wait for.
     if trip > if calls { delay / 2.0 } else { 2.0 * delay } || served > 0.5 {
         return None;
     }
     let (waits, sentence) = match part.work {
-        Work::Calls => of_calls(part, delay, trip)?,
+        PartWorkload::Calls => of_calls(part, delay, trip)?,
         _ => of_turns(part, delay, trip)?,
     };
     let share = waits.share * part.weight;
@@ -198,7 +199,7 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         "{} {} of about {}",
         waits.times,
         waits.what,
-        units::time(about)
+        units::format_time(about)
     );
     Some(tries(
         KIND.finding(context, share, 0.7, sentence)
@@ -208,7 +209,7 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// What waited so long, how often, and the share of the time.
-struct Waits {
+struct NagleWaits {
     what: &'static str,
     times: u64,
     share: f64,
@@ -221,17 +222,17 @@ fn near(time_s: f64, delay: f64, trip: f64) -> bool {
 
 /// Calls by their response times. Those of callers who fell behind hold the wait for the calls before them, so their mean is
 /// judged without it.
-fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
+fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
     let calls = part.calls();
     let late: u64 = part.records.iter().map(|record| record.lateness.sum).sum();
-    let own_s = real(calls.sum.saturating_sub(late)) / 1e9;
+    let own_s = to_f64(calls.sum.saturating_sub(late)) / 1e9;
     let behind = 2 * late > calls.sum;
-    let mean_s = own_s / real(calls.n().max(1));
+    let mean_s = own_s / to_f64(calls.n().max(1));
     let each = || {
         calls
             .counts
             .iter()
-            .filter(|(value, _)| near(real(*value) / 1e9, delay, trip))
+            .filter(|(value, _)| near(to_f64(*value) / 1e9, delay, trip))
             .map(|(_, n)| n)
             .sum()
     };
@@ -244,8 +245,16 @@ fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
     } else {
         each()
     };
-    let basis_s = if behind { own_s } else { real(calls.sum) / 1e9 };
-    let (n, more, trip) = (calls.n(), units::time(delay), units::time(trip));
+    let basis_s = if behind {
+        own_s
+    } else {
+        to_f64(calls.sum) / 1e9
+    };
+    let (n, more, trip) = (
+        calls.n(),
+        units::format_time(delay),
+        units::format_time(trip),
+    );
     let take = if behind {
         "take on average, without their caller's backlog,"
     } else {
@@ -255,10 +264,10 @@ fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
         "{times} of {n} calls {take} {more} more than the round trip of {trip}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back"
     );
     Some((
-        Waits {
+        NagleWaits {
             what: "calls",
             times,
-            share: (real(times) * delay / basis_s).min(1.0),
+            share: (to_f64(times) * delay / basis_s).min(1.0),
         },
         sentence,
     ))
@@ -266,27 +275,28 @@ fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
 
 /// Data units of which one side writes several before it reads: each such turn ends a delayed acknowledgement later. Pauses that
 /// the specification asks for look the same.
-fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
-    let sides = [Side::Initiator, Side::Responder];
-    let pauses = |call: &Call| matches!(call, Call::Delay(_) | Call::Pace(_));
-    let segment = real(part.segment_bytes()?);
+fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
+    let sides = [PairSide::Initiator, PairSide::Responder];
+    let pauses =
+        |call: &OperationCall| matches!(call, OperationCall::Delay(_) | OperationCall::Pace(_));
+    let segment = to_f64(part.segment_bytes()?);
     let is_large = |side: &SideRecord| {
-        side.sent_units > 0 && real(side.sent_bytes) >= segment * real(side.sent_units)
+        side.sent_units > 0 && to_f64(side.sent_bytes) >= segment * to_f64(side.sent_units)
     };
     let large = part
         .records
         .iter()
         .any(|record| is_large(&record.initiator) || is_large(&record.responder));
-    let busy = part.computed(Side::Initiator) + part.computed(Side::Responder);
+    let busy = part.computed(PairSide::Initiator) + part.computed(PairSide::Responder);
     if large
         || busy > 0.5
         || sides
             .iter()
-            .any(|side| program::any(part.plan.procedure.side(*side), &pauses))
+            .any(|side| procedure::contains_call(part.plan.procedure.side(*side), &pauses))
     {
         return None;
     }
-    let (mut times, mut host) = (0, Side::Initiator);
+    let (mut times, mut host) = (0, PairSide::Initiator);
     for side in sides {
         let (held, reads) = held_turns(part.plan.procedure.side(side));
         let received: u64 = part
@@ -300,17 +310,17 @@ fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
             if turns > 0 && times == 0 { side } else { host },
         );
     }
-    let each_s = part.pairs_s() / real(times.max(1));
+    let each_s = part.pairs_s() / to_f64(times.max(1));
     // What was held back goes after the acknowledgement, and is answered: a second round trip.
     if !near(each_s, delay, 2.0 * trip) {
         return None;
     }
-    let (each, host) = (units::time(each_s), part.host(host));
+    let (each, host) = (units::format_time(each_s), part.host(host));
     let sentence = format!(
         "{times} times {host} writes several data units before it reads, and each time takes {each}, two round trips and as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
     );
     Some((
-        Waits {
+        NagleWaits {
             what: "turns",
             times,
             share: ((delay + trip) / each_s).min(1.0),
@@ -320,29 +330,29 @@ fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
 }
 
 /// How many reads of a side's innermost repeat lie behind several writes, and how many there are.
-fn held_turns(steps: &[Step]) -> (u64, u64) {
+fn held_turns(steps: &[ProcedureStep]) -> (u64, u64) {
     let (mut writes, mut held, mut reads) = (0, 0, 0);
     for step in steps {
         match step {
-            Step::Repeat(_, body) => {
+            ProcedureStep::Repeat(_, body) => {
                 let inner = held_turns(body);
                 (held, reads) = (held + inner.0, reads + inner.1);
             }
-            Step::Call(Call::DataRequest(_)) => writes += 1,
-            Step::Call(Call::AwaitDataIndication(_)) => {
+            ProcedureStep::Call(OperationCall::DataRequest(_)) => writes += 1,
+            ProcedureStep::Call(OperationCall::AwaitDataIndication(_)) => {
                 reads += 1;
                 held += u64::from(writes > 1);
                 writes = 0;
             }
-            Step::Call(_) => {}
+            ProcedureStep::Call(_) => {}
         }
     }
     // What is written behind the last read of a pass waits for the first of the next.
     (held + u64::from(writes > 1 && reads > 0), reads)
 }
 
-fn tries(finding: Finding, part: &Part<'_>) -> Finding {
-    let at_once = Change::nodelay(part.index);
+fn tries(finding: Finding, part: &MeasuredPart<'_>) -> Finding {
+    let at_once = PlanChange::nodelay(part.index);
     finding
         .attempt_by("send at once: `tcp(nodelay)` (TCP_NODELAY)", at_once)
         .attempt("hand a request over in one operation instead of several")

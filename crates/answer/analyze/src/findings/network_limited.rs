@@ -1,26 +1,26 @@
 //! Network-limited: a link is full.
 
-use super::change::{Change, Ends};
-use super::context::Context;
+use super::change::{LinkEnds, PlanChange};
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Evidence, Finding, LEAST, counted, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::measurement::Measurement;
-use super::part::{Part, Work};
-use super::path::{self, FULL, Port};
+use super::kind::{Find, FindingKind};
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, PartWorkload};
+use super::path::{self, FULL, PathPort};
 use super::{session_between, session_left, session_network};
-use crate::statistics::real;
-use stackline_core::program::Side;
+use crate::statistics::to_f64;
+use stackline_core::procedure::PairSide;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "network_limited",
     meaning: "a link is used 90 % of the time or more, what calls send takes 40 % of their time to pass it, or what others send 15 %",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_between::network_limited(&KIND, log)
         .or_else(|| session_network::network_limited(&KIND, log))
         .or_else(|| session_left::network_limited(&KIND, log))
@@ -31,13 +31,13 @@ const MOST: f64 = 0.4;
 /// From this share of the time on, others' data is in the way.
 const PART: f64 = 0.15;
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     full(context)
         .or_else(|| sending(context))
         .or_else(|| others(context))
 }
 
-fn full(context: &Context<'_>) -> Option<Finding> {
+fn full(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement.fullest()?;
     let busy = measurement.busy(port);
@@ -52,7 +52,7 @@ fn full(context: &Context<'_>) -> Option<Finding> {
     let calls = measurement
         .parts
         .iter()
-        .any(|part| part.work == Work::Calls);
+        .any(|part| part.work == PartWorkload::Calls);
     let share = if calls { waiting(context) } else { busy };
     if share < LEAST {
         return None;
@@ -92,7 +92,7 @@ fn full(context: &Context<'_>) -> Option<Finding> {
             .attempt_by_unless(
                 context.has_imps(),
                 shorter_queue(port),
-                Change::FairQueue(port.hop.ends.clone()),
+                PlanChange::FairQueue(port.hop.ends.clone()),
             )
             .attempt_by(faster_link(port), faster(std::iter::once(port))),
         [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
@@ -110,14 +110,14 @@ fn full(context: &Context<'_>) -> Option<Finding> {
     Some(if alone {
         finding
     } else {
-        finding.attempt_by(ELSEWHERE, Change::NoLoad)
+        finding.attempt_by(ELSEWHERE, PlanChange::NoLoad)
     })
 }
 
 const ELSEWHERE: &str = "other traffic over it at another time, or over another path";
 
 /// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
-fn others(context: &Context<'_>) -> Option<Finding> {
+fn others(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let [part] = measurement.parts.as_slice() else {
         return None;
@@ -129,7 +129,7 @@ fn others(context: &Context<'_>) -> Option<Finding> {
     if !loaded || others < PART {
         return None;
     }
-    if part.work == Work::Calls {
+    if part.work == PartWorkload::Calls {
         return behind_others(context, port, others);
     }
     let sentence = format!(
@@ -143,14 +143,14 @@ fn others(context: &Context<'_>) -> Option<Finding> {
         .finding(context, others, 0.8, sentence)
         .because(carried(measurement, port));
     let advice = "other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)";
-    Some(finding.attempt_by(advice, Change::NoLoad))
+    Some(finding.attempt_by(advice, PlanChange::NoLoad))
 }
 
 /// Data of calls takes a link no longer than the calls took, but for what several of them are on their way at once.
 const WITHIN_CALLS: f64 = 1.5;
 
 /// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
-fn sending(context: &Context<'_>) -> Option<Finding> {
+fn sending(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let [part] = measurement.parts.as_slice() else {
         return None;
@@ -158,19 +158,19 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
     let port = measurement.fullest()?;
     let (there, _) = part.paths.as_ref()?;
     let rate = port.hop.rate_bit_s?;
-    let side = if path::has(there, port) {
-        Side::Initiator
+    let side = if path::path_contains_port(there, port) {
+        PairSide::Initiator
     } else {
-        Side::Responder
+        PairSide::Responder
     };
     let bytes = measurement.own_bytes(part, side, port);
-    let own = 8.0 * real(bytes) / rate / part.basis_s();
+    let own = 8.0 * to_f64(bytes) / rate / part.basis_s();
     // What takes longer than all calls did not go with calls alone: the procedure moves other data too.
     if own > WITHIN_CALLS {
         return None;
     }
     let own = own.min(1.0);
-    if part.work != Work::Calls || own < MOST {
+    if part.work != PartWorkload::Calls || own < MOST {
         return None;
     }
     let sentence = format!(
@@ -178,9 +178,14 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
         port.name,
         port.rate(),
         part.of_its_time(own),
-        units::size(bytes / part.calls().n().max(1))
+        units::format_size(bytes / part.calls().n().max(1))
     );
-    let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
+    let figure = format!(
+        "{}: {} at {}",
+        port.name,
+        units::format_size(bytes),
+        port.rate()
+    );
     let finding = KIND
         .finding(context, own, 0.9, sentence)
         .because(measurement.figure(figure));
@@ -188,7 +193,7 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// Calls that wait behind others' data, though these do not fill the link all the time.
-fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Finding> {
+fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> Option<Finding> {
     let measurement = &context.measurement;
     let own = measurement.over_parts(|part| measurement.own_use(part));
     let share = waiting(context) - own;
@@ -208,21 +213,21 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
     let finding = finding.attempt_by_unless(
         context.has_imps(),
         shorter_queue(port),
-        Change::FairQueue(port.hop.ends.clone()),
+        PlanChange::FairQueue(port.hop.ends.clone()),
     );
-    Some(finding.attempt_by(ELSEWHERE, Change::NoLoad))
+    Some(finding.attempt_by(ELSEWHERE, PlanChange::NoLoad))
 }
 
 /// The share of response times beyond what the empty path takes.
-fn waiting(context: &Context<'_>) -> f64 {
+fn waiting(context: &FindingContext<'_>) -> f64 {
     let measurement = &context.measurement;
-    let of = |part: &Part<'_>| {
+    let of = |part: &MeasuredPart<'_>| {
         let held = context
             .account(part)
             .map_or(0.0, |account| account.explained(account.states.nagle));
-        let served = context.outside_share(part.index, Side::Responder);
+        let served = context.outside_share(part.index, PairSide::Responder);
         let calls = part.calls();
-        let mean = part.own_calls_s() / real(calls.n().max(1));
+        let mean = part.own_calls_s() / to_f64(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
         if mean > 0.0 {
             ((mean - alone) / mean - held - served).max(0.0)
@@ -234,27 +239,30 @@ fn waiting(context: &Context<'_>) -> f64 {
 }
 
 /// What went over a link, as evidence.
-fn carried(measurement: &Measurement<'_>, port: &Port) -> Evidence {
-    let (size, time) = (units::size(port.bytes), units::time(measurement.span_s));
+fn carried(measurement: &FindingMeasurement<'_>, port: &PathPort) -> Evidence {
+    let (size, time) = (
+        units::format_size(port.bytes),
+        units::format_time(measurement.span_s),
+    );
     measurement.figure(format!(
         "{}: {} packets, {size} in {time}",
         port.name, port.packets
     ))
 }
 
-fn shorter_queue(port: &Port) -> String {
+fn shorter_queue(port: &PathPort) -> String {
     format!(
         "a shorter queue or an active one before {}: `queue fq_codel`",
         port.name
     )
 }
 
-fn faster<'p>(ports: impl Iterator<Item = &'p Port>) -> Change {
-    let links: Vec<Ends> = ports.map(|port| port.hop.ends.clone()).collect();
-    Change::Faster(links)
+fn faster<'p>(ports: impl Iterator<Item = &'p PathPort>) -> PlanChange {
+    let links: Vec<LinkEnds> = ports.map(|port| port.hop.ends.clone()).collect();
+    PlanChange::Faster(links)
 }
 
-fn faster_link(port: &Port) -> String {
+fn faster_link(port: &PathPort) -> String {
     format!(
         "a faster link {}, or fewer bytes: compression, caching",
         port.name

@@ -1,17 +1,17 @@
 //! What monitors and captures say of connections of any programs, where nothing was measured: connection by connection, and the one
 //! that shows it most. It knows neither operations nor paths.
 
+use super::event_log::FindingEventLog;
 use super::finding::Finding;
-use super::kind::Kind;
-use super::log::Log;
-use crate::captured::{CapturedConnection, connection};
-use crate::statistics::real;
-use stackline_events::unit;
+use super::kind::FindingKind;
+use crate::captured_connections::{CapturedConnection, connection};
+use crate::statistics::to_f64;
+use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A connection of a monitor: what its `TCP_INFO` of all intervals say together.
 #[derive(Debug, Default)]
-pub(super) struct Watched<'c> {
+pub(super) struct ObservedConnection<'c> {
     pub(super) local: &'c str,
     pub(super) remote: &'c str,
     pub(super) rows: Vec<u32>,
@@ -28,13 +28,13 @@ pub(super) struct Watched<'c> {
 }
 
 /// Whether the run has events and no measurement, nor units that its events follow: otherwise the findings about these say more.
-pub(super) fn is_observed(log: &Log<'_>) -> bool {
+pub(super) fn is_observed(log: &FindingEventLog<'_>) -> bool {
     log.input.plan.measurements.is_empty() && !log.is_empty() && log.session().is_none()
 }
 
 /// Connections of monitors.
-pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
-    let mut by_ends: BTreeMap<(&str, &str, &str), Watched<'c>> = BTreeMap::new();
+pub(super) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedConnection<'c>> {
+    let mut by_ends: BTreeMap<(&str, &str, &str), ObservedConnection<'c>> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
         let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else {
             continue;
@@ -61,25 +61,26 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
 }
 
 /// Connections of captures, with their events, but those whose requests are known: what these spend their time on says more.
-pub(super) fn captured(log: &Log<'_>) -> Vec<(u32, CapturedConnection)> {
+pub(super) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedConnection)> {
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
     let timed = requests
         .iter()
         .filter(|request| request.is_call && request.times.is_some());
-    let told: BTreeSet<i64> = timed
-        .map(|request| i64::from(unit::parts(request.unit).0))
+    let timed_flows: BTreeSet<i64> = timed
+        .map(|request| i64::from(unit_ids::parts(request.unit).0))
         .collect();
     let all = log
         .rows("TCP_CONNECTION")
         .iter()
         .map(|row| (*row, connection(log.input.events, *row as usize)));
-    all.filter(|(_, one)| !told.contains(&one.flow)).collect()
+    all.filter(|(_, one)| !timed_flows.contains(&one.flow))
+        .collect()
 }
 
 /// The one of so many that shows it most, as a finding: its share, sentence and figures, and the events that say so.
-pub(super) fn worst(
-    kind: &Kind,
-    log: &Log<'_>,
+pub(super) fn report_worst_connection(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
     found: impl Iterator<Item = (f64, String, String, Vec<u32>)>,
 ) -> Option<Finding> {
     let mut found: Vec<(f64, String, String, Vec<u32>)> =
@@ -102,11 +103,11 @@ pub(super) fn worst(
 }
 
 /// A time in words.
-pub(super) fn time(ns: f64) -> String {
-    stackline_core::units::time(ns / 1e9)
+pub(super) fn format_ns(ns: f64) -> String {
+    stackline_core::units::format_time(ns / 1e9)
 }
 
 /// A share of some time.
 pub(super) fn share(part: f64, whole: u64) -> f64 {
-    part / real(whole.max(1))
+    part / to_f64(whole.max(1))
 }

@@ -1,12 +1,12 @@
 //! Segments of any program that were sent again, by a monitor or a capture.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, counted};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::observed::{captured, is_observed, watched, worst};
+use super::kind::{Find, FindingKind};
+use super::observed::{collect_captured, collect_monitored, is_observed, report_worst_connection};
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
     meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again; its share is a round trip for each, at least 0.05, at most 1",
     find: &[Find::Run(find)],
@@ -32,11 +32,11 @@ struct Resent<'c> {
     rows: Vec<u32>,
 }
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let (watched, captured) = (watched(log), captured(log));
+    let (watched, captured) = (collect_monitored(log), collect_captured(log));
     let of_monitors = watched.iter().map(|one| Resent {
         ends: (one.local, one.remote),
         again: one.retransmits.unsigned_abs(),
@@ -62,7 +62,7 @@ fn find(log: &Log<'_>) -> Option<Finding> {
         time_ns: one.duration_ns as f64,
         rows: vec![*row],
     });
-    let found = worst(
+    let found = report_worst_connection(
         &KIND,
         log,
         of_monitors
@@ -84,7 +84,7 @@ fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         let (from, to) = one.ends;
         let segments = counted(one.again, "segment");
         let were = if one.again == 1 { "was" } else { "were" };
-        let of = units::size(one.bytes);
+        let of = units::format_size(one.bytes);
         let sentence = format!(
             "{segments} between {from} and {to} {were} sent again, beside {of} that were new"
         );

@@ -1,11 +1,11 @@
 //! A connection of a capture on which long nothing came, and whose data ended that: who was waited for.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::observed::{captured, is_observed, share, time, worst};
+use super::kind::{Find, FindingKind};
+use super::observed::{collect_captured, format_ns, is_observed, report_worst_connection, share};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "observed_quiet",
     meaning: "of connections that were captured: one time without data is a large part of them; who sent next was waited for",
     find: &[Find::Run(find)],
@@ -14,11 +14,11 @@ pub(super) const KIND: Kind = Kind {
 /// Shorter times without data are usual.
 const LARGE: f64 = 0.2;
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let found = captured(log).into_iter().filter_map(|(row, one)| {
+    let found = collect_captured(log).into_iter().filter_map(|(row, one)| {
         let share = share(one.quiet_ns as f64, one.duration_ns);
         let who = match &one.quiet_until[..] {
             "initiator" => format!("until {} sent: it was waited for", one.initiator),
@@ -26,7 +26,7 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             "retransmission" => "until data was sent again: a loss was waited out".to_owned(),
             _ => return None,
         };
-        let quiet = time(one.quiet_ns as f64);
+        let quiet = format_ns(one.quiet_ns as f64);
         let sentence = format!(
             "between {} and {} nothing was sent for {quiet}, {} of their connection, {who}",
             one.initiator,
@@ -39,5 +39,5 @@ fn find(log: &Log<'_>) -> Option<Finding> {
         );
         (share >= LARGE).then_some((share, sentence, figures, vec![row]))
     });
-    worst(&KIND, log, found)
+    report_worst_connection(&KIND, log, found)
 }

@@ -1,12 +1,12 @@
 //! Data that lies unread at its receiver, by a monitor: the program that should read it is busy with something else.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::observed::{is_observed, time, watched, worst};
+use super::kind::{Find, FindingKind};
+use super::observed::{collect_monitored, format_ns, is_observed, report_worst_connection};
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "observed_unread",
     meaning: "of connections that were watched: data lies unread in the receiver's socket, so its program is slower than the network",
     find: &[Find::Run(find)],
@@ -15,16 +15,16 @@ pub(super) const KIND: Kind = Kind {
 /// Less than a few segments is on its way to its reader.
 const FEW: i64 = 16 << 10;
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let many = watched(log)
+    let many = collect_monitored(log)
         .into_iter()
         .filter(|one| one.unread_bytes >= FEW);
     let found = many.map(|one| {
         let share = one.unread_ns / one.time_ns.max(1.0);
-        let unread = units::size(one.unread_bytes.unsigned_abs());
+        let unread = units::format_size(one.unread_bytes.unsigned_abs());
         let sentence = format!(
             "up to {unread} lie unread at {}, from {}, for {} of the time that was watched",
             one.local,
@@ -35,10 +35,10 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             "{} < {}: unread for {}",
             one.local,
             one.remote,
-            time(one.unread_ns)
+            format_ns(one.unread_ns)
         );
         (share, sentence, figures, one.rows)
     });
-    let found = worst(&KIND, log, found)?;
+    let found = report_worst_connection(&KIND, log, found)?;
     Some(found.attempt("make the program that reads there faster; a larger buffer only delays it"))
 }

@@ -1,21 +1,23 @@
 //! A sender of any program that the receiver's window keeps waiting, by a monitor or a capture.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::observed::{captured, is_observed, share, time, watched, worst};
+use super::kind::{Find, FindingKind};
+use super::observed::{
+    collect_captured, collect_monitored, format_ns, is_observed, report_worst_connection, share,
+};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "observed_window",
     meaning: "of connections that were watched or captured: the receiver's window had no room, and its sender waited",
     find: &[Find::Run(find)],
 };
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let of_monitors = watched(log).into_iter().map(|one| {
+    let of_monitors = collect_monitored(log).into_iter().map(|one| {
         let share = one.window_limited_ns / one.time_ns.max(1.0);
         let sentence = format!(
             "{} waits for the window of {} for {} of the time that was watched",
@@ -27,11 +29,11 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             "{} > {}: {} limited by the window",
             one.local,
             one.remote,
-            time(one.window_limited_ns)
+            format_ns(one.window_limited_ns)
         );
         (share, sentence, figures, one.rows)
     });
-    let of_captures = captured(log).into_iter().map(|(row, one)| {
+    let of_captures = collect_captured(log).into_iter().map(|(row, one)| {
         let share = share(one.window_full_ns as f64, one.duration_ns);
         let sentence = format!(
             "the receiver's window between {} and {} had no room for {} of their connection",
@@ -43,11 +45,11 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             "{} > {}: {} without room, {} times a window of zero",
             one.initiator,
             one.responder,
-            time(one.window_full_ns as f64),
+            format_ns(one.window_full_ns as f64),
             one.zero_windows
         );
         (share, sentence, figures, vec![row])
     });
-    let found = worst(&KIND, log, of_monitors.chain(of_captures))?;
+    let found = report_worst_connection(&KIND, log, of_monitors.chain(of_captures))?;
     Some(found.attempt("let the receiver read faster, or give it a larger receive buffer"))
 }

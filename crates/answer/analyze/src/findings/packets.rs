@@ -1,11 +1,11 @@
 //! Events of packets in a network, read by the places of their fields: there are millions of them.
 
-use super::rows::{Range, Rows};
+use super::rows::{EventRows, FlowByteRange};
 use stackline_events::catalogue;
 
 /// Fields of events of a network, which all begin alike.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields {
+pub(super) struct PacketEventFields {
     pub(super) place: usize,
     pub(super) number: usize,
     pub(super) length: usize,
@@ -13,7 +13,7 @@ pub(super) struct Fields {
     pub(super) queued: usize,
 }
 
-impl Fields {
+impl PacketEventFields {
     pub(super) fn new() -> Option<Self> {
         let field = |name| catalogue::find("NET_ENQUEUE")?.field(name);
         let (place, number, length) = (field("place")?, field("number")?, field("length")?);
@@ -27,15 +27,15 @@ impl Fields {
     }
 }
 
-/// As [`Rows::range`], for millions of events of a network.
-pub(super) fn packet_range(log: &Rows<'_>, row: u32) -> Option<Range> {
+/// As [`EventRows::range`], for millions of events of a network.
+pub(super) fn packet_range(log: &EventRows<'_>, row: u32) -> Option<FlowByteRange> {
     let number = |field| log.input.events.number(row as usize, field);
     let (stream, from, bytes) = (
         number(1)?,
         number(2)?,
         number(3).filter(|bytes| *bytes > 0)?,
     );
-    Some(Range {
+    Some(FlowByteRange {
         stream,
         from,
         to: from.saturating_add(bytes),
@@ -43,7 +43,11 @@ pub(super) fn packet_range(log: &Rows<'_>, row: u32) -> Option<Range> {
 }
 
 /// At which port.
-pub(super) fn place<'c>(log: &Rows<'c>, row: u32, fields: Fields) -> &'c str {
+pub(super) fn read_port_name<'c>(
+    log: &EventRows<'c>,
+    row: u32,
+    fields: PacketEventFields,
+) -> &'c str {
     log.input
         .events
         .value(row as usize, fields.place)

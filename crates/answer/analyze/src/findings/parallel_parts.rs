@@ -2,10 +2,10 @@
 //! parts is one finding. Its share is of the time of all parts together: a cause that limits every part all the time has
 //! share 1, however many parts there are.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::MOST;
 use super::finding::{Evidence, Finding, percent};
-use super::log::MOST;
-use super::part::Part;
+use super::part::MeasuredPart;
 use std::mem;
 
 /// How many parts a sentence names.
@@ -13,8 +13,8 @@ const NAMED: usize = 4;
 
 /// What a kind finds of each part by itself, as one finding.
 pub(super) fn find(
-    context: &mut Context<'_>,
-    find: fn(&Context<'_>, &Part<'_>) -> Option<Finding>,
+    context: &mut FindingContext<'_>,
+    find: fn(&FindingContext<'_>, &MeasuredPart<'_>) -> Option<Finding>,
 ) -> Option<Finding> {
     let parts = mem::take(&mut context.measurement.parts);
     let count = parts.len();
@@ -36,7 +36,7 @@ pub(super) fn find(
 }
 
 /// The ends of a part.
-fn name(part: &Part<'_>) -> String {
+fn name(part: &MeasuredPart<'_>) -> String {
     format!("{} to {}", part.hosts.0, part.hosts.1)
 }
 

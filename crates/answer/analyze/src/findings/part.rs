@@ -2,22 +2,22 @@
 //! as far as its records say.
 
 use super::finding::percent;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::catalogue::FlowControl;
-use stackline_core::network::{Interface, Network};
+use stackline_core::network::{Network, NetworkInterface};
 use stackline_core::plan;
-use stackline_core::program::{self, Call, DelayArgument, Side};
-use stackline_core::record::{Histogram, RunRecord, SideRecord, Transport};
+use stackline_core::procedure::{self, DelayArgument, OperationCall, PairSide};
+use stackline_core::run_record::{Histogram, RunRecord, SideRecord, TransportRecord};
 use stackline_core::socket_memory;
-use stackline_core::trace::UNNAMED;
-use stackline_model::path::Path;
-use stackline_model::start;
+use stackline_core::trace_index::UNNAMED;
+use stackline_model::path::PathModel;
+use stackline_model::slow_start;
 
 /// What a part does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum PartWorkload {
     /// Data units one way; who sends.
-    Bulk(Side),
+    Bulk(PairSide),
     /// Calls.
     Calls,
     /// Connections.
@@ -26,16 +26,16 @@ pub(crate) enum Work {
 
 /// One measured part over all counted runs.
 #[derive(Debug)]
-pub(crate) struct Part<'c> {
+pub(crate) struct MeasuredPart<'c> {
     /// Index in the measurement.
     pub(crate) index: usize,
-    pub(crate) plan: &'c plan::Part,
+    pub(crate) plan: &'c plan::MeasurementPart,
     pub(crate) records: Vec<&'c RunRecord>,
-    pub(crate) work: Work,
+    pub(crate) work: PartWorkload,
     /// Hosts of initiator and responder.
     pub(crate) hosts: (String, String),
     /// The way there and back, where the network is modelled.
-    pub(crate) paths: Option<(Path, Path)>,
+    pub(crate) paths: Option<(PathModel, PathModel)>,
     /// Measured time over all runs, s.
     pub(crate) elapsed_s: f64,
     /// Its share of the measured time of all parts.
@@ -46,7 +46,7 @@ pub(crate) struct Part<'c> {
 
 /// Where a sender's time went, by its transport: shares of the measured time, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Limits {
+pub(crate) struct SenderLimits {
     /// Data to send, or on its way.
     pub(crate) busy: f64,
     /// Kept waiting by the receiver's window.
@@ -55,11 +55,11 @@ pub(crate) struct Limits {
     pub(crate) send_buffer: f64,
 }
 
-impl<'c> Part<'c> {
+impl<'c> MeasuredPart<'c> {
     pub(crate) fn of(
         network: Option<&Network>,
         index: usize,
-        plan: &'c plan::Part,
+        plan: &'c plan::MeasurementPart,
         records: Vec<&'c RunRecord>,
     ) -> Self {
         let name =
@@ -67,14 +67,14 @@ impl<'c> Part<'c> {
         let hosts = (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1));
         let between = |network| {
             Some((
-                Path::between(network, &hosts.0, &hosts.1)?,
-                Path::between(network, &hosts.1, &hosts.0)?,
+                PathModel::between(network, &hosts.0, &hosts.1)?,
+                PathModel::between(network, &hosts.1, &hosts.0)?,
             ))
         };
         let paths = network.and_then(between);
         let elapsed_s = records
             .iter()
-            .map(|record| real(record.elapsed_ns) / 1e9)
+            .map(|record| to_f64(record.elapsed_ns) / 1e9)
             .sum();
         let work = work(&records);
         Self {
@@ -91,9 +91,9 @@ impl<'c> Part<'c> {
     }
 
     /// The path data takes; of calls the way there.
-    pub(crate) fn data_path(&self) -> Option<&Path> {
+    pub(crate) fn data_path(&self) -> Option<&PathModel> {
         let (there, back) = self.paths.as_ref()?;
-        Some(if self.work == Work::Bulk(Side::Responder) {
+        Some(if self.work == PartWorkload::Bulk(PairSide::Responder) {
             back
         } else {
             there
@@ -104,7 +104,7 @@ impl<'c> Part<'c> {
     /// transport smoothed.
     pub(crate) fn round_trip_s(&self) -> Option<f64> {
         if let Some((there, back)) = &self.paths {
-            let one_way_s = |path: &Path| {
+            let one_way_s = |path: &PathModel| {
                 let hops = path
                     .hops
                     .iter()
@@ -134,13 +134,13 @@ impl<'c> Part<'c> {
     }
 
     /// What the threads of one side computed of the measured time; 1 is a full core.
-    pub(crate) fn computed(&self, side: Side) -> f64 {
+    pub(crate) fn computed(&self, side: PairSide) -> f64 {
         let cpu_s = |record: &&RunRecord| side_of(record, side).usage.cpu_s();
         self.records.iter().map(cpu_s).sum::<f64>() / self.elapsed_s / f64::from(self.threads(side))
     }
 
     /// How many threads one side has: one for each pair, or as many as the stack says drive all of them.
-    pub(crate) fn threads(&self, side: Side) -> u32 {
+    pub(crate) fn threads(&self, side: PairSide) -> u32 {
         let pairs = self.plan.replicas.max(1);
         let said =
             |record: &&RunRecord| side_of(record, side).settings.get("threads")?.parse().ok();
@@ -161,8 +161,8 @@ impl<'c> Part<'c> {
     }
 
     /// The host of one side.
-    pub(crate) fn host(&self, side: Side) -> &str {
-        if side == Side::Initiator {
+    pub(crate) fn host(&self, side: PairSide) -> &str {
+        if side == PairSide::Initiator {
             &self.hosts.0
         } else {
             &self.hosts.1
@@ -175,28 +175,31 @@ impl<'c> Part<'c> {
         record: &'r RunRecord,
     ) -> Option<(&'r SideRecord, &'r SideRecord)> {
         let sender = self.work.sender()?;
-        Some((side_of(record, sender), side_of(record, other(sender))))
+        Some((
+            side_of(record, sender),
+            side_of(record, opposite_side(sender)),
+        ))
     }
 
     /// The host that sends bulk data, and the one that receives it.
     pub(crate) fn ends(&self) -> Option<(&str, &str)> {
         let sender = self.work.sender()?;
-        Some((self.host(sender), self.host(other(sender))))
+        Some((self.host(sender), self.host(opposite_side(sender))))
     }
 
     /// Where the sender's time went; `None` when its transport does not report it.
-    pub(crate) fn limits(&self) -> Option<Limits> {
-        let mut sum = Limits::default();
+    pub(crate) fn limits(&self) -> Option<SenderLimits> {
+        let mut sum = SenderLimits::default();
         for record in &self.records {
             let (start, stop) = self.sides(record)?.0.transport?;
-            let spent = |get: fn(&Transport) -> Option<f64>| Some(get(&stop)? - get(&start)?);
+            let spent = |get: fn(&TransportRecord) -> Option<f64>| Some(get(&stop)? - get(&start)?);
             sum.busy += spent(|t| t.busy_s)?;
             sum.receive_window += spent(|t| t.receive_window_limited_s)?;
             // A blast leaves straight from the application's memory.
             sum.send_buffer += spent(|t| t.send_buffer_limited_s).unwrap_or(0.0);
         }
         let share = |s: f64| (s / self.pairs_s()).clamp(0.0, 1.0);
-        Some(Limits {
+        Some(SenderLimits {
             busy: share(sum.busy),
             receive_window: share(sum.receive_window),
             send_buffer: share(sum.send_buffer),
@@ -208,7 +211,7 @@ impl<'c> Part<'c> {
         self.sender_reports(|transport| transport.cwnd_segments.is_some())
     }
 
-    fn sender_reports(&self, what: fn(&Transport) -> bool) -> bool {
+    fn sender_reports(&self, what: fn(&TransportRecord) -> bool) -> bool {
         let reports =
             |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
         self.records
@@ -244,7 +247,7 @@ impl<'c> Part<'c> {
             .max();
         match (self.plan.stack.facts.flow_control, segment) {
             (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => {
-                socket_memory::window(memory, segment)
+                socket_memory::offered_window(memory, segment)
             }
             _ => memory,
         }
@@ -307,7 +310,7 @@ impl<'c> Part<'c> {
     }
 
     /// A setting of one side, in bytes: `65536 B`.
-    pub(crate) fn setting_of(&self, side: Side, name: &str) -> Option<u64> {
+    pub(crate) fn setting_of(&self, side: PairSide, name: &str) -> Option<u64> {
         side_of(self.records.first()?, side)
             .settings
             .get(name)?
@@ -327,8 +330,8 @@ impl<'c> Part<'c> {
     /// moment and holds the time of those before it: together they took no longer than was measured.
     pub(crate) fn basis_s(&self) -> f64 {
         let measured = self.pairs_s();
-        let calls = if self.work == Work::Calls {
-            real(self.calls().sum) / 1e9
+        let calls = if self.work == PartWorkload::Calls {
+            to_f64(self.calls().sum) / 1e9
         } else {
             0.0
         };
@@ -351,7 +354,7 @@ impl<'c> Part<'c> {
 
     /// Rate that bulk data went at, bit/s.
     pub(crate) fn rate_bit_s(&self) -> f64 {
-        8.0 * real(self.bytes()) / self.elapsed_s
+        8.0 * to_f64(self.bytes()) / self.elapsed_s
     }
 
     /// The same of one of its pairs.
@@ -380,47 +383,51 @@ impl<'c> Part<'c> {
             return None;
         }
         let segment = self.segment_bytes()?;
-        let share = real(segment) / real(segment + 52);
-        let transfer = start::Transfer {
+        let share = to_f64(segment) / to_f64(segment + 52);
+        let transfer = slow_start::SlowStartTransfer {
             bytes: self.bytes()
                 / (self.records.len() as u64).max(1)
                 / u64::from(self.plan.replicas.max(1)),
             segment_bytes: segment,
-            initial_segments: start::INITIAL_SEGMENTS,
+            initial_segments: slow_start::INITIAL_SEGMENTS,
             rate_bit_s: self
                 .bottleneck_bit_s()
                 .map(|rate| rate * share / self.replicas()),
             rtt_s: self.round_trip_s()?,
             window_bytes: None,
         };
-        start::send(&transfer).map(|sent| sent.time_s)
+        slow_start::time_transfer(&transfer).map(|sent| sent.time_s)
     }
 
     /// Whether the reader, not its buffer's size, keeps the window closed: a sender that waits for nothing but a small window
     /// sends a whole window each round trip, so its rate is at least `window_bit_s` for that share of the time.
-    pub(crate) fn window_is_closed_by_reader(&self, limits: Limits, window_bit_s: f64) -> bool {
+    pub(crate) fn window_is_closed_by_reader(
+        &self,
+        limits: SenderLimits,
+        window_bit_s: f64,
+    ) -> bool {
         self.pair_bit_s() < LEAST_WINDOW * limits.receive_window * window_bit_s
     }
 
     /// Seconds that calls took from when they really began: without their wait for the calls before them.
     pub(crate) fn own_calls_s(&self) -> f64 {
         let late: u64 = self.records.iter().map(|record| record.lateness.sum).sum();
-        real(self.calls().sum.saturating_sub(late)) / 1e9
+        to_f64(self.calls().sum.saturating_sub(late)) / 1e9
     }
 
     /// Whether calls come faster than they are answered, so that they wait for one another at their caller: then its pace is
     /// intended, and its time is not.
     pub(crate) fn falls_behind(&self) -> bool {
-        let (calls, own) = (real(self.calls().sum) / 1e9, self.own_calls_s());
-        let paced = self.paces(Side::Initiator) && !self.paces(Side::Responder);
+        let (calls, own) = (to_f64(self.calls().sum) / 1e9, self.own_calls_s());
+        let paced = self.paces(PairSide::Initiator) && !self.paces(PairSide::Responder);
         paced && own >= BEHIND.0 * self.pairs_s() && calls - own >= BEHIND.1 * calls
     }
 
     /// Whether that side has a pace in the specification.
-    pub(crate) fn paces(&self, side: Side) -> bool {
-        program::any(self.plan.procedure.side(side), &|call| match call {
-            Call::Pace(DelayArgument::Timing(at)) => self.plan.data.timings.len() > *at,
-            Call::Pace(DelayArgument::Drawn(_)) => true,
+    pub(crate) fn paces(&self, side: PairSide) -> bool {
+        procedure::contains_call(self.plan.procedure.side(side), &|call| match call {
+            OperationCall::Pace(DelayArgument::Timing(at)) => self.plan.data.timings.len() > *at,
+            OperationCall::Pace(DelayArgument::Drawn(_)) => true,
             _ => false,
         })
     }
@@ -429,9 +436,9 @@ impl<'c> Part<'c> {
 /// Callers that fall behind are in their calls for so much of the time, and wait before them for so much of response times.
 const BEHIND: (f64, f64) = (0.9, 0.1);
 
-impl Work {
+impl PartWorkload {
     /// Who sends bulk data; `None` for calls and connections.
-    pub(crate) const fn sender(self) -> Option<Side> {
+    pub(crate) const fn sender(self) -> Option<PairSide> {
         match self {
             Self::Bulk(side) => Some(side),
             Self::Calls | Self::Connects => None,
@@ -440,18 +447,18 @@ impl Work {
 }
 
 /// The peer of a side.
-pub(crate) const fn other(side: Side) -> Side {
+pub(crate) const fn opposite_side(side: PairSide) -> PairSide {
     match side {
-        Side::Initiator => Side::Responder,
-        Side::Responder => Side::Initiator,
+        PairSide::Initiator => PairSide::Responder,
+        PairSide::Responder => PairSide::Initiator,
     }
 }
 
 /// The record of one side.
-pub(crate) const fn side_of(record: &RunRecord, side: Side) -> &SideRecord {
+pub(crate) const fn side_of(record: &RunRecord, side: PairSide) -> &SideRecord {
     match side {
-        Side::Initiator => &record.initiator,
-        Side::Responder => &record.responder,
+        PairSide::Initiator => &record.initiator,
+        PairSide::Responder => &record.responder,
     }
 }
 
@@ -465,20 +472,21 @@ const LEAST_WINDOW: f64 = 0.5;
 const SMALL: u64 = 52;
 
 /// Seconds an interface takes for a small packet.
-fn interface_s(interface: &Interface) -> f64 {
+fn interface_s(interface: &NetworkInterface) -> f64 {
     interface_packet_s(interface, SMALL)
 }
 
 /// Seconds an interface's processor takes to copy a packet in or out.
-pub(crate) fn interface_packet_s(interface: &Interface, bytes: u64) -> f64 {
-    let time = interface.copy_per_packet.seconds() + interface.copy_ns_per_byte * real(bytes) / 1e9;
+pub(crate) fn interface_packet_s(interface: &NetworkInterface, bytes: u64) -> f64 {
+    let time =
+        interface.copy_per_packet.seconds() + interface.copy_ns_per_byte * to_f64(bytes) / 1e9;
     time / interface.copy_speed()
 }
 
-fn work(records: &[&RunRecord]) -> Work {
+fn work(records: &[&RunRecord]) -> PartWorkload {
     let sum = |get: fn(&RunRecord) -> u64| records.iter().map(|record| get(record)).sum::<u64>();
     if sum(|record| record.calls.n()) > 0 {
-        return Work::Calls;
+        return PartWorkload::Calls;
     }
     let there = sum(|record| {
         record
@@ -493,8 +501,8 @@ fn work(records: &[&RunRecord]) -> Work {
             .max(record.responder.sent_bytes)
     });
     match (there, back) {
-        (0, 0) => Work::Connects,
-        (there, back) if there >= back => Work::Bulk(Side::Initiator),
-        _ => Work::Bulk(Side::Responder),
+        (0, 0) => PartWorkload::Connects,
+        (there, back) if there >= back => PartWorkload::Bulk(PairSide::Initiator),
+        _ => PartWorkload::Bulk(PairSide::Responder),
     }
 }

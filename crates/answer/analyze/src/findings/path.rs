@@ -1,13 +1,13 @@
 //! What a modelled network did to a measurement: each direction of each link its data went over, how full it was, what it
 //! dropped and why.
 
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::network::Network;
-use stackline_core::record::PortRecord;
+use stackline_core::run_record::PortRecord;
 use stackline_core::time::Duration;
-use stackline_model::messages;
+use stackline_model::arpanet_messages;
 use stackline_model::overhead::charged_bytes;
-use stackline_model::path::{Hop, Path};
+use stackline_model::path::{HopModel, PathModel};
 use std::collections::BTreeMap;
 
 /// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
@@ -25,17 +25,17 @@ pub(crate) fn on_the_link(reason: &str) -> bool {
 }
 
 /// Whether a drop only follows from another one.
-pub(crate) fn follows(reason: &str) -> bool {
+pub(crate) fn is_secondary_drop(reason: &str) -> bool {
     FOLLOWS.contains(&reason)
 }
 
 /// One direction of a link, over all counted runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Port {
+pub(crate) struct PathPort {
     /// `khons>edge`.
     pub(crate) name: String,
     /// What it is.
-    pub(crate) hop: Hop,
+    pub(crate) hop: HopModel,
     /// The network-layer bytes that left.
     pub(crate) bytes: u64,
     /// Packets (or cells) that left.
@@ -50,11 +50,11 @@ pub(crate) struct Port {
     pub(crate) varies: bool,
 }
 
-impl Port {
+impl PathPort {
     /// One hop of a path, before anything went over it in runs of that length.
-    pub(crate) fn new(network: &Network, path: &Path, at: usize, run: Duration) -> Self {
+    pub(crate) fn new(network: &Network, path: &PathModel, at: usize, run: Duration) -> Self {
         let mut hop = path.hops[at].clone();
-        let (name, first) = (name(&hop), at == 0);
+        let (name, first) = (hop_name(&hop), at == 0);
         let pace = network
             .host(&hop.ends.0)
             .and_then(|host| host.interface.pace_bit_s);
@@ -63,7 +63,7 @@ impl Port {
             (a, b) == (&hop.ends.0, &hop.ends.1) || (b, a) == (&hop.ends.0, &hop.ends.1)
         });
         let slower = |pace: f64| match link.map(|link| &link.rate) {
-            Some(stackline_core::network::Rate::Constant(rate)) => pace < *rate,
+            Some(stackline_core::network::LinkRate::Constant(rate)) => pace < *rate,
             _ => true,
         };
         let paced = first && pace.is_some_and(slower);
@@ -102,21 +102,22 @@ impl Port {
             return 0.0;
         }
         if self.hop.joins_imps {
-            return messages::line_s(real(self.bytes), real(self.packets), rate);
+            return arpanet_messages::line_s(to_f64(self.bytes), to_f64(self.packets), rate);
         }
         // Behind a cell switch the cells themselves are counted.
         let charged = if self.hop.cut_through {
-            real(self.bytes)
+            to_f64(self.bytes)
         } else {
             let mean = self.bytes / self.packets;
-            real(charged_bytes(mean, self.hop.charge, self.hop.cell_bytes)) * real(self.packets)
+            to_f64(charged_bytes(mean, self.hop.charge, self.hop.cell_bytes)) * to_f64(self.packets)
         };
         8.0 * charged / rate
     }
 
     /// Packets its queue dropped.
     pub(crate) fn queue_drops(&self) -> u64 {
-        let queue = |(reason, _): &(&String, &u64)| !on_the_link(reason) && !follows(reason);
+        let queue =
+            |(reason, _): &(&String, &u64)| !on_the_link(reason) && !is_secondary_drop(reason);
         self.drops
             .iter()
             .filter(queue)
@@ -150,7 +151,7 @@ impl Port {
         let rate = self
             .hop
             .rate_bit_s
-            .map_or_else(|| "unlimited".into(), stackline_core::units::rate);
+            .map_or_else(|| "unlimited".into(), stackline_core::units::format_rate);
         if self.varies {
             rate + " on average"
         } else {
@@ -160,11 +161,11 @@ impl Port {
 }
 
 /// Whether a path leads over a port.
-pub(crate) fn has(path: &Path, port: &Port) -> bool {
-    path.hops.iter().any(|hop| name(hop) == port.name)
+pub(crate) fn path_contains_port(path: &PathModel, port: &PathPort) -> bool {
+    path.hops.iter().any(|hop| hop_name(hop) == port.name)
 }
 
 /// The name a record has for a hop.
-pub(crate) fn name(hop: &Hop) -> String {
+pub(crate) fn hop_name(hop: &HopModel) -> String {
     format!("{}>{}", hop.ends.0, hop.ends.1)
 }

@@ -1,20 +1,20 @@
 //! A process that could not run: stopped, swapped out, starved.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
+use super::kind::{Find, FindingKind};
 use super::processors::{NO_CORE, waited_ns};
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "paused_process",
     meaning: "a process was stopped, swapped out or starved",
     find: &[Find::Measurement(find)],
 };
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let log = measurement.log;
     let stopped = |row: &u32| log.text(*row, "reason") != Some(NO_CORE);
@@ -39,11 +39,15 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         .map_or_else(String::new, |pid| format!(" {pid}"));
     let sentence = format!(
         "the process{pid} on {host} could not run for {}, {} of the time",
-        units::time(seconds),
+        units::format_time(seconds),
         percent(share)
     );
     let mut evidence = log.evidence(
-        format!("{} times, {} in all", rows.len(), units::time(seconds)),
+        format!(
+            "{} times, {} in all",
+            rows.len(),
+            units::format_time(seconds)
+        ),
         &rows,
     );
     // The events stand at the ends of the intervals.
@@ -58,7 +62,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         })
     });
     let waited: Vec<u32> = waited
-        .filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns))
+        .filter(|wait| to_f64(wait.to_ns - wait.from_ns) > 0.5 * to_f64(ns))
         .map(|wait| wait.row)
         .collect();
     let finding = if waited.is_empty() {
@@ -72,7 +76,7 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// Whether the host's own operations leave room for it: a process that could not run did nothing meanwhile.
-fn stood_still(log: &Log<'_>, row: u32) -> bool {
+fn stood_still(log: &FindingEventLog<'_>, row: u32) -> bool {
     let span = |field| log.number(row, field).map(i64::unsigned_abs);
     let (Some(interval), Some(waited)) = (
         span("interval_ns"),

@@ -3,15 +3,15 @@
 
 mod imps;
 
-use super::change::Change;
+use super::change::PlanChange;
+use super::event_log::FindingEventLog;
 use super::finding::{Advice, Evidence, LEAST, percent};
-use super::log::Log;
-use super::measurement::Measurement;
-use super::part::{Part, Work, interface_packet_s, side_of};
-use crate::statistics::real;
-use stackline_core::network::{Host, Interface};
-use stackline_core::program::Side;
-use stackline_core::record::RunRecord;
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, PartWorkload, interface_packet_s, side_of};
+use crate::statistics::to_f64;
+use stackline_core::network::{NetworkHost, NetworkInterface};
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::RunRecord;
 use stackline_core::units;
 
 /// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
@@ -27,7 +27,7 @@ pub(crate) const NO_CORE: &str = "waited for a core";
 
 /// A processor that is at its limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Processor {
+pub(crate) struct SaturatedProcessor {
     /// The share of the time that it explains.
     pub(crate) share: f64,
     pub(crate) host: String,
@@ -38,7 +38,7 @@ pub(crate) struct Processor {
 }
 
 /// All processors at their limit.
-pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
+pub(crate) fn at_their_limit(measurement: &FindingMeasurement<'_>) -> Vec<SaturatedProcessor> {
     let mut found = Vec::new();
     if let Some(network) = measurement.network {
         found.extend(
@@ -66,7 +66,7 @@ pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
 }
 
 /// A simulated host: its interface has the cost of copying a packet.
-fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
+fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<SaturatedProcessor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
@@ -83,7 +83,7 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
         } else {
             0.0
         };
-        busy_s += real(port.packets) * (interface_packet_s(interface, mean) + wire);
+        busy_s += to_f64(port.packets) * (interface_packet_s(interface, mean) + wire);
         packets += port.packets;
     }
     let (basis, least) = if measurement.has_calls_or_connects() {
@@ -104,46 +104,48 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
         )
     };
     let share = (busy_s / basis).min(1.0);
-    let each = busy_s / real(packets.max(1));
+    let each = busy_s / to_f64(packets.max(1));
     // Of a link and a processor in a row, the one that is busier limits.
     let faster = measurement
         .fullest()
         .is_some_and(|port| measurement.busy(port) >= share);
-    (share >= least && (!faster || measurement.has_calls_or_connects())).then(|| Processor {
-        share,
-        host: host.name.clone(),
-        sentence: format!(
-            "the {} of {}{} copies {packets} packets at {} each, {} of the time",
-            if interface.interface_copies {
-                "interface"
-            } else {
-                "processor"
-            },
-            host.name,
-            if share >= FULL {
-                " is at its limit: it"
-            } else {
-                ""
-            },
-            units::time(each),
-            percent(share)
-        ),
-        evidence: measurement.figure(format!(
-            "{}: {packets} packets x {} = {}",
-            host.name,
-            units::time(each),
-            units::time(busy_s)
-        )),
-        tries: vec![
-            faster_copies(host),
-            Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
-        ],
-        confidence: 0.95,
+    (share >= least && (!faster || measurement.has_calls_or_connects())).then(|| {
+        SaturatedProcessor {
+            share,
+            host: host.name.clone(),
+            sentence: format!(
+                "the {} of {}{} copies {packets} packets at {} each, {} of the time",
+                if interface.interface_copies {
+                    "interface"
+                } else {
+                    "processor"
+                },
+                host.name,
+                if share >= FULL {
+                    " is at its limit: it"
+                } else {
+                    ""
+                },
+                units::format_time(each),
+                percent(share)
+            ),
+            evidence: measurement.figure(format!(
+                "{}: {packets} packets x {} = {}",
+                host.name,
+                units::format_time(each),
+                units::format_time(busy_s)
+            )),
+            tries: vec![
+                faster_copies(host),
+                Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
+            ],
+            confidence: 0.95,
+        }
     })
 }
 
 /// What copies packets of a host faster.
-fn faster_copies(host: &Host) -> Advice {
+fn faster_copies(host: &NetworkHost) -> Advice {
     let larger = "fewer and larger packets (`mtu 9180` on its links)";
     if host.interface.interface_copies {
         return Advice::of(format!(
@@ -152,7 +154,7 @@ fn faster_copies(host: &Host) -> Advice {
         ));
     }
     Advice {
-        change: Some(Change::Processor(host.name.clone())),
+        change: Some(PlanChange::Processor(host.name.clone())),
         ..Advice::of(format!(
             "a faster processor at {} (`cpu 2`), or {larger}",
             host.name
@@ -161,14 +163,14 @@ fn faster_copies(host: &Host) -> Advice {
 }
 
 /// A simulated host whose programs take its processor's time, as it was seen now and then.
-fn working(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
+fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<SaturatedProcessor> {
     let (busy, rows) = cores(measurement, &host.name).filter(|_| !host.work.is_nothing())?;
     let least = if measurement.has_calls_or_connects() {
         MOST_OF_A_CALL
     } else {
         FULL
     };
-    (busy >= least).then(|| Processor {
+    (busy >= least).then(|| SaturatedProcessor {
         share: busy,
         host: host.name.clone(),
         sentence: format!(
@@ -187,7 +189,7 @@ fn working(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
         ),
         tries: vec![
             Advice {
-                change: Some(Change::Processor(host.name.clone())),
+                change: Some(PlanChange::Processor(host.name.clone())),
                 ..Advice::of(format!("a faster processor at {} (`cpu 2`)", host.name))
             },
             Advice::of("fewer operations and messages: several units in one, calls that do more"),
@@ -197,14 +199,14 @@ fn working(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
 }
 
 /// Whether the processor waits while what it has copied is on the wire.
-const fn holds_the_wire(interface: &Interface) -> bool {
+const fn holds_the_wire(interface: &NetworkInterface) -> bool {
     interface.busy_waiting || interface.single_buffered
 }
 
 /// Seconds of all calls and connects.
-fn calls_s(measurement: &Measurement<'_>) -> f64 {
+fn calls_s(measurement: &FindingMeasurement<'_>) -> f64 {
     let calling = measurement.parts.iter().filter(|part| part.calls().sum > 0);
-    let calls: f64 = calling.map(Part::basis_s).sum();
+    let calls: f64 = calling.map(MeasuredPart::basis_s).sum();
     if calls > 0.0 {
         calls
     } else {
@@ -213,10 +215,13 @@ fn calls_s(measurement: &Measurement<'_>) -> f64 {
 }
 
 /// The threads of a part's two sides: what they computed of the time that was measured.
-fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+fn threads(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<SaturatedProcessor> {
     let (side, share) = greatest(|side| part.computed(side))?;
     let (host, share) = (part.host(side), share.min(1.0));
-    let what = if side == Side::Initiator {
+    let what = if side == PairSide::Initiator {
         "initiator"
     } else {
         "responder"
@@ -241,7 +246,7 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
             "the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"
         ),
     };
-    (share >= FULL).then(|| Processor {
+    (share >= FULL).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
         sentence,
@@ -260,15 +265,18 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
 }
 
 /// A core that both sides of a part are pinned to: what they compute together.
-fn shared_core(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+fn shared_core(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<SaturatedProcessor> {
     let (Some(own), Some(other)) = part.plan.cpu else {
         return None;
     };
     let of = |side| part.computed(side) * f64::from(part.threads(side));
-    let (initiators, responders) = (of(Side::Initiator), of(Side::Responder));
+    let (initiators, responders) = (of(PairSide::Initiator), of(PairSide::Responder));
     let share = (initiators + responders).min(1.0);
     let one_machine = part.paths.is_none() && part.plan.from == part.plan.to;
-    (own == other && one_machine && share >= FULL).then(|| Processor {
+    (own == other && one_machine && share >= FULL).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: part.hosts.0.clone(),
         sentence: format!(
@@ -283,7 +291,10 @@ fn shared_core(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Process
 }
 
 /// Time that a control group was held back, or that a side's thread was ready and another ran.
-fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+fn held_back(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<SaturatedProcessor> {
     let throttled_s = |record: &&RunRecord, side| {
         side_of(record, side)
             .host
@@ -307,7 +318,7 @@ fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
         .copied()
         .filter(|row| measurement.log.host(*row) == host)
         .collect();
-    (share >= LEAST).then(|| Processor {
+    (share >= LEAST).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
         sentence: format!(
@@ -324,7 +335,10 @@ fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
 }
 
 /// A process that was ready while others had its core.
-fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+fn crowded(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<SaturatedProcessor> {
     let log = measurement.log;
     let waited = |host: &str| -> Vec<u32> {
         let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(NO_CORE);
@@ -344,30 +358,33 @@ fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
         .into_iter()
         .max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
     let share = (seconds(&rows) / measurement.span_s).min(1.0);
-    (share >= LEAST).then(|| Processor {
+    (share >= LEAST).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
         sentence: format!("the core of {host} is at its limit: other work has it {} of the time that the measured process could use it", percent(share)),
-        evidence: log.evidence(format!("ready and without a core for {}", units::time(seconds(&rows))), &rows),
+        evidence: log.evidence(format!("ready and without a core for {}", units::format_time(seconds(&rows))), &rows),
         tries: vec!["a core of its own: `on cpu`, isolcpus, fewer other processes".into()],
         confidence: 0.9,
     })
 }
 
 /// Both ends on one machine whose cores are all busy, whoever has them.
-fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
+fn all_cores(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<SaturatedProcessor> {
     let host = &part.hosts.0;
     let (busy, rows) = cores(measurement, host)
-        .filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
+        .filter(|_| part.in_one_machine() && matches!(part.work, PartWorkload::Bulk(_)))?;
     let of = |side| part.computed(side) * f64::from(part.threads(side));
-    let ends = of(Side::Initiator) + of(Side::Responder);
+    let ends = of(PairSide::Initiator) + of(PairSide::Responder);
     let whose = if part.plan.replicas > 1 {
         format!("the ends of all {} pairs together", part.plan.replicas)
     } else {
         "the two ends together".to_owned()
     };
     // Ends that hardly compute wait for something else, whoever has the cores.
-    (busy >= FULL && ends >= COMPUTING).then(|| Processor {
+    (busy >= FULL && ends >= COMPUTING).then(|| SaturatedProcessor {
         share: busy * part.weight,
         host: host.to_owned(),
         sentence: format!(
@@ -382,7 +399,7 @@ fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
 }
 
 /// The share of the time that all cores of a host were busy while it was measured, and the events that show it.
-fn cores(measurement: &Measurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
+fn cores(measurement: &FindingMeasurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
     let log = measurement.log;
     let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
     let rows: Vec<u32> = measurement
@@ -402,13 +419,13 @@ fn cores(measurement: &Measurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
 }
 
 /// The side with the greatest of a figure; of two alike the responder.
-fn greatest(of: impl Fn(Side) -> f64) -> Option<(Side, f64)> {
-    let sides = [Side::Initiator, Side::Responder].map(|side| (side, of(side)));
+fn greatest(of: impl Fn(PairSide) -> f64) -> Option<(PairSide, f64)> {
+    let sides = [PairSide::Initiator, PairSide::Responder].map(|side| (side, of(side)));
     sides.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// How long a process could not run, of the interval that an event stands for, ns.
-pub(crate) fn waited_ns(log: &Log<'_>, row: u32) -> Option<i64> {
+pub(crate) fn waited_ns(log: &FindingEventLog<'_>, row: u32) -> Option<i64> {
     log.number(row, "waited_ns")
         .or(log.number(row, "interval_ns"))
 }

@@ -1,14 +1,14 @@
 //! Packets that a named queue drops.
 
-use super::context::Context;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::path::Port;
+use super::kind::{Find, FindingKind};
+use super::path::PathPort;
 use super::{lost_data, queues, session_network, synchronised_loss, undersized_buffer};
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "queue_drop",
     meaning: "a named queue drops packets: that costs time, or more than 0.1 % of the data never arrives",
     find: &[
@@ -19,7 +19,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_network::queue_drop(&KIND, log)
 }
 
@@ -29,15 +29,16 @@ const LITTLE: f64 = 0.12;
 const UNSURE: f64 = 0.5;
 
 /// Unless its buffer is too small for its streams or the streams lose together: those explain more.
-fn find(context: &Context<'_>) -> Option<Finding> {
-    let (place, share) = queues::worst(context)?;
-    if queues::too_small(context, place).is_some() || queues::synchronised(context, place).is_some()
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let (place, share) = queues::find_worst_queue(context)?;
+    if queues::too_small(context, place).is_some()
+        || queues::detect_synchronised_loss(context, place).is_some()
     {
         return None;
     }
     let port = &context.measurement.ports[place.port];
     let holds = port.hop.queue_bytes.map_or_else(String::new, |bytes| {
-        format!(" (it holds {})", units::size(bytes as u64))
+        format!(" (it holds {})", units::format_size(bytes as u64))
     });
     let sentence = format!(
         "the queue before {}{holds} drops packets ({}), which costs {} of the time",
@@ -53,11 +54,15 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     let finding = KIND
         .finding(context, share, confidence, sentence)
         .because(context.drops(place));
-    Some(queues::tries(context, context.with_stalls(finding), place))
+    Some(queues::add_queue_advice(
+        context,
+        context.with_stalls(finding),
+        place,
+    ))
 }
 
 /// Data that is missing, unless what queues drop is found already for the time that it costs.
-fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let kinds = [KIND, undersized_buffer::KIND, synchronised_loss::KIND];
     if found
         .iter()
@@ -65,8 +70,13 @@ fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     {
         return None;
     }
-    let (port, finding) =
-        lost_data::of(context, &KIND, "the queue before", Port::queue_drops, false)?;
+    let (port, finding) = lost_data::find_most_lossy_port(
+        context,
+        &KIND,
+        "the queue before",
+        PathPort::queue_drops,
+        false,
+    )?;
     let finding = finding.attempt(format!(
         "a lower rate of units, or a longer queue before {}",
         port.name

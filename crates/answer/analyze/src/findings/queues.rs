@@ -1,12 +1,12 @@
 //! Queues that drop: which one is the worst, whether it is too small for its streams, whether they lose together, and what
 //! to try.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Evidence, Finding, LEAST};
-use super::losses::Place;
-use super::part::Part;
-use crate::statistics::real;
+use super::losses::LossLocation;
+use super::part::MeasuredPart;
+use crate::statistics::to_f64;
 use stackline_core::units;
 use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,9 @@ const SIGNIFICANT: f64 = 0.01;
 const MOST: f64 = 0.5;
 
 /// The queue with most drops, and the time that all queues' drops cost.
-pub(crate) fn worst<'v>(context: &'v Context<'_>) -> Option<(&'v Place, f64)> {
+pub(crate) fn find_worst_queue<'v>(
+    context: &'v FindingContext<'_>,
+) -> Option<(&'v LossLocation, f64)> {
     let queues = || {
         context
             .losses
@@ -32,17 +34,21 @@ pub(crate) fn worst<'v>(context: &'v Context<'_>) -> Option<(&'v Place, f64)> {
 }
 
 /// What a queue holds and what its streams need, bytes; `None` when it is enough.
-pub(crate) fn too_small(context: &Context<'_>, place: &Place) -> Option<(u64, u64)> {
+pub(crate) fn too_small(context: &FindingContext<'_>, place: &LossLocation) -> Option<(u64, u64)> {
     let port = &context.measurement.ports[place.port];
     let holds = port.hop.queue_bytes?;
     // The largest packet that the streams send, not the largest that fits.
-    let paths = context.measurement.parts.iter().filter_map(Part::data_path);
+    let paths = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(MeasuredPart::data_path);
     let packet = paths
-        .map(stackline_model::Path::mtu_bytes)
+        .map(stackline_model::PathModel::mtu_bytes)
         .min()
         .unwrap_or(port.hop.mtu_bytes);
     let needs = u64::from(port.streams) * packet;
-    (port.streams > 1 && holds < real(needs)).then_some((holds as u64, needs))
+    (port.streams > 1 && holds < to_f64(needs)).then_some((holds as u64, needs))
 }
 
 /// That streams lose together.
@@ -57,7 +63,10 @@ pub(crate) struct Synchronised {
 
 /// Whether the streams at a queue lose together: in time steps of a round trip, whether more of them lose in the same step
 /// than if each lost by itself.
-pub(crate) fn synchronised(context: &Context<'_>, place: &Place) -> Option<Synchronised> {
+pub(crate) fn detect_synchronised_loss(
+    context: &FindingContext<'_>,
+    place: &LossLocation,
+) -> Option<Synchronised> {
     let log = context.measurement.log;
     let step = ((1e9 * context.measurement.longest_trip_s()) as u64).max(1);
     let first = log.at(*place.rows.first()?);
@@ -70,7 +79,7 @@ pub(crate) fn synchronised(context: &Context<'_>, place: &Place) -> Option<Synch
                 .insert(stream);
         }
     }
-    let all = (1e9 * context.measurement.span_s / real(step)).max(real(steps.len() as u64));
+    let all = (1e9 * context.measurement.span_s / to_f64(step)).max(to_f64(steps.len() as u64));
     let (coincidences, expected) = coincidences(steps.values());
     let expected = expected / all;
     let common = steps.values().filter(|streams| streams.len() > 1).count() as u64;
@@ -79,7 +88,10 @@ pub(crate) fn synchronised(context: &Context<'_>, place: &Place) -> Option<Synch
         return None;
     }
     let by_chance = Poisson::new(expected.max(1e-12)).ok()?.sf(coincidences - 1);
-    let (moments, share) = (steps.len() as u64, real(common) / real(steps.len() as u64));
+    let (moments, share) = (
+        steps.len() as u64,
+        to_f64(common) / to_f64(steps.len() as u64),
+    );
     if by_chance > SIGNIFICANT || share < MOST {
         return None;
     }
@@ -105,13 +117,17 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
             .iter()
             .for_each(|stream| *losing.entry(*stream).or_default() += 1);
     }
-    let all: f64 = losing.values().map(|n| real(*n)).sum();
-    let squares: f64 = losing.values().map(|n| real(*n).powi(2)).sum();
+    let all: f64 = losing.values().map(|n| to_f64(*n)).sum();
+    let squares: f64 = losing.values().map(|n| to_f64(*n).powi(2)).sum();
     (observed, (all * all - squares) / 2.0)
 }
 
 /// What can be done about a queue.
-pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> Finding {
+pub(crate) fn add_queue_advice(
+    context: &FindingContext<'_>,
+    finding: Finding,
+    place: &LossLocation,
+) -> Finding {
     let port = &context.measurement.ports[place.port];
     // What the mean rate would need, or be paced at, is wrong most of the time.
     if port.varies {
@@ -124,15 +140,18 @@ pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> F
         .measurement
         .parts
         .iter()
-        .filter_map(Part::bandwidth_delay_bytes)
+        .filter_map(MeasuredPart::bandwidth_delay_bytes)
         .fold(0.0, f64::max);
     let finding = if needed > 0.0 {
         let more = format!(
             "a queue of {} before {}: what the path holds in a round trip",
-            units::size(needed as u64),
+            units::format_size(needed as u64),
             port.name
         );
-        finding.attempt_by(more, Change::Queue(port.hop.ends.clone(), needed as u64))
+        finding.attempt_by(
+            more,
+            PlanChange::Queue(port.hop.ends.clone(), needed as u64),
+        )
     } else {
         finding
     };
@@ -145,13 +164,17 @@ pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> F
     };
     let advice = format!(
         "senders that pace what they send at {} (`pace` of the host)",
-        units::rate(each)
+        units::format_rate(each)
     );
-    finding.attempt_by(advice, Change::Pace(senders(context), each))
+    finding.attempt_by(advice, PlanChange::Pace(senders(context), each))
 }
 
 /// The hosts that send bulk data.
-pub(crate) fn senders(context: &Context<'_>) -> Vec<String> {
-    let ends = context.measurement.parts.iter().filter_map(Part::ends);
+pub(crate) fn senders(context: &FindingContext<'_>) -> Vec<String> {
+    let ends = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(MeasuredPart::ends);
     ends.map(|(sender, _)| sender.to_owned()).collect()
 }

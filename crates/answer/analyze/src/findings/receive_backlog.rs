@@ -1,11 +1,11 @@
 //! How long received bytes waited at a host for an application that was away from its operations. Time before anything had
 //! arrived, or before an operation that receives nothing, is not counted: no backlog is known then.
 
-use super::log::{Log, MOST};
-use super::measurement::Measurement;
-use crate::statistics::real;
-use stackline_core::program::Side;
-use stackline_events::unit::{Direction, stream, stream_parts};
+use super::event_log::{FindingEventLog, MOST};
+use super::measurement::FindingMeasurement;
+use crate::statistics::to_f64;
+use stackline_core::procedure::PairSide;
+use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
 use std::collections::BTreeMap;
 
 /// The backlog of all flows of a part.
@@ -23,7 +23,7 @@ pub(crate) struct Backlog {
 
 /// What a reader does, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ReaderStep {
     /// An operation is over.
     Over,
     /// It awaits a data unit.
@@ -35,16 +35,20 @@ enum Step {
 }
 
 /// The reader's events: those of the stream it reads, and those of the one it writes.
-const STEPS: [(&str, Step, bool); 5] = [
-    ("APP_AWAIT", Step::Awaits, true),
-    ("APP_RECEIVED", Step::Has, true),
-    ("APP_SEND", Step::Else, false),
-    ("APP_SENT", Step::Over, false),
-    ("APP_START", Step::Over, false),
+const STEPS: [(&str, ReaderStep, bool); 5] = [
+    ("APP_AWAIT", ReaderStep::Awaits, true),
+    ("APP_RECEIVED", ReaderStep::Has, true),
+    ("APP_SEND", ReaderStep::Else, false),
+    ("APP_SENT", ReaderStep::Over, false),
+    ("APP_START", ReaderStep::Over, false),
 ];
 
 /// The time that received bytes waited for that side's application.
-pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Backlog {
+pub(crate) fn measure_receive_backlog(
+    measurement: &FindingMeasurement<'_>,
+    part: usize,
+    reader: PairSide,
+) -> Backlog {
     let arrived = arrivals(measurement);
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
     let mut at_end_s = 0.0;
@@ -74,16 +78,16 @@ pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Ba
 
 /// What each reader of a part did, in the order of its host's time, by the stream it reads.
 fn walks(
-    measurement: &Measurement<'_>,
+    measurement: &FindingMeasurement<'_>,
     part: usize,
-    reader: Side,
-) -> BTreeMap<i64, Vec<(u32, Step)>> {
+    reader: PairSide,
+) -> BTreeMap<i64, Vec<(u32, ReaderStep)>> {
     let log = measurement.log;
     let (read, written) = match reader {
-        Side::Initiator => (Direction::Back, Direction::There),
-        Side::Responder => (Direction::There, Direction::Back),
+        PairSide::Initiator => (EventStreamDirection::Back, EventStreamDirection::There),
+        PairSide::Responder => (EventStreamDirection::There, EventStreamDirection::Back),
     };
-    let mut walks: BTreeMap<i64, Vec<(u32, Step)>> = BTreeMap::new();
+    let mut walks: BTreeMap<i64, Vec<(u32, ReaderStep)>> = BTreeMap::new();
     for (keyword, step, reads) in STEPS {
         for row in measurement.rows(keyword) {
             let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else {
@@ -111,7 +115,7 @@ fn walks(
 }
 
 /// When bytes of each stream arrived at a host: the first byte, the one behind the last, time; in the order of the bytes.
-fn arrivals(measurement: &Measurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
+fn arrivals(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
     let mut arrived: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
     for row in measurement.rows("NET_DELIVER") {
         if let Some(range) = measurement.log.range(row) {
@@ -130,24 +134,24 @@ fn arrivals(measurement: &Measurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>
 
 /// Each time between two operations of which the second takes what was there: seconds, and the rows around it.
 fn away(
-    log: &Log<'_>,
-    walk: &[(u32, Step)],
+    log: &FindingEventLog<'_>,
+    walk: &[(u32, ReaderStep)],
     arrived: Option<&[(i64, i64, u64)]>,
 ) -> Vec<(f64, u32, u32)> {
     let mut found = Vec::new();
     for (at, pair) in walk.windows(2).enumerate() {
-        let ((over, Step::Over | Step::Has), (takes, step)) = (pair[0], pair[1]) else {
+        let ((over, ReaderStep::Over | ReaderStep::Has), (takes, step)) = (pair[0], pair[1]) else {
             continue;
         };
         let (from, to) = (log.at(over), log.at(takes));
         let has = match step {
-            Step::Awaits => walk
+            ReaderStep::Awaits => walk
                 .get(at + 2)
-                .filter(|(_, step)| *step == Step::Has)
+                .filter(|(_, step)| *step == ReaderStep::Has)
                 .map(|(row, _)| *row),
             // What is never waited for was there.
-            Step::Has => Some(takes),
-            Step::Over | Step::Else => None,
+            ReaderStep::Has => Some(takes),
+            ReaderStep::Over | ReaderStep::Else => None,
         };
         let Some(has) = has else { continue };
         // An operation that waits longer than its reader was away was not held up by that.
@@ -156,22 +160,22 @@ fn away(
             .map_or(Some(from), |arrived| first_arrival(log, has, arrived))
             .map(|arrived| arrived.max(from));
         if let Some(there) = there.filter(|there| held_up && *there < to) {
-            found.push((real(to - there) / 1e9, over, takes));
+            found.push((to_f64(to - there) / 1e9, over, takes));
         }
     }
     found
 }
 
 /// What of a time that ends where a unit is taken lies after a moment, s.
-fn after(log: &Log<'_>, (seconds, _, takes): &(f64, u32, u32), moment: u64) -> f64 {
-    seconds.min(real(log.at(*takes).saturating_sub(moment)) / 1e9)
+fn after(log: &FindingEventLog<'_>, (seconds, _, takes): &(f64, u32, u32), moment: u64) -> f64 {
+    seconds.min(to_f64(log.at(*takes).saturating_sub(moment)) / 1e9)
 }
 
 /// As often as the same bytes are looked for.
 const MOST_TIMES: usize = 64;
 
 /// When the first of a unit's bytes arrived; `None` for a unit whose place in the stream is not known.
-fn first_arrival(log: &Log<'_>, unit: u32, arrived: &[(i64, i64, u64)]) -> Option<u64> {
+fn first_arrival(log: &FindingEventLog<'_>, unit: u32, arrived: &[(i64, i64, u64)]) -> Option<u64> {
     let range = log.range(unit)?;
     let from = arrived
         .partition_point(|(from, ..)| *from <= range.from)

@@ -1,37 +1,37 @@
 //! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
 
-use super::buffer::Buffer;
-use super::change::Change;
-use super::context::Context;
+use super::buffer::SocketBufferSide;
+use super::change::PlanChange;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::part::{Part, other};
+use super::kind::{Find, FindingKind};
+use super::part::{MeasuredPart, opposite_side};
 use super::path::FULL;
 use super::session_network;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "receiver_limited",
     meaning: "the receiving application does not take what has come to its host",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_network::receiver_limited(&KIND, log)
 }
 
-fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     by_events(context, part)
         .or_else(|| by_window(context, part))
         .or_else(|| by_rate(context, part))
 }
 
 /// By what waited for the reader while it was away.
-fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let backlog = context.backlog(part)?;
     let own = (backlog.total_s / part.basis_s()).min(1.0);
     // Data that waits for its reader while the link is full is not late for it.
@@ -43,16 +43,16 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         return None;
     }
     let (_, host) = part.ends()?;
-    let each = backlog.total_s / real(backlog.times.max(1));
+    let each = backlog.total_s / to_f64(backlog.times.max(1));
     let sentence = format!(
         "the receiver limits: received data waits for the application on {host} {} ({} between its operations)",
         part.of_its_time(own),
-        units::time(each)
+        units::format_time(each)
     );
     let what = format!(
         "{} times {} pass before {host} takes the next data unit",
         backlog.times,
-        units::time(each)
+        units::format_time(each)
     );
     let mut finding = KIND
         .finding(context, share, 0.95, sentence)
@@ -71,12 +71,12 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
-fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share =
         context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
     let (window, trip) = (part.receive_buffer()?, part.round_trip_s()?);
-    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
     // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
     let small = context.account(part).is_some()
@@ -91,10 +91,10 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let sentence = format!(
         "the receiver limits: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} allow {}",
         part.of_its_time(limits.receive_window),
-        units::rate(part.rate_bit_s()),
-        units::size(window),
-        units::time(trip),
-        units::rate(lets)
+        units::format_rate(part.rate_bit_s()),
+        units::format_size(window),
+        units::format_time(trip),
+        units::format_rate(lets)
     );
     let figure = format!(
         "the receiver's window held the sender back {} of the time",
@@ -109,7 +109,7 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// Without events: the window is closed though it is large enough for the path.
-fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if !context.measurement.log.is_empty() {
         return None;
     }
@@ -121,15 +121,15 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         .measurement
         .fullest()
         .is_some_and(|port| port.streams > 1);
-    if share < LEAST || real(window) < needed || shared || fullness >= FULL {
+    if share < LEAST || to_f64(window) < needed || shared || fullness >= FULL {
         return None;
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
         "the receiver limits: the sender waits for the window of {host} {}, though its buffer of {} holds what the path does ({})",
         part.of_its_time(own),
-        units::size(window),
-        units::size(needed as u64)
+        units::format_size(window),
+        units::format_size(needed as u64)
     );
     Some(tries(
         KIND.finding(context, share, 0.7, sentence),
@@ -138,16 +138,19 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     ))
 }
 
-fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {
+fn tries(finding: Finding, part: &MeasuredPart<'_>, host: &str) -> Finding {
     let read = format!(
         "let the application on {host} read in a thread of its own, or do less between its reads"
     );
     let finding = match part.work.sender() {
-        Some(sender) => finding.attempt_by(read, Change::NoDelays(part.index, other(sender))),
+        Some(sender) => finding.attempt_by(
+            read,
+            PlanChange::NoDelays(part.index, opposite_side(sender)),
+        ),
         None => finding.attempt(read),
     };
     finding.attempt(format!(
         "a larger receive buffer only helps if the reader catches up later ({})",
-        Buffer::Receive.option(part, None)
+        SocketBufferSide::Receive.option(part, None)
     ))
 }

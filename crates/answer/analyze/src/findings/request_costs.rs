@@ -2,14 +2,14 @@
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
 use super::attempts::{Retry, is_wait, retries};
-use super::request_queues::{Message, waits};
-use super::requests::{Request, Times, requests};
-use super::rows::Rows;
+use super::request_queues::{RequestMessageKey, measure_queue_waits};
+use super::requests::{RequestTimes, TracedRequest, requests};
+use super::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
 /// What a request's time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Cause {
+pub(crate) enum RequestCause {
     Lookup,
     ConnectLost,
     Connect,
@@ -43,7 +43,7 @@ pub(crate) enum Cause {
 
 /// What one cause takes at one place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cost {
+pub(crate) struct RequestCauseCost {
     pub(crate) ns: i64,
     /// How many requests have some of it.
     pub(crate) requests: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Cost {
     pub(crate) nested: u64,
 }
 
-impl Cost {
+impl RequestCauseCost {
     /// How many requests have nearly all of it, and how much each of those has, ns: others have next to nothing.
     pub(crate) fn of_most(&self) -> (u64, f64) {
         let (mut requests, mut ns) = (0, 0);
@@ -87,11 +87,11 @@ impl Cost {
 
 /// All requests of a trace and what they cost.
 #[derive(Debug, Default)]
-pub(crate) struct Costs {
+pub(crate) struct RequestCosts {
     /// Requests, those that nobody is known to have made for another one first.
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<TracedRequest>,
     /// By cause, and by who is meant: a server, or a client and a server.
-    pub(crate) costs: BTreeMap<(Cause, String), Cost>,
+    pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
     /// Time of all requests that no other was made for, ns.
     pub(crate) total_ns: i64,
     /// How many those are.
@@ -120,30 +120,30 @@ struct Usual {
 }
 
 struct Spender<'r> {
-    all: &'r [Request],
+    all: &'r [TracedRequest],
     /// How long messages waited in queues, where those were recorded.
-    waits: Option<HashMap<Message, i64>>,
+    waits: Option<HashMap<RequestMessageKey, i64>>,
     children: BTreeMap<i64, Vec<usize>>,
     usual: BTreeMap<(&'r str, &'r str), Usual>,
     /// When each server worked: begin, end, of which request.
     working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
-    costs: BTreeMap<(Cause, String), Cost>,
+    costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
 }
 
-impl Costs {
+impl RequestCosts {
     /// Of a trace; `None` where it has no requests.
-    pub(crate) fn of(log: &Rows<'_>) -> Option<Self> {
+    pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
         let all = requests(log);
         if all.is_empty() {
             return None;
         }
-        let mut spender = Spender::of(&all, waits(log));
+        let mut spender = Spender::of(&all, measure_queue_waits(log));
         let within = lookups(&all);
         let (mut total_ns, mut roots) = (0, 0);
-        let is_root = |request: &Request| {
+        let is_root = |request: &TracedRequest| {
             request.parent.is_none() && !(request.unknown.is_some() && is_wait(request))
         };
-        let is_attempt = |request: &&Request| request.is_call || request.is_unopened;
+        let is_attempt = |request: &&TracedRequest| request.is_call || request.is_unopened;
         for request in all
             .iter()
             .filter(is_attempt)
@@ -163,7 +163,7 @@ impl Costs {
             spender.between(retry);
         }
         let costs = spender.costs;
-        let unanswered = |request: &&Request| {
+        let unanswered = |request: &&TracedRequest| {
             request.is_call
                 && !is_wait(request)
                 && request.unknown.as_deref() == Some("nothing answered it")
@@ -186,7 +186,7 @@ impl Costs {
     }
 
     /// What a cause takes everywhere, ns.
-    pub(crate) fn of_cause(&self, cause: Cause) -> i64 {
+    pub(crate) fn of_cause(&self, cause: RequestCause) -> i64 {
         self.costs
             .iter()
             .filter(|((of, _), _)| *of == cause)
@@ -196,24 +196,24 @@ impl Costs {
 }
 
 /// A message on its way, without what was lost, held back or had no room.
-struct Way {
+struct MessageTransit {
     queued: i64,
     rest: i64,
     /// What the rest is spent on, beyond what the quickest takes.
-    over: Cause,
+    over: RequestCause,
 }
 
 /// How long a message waited in queues; `None` where they were not recorded.
 fn waited(
-    waits: Option<&HashMap<Message, i64>>,
-    request: &Request,
+    waits: Option<&HashMap<RequestMessageKey, i64>>,
+    request: &TracedRequest,
     is_answer: bool,
 ) -> Option<i64> {
     waits.map(|waits| waits.get(&(request.unit, is_answer)).copied().unwrap_or(0))
 }
 
 /// When each host asked after a name for a request: the time is that request's already.
-fn lookups(all: &[Request]) -> BTreeMap<&str, Vec<(u64, u64)>> {
+fn lookups(all: &[TracedRequest]) -> BTreeMap<&str, Vec<(u64, u64)>> {
     let mut lookups: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for request in all.iter().filter(|request| request.protocol != DNS) {
         let length = request.times.map_or(0, |times| times.lookup.max(0));
@@ -228,16 +228,17 @@ fn lookups(all: &[Request]) -> BTreeMap<&str, Vec<(u64, u64)>> {
     lookups
 }
 
-fn is_within(request: &Request, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bool {
+fn is_within(request: &TracedRequest, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bool {
     let (begin, end) = (request.begin_ns(), request.end_ns);
     let of_client = || lookups.get(request.client.as_str()).into_iter().flatten();
     request.protocol == DNS && of_client().any(|(from, to)| *from <= begin && end <= *to)
 }
 
 impl<'r> Spender<'r> {
-    fn of(all: &'r [Request], waits: Option<HashMap<Message, i64>>) -> Self {
-        let waited =
-            |request: &Request, is_answer| waited(waits.as_ref(), request, is_answer).unwrap_or(0);
+    fn of(all: &'r [TracedRequest], waits: Option<HashMap<RequestMessageKey, i64>>) -> Self {
+        let waited = |request: &TracedRequest, is_answer| {
+            waited(waits.as_ref(), request, is_answer).unwrap_or(0)
+        };
         let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
         let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
@@ -276,8 +277,8 @@ impl<'r> Spender<'r> {
     }
 
     /// Gives a request's time to its causes, `ns` of it in all.
-    fn spend(&mut self, request: &'r Request, times: Times, ns: i64, depth: u32) {
-        let mut shares: BTreeMap<(Cause, String), i64> = BTreeMap::new();
+    fn spend(&mut self, request: &'r TracedRequest, times: RequestTimes, ns: i64, depth: u32) {
+        let mut shares: BTreeMap<(RequestCause, String), i64> = BTreeMap::new();
         for (cause, who, part) in self.shares(request, times, depth) {
             *shares.entry((cause, who)).or_default() += part;
         }
@@ -306,10 +307,10 @@ impl<'r> Spender<'r> {
         });
         let cause = match retry.still_waits {
             true => (
-                Cause::GivenUp,
+                RequestCause::GivenUp,
                 format!("{} > {}", failed.client, failed.server),
             ),
-            false => (Cause::BackOff, client),
+            false => (RequestCause::BackOff, client),
         };
         let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
         self.costs.entry(cause).or_default().add(ns, failed.row);
@@ -317,28 +318,28 @@ impl<'r> Spender<'r> {
 
     fn shares(
         &mut self,
-        request: &'r Request,
-        times: Times,
+        request: &'r TracedRequest,
+        times: RequestTimes,
         depth: u32,
-    ) -> Vec<(Cause, String, i64)> {
+    ) -> Vec<(RequestCause, String, i64)> {
         let pair = || format!("{} > {}", request.client, request.server);
         let server = || server_name(request);
         let net = request.network;
         let mut shares = Vec::new();
         let mut put = |cause, who: String, ns: i64| shares.push((cause, who, ns));
-        put(Cause::Lookup, request.client.clone(), times.lookup);
+        put(RequestCause::Lookup, request.client.clone(), times.lookup);
         let lost = if net.connect_again > 0 {
             times.connect - times.round_trip.unwrap_or(0)
         } else {
             0
         };
-        put(Cause::ConnectLost, pair(), lost);
-        put(Cause::Connect, pair(), times.connect - lost);
-        put(Cause::Handshake, pair(), times.handshake);
-        put(Cause::Client, client_name(request), times.client);
+        put(RequestCause::ConnectLost, pair(), lost);
+        put(RequestCause::Connect, pair(), times.connect - lost);
+        put(RequestCause::Handshake, pair(), times.handshake);
+        put(RequestCause::Client, client_name(request), times.client);
         if request.is_given_up() {
             let before = times.lookup + times.connect + times.handshake + times.client;
-            put(Cause::GivenUp, pair(), times.total - before);
+            put(RequestCause::GivenUp, pair(), times.total - before);
             return shares;
         }
         let usual = self
@@ -351,15 +352,15 @@ impl<'r> Spender<'r> {
         let again = net
             .again_there_ns
             .min(times.hold + times.there - held - window);
-        put(Cause::Held, client_name(request), held);
-        put(Cause::Window, server(), window);
-        put(Cause::Loss, pair(), again);
+        put(RequestCause::Held, client_name(request), held);
+        put(RequestCause::Window, server(), window);
+        put(RequestCause::Loss, pair(), again);
         let rest = times.hold + times.there - held - window - again;
         let is_large = request.bytes.0 >= LARGE;
         let way = self.way(request, false, is_large, rest);
         let base = usual.map_or(way.rest, |usual| usual.there.min(way.rest));
-        put(Cause::Queue, pair(), way.queued);
-        put(Cause::Distance, pair(), base);
+        put(RequestCause::Queue, pair(), way.queued);
+        put(RequestCause::Distance, pair(), base);
         put(way.over, pair(), way.rest - base);
         // The server.
         for (cause, ns) in self.unread(request, times) {
@@ -371,27 +372,27 @@ impl<'r> Spender<'r> {
         let again = net
             .again_back_ns
             .min(times.sending + times.back - held - window);
-        put(Cause::Held, server(), held);
+        put(RequestCause::Held, server(), held);
         // Who reads late has no room for that reason.
         let is_late = times.client_unread > window / 2;
         put(
             if is_late {
-                Cause::SlowReader
+                RequestCause::SlowReader
             } else {
-                Cause::Window
+                RequestCause::Window
             },
             client_name(request),
             window,
         );
-        put(Cause::Loss, pair(), again);
+        put(RequestCause::Loss, pair(), again);
         let rest = times.sending + times.back - held - window - again;
         let is_large = request.bytes.1 >= LARGE;
         let way = self.way(request, true, is_large, rest);
         let base = usual
             .map_or(times.back, |usual| usual.back)
             .clamp(0, way.rest.max(0));
-        put(Cause::Queue, pair(), way.queued);
-        put(Cause::Distance, pair(), base);
+        put(RequestCause::Queue, pair(), way.queued);
+        put(RequestCause::Distance, pair(), base);
         let sending = (way.rest - base).min(times.sending - held - window).max(0);
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;
@@ -400,34 +401,44 @@ impl<'r> Spender<'r> {
         } else {
             0
         };
-        put(Cause::SlowReader, client_name(request), late);
+        put(RequestCause::SlowReader, client_name(request), late);
         let (slow, whose) = if is_large {
-            (Cause::Rate, pair())
+            (RequestCause::Rate, pair())
         } else {
-            (Cause::Server, server())
+            (RequestCause::Server, server())
         };
         put(slow, whose, sending - late);
         put(way.over, pair(), way.rest - base - sending);
-        put(Cause::SlowReader, client_name(request), times.client_unread);
+        put(
+            RequestCause::SlowReader,
+            client_name(request),
+            times.client_unread,
+        );
         self.work(request, times.work, depth, &mut shares);
         shares
     }
 
     /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
-    fn way(&self, request: &Request, is_answer: bool, is_large: bool, ns: i64) -> Way {
+    fn way(
+        &self,
+        request: &TracedRequest,
+        is_answer: bool,
+        is_large: bool,
+        ns: i64,
+    ) -> MessageTransit {
         let queued = waited(self.waits.as_ref(), request, is_answer);
         let over = match queued {
-            _ if is_large => Cause::Rate,
-            None => Cause::Queue,
+            _ if is_large => RequestCause::Rate,
+            None => RequestCause::Queue,
             // Where queues are known, no more is blamed on them.
-            Some(_) => Cause::Distance,
+            Some(_) => RequestCause::Distance,
         };
         // A long message stands in its own way.
         let queued = queued
             .filter(|_| !is_large)
             .unwrap_or(0)
             .clamp(0, ns.max(0));
-        Way {
+        MessageTransit {
             queued,
             rest: ns - queued,
             over,
@@ -435,19 +446,19 @@ impl<'r> Spender<'r> {
     }
 
     /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.
-    fn unread(&self, request: &Request, times: Times) -> Vec<(Cause, i64)> {
+    fn unread(&self, request: &TracedRequest, times: RequestTimes) -> Vec<(RequestCause, i64)> {
         let Some(wait) = request.wait else {
             let (queued, away) = self.unread_by_others(request, times);
-            return vec![(Cause::Queued, queued), (Cause::Away, away)];
+            return vec![(RequestCause::Queued, queued), (RequestCause::Away, away)];
         };
         // Whatever it does, it does for others.
         let busy = wait.cpu + wait.lock + wait.disk + wait.sleep + wait.child;
         let parts = [
-            (Cause::Queued, busy),
-            (Cause::NoCore, wait.runnable),
-            (Cause::Stopped, wait.stopped),
-            (Cause::Collect, wait.collect),
-            (Cause::Observer, wait.observer),
+            (RequestCause::Queued, busy),
+            (RequestCause::NoCore, wait.runnable),
+            (RequestCause::Stopped, wait.stopped),
+            (RequestCause::Collect, wait.collect),
+            (RequestCause::Observer, wait.observer),
         ];
         let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
         let (others, _) = self.unread_by_others(request, times);
@@ -455,12 +466,15 @@ impl<'r> Spender<'r> {
         let queued = others.saturating_sub(known).clamp(0, rest);
         parts
             .into_iter()
-            .chain([(Cause::Queued, queued), (Cause::Away, rest - queued)])
+            .chain([
+                (RequestCause::Queued, queued),
+                (RequestCause::Away, rest - queued),
+            ])
             .collect()
     }
 
     /// The same by the requests that the server had meanwhile.
-    fn unread_by_others(&self, request: &Request, times: Times) -> (i64, i64) {
+    fn unread_by_others(&self, request: &TracedRequest, times: RequestTimes) -> (i64, i64) {
         let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
             return (0, times.unread);
         };
@@ -485,10 +499,10 @@ impl<'r> Spender<'r> {
     /// What the server did between the request and its answer.
     fn work(
         &mut self,
-        request: &'r Request,
+        request: &'r TracedRequest,
         ns: i64,
         depth: u32,
-        shares: &mut Vec<(Cause, String, i64)>,
+        shares: &mut Vec<(RequestCause, String, i64)>,
     ) {
         let server = server_name(request);
         let children = self
@@ -521,30 +535,30 @@ impl<'r> Spender<'r> {
             own = ns;
         }
         let Some(work) = request.work else {
-            shares.push((Cause::Server, server, own));
+            shares.push((RequestCause::Server, server, own));
             return;
         };
         let known = [
-            (Cause::Compute, work.cpu),
-            (Cause::NoCore, work.runnable),
-            (Cause::Lock, work.lock),
-            (Cause::Disk, work.disk),
-            (Cause::Sleep, work.sleep),
-            (Cause::ChildProcess, work.child),
-            (Cause::Stopped, work.stopped),
-            (Cause::Collect, work.collect),
-            (Cause::Observer, work.observer),
+            (RequestCause::Compute, work.cpu),
+            (RequestCause::NoCore, work.runnable),
+            (RequestCause::Lock, work.lock),
+            (RequestCause::Disk, work.disk),
+            (RequestCause::Sleep, work.sleep),
+            (RequestCause::ChildProcess, work.child),
+            (RequestCause::Stopped, work.stopped),
+            (RequestCause::Collect, work.collect),
+            (RequestCause::Observer, work.observer),
         ];
         for (cause, part) in known {
             let part = part.min(own);
             shares.push((cause, server.clone(), part));
             own -= part;
         }
-        shares.push((Cause::Server, server, own));
+        shares.push((RequestCause::Server, server, own));
     }
 }
 
-fn observer_ns(log: &Rows<'_>) -> i64 {
+fn observer_ns(log: &EventRows<'_>) -> i64 {
     let more = |row: &u32| Some(log.number(*row, "with_ns")? - log.number(*row, "without_ns")?);
     log.rows("OBSERVER_COST")
         .iter()
@@ -555,7 +569,7 @@ fn observer_ns(log: &Rows<'_>) -> i64 {
 }
 
 /// How much of a server's time its own requests to others take, none counted twice.
-fn covered(request: &Request, children: &[&Request]) -> i64 {
+fn covered(request: &TracedRequest, children: &[&TracedRequest]) -> i64 {
     let Some((from, to)) = request.at_server() else {
         return 0;
     };
@@ -573,12 +587,12 @@ fn covered(request: &Request, children: &[&Request]) -> i64 {
 }
 
 /// The program that serves, and where.
-pub(crate) fn server_name(request: &Request) -> String {
+pub(crate) fn server_name(request: &TracedRequest) -> String {
     named(&request.programs.1, &request.server)
 }
 
 /// The program that asks, and where.
-pub(crate) fn client_name(request: &Request) -> String {
+pub(crate) fn client_name(request: &TracedRequest) -> String {
     named(&request.programs.0, &request.client)
 }
 
@@ -591,7 +605,7 @@ fn named(program: &str, host: &str) -> String {
 }
 
 /// Most requests that a server had at the same time.
-pub(crate) fn most_at_once(requests: &[Request], server: &str) -> usize {
+pub(crate) fn most_at_once(requests: &[TracedRequest], server: &str) -> usize {
     let mut moments: Vec<(u64, i32)> = Vec::new();
     for request in requests
         .iter()

@@ -1,13 +1,13 @@
 //! What an emulated network did to requests that were traced on it: in which queue they waited and behind whose packets, where packets
 //! of them were dropped, how full the slowest link of their way was. Without events of a network there is nothing.
 
+use super::event_log::{FindingEventLog, FlowByteRange};
 use super::finding::{Evidence, counted, percent};
-use super::log::{Log, Range};
-use super::packets::{Fields, packet_range, place};
+use super::packets::{PacketEventFields, packet_range, read_port_name};
 use super::path::on_the_link;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
-use stackline_events::unit::{Direction, stream, stream_parts};
+use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Packets of which is looked at what was queued before them.
@@ -19,23 +19,23 @@ const NEARLY_ALL: f64 = 0.8;
 
 /// Messages of some requests, by the bytes of their streams.
 #[derive(Debug, Default)]
-pub(super) struct Messages(BTreeMap<(i64, i64), i64>);
+pub(super) struct RequestMessages(BTreeMap<(i64, i64), i64>);
 
 /// A queue, and what was in it before packets that came.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct ContendedQueue {
     /// The port behind it.
     pub(super) port: String,
     /// How long packets waited there for what was before them, ns, all of them.
     pub(super) waited_ns: f64,
     /// Their events.
     rows: Vec<u32>,
-    before: Before,
+    before: QueuedBytesAhead,
 }
 
 /// Bytes before packets that came to a queue, by whose they were.
 #[derive(Debug, Default)]
-struct Before {
+struct QueuedBytesAhead {
     packets: u64,
     own: u64,
     others: BTreeMap<Option<i64>, u64>,
@@ -49,7 +49,7 @@ pub(super) struct Drops {
     rows: Vec<u32>,
     place: String,
     reason: String,
-    before: Before,
+    before: QueuedBytesAhead,
 }
 
 /// The slowest link of a way.
@@ -64,9 +64,9 @@ pub(super) struct Slowest {
     rows: Vec<u32>,
 }
 
-impl Messages {
+impl RequestMessages {
     /// Of requests by their units.
-    pub(super) fn of(log: &Log<'_>, units: &BTreeSet<i64>) -> Self {
+    pub(super) fn of(log: &FindingEventLog<'_>, units: &BTreeSet<i64>) -> Self {
         let mut all = BTreeMap::new();
         for row in ["APP_CALL", "APP_REPLY"]
             .into_iter()
@@ -90,7 +90,7 @@ impl Messages {
     }
 
     /// Which of them a packet carries bytes of.
-    fn met(&self, packet: &Range) -> Option<(i64, i64)> {
+    fn met(&self, packet: &FlowByteRange) -> Option<(i64, i64)> {
         let last = self.0.range(..(packet.stream, packet.to)).next_back();
         last.filter(|((stream, _), to)| *stream == packet.stream && **to > packet.from)
             .map(|(key, _)| *key)
@@ -99,7 +99,7 @@ impl Messages {
     /// Events with that keyword of packets that carry some of them.
     fn rows<'m>(
         &'m self,
-        log: &'m Log<'_>,
+        log: &'m FindingEventLog<'_>,
         keyword: &str,
     ) -> impl Iterator<Item = (u32, (i64, i64))> + 'm {
         let of = |row: &u32| Some((*row, self.met(&packet_range(log, *row)?)?));
@@ -107,49 +107,50 @@ impl Messages {
     }
 }
 
-impl Queue {
+impl ContendedQueue {
     /// The queue in which packets of messages waited longest behind others, where queues were recorded.
-    pub(super) fn of(log: &Log<'_>, messages: &Messages) -> Option<Self> {
-        let fields = Fields::new()?;
+    pub(super) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+        let fields = PacketEventFields::new()?;
         let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
         let mut came: HashMap<(&str, i64), (u32, f64)> = HashMap::new();
         for (row, _) in messages.rows(log, "NET_ENQUEUE") {
             let (queued, own) = (number(row, fields.queued), number(row, fields.length));
             // The rest of its time there it was itself on the link.
             let before =
-                real((queued - own).max(0).unsigned_abs()) / real(queued.max(1).unsigned_abs());
+                to_f64((queued - own).max(0).unsigned_abs()) / to_f64(queued.max(1).unsigned_abs());
             came.insert(
-                (place(log, row, fields), number(row, fields.number)),
+                (read_port_name(log, row, fields), number(row, fields.number)),
                 (row, before),
             );
         }
         let mut queues: BTreeMap<&str, Self> = BTreeMap::new();
         for row in log.rows("NET_DEQUEUE") {
-            let Some((came, before)) =
-                came.get(&(place(log, *row, fields), number(*row, fields.number)))
-            else {
+            let Some((came, before)) = came.get(&(
+                read_port_name(log, *row, fields),
+                number(*row, fields.number),
+            )) else {
                 continue;
             };
-            let queue = queues.entry(place(log, *row, fields)).or_default();
-            queue.waited_ns += before * real(log.at(*row).saturating_sub(log.at(*came)));
+            let queue = queues.entry(read_port_name(log, *row, fields)).or_default();
+            queue.waited_ns += before * to_f64(log.at(*row).saturating_sub(log.at(*came)));
             queue.rows.push(*came);
         }
         let (port, mut queue) = queues
             .into_iter()
             .max_by(|a, b| a.1.waited_ns.total_cmp(&b.1.waited_ns))?;
         port.clone_into(&mut queue.port);
-        queue.before = Before::of(log, fields, port, &queue.rows);
+        queue.before = QueuedBytesAhead::of(log, fields, port, &queue.rows);
         Some(queue)
     }
 
     /// Whose packets it held: `of the 84 kB that were queued before them there 92 % were of another connection: ...`.
-    pub(super) fn words(&self, log: &Log<'_>) -> Option<String> {
+    pub(super) fn words(&self, log: &FindingEventLog<'_>) -> Option<String> {
         self.before.words(log)
     }
 
-    pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
+    pub(super) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {
         let packets = counted(self.rows.len() as u64, "packet");
-        let waited = units::time(self.waited_ns / 1e9);
+        let waited = units::format_time(self.waited_ns / 1e9);
         log.evidence(
             format!(
                 "{packets} of them waited {waited} in all before {}",
@@ -160,9 +161,9 @@ impl Queue {
     }
 }
 
-impl Before {
+impl QueuedBytesAhead {
     /// Before packets that came to a port, by the events of that, of which there are not too many.
-    fn of(log: &Log<'_>, fields: Fields, port: &str, came: &[u32]) -> Self {
+    fn of(log: &FindingEventLog<'_>, fields: PacketEventFields, port: &str, came: &[u32]) -> Self {
         let number = |row: u32, field| log.input.events.number(row as usize, field);
         let came: BTreeSet<u32> = came.iter().copied().take(MOST_PACKETS).collect();
         // What leaves at a moment is not before what comes then.
@@ -171,7 +172,7 @@ impl Before {
             let rows = log
                 .rows(keyword)
                 .iter()
-                .filter(|row| place(log, **row, fields) == port);
+                .filter(|row| read_port_name(log, **row, fields) == port);
             rows.map(|row| (log.at(*row), kind, *row))
                 .collect::<Vec<_>>()
         };
@@ -223,14 +224,14 @@ impl Before {
         }
     }
 
-    fn words(&self, log: &Log<'_>) -> Option<String> {
+    fn words(&self, log: &FindingEventLog<'_>) -> Option<String> {
         let others: u64 = self.others.values().sum();
         let all = others + self.own;
-        let size = units::size(all / self.packets.max(1));
+        let size = units::format_size(all / self.packets.max(1));
         if all == 0 {
             return None;
         }
-        let share = real(others) / real(all);
+        let share = to_f64(others) / to_f64(all);
         let text = format!("of the {size} that were queued before them there ");
         if share < 0.5 {
             return Some(format!(
@@ -240,15 +241,15 @@ impl Before {
         }
         let (most, bytes) = self.others.iter().max_by_key(|(_, bytes)| **bytes)?;
         let name = most.and_then(|most| name(log, most));
-        let is_one = real(*bytes) >= NEARLY_ALL * real(others);
+        let is_one = to_f64(*bytes) >= NEARLY_ALL * to_f64(others);
         let words = match (is_one, name) {
             (true, Some(name)) => format!(
                 "{} were of another connection: {name}",
-                percent(real(*bytes) / real(all))
+                percent(to_f64(*bytes) / to_f64(all))
             ),
             (true, None) => format!(
                 "{} were of another connection",
-                percent(real(*bytes) / real(all))
+                percent(to_f64(*bytes) / to_f64(all))
             ),
             (false, name) => {
                 let most = name.map_or_else(String::new, |name| format!(", most of {name}"));
@@ -265,23 +266,23 @@ impl Before {
 
 impl Drops {
     /// Where most packets of messages were dropped.
-    pub(super) fn of(log: &Log<'_>, messages: &Messages) -> Option<Self> {
-        let fields = Fields::new()?;
+    pub(super) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+        let fields = PacketEventFields::new()?;
         let mut by_place: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
         let mut all = 0;
         for (row, _) in messages.rows(log, "NET_DROP") {
             let reason = log.text(row, "reason").unwrap_or_default();
             by_place
-                .entry((place(log, row, fields), reason))
+                .entry((read_port_name(log, row, fields), reason))
                 .or_default()
                 .push(row);
             all += 1;
         }
         let ((place, reason), rows) = by_place.into_iter().max_by_key(|(_, rows)| rows.len())?;
         let before = if on_the_link(reason) {
-            Before::default()
+            QueuedBytesAhead::default()
         } else {
-            Before::of(log, fields, place, &rows)
+            QueuedBytesAhead::of(log, fields, place, &rows)
         };
         let (count, place, reason) = (rows.len() as u64, place.to_owned(), reason.to_owned());
         Some(Self {
@@ -295,7 +296,7 @@ impl Drops {
     }
 
     /// `3 of them were lost on the link a>b`.
-    pub(super) fn words(&self, log: &Log<'_>) -> String {
+    pub(super) fn words(&self, log: &FindingEventLog<'_>) -> String {
         let count = if self.count == self.all {
             "they".into()
         } else {
@@ -317,7 +318,7 @@ impl Drops {
         format!("{count} were dropped before {place}: {reason}{whose}")
     }
 
-    pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
+    pub(super) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {
         log.evidence(
             format!(
                 "{} of them dropped at {}: {}",
@@ -332,25 +333,25 @@ impl Drops {
 
 impl Slowest {
     /// Of the links that messages crossed, where rates are known.
-    pub(super) fn of(log: &Log<'_>, messages: &Messages) -> Option<Self> {
-        let fields = Fields::new()?;
+    pub(super) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+        let fields = PacketEventFields::new()?;
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
         for row in log.rows("PORT_SETUP") {
             let rate = log.number(*row, "rate_bit_s").filter(|rate| *rate > 0);
             if let (Some(port), Some(rate)) = (log.text(*row, "port"), rate) {
-                rates.insert(port, real(rate.unsigned_abs()));
+                rates.insert(port, to_f64(rate.unsigned_abs()));
             }
         }
         let came: Vec<(u32, (i64, i64))> = messages.rows(log, "NET_ENQUEUE").collect();
         let ports: BTreeSet<&str> = came
             .iter()
-            .map(|(row, _)| place(log, *row, fields))
+            .map(|(row, _)| read_port_name(log, *row, fields))
             .collect();
         let known = ports
             .into_iter()
             .filter_map(|port| Some((port, *rates.get(port)?)));
         let (port, bit_s) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let here = |row: &u32| place(log, *row, fields) == port;
+        let here = |row: &u32| read_port_name(log, *row, fields) == port;
         // From when to when each message crossed it.
         let mut spans: BTreeMap<(i64, i64), (u64, u64)> = BTreeMap::new();
         for (row, message) in came.iter().filter(|(row, _)| here(row)) {
@@ -391,8 +392,8 @@ impl Slowest {
         if ns == 0 {
             return None;
         }
-        let full = (real(own + others) * 8e9 / (bit_s * real(ns))).min(1.0);
-        let others = real(others) / real((own + others).max(1));
+        let full = (to_f64(own + others) * 8e9 / (bit_s * to_f64(ns))).min(1.0);
+        let others = to_f64(others) / to_f64((own + others).max(1));
         Some(Self {
             port: port.to_owned(),
             bit_s,
@@ -417,12 +418,12 @@ impl Slowest {
         format!(
             "the slowest link of their way, {} ({}), was {} full while they crossed it{whose}",
             self.port,
-            units::rate(self.bit_s),
+            units::format_rate(self.bit_s),
             percent(self.full)
         )
     }
 
-    pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
+    pub(super) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {
         log.evidence(
             format!(
                 "{} of them left through {}",
@@ -448,16 +449,16 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 /// Who sends on a stream to whom, as the network knows it.
-fn name(log: &Log<'_>, of: i64) -> Option<String> {
+fn name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
     let (flow, way) = stream_parts(of);
-    let there = stream(flow, Direction::There);
+    let there = stream(flow, EventStreamDirection::There);
     let row = *log
         .rows("NET_FLOW")
         .iter()
         .find(|row| log.number(**row, "stream") == Some(there))?;
     let (initiator, responder) = (log.text(row, "initiator")?, log.text(row, "responder")?);
     Some(match way {
-        Direction::There => format!("{initiator} > {responder}"),
-        Direction::Back => format!("{responder} > {initiator}"),
+        EventStreamDirection::There => format!("{initiator} > {responder}"),
+        EventStreamDirection::Back => format!("{responder} > {initiator}"),
     })
 }

@@ -1,14 +1,14 @@
 //! What a cause of requests takes at its worst place, and a finding of it: of which requests, and what the whole would take without
 //! it. It knows no kind.
 
-use super::finding::{Evidence, Finding, LEAST, Takes};
-use super::kind::Kind;
-use super::log::Log;
-use super::observed::time;
-use super::request_costs::{Cause, Cost, Costs, most_at_once};
-use super::request_network::Messages;
-use super::requests::Request;
-use crate::statistics::real;
+use super::event_log::FindingEventLog;
+use super::finding::{CauseTimeShare, Evidence, Finding, LEAST};
+use super::kind::FindingKind;
+use super::observed::format_ns;
+use super::request_costs::{RequestCause, RequestCauseCost, RequestCosts, most_at_once};
+use super::request_network::RequestMessages;
+use super::requests::TracedRequest;
+use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.
 pub(super) const SERVER_LEAST: f64 = 1e6;
@@ -17,10 +17,10 @@ pub(super) const WAY_LEAST: f64 = 5e5;
 
 /// The cost of a cause at its worst place.
 pub(super) struct Worst<'c> {
-    pub(super) costs: &'c Costs,
-    pub(super) cause: Cause,
+    pub(super) costs: &'c RequestCosts,
+    pub(super) cause: RequestCause,
     pub(super) place: &'c str,
-    pub(super) cost: &'c Cost,
+    pub(super) cost: &'c RequestCauseCost,
     pub(super) share: f64,
 }
 
@@ -32,11 +32,11 @@ impl Worst<'_> {
 
     /// Of each request that has any of it, ns.
     pub(super) fn mean(&self) -> f64 {
-        self.cost.ns as f64 / real(self.cost.requests.max(1))
+        self.cost.ns as f64 / to_f64(self.cost.requests.max(1))
     }
 
-    fn takes(&self) -> Takes {
-        Takes {
+    fn takes(&self) -> CauseTimeShare {
+        CauseTimeShare {
             requests: self.cost.of_most().0,
             of_requests: self.calls(),
             total_s: self.cost.ns as f64 / 1e9,
@@ -57,26 +57,29 @@ impl Worst<'_> {
         let all = self.calls();
         let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
         let more = match elsewhere > self.cost.ns / 20 {
-            true => format!("; the same elsewhere, {} in all", time(elsewhere as f64)),
+            true => format!(
+                "; the same elsewhere, {} in all",
+                format_ns(elsewhere as f64)
+            ),
             false => String::new(),
         };
         format!(
             "{} of {} requests, {} each{more}",
             self.cost.of_most().0,
             all,
-            time(self.each())
+            format_ns(self.each())
         )
     }
 
     /// What those of its requests said and were answered that have most of it.
-    pub(super) fn messages(&self, log: &Log<'_>) -> Messages {
+    pub(super) fn messages(&self, log: &FindingEventLog<'_>) -> RequestMessages {
         let units = self
             .cost
             .rows
             .iter()
             .filter_map(|(_, row)| log.number(*row, "unit"))
             .collect();
-        Messages::of(log, &units)
+        RequestMessages::of(log, &units)
     }
 
     /// Whether who asks and who answers are on one host.
@@ -92,7 +95,11 @@ impl Worst<'_> {
     }
 }
 
-pub(super) fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Worst<'c>> {
+pub(super) fn find_worst_place<'c>(
+    log: &'c FindingEventLog<'_>,
+    cause: RequestCause,
+    least: f64,
+) -> Option<Worst<'c>> {
     let costs = log.costs()?;
     let of_cause = costs.costs.iter().filter(|((of, _), _)| *of == cause);
     let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
@@ -110,9 +117,9 @@ pub(super) fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Wo
 }
 
 /// A finding of a cause: what it takes, of which requests, and what would be left.
-pub(super) fn found(
-    kind: &Kind,
-    log: &Log<'_>,
+pub(super) fn report_request_cause(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
     worst: &Worst<'_>,
     confidence: f64,
     sentence: String,
@@ -124,8 +131,8 @@ pub(super) fn found(
     let left = (1.0 - worst.share) * costs.total_ns as f64;
     let without = format!(
         "without it the requests would take {} instead of {}, all times added up",
-        time(left),
-        time(costs.total_ns as f64)
+        format_ns(left),
+        format_ns(costs.total_ns as f64)
     );
     let doubt = if costs.requests.iter().all(|request| request.exact) {
         1.0
@@ -147,6 +154,6 @@ pub(super) fn found(
     })
 }
 
-pub(super) fn pair(request: &Request) -> String {
+pub(super) fn format_client_server(request: &TracedRequest) -> String {
     format!("{} > {}", request.client, request.server)
 }

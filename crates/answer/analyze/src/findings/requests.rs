@@ -1,11 +1,11 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
-use super::rows::Rows;
+use super::rows::EventRows;
 use std::collections::BTreeMap;
 
 /// A request. Times are ns.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct TracedRequest {
     pub(crate) unit: i64,
     /// Its row in the log.
     pub(crate) row: u32,
@@ -24,16 +24,16 @@ pub(crate) struct Request {
     pub(crate) parent: Option<i64>,
     pub(crate) unknown: Option<String>,
     pub(crate) end_ns: u64,
-    pub(crate) times: Option<Times>,
-    pub(crate) network: Network,
-    pub(crate) work: Option<Work>,
+    pub(crate) times: Option<RequestTimes>,
+    pub(crate) network: RequestNetworkDelays,
+    pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
-    pub(crate) wait: Option<Work>,
+    pub(crate) wait: Option<RequestServerWork>,
 }
 
 /// Where its time went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct RequestTimes {
     pub(crate) total: i64,
     pub(crate) lookup: i64,
     pub(crate) connect: i64,
@@ -55,7 +55,7 @@ pub(crate) struct Times {
 
 /// What held it up on its way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct RequestNetworkDelays {
     pub(crate) again_there: i64,
     pub(crate) again_there_ns: i64,
     pub(crate) again_back: i64,
@@ -71,7 +71,7 @@ pub(crate) struct Network {
 
 /// What the server's thread did meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct RequestServerWork {
     pub(crate) cpu: i64,
     pub(crate) runnable: i64,
     pub(crate) lock: i64,
@@ -83,7 +83,7 @@ pub(crate) struct Work {
     pub(crate) observer: i64,
 }
 
-impl Request {
+impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
@@ -106,8 +106,8 @@ impl Request {
 }
 
 /// All requests of a trace, in the order of their ends.
-pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
-    let mut all: Vec<Request> = log
+pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
+    let mut all: Vec<TracedRequest> = log
         .rows("REQUEST")
         .iter()
         .map(|row| request(log, *row))
@@ -117,7 +117,7 @@ pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
         .enumerate()
         .map(|(at, request)| (request.unit, at))
         .collect();
-    let mut each = |keyword: &str, put: &dyn Fn(&mut Request, u32)| {
+    let mut each = |keyword: &str, put: &dyn Fn(&mut TracedRequest, u32)| {
         for row in log.rows(keyword) {
             if let Some(at) = log.number(*row, "unit").and_then(|unit| by_unit.get(&unit)) {
                 put(&mut all[*at], *row);
@@ -142,14 +142,14 @@ pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
     all
 }
 
-fn request(log: &Rows<'_>, row: u32) -> Request {
+fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
     let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
     let either = |field: &str| {
         log.number(row, field)
             .map_or_else(|| text(field), |number| number.to_string())
     };
     let number = |field: &str| log.number(row, field);
-    Request {
+    TracedRequest {
         unit: number("unit").unwrap_or(-1),
         row,
         is_call: log.text(row, "kind") == Some("call"),
@@ -167,20 +167,20 @@ fn request(log: &Rows<'_>, row: u32) -> Request {
         ),
         unknown: log.text(row, "unknown").map(str::to_owned),
         end_ns: log.at(row),
-        ..Request::default()
+        ..TracedRequest::default()
     }
 }
 
 /// The longest time of a request that is believed, 39 h: those of 65,000 requests can be added up, whatever a log says.
 const LONGEST_NS: i64 = 1 << 47;
 
-fn times(log: &Rows<'_>, row: u32) -> Times {
+fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
     let known = |field: &str| {
         log.number(row, field)
             .map(|ns| ns.clamp(-LONGEST_NS, LONGEST_NS))
     };
     let time = |field: &str| known(field).unwrap_or(0);
-    Times {
+    RequestTimes {
         total: time("total_ns"),
         lookup: time("lookup_ns"),
         connect: time("connect_ns"),
@@ -200,9 +200,9 @@ fn times(log: &Rows<'_>, row: u32) -> Times {
     }
 }
 
-fn network(log: &Rows<'_>, row: u32) -> Network {
+fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
-    Network {
+    RequestNetworkDelays {
         again_there: number("again_there"),
         again_there_ns: number("again_there_ns"),
         again_back: number("again_back"),
@@ -216,9 +216,9 @@ fn network(log: &Rows<'_>, row: u32) -> Network {
     }
 }
 
-fn work(log: &Rows<'_>, row: u32) -> Work {
+fn work(log: &EventRows<'_>, row: u32) -> RequestServerWork {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
-    Work {
+    RequestServerWork {
         cpu: number("cpu_ns"),
         runnable: number("runnable_ns"),
         lock: number("lock_ns"),

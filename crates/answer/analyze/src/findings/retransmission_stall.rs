@@ -1,17 +1,17 @@
 //! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
 
-use super::context::Context;
+use super::context::FindingContext;
 use super::finding::{Finding, LEAST, counted, percent};
-use super::kind::{Find, Kind};
+use super::kind::{Find, FindingKind};
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "retransmission_stall",
     meaning: "waits hold a retransmission of their own bytes, and no record names who dropped them",
     find: &[Find::Measurement(find)],
 };
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (losses, stalls) = (&context.losses, &context.losses.stalls);
     let named = losses.places.iter().any(|place| place.part > 0.0);
     if named || losses.stalled < LEAST || stalls.waits == 0 {
@@ -24,9 +24,9 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     };
     let sentence = format!(
         "{waits} {} longer than usual, {} of the time; the longest {}",
-        units::time(each),
+        units::format_time(each),
         percent(losses.stalled),
-        units::time(stalls.longest_s)
+        units::format_time(stalls.longest_s)
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
     let what = format!(

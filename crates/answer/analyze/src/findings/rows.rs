@@ -1,15 +1,15 @@
 //! The events of a run: by keyword in the order of reference time, with the bytes they are about.
 
 use super::finding::Evidence;
-use super::input::Input;
+use super::input::AnalysisInput;
 use stackline_events::catalogue;
-use stackline_events::unit::stream_parts;
+use stackline_events::unit_ids::stream_parts;
 use std::collections::BTreeMap;
 
 /// Rows by keyword; time and place of each.
 #[derive(Debug)]
-pub(crate) struct Rows<'c> {
-    pub(crate) input: &'c Input<'c>,
+pub(crate) struct EventRows<'c> {
+    pub(crate) input: &'c AnalysisInput<'c>,
     /// When, reference time, ns, by row.
     times: Vec<u64>,
     /// The row in its host's own file, by row.
@@ -20,7 +20,7 @@ pub(crate) struct Rows<'c> {
 
 /// Bytes of one direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Range {
+pub(crate) struct FlowByteRange {
     /// The stream's id.
     pub(crate) stream: i64,
     /// Its first byte.
@@ -29,16 +29,16 @@ pub(crate) struct Range {
     pub(crate) to: i64,
 }
 
-impl Range {
+impl FlowByteRange {
     /// Whether both have a byte in common.
     pub(crate) const fn meets(&self, other: &Self) -> bool {
         self.stream == other.stream && self.from < other.to && other.from < self.to
     }
 }
 
-impl<'c> Rows<'c> {
+impl<'c> EventRows<'c> {
     /// Of a run's events.
-    pub(crate) fn of(input: &'c Input<'c>) -> Self {
+    pub(crate) fn of(input: &'c AnalysisInput<'c>) -> Self {
         let table = input.events;
         let mut counts: Vec<u32> = Vec::new();
         let (mut times, mut places) = (
@@ -113,10 +113,10 @@ impl<'c> Rows<'c> {
     }
 
     /// The bytes an event is about; `None` when they are not known, or none.
-    pub(crate) fn range(&self, row: u32) -> Option<Range> {
+    pub(crate) fn range(&self, row: u32) -> Option<FlowByteRange> {
         let (stream, from) = (self.number(row, "stream")?, self.number(row, "offset")?);
         let bytes = self.number(row, "bytes").filter(|bytes| *bytes > 0)?;
-        Some(Range {
+        Some(FlowByteRange {
             stream,
             from,
             to: from.saturating_add(bytes),

@@ -1,21 +1,21 @@
 //! Sender-limited: the sending host sends no faster, by the pace of its interface or by the `rate` of its stack.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
-use super::part::{Part, Work};
+use super::kind::{Find, FindingKind};
+use super::part::{MeasuredPart, PartWorkload};
 use super::path::FULL;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "sender_limited",
     meaning: "the sending interface is paced, or the stack sends at the `rate` it was given",
     find: &[Find::Measurement(find)],
 };
 
-fn find(context: &Context<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let of_stack = || {
         context
             .measurement
@@ -28,11 +28,11 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// The stack sends at its option's rate, and the path could take more.
-fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let Work::Bulk(sender) = part.work else {
+fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let PartWorkload::Bulk(sender) = part.work else {
         return None;
     };
-    let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);
+    let rate = to_f64(part.plan.stack.number("rate").filter(|_| part.grants())?);
     let each = part.pair_bit_s();
     let kept = (each / rate).min(1.0);
     if kept < FULL || context.measurement.is_full(part) || part.paces(sender) {
@@ -41,10 +41,10 @@ fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
     let sentence = format!(
         "the sender limits: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
-        units::rate(rate),
+        units::format_rate(rate),
         part.of_its_time(kept)
     );
-    let figure = format!("sent at {} by the option `rate`", units::rate(each));
+    let figure = format!("sent at {} by the option `rate`", units::format_rate(each));
     // While the path is full it is the path that limits.
     let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
     let finding = KIND
@@ -55,7 +55,7 @@ fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     )))
 }
 
-fn by_interface(context: &Context<'_>) -> Option<Finding> {
+fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement
         .ports
@@ -89,7 +89,7 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
     let twice = port
         .hop
         .rate_bit_s
-        .map(|rate| Change::Pace(vec![host.clone()], 2.0 * rate));
+        .map(|rate| PlanChange::Pace(vec![host.clone()], 2.0 * rate));
     Some(match twice {
         Some(twice) => finding.attempt_by(advice, twice),
         None => finding.attempt(advice),

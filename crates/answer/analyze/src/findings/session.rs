@@ -4,16 +4,16 @@
 //! A session is *pressed* when a twentieth of its units was given up, or something limited it nearly all the time; of one that is not,
 //! nothing is found. It knows no keyword of any program, only what monitors and `PORT_SETUP` say.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Evidence, percent};
-use super::log::Log;
 use super::path::FULL;
 use super::session_use::{PortSeen, ProcessorSeen, ports, processors};
 use crate::blocked::{Blocked, blocked};
-use crate::lifelines::{Line, Outcome};
+use crate::lifelines::{Lifeline, LifelineOutcome};
 use crate::names::point_name;
-use crate::profile::{Profile, Stretch, profiles};
-use crate::statistics::real;
-use stackline_events::catalogue::{Fate, fate, is_work};
+use crate::profile::{HostStretch, Profile, profiles};
+use crate::statistics::to_f64;
+use stackline_events::catalogue::{DataFate, fate, is_work};
 use std::collections::BTreeMap;
 
 /// Units of which fewer come back are no session.
@@ -29,7 +29,7 @@ const FEW: i64 = 16 << 10;
 
 /// What is known of a session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct SessionAnalysis {
     pub(crate) profiles: Vec<Profile>,
     /// Units that came back, that were given up, and of these by the last point that they met.
     pub(crate) arrived: u64,
@@ -38,8 +38,8 @@ pub(crate) struct Session {
     /// Units that were asked for and of which nothing was heard, though there was time for it.
     pub(crate) lost: u64,
     /// The parts of the way that limited: inside hosts, and beyond them.
-    pub(crate) inside: Vec<Limit>,
-    pub(crate) beyond: Option<Limit>,
+    pub(crate) inside: Vec<LimitingStretch>,
+    pub(crate) beyond: Option<LimitingStretch>,
     pub(crate) ports: Vec<PortSeen>,
     pub(crate) processors: Vec<ProcessorSeen>,
     /// Of the servers' connections, where monitors saw these.
@@ -53,7 +53,7 @@ pub(crate) struct Session {
 
 /// A stretch of the way that limits: the same one of several hosts.
 #[derive(Clone, Debug)]
-pub(crate) struct Limit {
+pub(crate) struct LimitingStretch {
     pub(crate) from: u32,
     pub(crate) to: u32,
     /// Share of the time, hosts by how much of what was given up was theirs.
@@ -85,15 +85,15 @@ pub(crate) struct TransportSeen {
     pub(crate) rows: Vec<u32>,
 }
 
-impl Session {
+impl SessionAnalysis {
     /// Of a run's events; `None` where these are of measurements, or of no units that come back.
-    pub(crate) fn of(log: &Log<'_>) -> Option<Self> {
+    pub(crate) fn of(log: &FindingEventLog<'_>) -> Option<Self> {
         let lifelines = log.input.lifelines;
         if !log.input.plan.measurements.is_empty() {
             return None;
         }
         let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
-        let comes_back = |line: &&Line| {
+        let comes_back = |line: &&Lifeline| {
             let host = |at: usize| {
                 lifelines.points[lifelines.passages_of(line)[at].point as usize]
                     .host
@@ -110,7 +110,7 @@ impl Session {
         let is_lost = is_lost(log);
         let lost = count(lines(), &is_lost);
         for line in lines().filter(|line| !is_lost(line)) {
-            if let Outcome::Flushed { after } = line.outcome {
+            if let LifelineOutcome::Flushed { after } = line.outcome {
                 *last_met.entry(after).or_default() += 1;
             }
         }
@@ -137,11 +137,11 @@ impl Session {
                 .map(|host| ((*host).to_owned(), 1.0))
                 .collect();
             let share = if servers.is_empty() {
-                real(lost) / real(asked)
+                to_f64(lost) / to_f64(asked)
             } else {
                 1.0
             };
-            beyond = Some(Limit {
+            beyond = Some(LimitingStretch {
                 from: 0,
                 to: 0,
                 share,
@@ -152,10 +152,10 @@ impl Session {
             return None;
         }
         // What is lost and not sent again holds nobody up: it costs what was asked for.
-        let share = real(lost) / real(asked.max(1));
+        let share = to_f64(lost) / to_f64(asked.max(1));
         if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
             let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
-            beyond = Some(Limit {
+            beyond = Some(LimitingStretch {
                 from: 0,
                 to: 0,
                 share,
@@ -166,11 +166,11 @@ impl Session {
         let blocked = blocked(lifelines);
         let transport = transport(log, &servers);
         let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
-        let told = log.input.events.names.len() as u32;
-        let told =
-            (0..told).any(|name| fate(log.input.events.names.text(name)) == Some(Fate::SentAgain));
+        let name_count = log.input.events.names.len() as u32;
+        let records_resends = (0..name_count)
+            .any(|name| fate(log.input.events.names.text(name)) == Some(DataFate::SentAgain));
         let resending = resending(log, &blocked, servers.len(), span).max(stalled);
-        let resending = (told || transport.is_some()).then_some(resending);
+        let resending = (records_resends || transport.is_some()).then_some(resending);
         let (ports, processors) = (ports(log, span), processors(log, span));
         Some(Self {
             profiles,
@@ -190,9 +190,9 @@ impl Session {
 
     /// Whether more was asked for than what there was could do.
     pub(crate) fn is_pressed(&self) -> bool {
-        let given_up =
-            real(self.flushed + self.lost) / real((self.flushed + self.lost + self.arrived).max(1));
-        let always = |limit: &Limit| limit.share >= ALWAYS;
+        let given_up = to_f64(self.flushed + self.lost)
+            / to_f64((self.flushed + self.lost + self.arrived).max(1));
+        let always = |limit: &LimitingStretch| limit.share >= ALWAYS;
         given_up >= GIVEN_UP || self.inside.iter().chain(&self.beyond).any(always)
     }
 
@@ -210,7 +210,7 @@ impl Session {
     }
 
     /// A port that is used nearly all the time, while units are on their way.
-    pub(crate) fn full(&self, log: &Log<'_>) -> Option<&PortSeen> {
+    pub(crate) fn full(&self, log: &FindingEventLog<'_>) -> Option<&PortSeen> {
         self.fullest()
             .filter(|port| port.busy >= FULL && self.is_waited_for(log))
     }
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// Whether units are on their way nearly all the time.
-    pub(crate) fn is_waited_for(&self, log: &Log<'_>) -> bool {
+    pub(crate) fn is_waited_for(&self, log: &FindingEventLog<'_>) -> bool {
         let lifelines = log.input.lifelines;
         let lines = lifelines
             .lines
@@ -252,7 +252,7 @@ impl Session {
         let ways = lines
             .filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns)))
             .collect();
-        real(covered(ways)) / real((self.span.1 - self.span.0).max(1)) >= ALWAYS
+        to_f64(union_length_ns(ways)) / to_f64((self.span.1 - self.span.0).max(1)) >= ALWAYS
     }
 
     /// The server that has units nearly all the time, the busiest of them.
@@ -269,7 +269,7 @@ impl Session {
     }
 
     /// Where the time of units went, and where those that were given up ended.
-    pub(crate) fn evidence(&self, log: &Log<'_>) -> Vec<Evidence> {
+    pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
         let mut made = vec![self.figure(log, self.account(log))];
         made.extend((self.flushed > 0).then(|| self.given_up(log)));
         made.extend((self.lost > 0).then(|| self.figure(log, self.never_came())));
@@ -296,11 +296,11 @@ impl Session {
 
     /// Whether it is what is lost for good that costs.
     pub(crate) fn loses(&self) -> bool {
-        real(self.lost) / real((self.lost + self.flushed + self.arrived).max(1)) >= GIVEN_UP
+        to_f64(self.lost) / to_f64((self.lost + self.flushed + self.arrived).max(1)) >= GIVEN_UP
     }
 
     /// What each server did with its time.
-    pub(crate) fn operations(&self, log: &Log<'_>) -> Vec<Evidence> {
+    pub(crate) fn operations(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
         self.servers()
             .take(SERVERS)
             .map(|server| self.figure(log, operation(log, server)))
@@ -308,7 +308,7 @@ impl Session {
     }
 
     /// Figures of the whole session, with its first units.
-    pub(crate) fn figure(&self, log: &Log<'_>, what: String) -> Evidence {
+    pub(crate) fn figure(&self, log: &FindingEventLog<'_>, what: String) -> Evidence {
         let units = log
             .input
             .lifelines
@@ -327,7 +327,7 @@ impl Session {
     }
 
     /// Shares of units' time by stretch of the way, all hosts of a stretch together.
-    fn account(&self, log: &Log<'_>) -> String {
+    fn account(&self, log: &FindingEventLog<'_>) -> String {
         let lifelines = log.input.lifelines;
         let mut sums: BTreeMap<(&str, &str), (u32, u64)> = BTreeMap::new();
         let mut all = 0_u64;
@@ -355,7 +355,11 @@ impl Session {
         let mut parts: Vec<(u32, String, f64)> = sums
             .into_iter()
             .map(|((from, to), (at, ns))| {
-                (at, format!("{from} to {to}"), real(ns) / real(all.max(1)))
+                (
+                    at,
+                    format!("{from} to {to}"),
+                    to_f64(ns) / to_f64(all.max(1)),
+                )
             })
             .filter(|(.., share)| *share >= 0.01)
             .collect();
@@ -367,7 +371,7 @@ impl Session {
         format!("of the time of all units: {}", parts.join(", "))
     }
 
-    fn given_up(&self, log: &Log<'_>) -> Evidence {
+    fn given_up(&self, log: &FindingEventLog<'_>) -> Evidence {
         let mut by_keyword: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
         for (point, n) in &self.last_met {
             by_keyword
@@ -380,7 +384,10 @@ impl Session {
             .map(|(name, (at, n))| {
                 (
                     at,
-                    format!("{} behind {name}", percent(real(n) / real(self.flushed))),
+                    format!(
+                        "{} behind {name}",
+                        percent(to_f64(n) / to_f64(self.flushed))
+                    ),
                 )
             })
             .collect();
@@ -393,7 +400,7 @@ impl Session {
             parts.join(", ")
         );
         let lifelines = log.input.lifelines;
-        let is_flush = |keyword: &str| fate(keyword) == Some(Fate::Flushed);
+        let is_flush = |keyword: &str| fate(keyword) == Some(DataFate::Flushed);
         let marks = lifelines
             .marks
             .iter()
@@ -407,7 +414,7 @@ impl Session {
 }
 
 /// The time in any of some intervals, each as it begins and ends.
-pub(super) fn covered(mut intervals: Vec<(u64, u64)>) -> u64 {
+pub(super) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
     intervals.sort_unstable();
     let (mut until, mut sum) = (0, 0);
     for (from, to) in intervals {
@@ -423,10 +430,10 @@ fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
 }
 
 /// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
-fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
+fn stuck<'c>(log: &FindingEventLog<'c>) -> Vec<&'c str> {
     let lifelines = log.input.lifelines;
     let begins = |host: &str| {
-        let first = |line: &Line| {
+        let first = |line: &Lifeline| {
             lifelines
                 .passages_of(line)
                 .first()
@@ -455,9 +462,9 @@ fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
 }
 
 /// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
-fn is_lost(log: &Log<'_>) -> impl Fn(&Line) -> bool {
+fn is_lost(log: &FindingEventLog<'_>) -> impl Fn(&Lifeline) -> bool {
     let lifelines = log.input.lifelines;
-    let begun = |line: &Line| {
+    let begun = |line: &Lifeline| {
         lifelines
             .passages_of(line)
             .first()
@@ -477,23 +484,26 @@ fn is_lost(log: &Log<'_>) -> impl Fn(&Line) -> bool {
     move |line| {
         let is_over = matches!(
             line.outcome,
-            Outcome::Flushed { .. } | Outcome::NeverArrived { .. }
+            LifelineOutcome::Flushed { .. } | LifelineOutcome::NeverArrived { .. }
         );
         is_over && line.count == 1 && line.mark_count == 0 && begun(line) < newest
     }
 }
 
-fn count<'l>(lines: impl Iterator<Item = &'l Line>, wanted: impl Fn(&'l Line) -> bool) -> u64 {
+fn count<'l>(
+    lines: impl Iterator<Item = &'l Lifeline>,
+    wanted: impl Fn(&'l Lifeline) -> bool,
+) -> u64 {
     lines.filter(|line| wanted(line)).count() as u64
 }
 
 /// What a point is called.
-pub(crate) fn keyword<'c>(log: &Log<'c>, point: u32) -> &'c str {
+pub(crate) fn keyword<'c>(log: &FindingEventLog<'c>, point: u32) -> &'c str {
     &log.input.lifelines.points[point as usize].keyword
 }
 
 /// `START_READ to END_READ`.
-pub(crate) fn stretch_name(log: &Log<'_>, from: u32, to: u32) -> String {
+pub(crate) fn stretch_name(log: &FindingEventLog<'_>, from: u32, to: u32) -> String {
     let point = |at: u32| point_name(&log.input.lifelines.points[at as usize]);
     if from == to {
         return format!("behind {}", point(from));
@@ -502,8 +512,8 @@ pub(crate) fn stretch_name(log: &Log<'_>, from: u32, to: u32) -> String {
 }
 
 /// What a server did, in one line.
-fn operation(log: &Log<'_>, server: &Profile) -> String {
-    let of = |stretch: &Stretch| {
+fn operation(log: &FindingEventLog<'_>, server: &Profile) -> String {
+    let of = |stretch: &HostStretch| {
         let name = stretch_name(log, stretch.from, stretch.to);
         let at_once = if stretch.at_once() >= 1.05 {
             format!(" ({:.1} at once)", stretch.at_once())
@@ -530,8 +540,11 @@ fn operation(log: &Log<'_>, server: &Profile) -> String {
 }
 
 /// What limits inside hosts, and what does beyond those that answer.
-fn limiting(profiles: &[Profile], log: &Log<'_>) -> (Vec<Limit>, Option<Limit>) {
-    let mut found: BTreeMap<(bool, &str, &str), Limit> = BTreeMap::new();
+fn limiting(
+    profiles: &[Profile],
+    log: &FindingEventLog<'_>,
+) -> (Vec<LimitingStretch>, Option<LimitingStretch>) {
+    let mut found: BTreeMap<(bool, &str, &str), LimitingStretch> = BTreeMap::new();
     let weights = weights(profiles);
     for (profile, weight) in profiles.iter().zip(weights) {
         for (at, stretch) in profile
@@ -547,7 +560,7 @@ fn limiting(profiles: &[Profile], log: &Log<'_>) -> (Vec<Limit>, Option<Limit>) 
                 .iter()
                 .any(|one| one.waits_for == Some(at));
             let (from, to) = (stretch.from, stretch.to);
-            let limit = found.entry(key).or_insert(Limit {
+            let limit = found.entry(key).or_insert(LimitingStretch {
                 from,
                 to,
                 share: 0.0,
@@ -595,12 +608,12 @@ fn weights(profiles: &[Profile]) -> Vec<f64> {
     let all: u64 = profiles.iter().map(of).sum();
     profiles
         .iter()
-        .map(|profile| real(of(profile)) / real(all.max(1)))
+        .map(|profile| to_f64(of(profile)) / to_f64(all.max(1)))
         .collect()
 }
 
 /// What monitors saw of connections between servers and the others.
-fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
+fn transport(log: &FindingEventLog<'_>, servers: &[&str]) -> Option<TransportSeen> {
     let mut seen = TransportSeen::default();
     let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
     let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);
@@ -655,12 +668,17 @@ fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
 }
 
 /// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
-fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u64, u64)) -> f64 {
+fn resending(
+    log: &FindingEventLog<'_>,
+    blocked: &[Blocked],
+    servers: usize,
+    (from, to): (u64, u64),
+) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
     let again = (0..keywords)
         .map(|name| log.input.events.names.text(name))
-        .filter(|name| fate(name) == Some(Fate::SentAgain));
+        .filter(|name| fate(name) == Some(DataFate::SentAgain));
     for row in again.flat_map(|name| log.rows(name)).copied() {
         times.entry(log.host(row)).or_default().push(log.at(row));
     }
@@ -680,5 +698,5 @@ fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u6
             .map(|(from, to)| to - from)
             .sum::<u64>();
     }
-    real(sum) / real((to - from).max(1)) / real(servers.max(1) as u64)
+    to_f64(sum) / to_f64((to - from).max(1)) / to_f64(servers.max(1) as u64)
 }

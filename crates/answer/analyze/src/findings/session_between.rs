@@ -1,12 +1,12 @@
 //! Requests of a display that wait between hosts, on their way there: what is between is slower than what comes to it. Of other programs it is
 //! not known which points are a way.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::Kind;
-use super::log::Log;
-use super::session::{ALWAYS, Session, covered};
-use crate::lifelines::Point;
-use crate::statistics::real;
+use super::kind::FindingKind;
+use super::session::{ALWAYS, SessionAnalysis, union_length_ns};
+use crate::lifelines::LifelinePoint;
+use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_events::catalogue::{Layer, find};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) struct Between<'l> {
 
 impl<'l> Between<'l> {
     /// The way to a server on which units wait nearly all the time, the one with most of them.
-    pub(super) fn of(log: &'l Log<'_>, session: &Session) -> Option<Self> {
+    pub(super) fn of(log: &'l FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Self> {
         // A full port and a processor that works all the time are named themselves.
         if session.at_limit().is_some() || session.full(log).is_some() {
             return None;
@@ -61,19 +61,19 @@ impl<'l> Between<'l> {
                 }
             }
         }
-        let span = real((session.span.1 - session.span.0).max(1));
+        let span = to_f64((session.span.1 - session.span.0).max(1));
         let made = ways.into_iter().filter_map(|((from, to), stays)| {
             let mut took: Vec<u64> = stays.iter().map(|(from, to)| to - from).collect();
             took.sort_unstable();
             let (fastest, median) = (*took.first()?, took[took.len() / 2]);
-            let (all, there) = (took.iter().sum::<u64>(), covered(stays));
-            let at_once = real(all) / real(there.max(1));
+            let (all, there) = (took.iter().sum::<u64>(), union_length_ns(stays));
+            let at_once = to_f64(all) / to_f64(there.max(1));
             Some(Self {
                 from,
                 to,
                 fastest,
                 median,
-                share: real(there) / span,
+                share: to_f64(there) / span,
                 at_once,
             })
         });
@@ -85,20 +85,20 @@ impl<'l> Between<'l> {
 }
 
 /// Whether a point is a display's.
-fn is_displays(point: &Point) -> bool {
+fn is_displays(point: &LifelinePoint) -> bool {
     find(&point.keyword).is_some_and(|entry| entry.layer == Layer::Display)
 }
 
 /// Whether units are requests of a display.
-pub(super) fn is_display(log: &Log<'_>) -> bool {
+pub(super) fn is_display(log: &FindingEventLog<'_>) -> bool {
     log.input.lifelines.points.iter().any(is_displays)
 }
 
 /// What is between hosts limits.
-pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let between = Between::of(log, session)?;
-    let time = |ns: u64| units::time(real(ns) / 1e9);
+    let time = |ns: u64| units::format_time(to_f64(ns) / 1e9);
     let seen = if session.ports.is_empty() {
         String::new()
     } else {

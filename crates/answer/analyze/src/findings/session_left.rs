@@ -1,12 +1,12 @@
 //! What limits a display whose requests are on their way all the time, and nothing is seen to be at its limit: by what is left over, where
 //! ports and processors were seen. It is less sure than what names a limit.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, percent};
-use super::kind::Kind;
-use super::log::Log;
-use super::session::Session;
+use super::kind::FindingKind;
+use super::session::SessionAnalysis;
 use super::session_between::{Between, is_display};
-use super::session_turns::Turns;
+use super::session_turns::SerialTurns;
 use super::session_use::{PortSeen, ProcessorSeen};
 
 /// What is busy for so much of the time takes the largest part of it, whatever the rest is.
@@ -24,7 +24,7 @@ pub(super) enum Left<'s> {
 }
 
 /// Whether something is seen to be at its limit.
-fn is_limited(log: &Log<'_>, session: &Session) -> bool {
+fn is_limited(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
     session.is_pressed()
         || session.always_busy().is_some()
         || session.at_limit().is_some()
@@ -33,15 +33,15 @@ fn is_limited(log: &Log<'_>, session: &Session) -> bool {
 }
 
 /// Whether it is known what takes the time: something is at its limit, units go one after the other, or something is left over.
-pub(super) fn is_known(log: &Log<'_>, session: &Session) -> bool {
+pub(super) fn is_known(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
     is_limited(log, session)
-        || Turns::of(log, session).is_some()
+        || SerialTurns::of(log, session).is_some()
         || Left::of(log, session).is_some()
 }
 
 impl<'s> Left<'s> {
     /// Of a display whose ports were seen.
-    pub(super) fn of(log: &Log<'_>, session: &'s Session) -> Option<Self> {
+    pub(super) fn of(log: &FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
         let is_seen = is_display(log) && !session.ports.is_empty();
         if !is_seen || !session.is_waited_for(log) || is_limited(log, session) {
             return None;
@@ -52,13 +52,15 @@ impl<'s> Left<'s> {
             (Some(processor), Some(link)) if processor.busy < link.busy => Some(Self::Link(link)),
             (Some(processor), _) => Some(Self::Processor(processor)),
             (None, Some(link)) => Some(Self::Link(link)),
-            (None, None) => Turns::of(log, session).is_none().then_some(Self::Ways),
+            (None, None) => SerialTurns::of(log, session)
+                .is_none()
+                .then_some(Self::Ways),
         }
     }
 }
 
 /// The processor that works most, though not all the time.
-pub(super) fn cpu_limit(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::Processor(processor) = Left::of(log, session)? else {
         return None;
@@ -79,7 +81,7 @@ pub(super) fn cpu_limit(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// The link that is used most, though not all the time.
-pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::Link(port) = Left::of(log, session)? else {
         return None;
@@ -98,7 +100,7 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// Nothing works for long: what units wait for is the way.
-pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::Ways = Left::of(log, session)? else {
         return None;

@@ -1,14 +1,14 @@
 //! What limits a session beyond its servers: a queue that drops, a link that loses, a full link, the receiver, a window, a buffer.
 //! One function for each kind of finding that has it.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Evidence, Finding, LEAST, counted, percent};
-use super::kind::Kind;
-use super::log::Log;
+use super::kind::FindingKind;
 use super::path::FULL;
-use super::session::{Session, TransportSeen};
+use super::session::{SessionAnalysis, TransportSeen};
 use super::session_left::is_known;
 use super::session_use::PortSeen;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
 
 /// A window or a buffer that holds senders back for less of the time is not the cause.
@@ -17,16 +17,16 @@ const HOLDS: f64 = 0.2;
 const NEARLY: f64 = FULL - 0.05;
 
 /// A pressed session, and how much of the time what is beyond its servers limited it.
-fn pressed<'l>(log: &'l Log<'_>) -> Option<(&'l Session, f64)> {
+fn pressed<'l>(log: &'l FindingEventLog<'_>) -> Option<(&'l SessionAnalysis, f64)> {
     let session = log.session().filter(|session| session.is_pressed())?;
     let share = session.beyond_share();
     (share >= LEAST).then_some((session, share))
 }
 
 fn made(
-    kind: &Kind,
-    log: &Log<'_>,
-    session: &Session,
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    session: &SessionAnalysis,
     (share, sure): (f64, f64),
     sentence: String,
 ) -> Option<Finding> {
@@ -62,10 +62,10 @@ fn held(seen: &TransportSeen) -> String {
     )
 }
 
-fn carried(log: &Log<'_>, port: &PortSeen) -> Evidence {
+fn carried(log: &FindingEventLog<'_>, port: &PortSeen) -> Evidence {
     let rate = port
         .rate_bit_s
-        .map_or_else(|| "unlimited".into(), units::rate);
+        .map_or_else(|| "unlimited".into(), units::format_rate);
     log.evidence(
         format!(
             "{}: {} of {rate} used{}",
@@ -105,20 +105,20 @@ fn dropped(port: &PortSeen) -> String {
 
 /// How many frames or packets were gone for either reason, at one port.
 fn gone(port: &PortSeen) -> (f64, f64) {
-    let all = real((port.queue_drops + port.losses).max(1));
+    let all = to_f64((port.queue_drops + port.losses).max(1));
     let frames = if port.cell_bytes.is_some() {
-        real(port.spoilt)
+        to_f64(port.spoilt)
     } else {
-        real(port.queue_drops + port.losses)
+        to_f64(port.queue_drops + port.losses)
     };
     (
-        frames * real(port.queue_drops) / all,
-        frames * real(port.losses) / all,
+        frames * to_f64(port.queue_drops) / all,
+        frames * to_f64(port.losses) / all,
     )
 }
 
 /// The share of the time that losses of one kind cost, and the port with most of them.
-fn losses(session: &Session, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
+fn losses(session: &SessionAnalysis, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
     let all: f64 = session
         .ports
         .iter()
@@ -133,11 +133,11 @@ fn losses(session: &Session, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f6
 }
 
 /// The port whose buffer is too small.
-pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let (port, part) = losses(session, |(queue, _)| queue)?;
     let holds = port.holds_bytes.map_or_else(String::new, |bytes| {
-        format!(" (it holds {})", units::size(bytes))
+        format!(" (it holds {})", units::format_size(bytes))
     });
     let again =
         session
@@ -164,7 +164,7 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
         format!(
             "a queue of {} before {}: what its connections have on their way at once",
-            units::size(needs),
+            units::format_size(needs),
             port.name
         )
     } else {
@@ -186,10 +186,10 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// The link that loses.
-pub(super) fn link_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let (port, part) = losses(session, |(_, link)| link)?;
-    let rate = 100.0 * real(port.losses) / real(port.packets.max(1));
+    let rate = 100.0 * to_f64(port.losses) / to_f64(port.packets.max(1));
     let sentence = format!(
         "the link {} loses packets ({} of {}, {rate:.2} %): {}, while {} of it is used",
         port.name,
@@ -206,13 +206,13 @@ pub(super) fn link_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// A link at its rate; where nothing was seen of the network, that it or the receiver limits.
-pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     if let Some(found) = full(kind, log) {
         return Some(found);
     }
     let (session, share) = pressed(log)?;
     if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
-        let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
+        let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
         let sentence = format!(
             "the link {} is full: {} of {rate} are used{}, and {}",
             port.name,
@@ -242,10 +242,10 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// A link at its rate, of a session whose servers do not wait to send.
-fn full(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !session.is_pressed())?;
     let port = session.full(log)?;
-    let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
+    let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
     let sentence = format!(
         "the link {} is full: {} of {rate} are used",
         port.name,
@@ -259,7 +259,7 @@ fn full(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// The application does not take what has come.
-pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     if session.transport.is_none() {
         return by_ports(kind, log, session, share);
@@ -282,7 +282,12 @@ pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// Where no monitor saw connections: ports drop nothing, and no link is full.
-fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option<Finding> {
+fn by_ports(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    session: &SessionAnalysis,
+    share: f64,
+) -> Option<Finding> {
     let gone = session
         .ports
         .iter()
@@ -311,7 +316,7 @@ fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option
 }
 
 /// A window that is too small for the way, though what comes is read.
-pub(super) fn window_below_bdp(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let seen = session
         .transport
@@ -320,7 +325,7 @@ pub(super) fn window_below_bdp(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let sentence = format!(
         "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are on their way in a round trip of {}",
         percent(seen.window),
-        units::size(seen.in_flight_bytes),
+        units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
     let finding = made(
@@ -336,7 +341,7 @@ pub(super) fn window_below_bdp(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// A send buffer that is too small for the way.
-pub(super) fn socket_buffer(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let seen = session
         .transport
@@ -345,7 +350,7 @@ pub(super) fn socket_buffer(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let sentence = format!(
         "the servers' send buffers hold them back {} of the time: at most {} are on their way in a round trip of {}",
         percent(seen.send_buffer),
-        units::size(seen.in_flight_bytes),
+        units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
     let finding = made(
@@ -359,11 +364,11 @@ pub(super) fn socket_buffer(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 fn trip(seen: &TransportSeen) -> String {
-    units::time(real(seen.round_trip_ns) / 1e9)
+    units::format_time(to_f64(seen.round_trip_ns) / 1e9)
 }
 
 /// Nothing limits: what was asked for came.
-pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !is_known(log, session))?;
     let idle: Vec<f64> = session
         .servers()

@@ -1,12 +1,12 @@
 //! Units of a session that go one after the other: whoever asks waits for each before it asks for the next, and no host is busy.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::Kind;
-use super::log::Log;
-use super::session::{ALWAYS, LEAST_UNITS, Session};
+use super::kind::FindingKind;
+use super::session::{ALWAYS, LEAST_UNITS, SessionAnalysis};
 use super::session_use::{PortSeen, ProcessorSeen};
-use crate::lifelines::Passage;
-use crate::statistics::real;
+use crate::lifelines::LifelinePassage;
+use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ const PART: f64 = 0.1;
 const LONGER: f64 = 4.0;
 
 /// How units go one after the other.
-pub(super) struct Turns<'s> {
+pub(super) struct SerialTurns<'s> {
     units: u64,
     /// What each takes, on the average, s.
     each_s: f64,
     /// Of the time, how much any of them was on its way.
     share: f64,
     /// Where most of their time is spent, and how much.
-    place: Place<'s>,
+    place: TurnLocation<'s>,
     spent: f64,
     /// What each is between hosts until it is where it is done, and from there, s.
     there_s: f64,
@@ -35,13 +35,13 @@ pub(super) struct Turns<'s> {
 
 /// What waits though nothing works on it, by the way that takes longer than its distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
+enum TurnWait {
     Requests,
     Answers,
 }
 
 /// Where time is spent of units that go one after the other.
-enum Place<'s> {
+enum TurnLocation<'s> {
     /// At a host.
     Host(&'s str),
     /// At work in a host's processor, whichever of the way's points are around it.
@@ -50,9 +50,9 @@ enum Place<'s> {
     Link(&'s PortSeen),
 }
 
-impl<'s> Turns<'s> {
+impl<'s> SerialTurns<'s> {
     /// Of a session that nothing limits all the time: whether they go so, and what no host takes of their time.
-    pub(super) fn of(log: &'s Log<'_>, session: &'s Session) -> Option<Self> {
+    pub(super) fn of(log: &'s FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
         if session.is_pressed() {
             return None;
         }
@@ -62,7 +62,7 @@ impl<'s> Turns<'s> {
             .iter()
             .filter(|line| line.flow.is_none())
             .map(|line| lifelines.passages_of(line));
-        let mut ways: Vec<&[Passage]> = lines.filter(|way| way.len() > 1).collect();
+        let mut ways: Vec<&[LifelinePassage]> = lines.filter(|way| way.len() > 1).collect();
         ways.sort_unstable_by_key(|way| way[0].at_ns);
         // Those that met no other on their way.
         let (mut alone, mut until) = (Vec::new(), 0);
@@ -78,17 +78,19 @@ impl<'s> Turns<'s> {
                 alone.push(*way);
             }
         }
-        let lasted = |way: &[Passage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
+        let lasted =
+            |way: &[LifelinePassage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
         let all_ns = alone
             .iter()
             .map(|way| lasted(way))
             .fold(0, u64::saturating_add);
-        let share = real(all_ns) / real(session.span.1.saturating_sub(session.span.0).max(1));
+        let share = to_f64(all_ns) / to_f64(session.span.1.saturating_sub(session.span.0).max(1));
         if (alone.len() as u64) < LEAST_UNITS || share < ALWAYS {
             return None;
         }
         let mut at: BTreeMap<&str, u64> = BTreeMap::new();
-        let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
+        let host =
+            |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
         let asker = alone.first().map_or("", |way| host(&way[0]));
         let (mut there, mut back) = (0, 0);
         for pair in alone
@@ -113,12 +115,12 @@ impl<'s> Turns<'s> {
         let (host, ns) = at.into_iter().max_by_key(|(_, ns)| *ns)?;
         let processor = session
             .busiest()
-            .map(|one| (Place::Processor(one), one.busy / share));
+            .map(|one| (TurnLocation::Processor(one), one.busy / share));
         let link = session
             .fullest()
-            .map(|port| (Place::Link(port), port.busy / share));
+            .map(|port| (TurnLocation::Link(port), port.busy / share));
         let places = [
-            Some((Place::Host(host), real(ns) / real(all_ns))),
+            Some((TurnLocation::Host(host), to_f64(ns) / to_f64(all_ns))),
             processor,
             link,
         ];
@@ -127,7 +129,7 @@ impl<'s> Turns<'s> {
             .flatten()
             .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let units = alone.len() as u64;
-        let each_s = |ns: u64| real(ns) / real(units) / 1e9;
+        let each_s = |ns: u64| to_f64(ns) / to_f64(units) / 1e9;
         let (there_s, back_s) = (each_s(there), each_s(back));
         let turns = Self {
             units,
@@ -148,24 +150,24 @@ impl<'s> Turns<'s> {
     }
 
     /// Whether it is no distance that takes most of the time.
-    fn waits(&self) -> Option<Waits> {
+    fn waits(&self) -> Option<TurnWait> {
         let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
         // Bits on a link take as long as they do.
-        let is_link = matches!(self.place, Place::Link(_)) && self.spent >= PART;
+        let is_link = matches!(self.place, TurnLocation::Link(_)) && self.spent >= PART;
         match (
             is_most(self.there_s, self.back_s),
             is_most(self.back_s, self.there_s),
         ) {
             _ if is_link => None,
-            (true, _) => Some(Waits::Requests),
-            (_, true) => Some(Waits::Answers),
+            (true, _) => Some(TurnWait::Requests),
+            (_, true) => Some(TurnWait::Answers),
             _ => None,
         }
     }
 
     /// What of the time of each is spent where most is, in words.
     fn share(&self) -> String {
-        let each = units::time(self.each_s);
+        let each = units::format_time(self.each_s);
         match self.spent >= LEAST {
             true => format!(
                 "of the {each} that each takes {} {}, and the rest",
@@ -180,31 +182,33 @@ impl<'s> Turns<'s> {
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
             None => return "is the way there and back, or a wait for a timer".to_owned(),
-            Some(Waits::Requests) => ("requests wait", self.there_s, ["there", "back"]),
-            Some(Waits::Answers) => ("answers wait", self.back_s, ["back", "there"]),
+            Some(TurnWait::Requests) => ("requests wait", self.there_s, ["there", "back"]),
+            Some(TurnWait::Answers) => ("answers wait", self.back_s, ["back", "there"]),
         };
         let short = self.there_s + self.back_s - long;
         format!(
             "is the way {one}, {}, and the way {other}, {}: no distance does that, so {who} for a timer, or for whoever looks for them",
-            units::time(long),
-            units::time(short)
+            units::format_time(long),
+            units::format_time(short)
         )
     }
 
     /// What is done there.
     fn place(&self) -> String {
         match &self.place {
-            Place::Host(host) => format!("is at {host}, no more is at any other host"),
-            Place::Processor(seen) => format!("is work of {}, no other works more", seen.name()),
-            Place::Link(port) => format!("are its bits on {}", port.name),
+            TurnLocation::Host(host) => format!("is at {host}, no more is at any other host"),
+            TurnLocation::Processor(seen) => {
+                format!("is work of {}, no other works more", seen.name())
+            }
+            TurnLocation::Link(port) => format!("are its bits on {}", port.name),
         }
     }
 }
 
 /// Each waits for the one before it.
-pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let turns = Turns::of(log, session)?;
+    let turns = SerialTurns::of(log, session)?;
     let sentence = format!(
         "{} units go one after the other, each when the one before has come: {} {}",
         turns.units,
@@ -218,11 +222,11 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
         .evidence
         .extend(session.busiest().map(|processor| processor.evidence(log)));
     let finding = match turns.waits() {
-        Some(Waits::Answers) => finding.attempt(format!(
+        Some(TurnWait::Answers) => finding.attempt(format!(
             "answers that leave at once, as `nodelay` of tcp at the end that answers lets them, and somebody who waits for them at {}: no `polls`",
             turns.asker
         )),
-        Some(Waits::Requests) => finding.attempt(format!(
+        Some(TurnWait::Requests) => finding.attempt(format!(
             "requests that leave at once, as `nodelay` of tcp at {} lets them, and nobody between who only looks now and then: no `polls`",
             turns.asker
         )),

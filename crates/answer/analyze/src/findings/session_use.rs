@@ -1,8 +1,8 @@
 //! What monitors saw of ports and processors over all of a session. It judges nothing.
 
 use super::finding::{Evidence, percent};
-use super::rows::Rows;
-use crate::statistics::real;
+use super::rows::EventRows;
+use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One port over all of the session.
@@ -42,7 +42,7 @@ impl ProcessorSeen {
         }
     }
 
-    pub(crate) fn evidence(&self, log: &Rows<'_>) -> Evidence {
+    pub(crate) fn evidence(&self, log: &EventRows<'_>) -> Evidence {
         log.evidence(
             format!("{} worked {} of the time", self.name(), percent(self.busy)),
             &self.rows,
@@ -51,7 +51,7 @@ impl ProcessorSeen {
 }
 
 /// Whether an interval is of the session: what was before it is not.
-fn is_within(log: &Rows<'_>, row: u32, (from, to): (u64, u64)) -> bool {
+fn is_within(log: &EventRows<'_>, row: u32, (from, to): (u64, u64)) -> bool {
     let interval = log.number(row, "interval_ns").unwrap_or(0).unsigned_abs();
     log.at(row) > from && log.at(row) <= to.saturating_add(2 * interval)
 }
@@ -66,7 +66,7 @@ struct Cores {
 }
 
 /// Processors that did anything.
-pub(super) fn processors(log: &Rows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen> {
+pub(super) fn processors(log: &EventRows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen> {
     let mut hosts: BTreeMap<&str, Cores> = BTreeMap::new();
     for row in log
         .rows("CPU_USE")
@@ -83,7 +83,7 @@ pub(super) fn processors(log: &Rows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen>
         cores.rows.push(row);
     }
     // Of intervals in which a modelled processor did nothing there are no events.
-    let all = real(span.1.saturating_sub(span.0).max(1));
+    let all = to_f64(span.1.saturating_sub(span.0).max(1));
     let of = |(
         host,
         Cores {
@@ -102,7 +102,7 @@ pub(super) fn processors(log: &Rows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen>
 }
 
 /// Ports through which something went.
-pub(super) fn ports(log: &Rows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
+pub(super) fn ports(log: &EventRows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
     let mut ports: BTreeMap<&str, (PortSeen, u64, u64)> = BTreeMap::new();
     for row in log
         .rows("PORT_USE")
@@ -128,16 +128,16 @@ pub(super) fn ports(log: &Rows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
     for row in log.rows("PORT_SETUP").iter().copied() {
         if let Some((port, ..)) = log.text(row, "port").and_then(|name| ports.get_mut(name)) {
             let number = |field: &str| log.number(row, field).map(i64::unsigned_abs);
-            port.rate_bit_s = number("rate_bit_s").map(real);
+            port.rate_bit_s = number("rate_bit_s").map(to_f64);
             port.holds_bytes = number("queue_bytes");
             port.cell_bytes = number("cell_bytes");
         }
     }
     // Of intervals in which nothing went through it there are no events.
-    let span = real((to - from).max(1));
+    let span = to_f64((to - from).max(1));
     // What leaves is counted when it is certain to leave, which can be an interval before.
     let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen {
-        busy: (real(busy) / span.max(real(time))).min(1.0),
+        busy: (to_f64(busy) / span.max(to_f64(time))).min(1.0),
         ..port
     };
     ports.into_values().map(of).collect()

@@ -1,41 +1,43 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
-use super::buffer::Buffer;
-use super::context::Context;
+use super::buffer::SocketBufferSide;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::part::{Part, Work};
+use super::kind::{Find, FindingKind};
+use super::part::{MeasuredPart, PartWorkload};
 use super::session_network;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "socket_buffer",
     meaning: "the send buffer is below bandwidth times delay and waited for",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_network::socket_buffer(&KIND, log)
 }
 
-fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     of_calls(context, part).or_else(|| of_bulk(context, part))
 }
 
 /// The messages of calls are longer than what their sender may hand over at once.
-fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (side, own) = context.account(part)?.most(|states| states.send_buffer)?;
     let share = own * part.weight;
-    if part.work != Work::Calls || share < LEAST {
+    if part.work != PartWorkload::Calls || share < LEAST {
         return None;
     }
     let host = part.host(side);
     let buffer = part.setting_of(side, "send_buffer");
-    let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
+    let size = buffer.map_or_else(String::new, |bytes| {
+        format!(" of {}", units::format_size(bytes))
+    });
     let sentence = format!(
         "messages are longer than the send buffer{size} on {host}: it is full and all of it on its way {}",
         part.of_its_time(own)
@@ -56,12 +58,12 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         needed,
         format!(
             "a larger send buffer ({})",
-            Buffer::Send.option(part, needed)
+            SocketBufferSide::Send.option(part, needed)
         ),
     ))
 }
 
-fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share =
         context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
@@ -72,13 +74,15 @@ fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (host, _) = part.ends()?;
     let buffer = part.setting_bytes("send_buffer", false);
     let trip = part.round_trip_s()?;
-    let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
-    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
+    let size = buffer.map_or_else(String::new, |bytes| {
+        format!(" of {}", units::format_size(bytes))
+    });
+    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(to_f64(bytes), trip));
     let lets = lets.map_or_else(String::new, |rate| {
         format!(
             "; over a round trip of {} it allows {}",
-            units::time(trip),
-            units::rate(rate)
+            units::format_time(trip),
+            units::format_rate(rate)
         )
     });
     let sentence = format!(
@@ -101,17 +105,22 @@ fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let needed = part
         .bandwidth_delay_bytes()
         .map(|bytes| (2.0 * bytes) as u64);
-    let option = Buffer::Send.option(part, needed);
+    let option = SocketBufferSide::Send.option(part, needed);
     let size = needed.map_or_else(
         || "a larger send buffer".into(),
-        |needed| format!("a send buffer of {}", units::size(needed)),
+        |needed| format!("a send buffer of {}", units::format_size(needed)),
     );
     Some(larger(finding, part, needed, format!("{size} ({option})")))
 }
 
-fn larger(finding: Finding, part: &Part<'_>, needed: Option<u64>, advice: String) -> Finding {
+fn larger(
+    finding: Finding,
+    part: &MeasuredPart<'_>,
+    needed: Option<u64>,
+    advice: String,
+) -> Finding {
     match needed {
-        Some(needed) => finding.attempt_by(advice, Buffer::Send.change(part, needed)),
+        Some(needed) => finding.attempt_by(advice, SocketBufferSide::Send.change(part, needed)),
         None => finding.attempt(advice),
     }
 }

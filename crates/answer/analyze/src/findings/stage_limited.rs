@@ -1,14 +1,14 @@
 //! A part of the way inside hosts that is busy while units wait for it: disks, processors, a service.
 
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::session::{Limit, Session, keyword, stretch_name};
+use super::kind::{Find, FindingKind};
+use super::session::{LimitingStretch, SessionAnalysis, keyword, stretch_name};
 use super::session_between::Between;
-use super::session_turns::Turns;
+use super::session_turns::SerialTurns;
 use stackline_events::catalogue::is_work;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "stage_limited",
     meaning: "of units that events follow over hosts: a stretch of their way inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
     find: &[Find::Run(find)],
@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
 /// A share of the hosts' limits above which one of them is named.
 const MOSTLY: f64 = 0.6;
 
-fn find(log: &Log<'_>) -> Option<Finding> {
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     // Before what is between hosts they are held too.
     let session = log
         .session()
@@ -66,10 +66,10 @@ fn find(log: &Log<'_>) -> Option<Finding> {
 }
 
 /// A server that is never without units, though none of its stretches limits it by itself.
-fn busy(log: &Log<'_>, session: &Session) -> Option<Finding> {
+fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding> {
     let server = session
         .always_busy()
-        .filter(|_| session.at_limit().is_none() && Turns::of(log, session).is_none())?;
+        .filter(|_| session.at_limit().is_none() && SerialTurns::of(log, session).is_none())?;
     let serves = server
         .stretches
         .iter()
@@ -92,7 +92,7 @@ fn busy(log: &Log<'_>, session: &Session) -> Option<Finding> {
 }
 
 /// The hosts that a limit is on: all of them, or the one that has most of it.
-fn hosts(limit: &Limit) -> String {
+fn hosts(limit: &LimitingStretch) -> String {
     let all: f64 = limit.hosts.iter().map(|(_, share)| share).sum();
     let some: Vec<&str> = match limit.hosts.first() {
         Some((host, share)) if *share >= MOSTLY * all => vec![host.as_str()],

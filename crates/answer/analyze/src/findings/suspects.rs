@@ -1,19 +1,19 @@
 //! What the specification has that could cost time, as findings that nobody has proved: each has one change that takes it away. Whoever
 //! can run the plan with that change and without knows. It looks at what is written, not at events.
 
-use super::change::Change;
+use super::change::PlanChange;
 use super::finding::{Advice, Finding};
-use super::kind::Kind;
-use super::measurement::Measurement;
-use super::part::{Part, Work};
-use super::path::Port;
+use super::kind::FindingKind;
+use super::measurement::FindingMeasurement;
+use super::part::{MeasuredPart, PartWorkload};
+use super::path::PathPort;
 use super::{
     application_limited, cpu_limit, link_loss, nagle_delayed_ack, network_limited, queue_drop,
     receiver_limited, socket_buffer, window_below_bdp,
 };
 use stackline_core::catalogue::FlowControl;
-use stackline_core::network::Loss;
-use stackline_core::program::{self, Call, Side};
+use stackline_core::network::LossModel;
+use stackline_core::procedure::{self, OperationCall, PairSide};
 
 /// Something that may cost time.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ const MOST_LINKS: usize = 8;
 /// From this share of the time on, a link is worth the question what a faster one would bring.
 const USED: f64 = 0.6;
 
-pub(super) fn of(measurement: &Measurement<'_>) -> Vec<Suspect> {
+pub(super) fn find_suspects(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for part in &measurement.parts {
         found.extend(delays(measurement, part));
@@ -42,11 +42,11 @@ pub(super) fn of(measurement: &Measurement<'_>) -> Vec<Suspect> {
 }
 
 fn suspect(
-    measurement: &Measurement<'_>,
-    kind: &Kind,
+    measurement: &FindingMeasurement<'_>,
+    kind: &FindingKind,
     places: Vec<String>,
     what: String,
-    change: Change,
+    change: PlanChange,
 ) -> Suspect {
     let advice = Advice {
         change: Some(change),
@@ -61,17 +61,19 @@ fn suspect(
 }
 
 /// What either application does by itself between its operations.
-fn delays(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
-    let waits = |side: &Side| {
-        program::any(part.plan.procedure.side(*side), &|call| {
-            matches!(call, Call::Delay(_))
+fn delays(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<Suspect> {
+    let waits = |side: &PairSide| {
+        procedure::contains_call(part.plan.procedure.side(*side), &|call| {
+            matches!(call, OperationCall::Delay(_))
         }) && !part.paces(*side)
     };
-    let sides = [Side::Initiator, Side::Responder].into_iter().filter(waits);
+    let sides = [PairSide::Initiator, PairSide::Responder]
+        .into_iter()
+        .filter(waits);
     sides
         .map(|side| {
-            let (host, change) = (part.host(side), Change::NoDelays(part.index, side));
-            let reads = matches!(part.work, Work::Bulk(sender) if sender != side);
+            let (host, change) = (part.host(side), PlanChange::NoDelays(part.index, side));
+            let reads = matches!(part.work, PartWorkload::Bulk(sender) if sender != side);
             let (kind, what) = if reads {
                 (
                     &receiver_limited::KIND,
@@ -90,7 +92,7 @@ fn delays(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
 }
 
 /// Buffers that were asked for, and Nagle's algorithm.
-fn options(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
+fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<Suspect> {
     let stack = &part.plan.stack;
     let mut found = Vec::new();
     let buffers = [
@@ -109,12 +111,12 @@ fn options(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
                 kind,
                 vec![String::new()],
                 what,
-                Change::Unset(part.index, name),
+                PlanChange::Unset(part.index, name),
             ));
         }
     }
     if stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay") {
-        let change = Change::nodelay(part.index);
+        let change = PlanChange::nodelay(part.index);
         let what = "Nagle's algorithm holds the end of messages back".to_owned();
         found.push(suspect(
             measurement,
@@ -128,7 +130,7 @@ fn options(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
 }
 
 /// Losses and queues of the links that data goes over.
-fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
+fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     let crossed = || {
         measurement
             .ports
@@ -139,14 +141,14 @@ fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
     for port in crossed().take(MOST_LINKS) {
         let (name, ends) = (&port.name, port.hop.ends.clone());
         let places = vec![name.clone(), format!("{}>{}", ends.1, ends.0)];
-        if port.link_drops() > 0 && port.hop.losses != Loss::None {
+        if port.link_drops() > 0 && port.hop.losses != LossModel::None {
             let what = format!("the link {name} loses packets");
             found.push(suspect(
                 measurement,
                 &link_loss::KIND,
                 places.clone(),
                 what,
-                Change::NoLoss(ends.clone()),
+                PlanChange::NoLoss(ends.clone()),
             ));
         }
         if port.queue_drops() > 0 && port.hop.queue_bytes.is_some() {
@@ -156,7 +158,7 @@ fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
                 &queue_drop::KIND,
                 places.clone(),
                 what,
-                Change::Queue(ends.clone(), ROOM),
+                PlanChange::Queue(ends.clone(), ROOM),
             ));
         }
         if measurement.busy(port) >= USED {
@@ -166,7 +168,7 @@ fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
                 &network_limited::KIND,
                 places,
                 what,
-                Change::Faster(vec![ends]),
+                PlanChange::Faster(vec![ends]),
             ));
         }
     }
@@ -177,14 +179,14 @@ fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
 const ROOM: u64 = 1 << 32;
 
 /// Hosts whose processor copies.
-fn hosts(measurement: &Measurement<'_>) -> Vec<Suspect> {
-    let ends = |part: &Part<'_>| [part.hosts.0.clone(), part.hosts.1.clone()];
+fn hosts(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
+    let ends = |part: &MeasuredPart<'_>| [part.hosts.0.clone(), part.hosts.1.clone()];
     let measured: Vec<String> = measurement.parts.iter().flat_map(ends).collect();
     let hosts = measurement
         .network
         .map_or(&[][..], |network| &network.hosts)
         .iter();
-    let copies = |host: &&stackline_core::network::Host| {
+    let copies = |host: &&stackline_core::network::NetworkHost| {
         host.interface.copy_ns_per_byte > 0.0 || host.interface.copy_per_packet.seconds() > 0.0
     };
     hosts
@@ -201,16 +203,16 @@ fn hosts(measurement: &Measurement<'_>) -> Vec<Suspect> {
                 &cpu_limit::KIND,
                 vec![place],
                 what,
-                Change::Processor(host.name.clone()),
+                PlanChange::Processor(host.name.clone()),
             )
         })
         .collect()
 }
 
 /// What runs beside it.
-fn load(measurement: &Measurement<'_>) -> Option<Suspect> {
+fn load(measurement: &FindingMeasurement<'_>) -> Option<Suspect> {
     measurement.plan.parts.iter().find(|part| part.background)?;
-    let shared = |port: &&Port| port.queue_drops() > 0 || measurement.busy(port) > 0.0;
+    let shared = |port: &&PathPort| port.queue_drops() > 0 || measurement.busy(port) > 0.0;
     let port = measurement.fullest().filter(shared)?;
     let what = format!("others' data is in the way at {}", port.name);
     let places = vec!["others' data".to_owned()];
@@ -219,6 +221,6 @@ fn load(measurement: &Measurement<'_>) -> Option<Suspect> {
         &network_limited::KIND,
         places,
         what,
-        Change::NoLoad,
+        PlanChange::NoLoad,
     ))
 }

@@ -1,24 +1,24 @@
 //! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
+use super::kind::{Find, FindingKind};
 use super::queues;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "synchronised_loss",
     meaning: "several streams lose in the same round trips, more often than chance has it",
     find: &[Find::Measurement(find)],
 };
 
 /// Unless the buffer is too small for the streams: that explains more.
-fn find(context: &Context<'_>) -> Option<Finding> {
-    let (place, share) = queues::worst(context)?;
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let (place, share) = queues::find_worst_queue(context)?;
     if queues::too_small(context, place).is_some() {
         return None;
     }
-    let losses = queues::synchronised(context, place)?;
+    let losses = queues::detect_synchronised_loss(context, place)?;
     let port = &context.measurement.ports[place.port];
     let sentence = format!(
         "the {} streams at {} lose together ({} of {} moments of loss) and slow down together: it costs {} of the time",
@@ -38,6 +38,6 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         "an active queue before {}: `queue fq_codel` or `red` drops one stream at a time",
         port.name
     );
-    let finding = finding.attempt_by(advice, Change::FairQueue(port.hop.ends.clone()));
-    Some(queues::tries(context, finding, place))
+    let finding = finding.attempt_by(advice, PlanChange::FairQueue(port.hop.ends.clone()));
+    Some(queues::add_queue_advice(context, finding, place))
 }

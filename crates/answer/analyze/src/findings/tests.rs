@@ -14,16 +14,17 @@ use crate::testing::{over, plan};
 use calls::paced;
 use ends::writer;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Network, Rate, RateSchedule};
-use stackline_core::plan::{Part, Plan};
-use stackline_core::program::{Call, DelayArgument, Step};
-use stackline_core::record::{
-    Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SideRecord, Spent, Transport,
+use stackline_core::network::{LinkRate, Network, RateSchedule};
+use stackline_core::plan::{MeasurementPart, Plan};
+use stackline_core::procedure::{DelayArgument, OperationCall, ProcedureStep};
+use stackline_core::run_record::{
+    Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SenderLimitTimes, SideRecord,
+    TransportRecord,
 };
 use stackline_core::time::Duration;
-use stackline_core::trace::{Clock, Flow, HostTrace, Index, RunSpan};
-use stackline_events::unit::{Direction, stream};
-use stackline_events::{Event, Table};
+use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, RunSpan};
+use stackline_events::unit_ids::{EventStreamDirection, stream};
+use stackline_events::{EventTable, TextEvent};
 use waits::{own, stalls};
 
 /// A run directory in memory.
@@ -31,7 +32,7 @@ struct Given {
     plan: Plan,
     records: Vec<RunRecord>,
     index: Index,
-    events: Table,
+    events: EventTable,
     lifelines: Lifelines,
 }
 
@@ -74,14 +75,14 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         bytes: streams as u64 * bytes / 1448 * 1500,
         ..PortRecord::default()
     };
-    let transport = Transport {
+    let transport = TransportRecord {
         rtt_s: 0.02,
         cwnd_segments: Some(10),
         mss_bytes: 1448,
         busy_s: Some(0.0),
         receive_window_limited_s: Some(0.0),
         send_buffer_limited_s: Some(0.0),
-        ..Transport::default()
+        ..TransportRecord::default()
     };
     let record = |at: usize| RunRecord {
         part: at,
@@ -92,7 +93,7 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
             sent_bytes: bytes,
             transport: Some((
                 transport,
-                Transport {
+                TransportRecord {
                     busy_s: Some(seconds),
                     ..transport
                 },
@@ -118,12 +119,12 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         }),
         ..RunRecord::default()
     };
-    let flow = |at: usize| Flow {
+    let flow = |at: usize| RunFlow {
         id: at as u32,
         part: at,
         hosts: (format!("a{at}"), "b".into()),
         stack: "tcp".into(),
-        ..Flow::default()
+        ..RunFlow::default()
     };
     let index = Index {
         runs: vec![RunSpan {
@@ -137,7 +138,7 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         plan: plan_of(100.0, 10, queue, streams, "bulk_put 16 KiB*100"),
         records: (0..streams).map(record).collect(),
         index,
-        events: Table::default(),
+        events: EventTable::default(),
         lifelines: Lifelines::default(),
     }
 }
@@ -168,15 +169,19 @@ impl Given {
         self
     }
 
-    fn part(&mut self) -> &mut Part {
+    fn part(&mut self) -> &mut MeasurementPart {
         &mut self.plan.measurements[0].parts[0]
     }
 
     /// With a pace of its initiators.
     fn paced(self) -> Self {
         self.with(|given| {
-            let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(0.02)));
-            given.part().procedure.initiator.insert(0, Step::Call(pace));
+            let pace = OperationCall::Pace(DelayArgument::Drawn(Distribution::Constant(0.02)));
+            given
+                .part()
+                .procedure
+                .initiator
+                .insert(0, ProcedureStep::Call(pace));
         })
     }
 
@@ -186,7 +191,7 @@ impl Given {
             .map(|record| &mut record.network.as_mut().unwrap().ports[0])
     }
 
-    fn transport(&mut self, change: impl Fn(&mut Transport)) {
+    fn transport(&mut self, change: impl Fn(&mut TransportRecord)) {
         self.records
             .iter_mut()
             .for_each(|record| change(&mut record.initiator.transport.as_mut().unwrap().1));
@@ -196,7 +201,7 @@ impl Given {
     fn event(&mut self, us: u64, host: &str, keyword: &str, data: &str) {
         let (seconds, nanos) = (us / 1_000_000, us % 1_000_000 * 1000);
         let line = format!("{keyword}; {host}; {seconds}; {nanos}; {data}");
-        self.events.push_event(&Event::parse(&line).unwrap());
+        self.events.push_event(&TextEvent::parse(&line).unwrap());
     }
 
     fn found(&self) -> Vec<Finding> {
@@ -207,7 +212,7 @@ impl Given {
             events,
             lifelines,
         } = self;
-        diagnose(&Input {
+        diagnose(&AnalysisInput {
             plan,
             records,
             index,
@@ -257,7 +262,7 @@ fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
                 .iter_mut()
                 .find(|link| link.ends.0 == "a0")
                 .unwrap();
-            first.rate = Rate::Constant(mbit_s * 1e6);
+            first.rate = LinkRate::Constant(mbit_s * 1e6);
             let ports = &mut given.records[0].network.as_mut().unwrap().ports;
             ports.push(PortRecord {
                 name: "a0>s".into(),
@@ -295,7 +300,7 @@ fn a_rate_that_changes_is_judged_by_what_it_was_during_the_run() {
                 .iter_mut()
                 .find(|link| link.ends.1 == "b")
                 .unwrap();
-            link.rate = Rate::Schedule(RateSchedule {
+            link.rate = LinkRate::Schedule(RateSchedule {
                 steps: steps.clone(),
                 period: None,
             });
@@ -402,7 +407,7 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
             .iter_mut()
             .find(|link| link.ends.1 == "b")
             .unwrap();
-        link.rate = Rate::Schedule(RateSchedule {
+        link.rate = LinkRate::Schedule(RateSchedule {
             steps: vec![(Duration::ZERO, 1e8)],
             period: None,
         });
@@ -432,7 +437,7 @@ fn losses_at_the_same_moments_are_synchronised() {
                     let at = 1_000_000 + moment * 3_000_000 + u64::from(flow) * apart_ms * 1000;
                     let data = format!(
                         "; {}; {}; 1448; s>b; a>b; 0; 1; 1; 1500; queue full",
-                        stream(flow, Direction::There),
+                        stream(flow, EventStreamDirection::There),
                         moment * 1448
                     );
                     given.event(at, "s", "NET_DROP", &data);
@@ -510,7 +515,7 @@ fn a_full_send_buffer_limits() {
 
 #[test]
 fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
-    let tried = |stack: &str, change: fn(&mut Transport)| {
+    let tried = |stack: &str, change: fn(&mut TransportRecord)| {
         let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
             given.part().stack = over(stack, []);
             given.transport(change);
@@ -620,7 +625,7 @@ fn stalls_within_the_clocks_error_are_not_explained() {
 
 #[test]
 fn steps_and_large_errors_of_clocks_are_trouble() {
-    let clock = |clock: Clock| {
+    let clock = |clock: ClockCorrection| {
         used(0.5).with(|given| {
             drop(given.index.hosts.insert(
                 "b".into(),
@@ -631,25 +636,25 @@ fn steps_and_large_errors_of_clocks_are_trouble() {
             ))
         })
     };
-    let kinds = clock(Clock {
+    let kinds = clock(ClockCorrection {
         steps: vec![(SECOND, 5_000_000)],
-        ..Clock::default()
+        ..ClockCorrection::default()
     })
     .kinds();
     assert_eq!(kinds, ["clock_trouble"]);
     assert_eq!(
-        clock(Clock {
+        clock(ClockCorrection {
             error_ns: Some(50 * MS),
-            ..Clock::default()
+            ..ClockCorrection::default()
         })
         .kinds(),
         ["clock_trouble"]
     );
     assert_eq!(
-        clock(Clock {
+        clock(ClockCorrection {
             error_ns: Some(50_000),
             offset_ns: 3_000,
-            ..Clock::default()
+            ..ClockCorrection::default()
         })
         .kinds(),
         NOTHING
@@ -658,7 +663,7 @@ fn steps_and_large_errors_of_clocks_are_trouble() {
 
 #[test]
 fn a_clock_that_is_corrected_is_noted_at_most() {
-    let clock = |given: Given, clock: Clock| {
+    let clock = |given: Given, clock: ClockCorrection| {
         given.with(|given| {
             drop(given.index.hosts.insert(
                 "b".into(),
@@ -669,15 +674,15 @@ fn a_clock_that_is_corrected_is_noted_at_most() {
             ))
         })
     };
-    let ahead = || Clock {
+    let ahead = || ClockCorrection {
         offset_ns: 80_000_000,
         error_ns: Some(50_000),
-        ..Clock::default()
+        ..ClockCorrection::default()
     };
-    let fast = || Clock {
+    let fast = || ClockCorrection {
         drift_ppm: 300.0,
         error_ns: Some(50_000),
-        ..Clock::default()
+        ..ClockCorrection::default()
     };
     assert_eq!(
         clock(calls(&[(20, 4)]), ahead()).all(),
@@ -688,9 +693,9 @@ fn a_clock_that_is_corrected_is_noted_at_most() {
         ["healthy", "clock_trouble"]
     );
     // What one clock shows comes before what two cannot.
-    let blurred = || Clock {
+    let blurred = || ClockCorrection {
         error_ns: Some(50 * MS),
-        ..Clock::default()
+        ..ClockCorrection::default()
     };
     let found = clock(writer(1, 7), blurred());
     assert_eq!(found.kinds(), ["clock_trouble"]);

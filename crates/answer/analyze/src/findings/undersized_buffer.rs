@@ -1,31 +1,31 @@
 //! A buffer smaller than the streams through it need: streams times the least that is sent again (Tierney et al. 1996,
 //! section 4.3.4), one segment in one packet.
 
-use super::change::Change;
-use super::context::Context;
+use super::change::PlanChange;
+use super::context::FindingContext;
 use super::finding::{Finding, percent};
-use super::kind::{Find, Kind};
+use super::kind::{Find, FindingKind};
 use super::queues;
 use stackline_core::units;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "undersized_buffer",
     meaning: "a queue that drops is smaller than its streams times one packet",
     find: &[Find::Measurement(find)],
 };
 
-fn find(context: &Context<'_>) -> Option<Finding> {
-    let (place, share) = queues::worst(context)?;
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let (place, share) = queues::find_worst_queue(context)?;
     let (holds, needs) = queues::too_small(context, place)?;
     let port = &context.measurement.ports[place.port];
     let packet = needs / u64::from(port.streams);
     let sentence = format!(
         "the buffer before {} is too small for its streams: {} for {} streams of packets up to {} need {}; its drops cost {} of the time",
         port.name,
-        units::size(holds),
+        units::format_size(holds),
         port.streams,
-        units::size(packet),
-        units::size(needs),
+        units::format_size(packet),
+        units::format_size(needs),
         percent(share)
     );
     let mut finding = KIND
@@ -33,22 +33,22 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         .because(context.drops(place));
     finding
         .evidence
-        .extend(queues::synchronised(context, place).map(|losses| losses.evidence));
+        .extend(queues::detect_synchronised_loss(context, place).map(|losses| losses.evidence));
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
     let larger = format!(
         "a buffer of at least {} (now {} fits {fits} such streams)",
-        units::size(needs),
-        units::size(holds)
+        units::format_size(needs),
+        units::format_size(holds)
     );
     let smaller = format!(
         "packets of at most {} (`mtu {small}` on the links)",
-        units::size(small)
+        units::format_size(small)
     );
     let finding = context
         .with_stalls(finding)
-        .attempt_by(larger, Change::Queue(port.hop.ends.clone(), needs))
-        .attempt_by(smaller, Change::Packets(small));
+        .attempt_by(larger, PlanChange::Queue(port.hop.ends.clone(), needs))
+        .attempt_by(smaller, PlanChange::Packets(small));
     // A pace below a rate that changes wastes it, one above it does not help.
     Some(
         match port
@@ -61,9 +61,9 @@ fn find(context: &Context<'_>) -> Option<Finding> {
                 format!(
                     "each sender paced to 1/{} of the link (`pace {}`)",
                     port.streams,
-                    units::rate(pace)
+                    units::format_rate(pace)
                 ),
-                Change::Pace(queues::senders(context), pace),
+                PlanChange::Pace(queues::senders(context), pace),
             ),
             None => finding,
         },

@@ -1,12 +1,12 @@
 //! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
-use super::context::Context;
+use super::context::FindingContext;
 use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, Kind};
-use super::part::{Part, Work};
-use stackline_core::program::Side;
+use super::kind::{Find, FindingKind};
+use super::part::{MeasuredPart, PartWorkload};
+use stackline_core::procedure::PairSide;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "unexplained",
     meaning: "a transfer's path was not full, or its fullness is not known, and no cause accounts for so much of the time; below every cause",
     find: &[Find::Rest(find)],
@@ -19,13 +19,13 @@ const SURE: f64 = 0.3;
 const CALM: f64 = 0.1;
 
 /// Where no link lies between the ends, what they compute is what a transfer takes; of the rest it is only known that no limit was found.
-fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
-    let of = |side: Side| {
+fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
+    let of = |side: PairSide| {
         context
             .measurement
             .over_parts(|part| part.computed(side).min(1.0))
     };
-    let ends = (of(Side::Initiator), of(Side::Responder));
+    let ends = (of(PairSide::Initiator), of(PairSide::Responder));
     // They may have computed at the same time.
     let share = rest - ends.0.max(ends.1);
     let mean = match context
@@ -55,21 +55,21 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
 }
 
 /// Beside these findings, those below [`LEAST`] among them.
-fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
+fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
     let known = measurement
         .parts
         .iter()
         .all(|part| measurement.fullness(part).is_some());
     // Calls wait for one another, and with a pace of either side a path is empty by intention.
-    let paced = |part: &Part<'_>| {
-        [Side::Initiator, Side::Responder]
+    let paced = |part: &MeasuredPart<'_>| {
+        [PairSide::Initiator, PairSide::Responder]
             .into_iter()
             .any(|side| part.paces(side))
     };
     let unused = measurement.over_parts(|part| match part.work {
-        Work::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
-        Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
+        PartWorkload::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
+        PartWorkload::Bulk(_) | PartWorkload::Calls | PartWorkload::Connects => 0.0,
     });
     let explained: f64 = found
         .iter()
@@ -79,7 +79,7 @@ fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    if measurement.parts.iter().all(Part::in_one_machine) {
+    if measurement.parts.iter().all(MeasuredPart::in_one_machine) {
         return in_one_machine(context, share);
     }
     let path = if known {

@@ -1,34 +1,34 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
-use super::buffer::Buffer;
-use super::change::Change;
-use super::context::Context;
+use super::buffer::SocketBufferSide;
+use super::change::PlanChange;
+use super::context::FindingContext;
+use super::event_log::FindingEventLog;
 use super::finding::{Finding, LEAST, percent};
 use super::imps;
-use super::kind::{Find, Kind};
-use super::log::Log;
-use super::part::{LEAST_TRIP_S, Part, Work, other};
+use super::kind::{Find, FindingKind};
+use super::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload, opposite_side};
 use super::session_network;
-use crate::statistics::real;
+use crate::statistics::to_f64;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
 use stackline_core::units;
 use stackline_model::pipe;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "window_below_bdp",
     meaning: "the receiver's window is below bandwidth times delay and waited for",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
 /// Of units that events follow, where nothing was measured.
-fn in_session(log: &Log<'_>) -> Option<Finding> {
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     session_network::window_below_bdp(&KIND, log)
 }
 
-fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let in_packets = || {
-        if part.work == Work::Calls {
+        if part.work == PartWorkload::Calls {
             turns_of_calls(context, part)
         } else {
             stop_and_wait(context, part)
@@ -40,23 +40,23 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 }
 
 /// The messages of calls are longer than the window that their receiver offers.
-fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (side, own) = context
         .account(part)?
         .most(|states| states.receive_window)?;
     let share = own * part.weight;
-    if part.work != Work::Calls || share < LEAST {
+    if part.work != PartWorkload::Calls || share < LEAST {
         return None;
     }
-    let (reader, sender) = (part.host(other(side)), part.host(side));
+    let (reader, sender) = (part.host(opposite_side(side)), part.host(side));
     let (window, trip) = (
-        part.offered_of(part.setting_of(other(side), "receive_buffer")?),
+        part.offered_of(part.setting_of(opposite_side(side), "receive_buffer")?),
         part.round_trip_s()?,
     );
     let sentence = format!(
         "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
-        units::size(window),
-        units::time(trip),
+        units::format_size(window),
+        units::format_time(trip),
         part.of_its_time(own)
     );
     let figure = format!("the window of {reader} held {sender} back {}", percent(own));
@@ -68,18 +68,18 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         .map(|needed| (2.0 * needed) as u64);
     let advice = format!(
         "a larger receive buffer ({})",
-        Buffer::Receive.option(part, needed)
+        SocketBufferSide::Receive.option(part, needed)
     );
     Some(match needed {
-        Some(needed) => finding.attempt_by(advice, Buffer::Receive.change(part, needed)),
+        Some(needed) => finding.attempt_by(advice, SocketBufferSide::Receive.change(part, needed)),
         None => finding.attempt(advice),
     })
 }
 
 /// The window that the receiver offers.
-fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let reader = other(part.work.sender()?);
+    let reader = opposite_side(part.work.sender()?);
     // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
     let own = context.at_most(part, limits.receive_window, |states| states.receive_window);
     let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
@@ -89,7 +89,7 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if part.paths.is_none() && trip < LEAST_TRIP_S {
         return None;
     }
-    let lets = pipe::window_limited_bit_s(real(window), trip)?;
+    let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was. A sender that reports its states knows better
     // what it waited for: packets take their time on each link, and acknowledgements wait for company.
     let enough = context.account(part).is_none()
@@ -104,39 +104,42 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         return None;
     }
     let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
-        format!(" of the {} that the path has", units::rate(rate))
+        format!(" of the {} that the path has", units::format_rate(rate))
     });
     let sentence = format!(
         "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
-        units::size(window),
-        units::time(trip),
-        units::rate(lets),
+        units::format_size(window),
+        units::format_time(trip),
+        units::format_rate(lets),
         part.of_its_time(limits.receive_window)
     );
     let figure = format!(
         "sent at {} while the receiver's window held the sender back {} of the time",
-        units::rate(part.rate_bit_s()),
+        units::format_rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
     let finding = KIND
         .finding(context, share, 0.95, sentence)
         .because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes();
-    let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
+    let option = SocketBufferSide::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
         Some(needed) => {
             let advice = format!(
                 "a receive buffer of at least {} ({option})",
-                units::size(needed as u64)
+                units::format_size(needed as u64)
             );
-            finding.attempt_by(advice, Buffer::Receive.change(part, (2.0 * needed) as u64))
+            finding.attempt_by(
+                advice,
+                SocketBufferSide::Receive.change(part, (2.0 * needed) as u64),
+            )
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
 }
 
 /// Messages of calls that go a few packets at a time, each time a round trip.
-fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let InFlight {
         packets, packet, ..
     } = in_flight(part)?;
@@ -147,7 +150,7 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     };
     let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
     // The last turn of either message ends it: the next thing needs no acknowledgement of it.
-    let waits = real(turns.saturating_sub(2)) * trip * real(part.calls().n());
+    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.calls().n());
     let own = (waits / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
@@ -155,16 +158,16 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     }
     let sentence = format!(
         "a call takes {turns} round trips of {}: its messages go {packets} {} of {} at a time, {}",
-        units::time(trip),
+        units::format_time(trip),
         if packets == 1 { "packet" } else { "packets" },
-        units::size(packet),
+        units::format_size(packet),
         part.of_its_time(own)
     );
     let figure = format!(
         "{} calls x {} x {}",
         part.calls().n(),
         turns.saturating_sub(2),
-        units::time(trip)
+        units::format_time(trip)
     );
     let finding = KIND
         .finding(context, share, 0.9, sentence)
@@ -172,18 +175,18 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let most = each(&part.plan.data.unit)?.max(each(&part.plan.data.reply)?) * packets;
     Some(finding.attempt_by(
         format!("`window(n = {most})`, or `blast`"),
-        Change::Window(part.index, most),
+        PlanChange::Window(part.index, most),
     ))
 }
 
 /// One packet on its way at a time.
-fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
+fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
         return imps::messages_wait(&KIND, context, part, message);
     }
     let InFlight { packets, packet } = in_flight(part)?;
     let trip = part.round_trip_s()?;
-    let window = real(packets * packet);
+    let window = to_f64(packets * packet);
     let needed = part.bandwidth_delay_bytes()?;
     let lets = pipe::window_limited_bit_s(window, trip)?;
     let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
@@ -195,18 +198,18 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let sentence = format!(
         "the window is below bandwidth times delay: with {packets} {} of {} in each round trip of {} it allows {} of {}",
         if packets == 1 { "packet" } else { "packets" },
-        units::size(packet),
-        units::time(trip),
-        units::rate(lets),
-        units::rate(part.bottleneck_bit_s()?)
+        units::format_size(packet),
+        units::format_time(trip),
+        units::format_rate(lets),
+        units::format_rate(part.bottleneck_bit_s()?)
     );
-    let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
+    let figure = format!("sent at {}", units::format_rate(part.rate_bit_s()));
     let finding = KIND
         .finding(context, share, 0.9, sentence)
         .because(context.measurement.figure(figure));
-    let most = (needed / real(packet.max(1))).ceil();
+    let most = (needed / to_f64(packet.max(1))).ceil();
     let advice = format!("`window(n = {most})`, or `blast`: the path holds {most} packets");
-    Some(finding.attempt_by(advice, Change::Window(part.index, most as u64)))
+    Some(finding.attempt_by(advice, PlanChange::Window(part.index, most as u64)))
 }
 
 /// What may be on its way: so many packets, of so many bytes.
@@ -215,7 +218,7 @@ struct InFlight {
     packet: u64,
 }
 
-fn in_flight(part: &Part<'_>) -> Option<InFlight> {
+fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
     let stack = &part.plan.stack;
     let of_path = || {
         part.data_path()

@@ -3,9 +3,9 @@
 use super::*;
 use crate::summarise::tests::{get, moved, plan};
 use crate::{Summary, summarise};
-use stackline_core::network::Switch;
+use stackline_core::network::NetworkSwitch;
 use stackline_core::plan::Composer;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 
 fn port(name: &str, packets: u64, drops: &[(&str, u64)]) -> PortRecord {
     let drops = drops
@@ -138,10 +138,10 @@ fn several_links_between_the_same_nodes_are_one() {
 #[test]
 fn cells_are_not_counted_as_packets() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
-    let switch = Switch {
+    let switch = NetworkSwitch {
         name: "edge".into(),
         cell_bytes: Some(53),
-        ..Switch::default()
+        ..NetworkSwitch::default()
     };
     plan.networks.push(Network {
         name: "wan".into(),

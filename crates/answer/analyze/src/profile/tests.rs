@@ -1,8 +1,8 @@
 //! Servers whose limits are known.
 
 use super::*;
-use crate::assemble::{Options, lifelines};
-use stackline_events::{Table, Value};
+use crate::assemble::{LifelineOptions, lifelines};
+use stackline_events::{EventTable, EventValue};
 
 const MS: u64 = 1_000_000;
 
@@ -15,7 +15,7 @@ fn served(
     send: u64,
     patience: u64,
 ) -> Lifelines {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     let (mut free, mut link) = (vec![0_u64; workers], 0_u64);
     for unit in 0..units {
         let mut event = |keyword: &str, host: &str, ms: u64, order: u64| {
@@ -23,7 +23,7 @@ fn served(
                 keyword,
                 host,
                 ms * MS + order,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         };
         let came = unit * every;
@@ -44,7 +44,7 @@ fn served(
         event("sent", "s", sends + send, 5);
         event("got", "c", sends + send + 1, 6);
     }
-    lifelines(&table, None, &Options::default())
+    lifelines(&table, None, &LifelineOptions::default())
 }
 
 /// The stretch that limits most, by its keywords, and the share of the time that it does.
@@ -77,7 +77,7 @@ fn what_the_furthest_waiting_room_waits_for_limits() {
 
 #[test]
 fn steps_of_one_server_are_waited_for_together() {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     let mut free = 0;
     for unit in 0..300_u64 {
         let came = 3 * unit;
@@ -98,11 +98,11 @@ fn steps_of_one_server_are_waited_for_together() {
                 keyword,
                 host,
                 ms * MS + order as u64,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         }
     }
-    let (which, share) = limit(&lifelines(&table, None, &Options::default()));
+    let (which, share) = limit(&lifelines(&table, None, &LifelineOptions::default()));
     assert_eq!(which, "kept to drawn");
     assert!(share > 0.95, "{share}");
 }

@@ -14,7 +14,7 @@ pub(crate) fn histogram(values: &[u64]) -> Histogram {
         let one = Histogram {
             counts: vec![(*value, 1)],
             sum: *value,
-            squares: real(*value).powi(2),
+            squares: to_f64(*value).powi(2),
             min_max: Some((*value, *value)),
         };
         all.merge(&one);
@@ -48,7 +48,7 @@ fn quantiles_of_student() {
 
 #[test]
 fn a_known_sample() {
-    let s = Statistics::from_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+    let s = SampleStatistics::from_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
     assert_eq!(
         (s.n, s.mean, s.min, s.max, s.median),
         (4, 2.5, 1.0, 4.0, 2.5)
@@ -63,12 +63,15 @@ fn a_known_sample() {
 
 #[test]
 fn no_value_and_one_value() {
-    assert_eq!(Statistics::from_values(&[]), None);
-    assert_eq!(Statistics::from_histogram(&Histogram::default(), 1.0), None);
-    assert_eq!(Statistics::from_runs(&[], 1.0), None);
-    let s = Statistics::from_values(&[7.0]).unwrap();
+    assert_eq!(SampleStatistics::from_values(&[]), None);
+    assert_eq!(
+        SampleStatistics::from_histogram(&Histogram::default(), 1.0),
+        None
+    );
+    assert_eq!(SampleStatistics::from_runs(&[], 1.0), None);
+    let s = SampleStatistics::from_values(&[7.0]).unwrap();
     assert_eq!((s.sd, s.ci95, s.median, s.p999), (None, None, 7.0, 7.0));
-    let s = Statistics::from_histogram(&histogram(&[7]), 1e-9).unwrap();
+    let s = SampleStatistics::from_histogram(&histogram(&[7]), 1e-9).unwrap();
     assert_eq!((s.sd, s.ci95), (None, None));
     assert!(near(s.median, 7e-9));
 }
@@ -80,8 +83,8 @@ fn equal_runs_give_students_interval_of_their_means() {
         histogram(&[12, 22, 32]),
         histogram(&[17, 27, 37]),
     ];
-    let pooled = Statistics::from_runs(&runs, 1.0).unwrap();
-    let means = Statistics::from_values(&[20.0, 22.0, 27.0]).unwrap();
+    let pooled = SampleStatistics::from_runs(&runs, 1.0).unwrap();
+    let means = SampleStatistics::from_values(&[20.0, 22.0, 27.0]).unwrap();
     assert!(near(pooled.mean, means.mean));
     assert!(near(
         pooled.half_width().unwrap(),
@@ -93,8 +96,8 @@ fn equal_runs_give_students_interval_of_their_means() {
 fn one_run_gives_the_interval_of_its_calls() {
     let run = histogram(&[10, 20, 30]);
     assert_eq!(
-        Statistics::from_runs(std::slice::from_ref(&run), 1.0),
-        Statistics::from_histogram(&run, 1.0)
+        SampleStatistics::from_runs(std::slice::from_ref(&run), 1.0),
+        SampleStatistics::from_histogram(&run, 1.0)
     );
 }
 
@@ -117,7 +120,7 @@ fn a_percentile_takes_as_many_values_as_leave_one_above_it() {
         assert_eq!(percentile(&times(needed - 1), percent), None);
         let found = percentile(&times(needed), percent).unwrap() * 1e9;
         assert!(
-            (found - real(needed - 1).max(1.0)).abs() < 1e-3,
+            (found - to_f64(needed - 1).max(1.0)).abs() < 1e-3,
             "{percent}: {found}"
         );
     }
@@ -133,14 +136,15 @@ fn a_percentile_takes_as_many_values_as_leave_one_above_it() {
 
 #[test]
 fn percentiles_of_a_histogram_are_nearest_ranks() {
-    let s = Statistics::from_histogram(&histogram(&(1..=1000).collect::<Vec<_>>()), 1.0).unwrap();
+    let s =
+        SampleStatistics::from_histogram(&histogram(&(1..=1000).collect::<Vec<_>>()), 1.0).unwrap();
     assert_eq!(
         (s.median, s.p90, s.p99, s.p999),
         (500.0, 900.0, 990.0, 999.0)
     );
 }
 
-fn check(s: &Statistics) -> Result<(), TestCaseError> {
+fn check(s: &SampleStatistics) -> Result<(), TestCaseError> {
     let ascending = [s.min, s.median, s.p90, s.p99, s.p999, s.max];
     prop_assert!(
         ascending.windows(2).all(|pair| pair[0] <= pair[1]),
@@ -162,15 +166,15 @@ fn check(s: &Statistics) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn of_values(values in proptest::collection::vec(-1e9..1e9_f64, 1..200)) {
-        check(&Statistics::from_values(&values).unwrap())?;
+        check(&SampleStatistics::from_values(&values).unwrap())?;
     }
 
     #[test]
     fn of_histograms(values in proptest::collection::vec(0..1_000_000_000_u64, 1..200)) {
-        let s = Statistics::from_histogram(&histogram(&values), 1e-9).unwrap();
+        let s = SampleStatistics::from_histogram(&histogram(&values), 1e-9).unwrap();
         check(&s)?;
-        let exact: Vec<f64> = values.iter().map(|v| real(*v) * 1e-9).collect();
-        let exact = Statistics::from_values(&exact).unwrap();
+        let exact: Vec<f64> = values.iter().map(|v| to_f64(*v) * 1e-9).collect();
+        let exact = SampleStatistics::from_values(&exact).unwrap();
         prop_assert!((s.mean - exact.mean).abs() <= 1e-9);
         prop_assert!((s.sd.unwrap_or(0.0) - exact.sd.unwrap_or(0.0)).abs() <= 1e-6);
     }
@@ -178,6 +182,6 @@ proptest! {
     #[test]
     fn of_runs(runs in proptest::collection::vec(proptest::collection::vec(0..1_000_000_u64, 1..40), 2..8)) {
         let runs: Vec<Histogram> = runs.iter().map(|run| histogram(run)).collect();
-        check(&Statistics::from_runs(&runs, 1e-9).unwrap())?;
+        check(&SampleStatistics::from_runs(&runs, 1e-9).unwrap())?;
     }
 }

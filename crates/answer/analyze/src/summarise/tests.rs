@@ -2,25 +2,25 @@
 
 use super::*;
 use crate::testing::{self, part};
-use crate::{Metric, Work, half_width_share, interval_reached};
+use crate::{RepeatedWork, RunMetric, half_width_share, interval_reached};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{Composer, Data, HostPlan, Until, Via};
-use stackline_core::program::{Call, DelayArgument, Step};
-use stackline_core::record::{HostUsage, SideRecord, Transport};
+use stackline_core::plan::{Composer, DataSpec, HostPlan, StoppingCriterion, Via};
+use stackline_core::procedure::{DelayArgument, OperationCall, ProcedureStep};
+use stackline_core::run_record::{HostUsage, SideRecord, TransportRecord};
 
-pub(crate) fn get(text: &str) -> Part {
-    Part {
+pub(crate) fn get(text: &str) -> MeasurementPart {
+    MeasurementPart {
         text: text.into(),
         ..part("host khons; 1 from khons bulk_get 1000*10")
     }
 }
 
-fn rr() -> Part {
+fn rr() -> MeasurementPart {
     part("host khons; 1 from khons rr 1000, 1000*10")
 }
 
-pub(crate) fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
+pub(crate) fn plan(composer: Composer, parts: Vec<MeasurementPart>) -> Plan {
     let mut plan = testing::plan("3 warmup 1 bulk_get 1000*10");
     let measurement = &mut plan.measurements[0];
     (measurement.composer, measurement.parts) = (composer, parts);
@@ -74,8 +74,8 @@ fn no_runs_give_a_summary_without_figures() {
 #[test]
 fn bytes_that_are_not_those_of_the_clock_give_no_throughput() {
     for note in [
-        stackline_core::record::IN_TRANSIT,
-        stackline_core::record::UNPLACED,
+        stackline_core::run_record::IN_TRANSIT,
+        stackline_core::run_record::UNPLACED,
     ] {
         let mut record = moved(0, 0, 100);
         record.responder.notes.push(note.into());
@@ -105,7 +105,7 @@ fn throughput_over_runs_without_the_warmup() {
         (summary.runs, summary.units, summary.unit_bytes),
         (3, 102_000.0, Some(1000))
     );
-    assert_eq!(summary.main, Some(Metric::Throughput));
+    assert_eq!(summary.main, Some(RunMetric::Throughput));
     assert!(
         summary.response_s.is_none() && summary.flags.is_empty(),
         "{:?}",
@@ -119,7 +119,10 @@ fn calls_are_not_throughput_even_when_their_bytes_are_counted() {
     record.responder.received_bytes = 96;
     let summary = &summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0];
     assert!(summary.throughput_bit_s.is_none());
-    assert_eq!((summary.main, summary.units), (Some(Metric::Response), 3.0));
+    assert_eq!(
+        (summary.main, summary.units),
+        (Some(RunMetric::Response), 3.0)
+    );
     assert!((summary.response_s.unwrap().mean - 2e-6).abs() < 1e-15);
     assert!((summary.rate_per_s.unwrap().mean - 500_000.0).abs() < 1e-6);
     assert_eq!(summary.flags, ["one run", "interval from calls"]);
@@ -159,7 +162,7 @@ fn all_parts_together_last_as_long_as_the_longest() {
 
 #[test]
 fn background_is_marked_and_has_no_aggregate() {
-    let load = Part {
+    let load = MeasurementPart {
         background: true,
         ..get("load")
     };
@@ -222,7 +225,7 @@ fn connections_have_a_rate_and_a_cost() {
     let summary = &summarise(&plan(Composer::Basic, vec![part]), &[record])[0];
     assert_eq!(
         (summary.main, summary.rate_of),
-        (Some(Metric::Connect), Some(Work::Connection))
+        (Some(RunMetric::Connect), Some(RepeatedWork::Connection))
     );
     assert!((summary.rate_per_s.unwrap().mean - 2000.0).abs() < 1e-9);
     let cost = summary.cpu_us_per_call.unwrap();
@@ -239,7 +242,7 @@ fn calls_come_before_connections() {
     let mut record = called(0, &[1000, 1000]);
     record.connects = crate::statistics::tests::histogram(&[10; 5]);
     let summary = &summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0];
-    assert_eq!(summary.rate_of, Some(Work::Call));
+    assert_eq!(summary.rate_of, Some(RepeatedWork::Call));
     assert!((summary.rate_per_s.unwrap().mean - 1e6).abs() < 1e-3);
 }
 
@@ -308,7 +311,7 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
         unknown.absent["host_cpu"],
         "the CPU time of a host is not known of every run"
     );
-    let far = Part {
+    let far = MeasurementPart {
         from: None,
         to: Some("far".into()),
         ..get("b")
@@ -420,13 +423,13 @@ fn lost_calls_are_over_the_calls_made() {
 #[test]
 fn retransmits_are_summed_over_runs() {
     let with = |run, retransmits, rtt_s| {
-        let start = Transport {
+        let start = TransportRecord {
             retransmits: 5,
             busy_s: Some(0.0),
             send_buffer_limited_s: Some(0.0),
-            ..Transport::default()
+            ..TransportRecord::default()
         };
-        let stop = Transport {
+        let stop = TransportRecord {
             retransmits,
             rtt_s,
             busy_s: Some(0.5),
@@ -454,7 +457,7 @@ fn retransmits_are_summed_over_runs() {
     );
 }
 
-fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {
+fn flags_of(part: MeasurementPart, change: impl Fn(&mut RunRecord)) -> Vec<String> {
     let mut records = [moved(0, 0, 100), moved(0, 1, 100)];
     records.iter_mut().for_each(change);
     summarise(&plan(Composer::Basic, vec![part]), &records)[0]
@@ -541,15 +544,15 @@ fn flags() {
         flags_of(named, |r| r.responder.settings = used("bbr")),
         none
     );
-    let unlimited = Part {
-        data: Data {
-            count: Count::Unlimited,
+    let unlimited = MeasurementPart {
+        data: DataSpec {
+            count: UnitCount::Unlimited,
             ..get("a").data
         },
         ..get("a")
     };
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
-    let load = Part {
+    let load = MeasurementPart {
         background: true,
         ..get("load")
     };
@@ -596,7 +599,9 @@ fn late_is_measured_against_the_interval() {
     paced
         .procedure
         .initiator
-        .push(Step::Call(Call::Pace(DelayArgument::Timing(0))));
+        .push(ProcedureStep::Call(OperationCall::Pace(
+            DelayArgument::Timing(0),
+        )));
     paced.data.timings = vec![Distribution::Exponential(1e-3)];
     let late_by = |ns: u64| {
         flags_of(paced.clone(), move |r| {
@@ -614,7 +619,7 @@ fn late_is_measured_against_the_interval() {
 #[test]
 fn until_is_reached_by_a_narrow_interval() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
-    plan.measurements[0].until = Some(Until {
+    plan.measurements[0].until = Some(StoppingCriterion {
         share: 0.1,
         at_most: 9,
     });
@@ -643,7 +648,7 @@ fn until_is_reached_by_a_narrow_interval() {
 #[test]
 fn until_uses_calls_without_throughput() {
     let mut plan = plan(Composer::Basic, vec![rr()]);
-    plan.measurements[0].until = Some(Until {
+    plan.measurements[0].until = Some(StoppingCriterion {
         share: 0.02,
         at_most: 9,
     });

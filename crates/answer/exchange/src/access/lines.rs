@@ -1,6 +1,6 @@
 //! One line of a server's log, in NCSA's form or as JSON.
 
-use super::Entry;
+use super::AccessLogEntry;
 use crate::moment::{fraction_ns, of_rfc3339, since_1970};
 use serde_json::Value as Json;
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000_000_000;
 const DEEPEST: usize = Bound::Within.most();
 
 /// `ADDRESS IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "AGENT" 0.021 0.020`.
-pub(super) fn of_ncsa(line: &str) -> Option<Entry> {
+pub(super) fn of_ncsa(line: &str) -> Option<AccessLogEntry> {
     let (_, rest) = line.split_once('[')?;
     let (time, rest) = rest.split_once(']')?;
     let (at_ns, resolution_ns) = moment(time)?;
@@ -27,13 +27,13 @@ pub(super) fn of_ncsa(line: &str) -> Option<Entry> {
     // Behind the status the size, and in the combined form the referer and the agent.
     let further = words[request + 1..].iter().skip(2);
     let mut times = further.filter_map(|(word, _)| named_time(word));
-    let mut entry = Entry {
+    let mut entry = AccessLogEntry {
         at_ns,
         resolution_ns,
         method,
         path,
         status: status.clone(),
-        ..Entry::default()
+        ..AccessLogEntry::default()
     };
     let (mut own, mut upstream) = (None, None);
     for (name, ns) in times.by_ref() {
@@ -166,7 +166,7 @@ fn ncsa_moment(text: &str) -> Option<u64> {
 }
 
 /// An object with time, method, path and status under one of their usual names, however deep.
-pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
+pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<AccessLogEntry> {
     let object: Json = serde_json::from_str(line).ok()?;
     let mut fields = BTreeMap::new();
     flatten(&object, "", 0, (&mut fields, left_out));
@@ -218,7 +218,7 @@ pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
     let path = path.split_once("://").map_or(path.as_str(), |(_, rest)| {
         rest.find('/').map_or("/", |at| &rest[at..])
     });
-    Some(Entry {
+    Some(AccessLogEntry {
         at_ns,
         resolution_ns,
         is_end: true,

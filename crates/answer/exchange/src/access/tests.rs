@@ -8,8 +8,8 @@ const MS: u64 = 1_000_000;
 /// 2000-10-10, 20:55:36 UTC.
 const AT: u64 = 971_211_336_000 * MS;
 
-fn asked(number: i64, name: &str, from: u64, to: u64) -> Asked {
-    Asked {
+fn asked(number: i64, name: &str, from: u64, to: u64) -> CapturedRequest {
+    CapturedRequest {
         unit: number,
         answer: (1, 0, 10),
         server: "web".into(),
@@ -19,7 +19,7 @@ fn asked(number: i64, name: &str, from: u64, to: u64) -> Asked {
     }
 }
 
-fn entry(line: &str) -> Entry {
+fn entry(line: &str) -> AccessLogEntry {
     let read = read(line.as_bytes());
     assert_eq!(
         (read.entries.len(), read.mistakes.0),
@@ -112,14 +112,14 @@ fn lines_of_every_form_say_the_same() {
 
 #[test]
 fn a_line_joins_the_one_request_that_ends_then() {
-    let ends = |ms: u64| Entry {
+    let ends = |ms: u64| AccessLogEntry {
         at_ns: AT + ms * MS,
         resolution_ns: MS,
         is_end: true,
         method: "GET".into(),
         path: "/a".into(),
         status: "200".into(),
-        ..Entry::default()
+        ..AccessLogEntry::default()
     };
     let requests = [
         asked(0, "GET /a?q=7", AT, AT + 21 * MS),
@@ -130,15 +130,15 @@ fn a_line_joins_the_one_request_that_ends_then() {
     let joined = join(&[ends(22), ends(72), ends(1005)], &requests, None);
     assert_eq!(
         joined,
-        Joined {
+        AccessLogMatches {
             pairs: vec![(0, 0)],
             alone: 1,
             ambiguous: 1,
-            ..Joined::default()
+            ..AccessLogMatches::default()
         }
     );
     // The time that it took tells which.
-    let took = Entry {
+    let took = AccessLogEntry {
         took_ns: Some(100 * MS),
         ..ends(1005)
     };
@@ -153,16 +153,16 @@ fn a_line_joins_the_one_request_that_ends_then() {
     // Two lines of one request are of none.
     assert_eq!(
         join(&[took.clone(), took], &requests, None),
-        Joined {
+        AccessLogMatches {
             pairs: vec![],
             alone: 0,
             ambiguous: 2,
-            ..Joined::default()
+            ..AccessLogMatches::default()
         }
     );
     assert_eq!(
         join(
-            &[Entry {
+            &[AccessLogEntry {
                 status: "404".into(),
                 ..ends(22)
             }],
@@ -174,7 +174,7 @@ fn a_line_joins_the_one_request_that_ends_then() {
     );
     assert_eq!(
         join(
-            &[Entry {
+            &[AccessLogEntry {
                 path: "/a?q=8".into(),
                 ..ends(22)
             }],
@@ -185,7 +185,7 @@ fn a_line_joins_the_one_request_that_ends_then() {
         1
     );
     // A log of whole seconds names the second before its end; the line stands at the end.
-    let coarse = Entry {
+    let coarse = AccessLogEntry {
         resolution_ns: 1000 * MS,
         at_ns: AT,
         ..ends(0)
@@ -197,7 +197,7 @@ fn a_line_joins_the_one_request_that_ends_then() {
     assert_eq!(moment(&coarse, &requests[0]), AT + 21 * MS);
     assert_eq!(moment(&ends(22), &requests[0]), AT + 22 * MS);
     // Apache logs when a request came.
-    let began = Entry {
+    let began = AccessLogEntry {
         is_end: false,
         ..ends(900)
     };

@@ -1,19 +1,19 @@
 //! One beyond each bound of what is kept of captures: it is counted, and has words; what just fills it is not.
 
-use super::accounts::Accounts;
+use super::connection_accounts::Accounts;
 use super::reading::testing;
 use super::*;
 use crate::otlp;
 use stackline_dissect::connections::Location;
 use stackline_dissect::left_out::{Bound, LeftOut};
-use stackline_dissect::segment::Segment;
-use stackline_events::Table;
+use stackline_dissect::segment::DissectedSegment;
+use stackline_events::EventTable;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-fn syn(client: usize) -> Segment {
+fn syn(client: usize) -> DissectedSegment {
     let [_, high, middle, low] = (client as u32).to_be_bytes();
-    Segment {
+    DissectedSegment {
         ends: (
             SocketAddr::from(([11, high, middle, low], 5000)),
             "10.0.0.2:80".parse().unwrap(),
@@ -34,10 +34,10 @@ fn syn(client: usize) -> Segment {
 
 #[test]
 fn what_the_index_and_logs_get() {
-    Bound::Spans.is_told(|count| testing::remembered(count).left_out);
-    Bound::Asked.is_told(|count| testing::remembered(count).left_out);
-    Bound::Named.is_told(|count| testing::named(count).left_out);
-    Bound::Accounts.is_told(|count| {
+    Bound::Spans.assert_reported(|count| testing::remembered(count).left_out);
+    Bound::Asked.assert_reported(|count| testing::remembered(count).left_out);
+    Bound::Named.assert_reported(|count| testing::named(count).left_out);
+    Bound::Accounts.assert_reported(|count| {
         let (mut accounts, mut left_out) = (Accounts::default(), LeftOut::default());
         for flow in 0..count {
             let at = Location {
@@ -47,7 +47,7 @@ fn what_the_index_and_logs_get() {
             };
             accounts.take("a", 0, &syn(flow), &at);
         }
-        accounts.finish(&mut Table::default(), &mut left_out);
+        accounts.finish(&mut EventTable::default(), &mut left_out);
         left_out
     });
 }
@@ -69,16 +69,16 @@ fn connections_beyond_those_that_have_numbers() {
         ];
         packet.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 2, 1, 0, 0, 0, 0, 0]);
         capture.extend(packet);
-        let plan = Plan::of(
+        let plan = CapturePlan::of(
             &[Survey::of(&capture[..], "a", None).unwrap()],
             &BTreeMap::new(),
         );
-        let known = Known::new(BTreeMap::new(), taken);
-        let mut reader = Reader::open(
+        let known = StreamRegistry::new(BTreeMap::new(), taken);
+        let mut reader = CaptureEventReader::open(
             vec![Box::new(&capture[..])],
             &plan,
             known,
-            Options::default(),
+            CaptureReadOptions::default(),
         )
         .unwrap();
         while reader.next_batch().is_some() {}
@@ -93,12 +93,12 @@ fn connections_beyond_those_that_have_numbers() {
 
 #[test]
 fn what_a_survey_looks_at() {
-    Bound::Handshakes.is_told(|count| {
+    Bound::Handshakes.assert_reported(|count| {
         let mut survey = Survey::default();
         (0..count).for_each(|client| survey.seen("a", 0, None, Some(&syn(client))));
-        Plan::of(&[survey], &BTreeMap::new()).left_out
+        CapturePlan::of(&[survey], &BTreeMap::new()).left_out
     });
-    Bound::SurveyedInterfaces.is_told(|count| {
+    Bound::SurveyedInterfaces.assert_reported(|count| {
         let mut survey = Survey::default();
         (0..count).for_each(|at| survey.seen(&at.to_string(), 0, None, Some(&syn(0))));
         survey.left_out
@@ -107,7 +107,7 @@ fn what_a_survey_looks_at() {
 
 #[test]
 fn files_of_other_tools() {
-    Bound::Keyword.is_told(|letters| {
+    Bound::Keyword.assert_reported(|letters| {
         let name = "x".repeat(letters - 1);
         let span = format!(
             r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"{:032}","spanId":"{:016}","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#,
@@ -115,7 +115,7 @@ fn files_of_other_tools() {
         );
         otlp::read(span.as_bytes(), true).unwrap().left_out
     });
-    Bound::Data.is_told(|bytes| {
+    Bound::Data.assert_reported(|bytes| {
         let text = "x".repeat(bytes - r#"{"a":""}"#.len());
         let log = format!(
             r#"{{"traces":[{{"events":[{{"time":1,"name":"a","data":{{"a":"{text}"}}}}]}}]}}"#
@@ -124,18 +124,18 @@ fn files_of_other_tools() {
             .unwrap()
             .left_out
     });
-    Bound::Within.is_told(|deep| {
+    Bound::Within.assert_reported(|deep| {
         let line = format!("{}1{}", r#"{"a":"#.repeat(deep), "}".repeat(deep));
         crate::access::read(line.as_bytes()).left_out
     });
-    Bound::Near.is_told(|count| {
-        let asked = Asked {
+    Bound::Near.assert_reported(|count| {
+        let asked = CapturedRequest {
             name: "GET /".into(),
             status: "200".into(),
             at_ns: (5, 5),
-            ..Asked::default()
+            ..CapturedRequest::default()
         };
-        let entry = crate::access::Entry {
+        let entry = crate::access::AccessLogEntry {
             at_ns: 5,
             is_end: true,
             method: "GET".into(),

@@ -1,10 +1,10 @@
 //! How far clocks of captures differ, by packets that two of them saw: nothing arrives before it was sent. The least difference in
 //! each direction bounds the offset; it is taken in the middle, and half their sum is the most that it can be wrong by.
 
-use super::survey::{Mark, Place};
-use stackline_core::trace::Clock;
+use super::survey::{FingerprintSighting, SurveyedInterface};
+use stackline_core::trace_index::ClockCorrection;
 use stackline_core::units;
-use stackline_requests::Host;
+use stackline_requests::ObservedHost;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drift shows within no less than this.
@@ -14,7 +14,7 @@ const FEWEST: usize = 2;
 
 /// A packet that two places saw: when the one did, how much later the other's clock was, and whether it went from the one to the other.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
+struct PacketSightingPair {
     at_ns: u64,
     later: i128,
     there: bool,
@@ -22,11 +22,11 @@ struct Pair {
 
 /// Clocks against the first host's, and what is to be said of them.
 pub(super) fn compare(
-    hosts: &[Host],
-    seen: &[Vec<(&str, &Place)>],
+    hosts: &[ObservedHost],
+    seen: &[Vec<(&str, &SurveyedInterface)>],
     given: &BTreeMap<String, i64>,
-) -> (Vec<Clock>, Vec<Option<String>>) {
-    let mut clocks = vec![Clock::default(); hosts.len()];
+) -> (Vec<ClockCorrection>, Vec<Option<String>>) {
+    let mut clocks = vec![ClockCorrection::default(); hosts.len()];
     let mut notes = vec![None; hosts.len()];
     let mut known: BTreeSet<usize> = BTreeSet::new();
     for (host, clock) in clocks.iter_mut().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn compare(
             .error_ns
             .map(|error| error.saturating_add(before.error_ns.unwrap_or(0)));
         let drift_ppm = found.drift_ppm + before.drift_ppm;
-        clocks[to] = Clock {
+        clocks[to] = ClockCorrection {
             offset_ns,
             error_ns,
             drift_ppm,
@@ -66,14 +66,14 @@ pub(super) fn compare(
     (clocks, notes)
 }
 
-fn sentence(name: &str, other: &str, clock: &Clock) -> String {
+fn sentence(name: &str, other: &str, clock: &ClockCorrection) -> String {
     let side = if clock.offset_ns < 0 {
         "behind"
     } else {
         "ahead of"
     };
-    let by = units::time(clock.offset_ns.unsigned_abs() as f64 / 1e9);
-    let error = units::time(clock.error_ns.unwrap_or(0) as f64 / 1e9);
+    let by = units::format_time(clock.offset_ns.unsigned_abs() as f64 / 1e9);
+    let error = units::format_time(clock.error_ns.unwrap_or(0) as f64 / 1e9);
     let drift = match clock.drift_ppm {
         0.0 => String::new(),
         drift => format!(" and drifts by {drift:.1} us a second"),
@@ -84,11 +84,16 @@ fn sentence(name: &str, other: &str, clock: &Clock) -> String {
 }
 
 /// Packets that two hosts saw.
-fn pairs(hosts: &[Host], seen: &[Vec<(&str, &Place)>], one: usize, other: usize) -> Vec<Pair> {
+fn pairs(
+    hosts: &[ObservedHost],
+    seen: &[Vec<(&str, &SurveyedInterface)>],
+    one: usize,
+    other: usize,
+) -> Vec<PacketSightingPair> {
     let mut pairs = Vec::new();
     for (_, place) in &seen[one] {
         for (_, beside) in &seen[other] {
-            let pair = |(mark, later): (Mark, Mark)| {
+            let pair = |(mark, later): (FingerprintSighting, FingerprintSighting)| {
                 let (from, to) = mark.ends;
                 let has = |host: usize, address| hosts[host].addresses.contains(address);
                 let there = match () {
@@ -97,7 +102,7 @@ fn pairs(hosts: &[Host], seen: &[Vec<(&str, &Place)>], one: usize, other: usize)
                     () => return None,
                 };
                 let later = i128::from(later.at_ns) - i128::from(mark.at_ns);
-                Some(Pair {
+                Some(PacketSightingPair {
                     at_ns: mark.at_ns,
                     later,
                     there,
@@ -111,8 +116,10 @@ fn pairs(hosts: &[Host], seen: &[Vec<(&str, &Place)>], one: usize, other: usize)
 }
 
 /// At least and at most so far is the other's clock ahead, by those packets, when it gains so much.
-fn bounds(pairs: &[Pair], origin_ns: u64, drift: f64) -> Option<(f64, f64)> {
-    let level = |pair: &Pair| pair.later as f64 - drift * (pair.at_ns as f64 - origin_ns as f64);
+fn bounds(pairs: &[PacketSightingPair], origin_ns: u64, drift: f64) -> Option<(f64, f64)> {
+    let level = |pair: &PacketSightingPair| {
+        pair.later as f64 - drift * (pair.at_ns as f64 - origin_ns as f64)
+    };
     let of = |there: bool| {
         pairs
             .iter()
@@ -129,13 +136,13 @@ fn bounds(pairs: &[Pair], origin_ns: u64, drift: f64) -> Option<(f64, f64)> {
 }
 
 /// The other's clock; `None` where nothing goes both ways.
-fn clock(pairs: &[Pair]) -> Option<Clock> {
+fn clock(pairs: &[PacketSightingPair]) -> Option<ClockCorrection> {
     let (first, last) = (pairs.first()?, pairs.last()?);
     // The times of day of two clocks can be far apart, and numbers with a fraction are exact to 2^53.
     let base = first.later;
-    let pairs: Vec<Pair> = pairs
+    let pairs: Vec<PacketSightingPair> = pairs
         .iter()
-        .map(|pair| Pair {
+        .map(|pair| PacketSightingPair {
             later: pair.later - base,
             ..*pair
         })
@@ -164,11 +171,11 @@ fn clock(pairs: &[Pair]) -> Option<Clock> {
     let (least, most) = bounds(&pairs, origin_ns, drift)?;
     let offset_ns = base + f64::midpoint(least, most).round() as i128;
     let error = f64::abs(most - least) / 2.0;
-    Some(Clock {
+    Some(ClockCorrection {
         offset_ns: i64::try_from(offset_ns).ok()?,
         at_ns: u64::try_from(i128::from(origin_ns) + offset_ns).ok()?,
         drift_ppm: drift / (1.0 + drift) * 1e6,
         error_ns: Some(error.ceil() as u64),
-        ..Clock::default()
+        ..ClockCorrection::default()
     })
 }

@@ -1,18 +1,18 @@
 //! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
 
-use super::accounts::Accounts;
-use super::doors::Plan;
+use super::connection_accounts::Accounts;
+use super::host_addresses::CapturePlan;
 use crate::{Error, Imported};
-use stackline_core::trace::Flow;
-use stackline_dissect::connections::{Connections, Known};
+use stackline_core::trace_index::RunFlow;
+use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::left_out::Bound;
-use stackline_dissect::pcapng::{self, Kept, Packet};
-use stackline_dissect::segment::{Carried, Segment, Unread};
-use stackline_events::unit::{self, Direction};
-use stackline_events::{Table, Value};
-use stackline_requests::emit::{self, emit};
-use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Builder, Door, Exchange, OfDatagram, Secrets, Unknown};
+use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
+use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport};
+use stackline_events::unit_ids::{self, EventStreamDirection};
+use stackline_events::{EventTable, EventValue};
+use stackline_requests::exchange_events::{self, emit_exchange};
+use stackline_requests::request_parents::{RequestSpan, find_parents};
+use stackline_requests::{Builder, Exchange, OfDatagram, PacketPassage, Secrets, Unknown};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
@@ -35,12 +35,12 @@ const MOST_NAMED: usize = Bound::Named.most();
 const MOST_WAYS: usize = 1 << 12;
 
 /// Flows from this one on are questions after names; connections have those before, and what is one more has no requests.
-pub const FIRST_LOOKUP: u32 = unit::LAST_FLOW / 2;
+pub const FIRST_LOOKUP: u32 = unit_ids::LAST_FLOW / 2;
 const _: () = assert!(Bound::Numbers.most() == FIRST_LOOKUP as usize);
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct CaptureReadOptions {
     /// Names of requests with all that is in them.
     pub contents: bool,
     /// Requests are remembered for logs.
@@ -53,7 +53,7 @@ pub struct Options {
 
 /// A request as a log would tell of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct CapturedRequest {
     /// Its unit, and the stream of its answer, with where that begins and how long it is.
     pub unit: i64,
     /// See `unit`.
@@ -80,26 +80,26 @@ pub struct Finished {
     /// What is not known of connections.
     pub unknown: Unknown,
     /// Connections that had requests, in the order of their numbers.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<RunFlow>,
     /// Requests, where they are wanted.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<CapturedRequest>,
     /// What the next captures of the same connections have to know.
-    pub known: Known,
+    pub known: StreamRegistry,
 }
 
 /// One capture.
-struct Source<'r> {
-    from: pcapng::Reader<'r>,
+struct CaptureSource<'r> {
+    from: pcapng::CaptureReader<'r>,
     imported: Imported,
-    connections: Connections,
+    connections: CaptureConnections,
     accounts: Accounts,
-    waiting: VecDeque<(u64, Kept)>,
+    waiting: VecDeque<(u64, OwnedCapturePacket)>,
     ended: bool,
     /// Packets that were not read, by why.
     others: Others,
     /// It has both copies of what a host sends to itself.
     sees_both: bool,
-    ways: Ways,
+    ways: StreamEndTexts,
 }
 
 /// How many packets were not read, by why: `they ...`.
@@ -107,12 +107,12 @@ type Others = BTreeMap<&'static str, u64>;
 
 /// Ends of streams as texts, which are made once: who sends, who receives, and both.
 #[derive(Debug, Default)]
-struct Ways {
+struct StreamEndTexts {
     by_stream: HashMap<i64, [String; 3]>,
 }
 
-impl Ways {
-    fn of(&mut self, stream: i64, segment: &Segment) -> &[String; 3] {
+impl StreamEndTexts {
+    fn of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
         // A stream's ends do not change; beyond that many they are made anew.
         if self.by_stream.len() >= MOST_WAYS && !self.by_stream.contains_key(&stream) {
             self.by_stream.clear();
@@ -126,33 +126,33 @@ impl Ways {
 }
 
 /// Reads captures, however long they are, some events at a time.
-pub struct Reader<'r> {
-    sources: Vec<Source<'r>>,
-    together: Together<'r>,
+pub struct CaptureEventReader<'r> {
+    sources: Vec<CaptureSource<'r>>,
+    together: SharedCaptureState<'r>,
 }
 
 /// What captures have in common.
-struct Together<'r> {
-    plan: &'r Plan,
+struct SharedCaptureState<'r> {
+    plan: &'r CapturePlan,
     names: Vec<String>,
     /// The capture that events of a host count to.
     source_of: Vec<usize>,
-    options: Options,
+    options: CaptureReadOptions,
     /// Flows of the run from before: their units are known.
     first_flow: u32,
-    known: Known,
+    known: StreamRegistry,
     builder: Builder,
     packets: u64,
     now_ns: u64,
     /// Packets and time when it was looked last.
     looked: (u64, u64),
-    spans: Vec<Span>,
-    flows: BTreeMap<u32, Flow>,
+    spans: Vec<RequestSpan>,
+    flows: BTreeMap<u32, RunFlow>,
     finished: Finished,
     over: bool,
 }
 
-impl std::fmt::Debug for Reader<'_> {
+impl std::fmt::Debug for CaptureEventReader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("captures", &self.sources.len())
@@ -160,31 +160,31 @@ impl std::fmt::Debug for Reader<'_> {
     }
 }
 
-impl<'r> Reader<'r> {
+impl<'r> CaptureEventReader<'r> {
     /// Begins to read captures, which are those that were surveyed for the plan, in that order.
     ///
     /// # Errors
     /// When one does not begin as a capture.
     pub fn open(
         captures: Vec<Box<dyn Read + Send + 'r>>,
-        plan: &'r Plan,
-        known: Known,
-        options: Options,
+        plan: &'r CapturePlan,
+        known: StreamRegistry,
+        options: CaptureReadOptions,
     ) -> Result<Self, Error> {
         let open = |from| {
-            let from = pcapng::Reader::open(from);
+            let from = pcapng::CaptureReader::open(from);
             let from =
                 from.map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
-            Ok(Source {
+            Ok(CaptureSource {
                 from,
                 imported: Imported::default(),
-                connections: Connections::default(),
+                connections: CaptureConnections::default(),
                 accounts: Accounts::default(),
                 waiting: VecDeque::new(),
                 ended: false,
                 others: Others::new(),
                 sees_both: false,
-                ways: Ways::default(),
+                ways: StreamEndTexts::default(),
             })
         };
         let sources = captures
@@ -201,7 +201,7 @@ impl<'r> Reader<'r> {
             builder = builder.with_secrets(secrets.clone());
         }
         builder.number_from(options.first_lookup.max(FIRST_LOOKUP));
-        let together = Together {
+        let together = SharedCaptureState {
             plan,
             names: plan.hosts.iter().map(|host| host.name.clone()).collect(),
             source_of: (0..plan.hosts.len())
@@ -223,7 +223,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The next events, by capture; `None` when there are no more.
-    pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &Table>> {
+    pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &EventTable>> {
         let Self { sources, together } = self;
         sources
             .iter_mut()
@@ -239,7 +239,7 @@ impl<'r> Reader<'r> {
                 [] => together.over = true,
                 // One by itself needs no copies.
                 [source] => {
-                    let Source {
+                    let CaptureSource {
                         from,
                         imported,
                         connections,
@@ -249,7 +249,7 @@ impl<'r> Reader<'r> {
                         ways,
                         ..
                     } = source;
-                    let mut seen = See {
+                    let mut seen = CapturePacketState {
                         imported,
                         connections,
                         accounts,
@@ -310,7 +310,7 @@ impl<'r> Reader<'r> {
             .into_iter()
             .map(|source| source.imported.mistakes)
             .collect();
-        let Together {
+        let SharedCaptureState {
             finished,
             flows,
             known,
@@ -326,17 +326,17 @@ impl<'r> Reader<'r> {
 }
 
 /// What a packet of a capture changes.
-struct See<'s> {
+struct CapturePacketState<'s> {
     imported: &'s mut Imported,
-    connections: &'s mut Connections,
+    connections: &'s mut CaptureConnections,
     accounts: &'s mut Accounts,
     others: &'s mut Others,
     sees_both: &'s mut bool,
-    ways: &'s mut Ways,
+    ways: &'s mut StreamEndTexts,
 }
 
-impl Source<'_> {
-    fn see(&mut self) -> See<'_> {
+impl CaptureSource<'_> {
+    fn see(&mut self) -> CapturePacketState<'_> {
         let Self {
             imported,
             connections,
@@ -346,7 +346,7 @@ impl Source<'_> {
             ways,
             ..
         } = self;
-        See {
+        CapturePacketState {
             imported,
             connections,
             accounts,
@@ -357,7 +357,7 @@ impl Source<'_> {
     }
 
     /// Reads on until some packets wait.
-    fn fill(&mut self, together: &Together<'_>, at: usize) {
+    fn fill(&mut self, together: &SharedCaptureState<'_>, at: usize) {
         if !self.waiting.is_empty() {
             return;
         }
@@ -412,24 +412,26 @@ impl Source<'_> {
     }
 }
 
-impl See<'_> {
+impl CapturePacketState<'_> {
     fn unread(&mut self, why: &'static str) {
         *self.others.entry(why).or_default() += 1;
     }
 }
 
 /// Why it is not known what a packet carries.
-fn why_unread(packet: &Packet<'_>) -> &'static str {
+fn why_unread(packet: &CapturePacket<'_>) -> &'static str {
     match packet.unread() {
-        Some(Unread::Link) => "are of a kind of link that is not known",
-        Some(Unread::NotIp) => "do not carry IP",
-        Some(Unread::Fragment) => "are fragments of IP",
-        Some(Unread::Protocol) => "carry neither TCP nor UDP",
-        Some(Unread::CutOff) | None => "are cut off within their headers, or these are damaged",
+        Some(PacketReadError::Link) => "are of a kind of link that is not known",
+        Some(PacketReadError::NotIp) => "do not carry IP",
+        Some(PacketReadError::Fragment) => "are fragments of IP",
+        Some(PacketReadError::Protocol) => "carry neither TCP nor UDP",
+        Some(PacketReadError::CutOff) | None => {
+            "are cut off within their headers, or these are damaged"
+        }
     }
 }
 
-impl Together<'_> {
+impl SharedCaptureState<'_> {
     fn host(&self, at: usize, interface: &str) -> usize {
         self.plan
             .places
@@ -439,19 +441,19 @@ impl Together<'_> {
             .unwrap_or(0)
     }
 
-    fn packet(&mut self, see: &mut See<'_>, at: usize, packet: &Packet<'_>) {
+    fn packet(&mut self, see: &mut CapturePacketState<'_>, at: usize, packet: &CapturePacket<'_>) {
         let host = self.host(at, packet.interface);
         let at_ns = self.plan.reference_ns(host, packet.at_ns);
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
-            Some(Carried::Tcp(segment, data)) => {
+            Some(PacketTransport::Tcp(segment, data)) => {
                 self.segment(see, (host, at_ns), packet, &segment, data)
             }
-            Some(Carried::Udp(datagram, data)) => {
+            Some(PacketTransport::Udp(datagram, data)) => {
                 let outgoing = self
                     .plan
                     .door(host, datagram.ends.0.ip(), datagram.ends.1.ip())
-                    == Door::Leaves;
+                    == PacketPassage::Leaves;
                 match self
                     .builder
                     .datagram(host, outgoing, at_ns, &datagram, data)
@@ -467,17 +469,18 @@ impl Together<'_> {
 
     fn segment(
         &mut self,
-        see: &mut See<'_>,
+        see: &mut CapturePacketState<'_>,
         (host, at_ns): (usize, u64),
-        packet: &Packet<'_>,
-        segment: &Segment,
+        packet: &CapturePacket<'_>,
+        segment: &DissectedSegment,
         data: &[u8],
     ) {
         let (number, place) = (packet.number, packet.interface);
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         let door = self.plan.door(host, from, to);
         // What a host sends to itself comes out and in again where a capture sees all interfaces.
-        if door == Door::Leaves && self.plan.door(host, to, from) == Door::Leaves {
+        if door == PacketPassage::Leaves && self.plan.door(host, to, from) == PacketPassage::Leaves
+        {
             match packet.outgoing() {
                 Some(true) => *see.sees_both = true,
                 Some(false) if *see.sees_both => return,
@@ -491,7 +494,7 @@ impl Together<'_> {
         };
         let name = &self.names[host];
         see.accounts.take(name, packet.at_ns, segment, &known);
-        let (flow, way) = unit::stream_parts(known.stream);
+        let (flow, way) = unit_ids::stream_parts(known.stream);
         if flow >= FIRST_LOOKUP {
             see.imported.left_out.add(Bound::Numbers, 1);
         } else if flow >= self.first_flow {
@@ -503,10 +506,10 @@ impl Together<'_> {
         }
         let [from, to, way] = see.ways.of(known.stream, segment);
         let range = [
-            Value::Absent,
-            Value::from(known.stream),
-            Value::from(known.offset),
-            Value::from(segment.bytes),
+            EventValue::Absent,
+            EventValue::from(known.stream),
+            EventValue::from(known.offset),
+            EventValue::from(segment.bytes),
         ];
         let [unit, stream, offset, bytes] = range;
         let values = [
@@ -514,21 +517,21 @@ impl Together<'_> {
             stream,
             offset,
             bytes,
-            Value::from(place),
-            Value::from(way),
-            Value::from(i64::from(flow)),
-            Value::from(number),
-            Value::from(1),
-            Value::from(segment.length),
+            EventValue::from(place),
+            EventValue::from(way),
+            EventValue::from(i64::from(flow)),
+            EventValue::from(number),
+            EventValue::from(1),
+            EventValue::from(segment.length),
         ];
         let table = &mut see.imported.table;
         table.push("NET_SEEN", name, packet.at_ns, &values);
         if known.repeated {
             let rest = [
-                Value::Text("seen before"),
-                Value::from(1),
-                Value::from(from),
-                Value::from(to),
+                EventValue::Text("seen before"),
+                EventValue::from(1),
+                EventValue::from(from),
+                EventValue::from(to),
             ];
             table.push(
                 "TCP_RETRANSMIT",
@@ -540,7 +543,7 @@ impl Together<'_> {
     }
 
     /// Requests that are over after some more packets.
-    fn look(&mut self, sources: &mut [Source<'_>], packets: u64) {
+    fn look(&mut self, sources: &mut [CaptureSource<'_>], packets: u64) {
         self.packets += packets;
         let (at, then_ns) = self.looked;
         let (since, since_ns) = (self.packets - at, self.now_ns.saturating_sub(then_ns));
@@ -556,7 +559,7 @@ impl Together<'_> {
         }
     }
 
-    fn finish(&mut self, sources: &mut [Source<'_>]) {
+    fn finish(&mut self, sources: &mut [CaptureSource<'_>]) {
         let (left, unknown) = self.builder.finish();
         for exchange in left {
             self.put(sources, &exchange);
@@ -571,7 +574,7 @@ impl Together<'_> {
             .iter()
             .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
             .collect();
-        for (child, parent, ppm) in parents(&spans, &mut self.finished.unknown.left_out) {
+        for (child, parent, ppm) in find_parents(&spans, &mut self.finished.unknown.left_out) {
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let at_ns = self.plan.own_ns(host, at_ns);
             let values = [child.into(), parent.into(), i64::from(ppm).into()];
@@ -582,7 +585,7 @@ impl Together<'_> {
                 &values,
             );
         }
-        sources.iter_mut().for_each(Source::finish);
+        sources.iter_mut().for_each(CaptureSource::finish);
         let left_out = &mut self.finished.unknown.left_out;
         sources
             .iter()
@@ -592,7 +595,7 @@ impl Together<'_> {
     }
 
     /// A request that is over.
-    fn put(&mut self, sources: &mut [Source<'_>], exchange: &Exchange) {
+    fn put(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
         let Self {
             plan,
             names,
@@ -600,12 +603,12 @@ impl Together<'_> {
             options,
             ..
         } = self;
-        let known = emit::Known {
+        let known = exchange_events::ExchangeContext {
             contents: options.contents,
             segments: true,
-            ..emit::Known::default()
+            ..exchange_events::ExchangeContext::default()
         };
-        emit(
+        emit_exchange(
             exchange,
             &known,
             names,
@@ -629,12 +632,12 @@ impl Together<'_> {
 
     /// The flow of a request gets its row in the index.
     fn name(&mut self, exchange: &Exchange) {
-        let id = exchange.flow & unit::LAST_FLOW;
+        let id = exchange.flow & unit_ids::LAST_FLOW;
         if self.flows.len() >= MOST_NAMED && !self.flows.contains_key(&id) {
             self.finished.unknown.left_out.add(Bound::Named, 1);
         } else {
             let hosts = [&exchange.client, &exchange.server]
-                .map(|place| emit::place_name(place, &self.names));
+                .map(|place| exchange_events::place_name(place, &self.names));
             let [client, server] = hosts;
             // A flow's hosts are those of its first side and its second.
             let hosts = if exchange.reversed {
@@ -643,11 +646,11 @@ impl Together<'_> {
                 (client, server)
             };
             let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(Flow {
+            self.flows.entry(id).or_insert(RunFlow {
                 id,
                 hosts,
                 stack,
-                ..Flow::default()
+                ..RunFlow::default()
             });
         }
     }
@@ -664,8 +667,8 @@ impl Together<'_> {
         if self.spans.len() >= MOST_SPANS {
             self.finished.unknown.left_out.add(Bound::Spans, 1);
         } else {
-            self.spans.push(Span {
-                unit: emit::unit_of(exchange),
+            self.spans.push(RequestSpan {
+                unit: exchange_events::unit_of(exchange),
                 client_host: exchange.client.host,
                 client: (0, 0),
                 asked: (exchange.begin_ns().unwrap_or(begin), end),
@@ -678,21 +681,21 @@ impl Together<'_> {
             self.finished.unknown.left_out.add(Bound::Asked, 1);
         } else if self.options.asked {
             let way = if exchange.reversed {
-                Direction::There
+                EventStreamDirection::There
             } else {
-                Direction::Back
+                EventStreamDirection::Back
             };
-            let stream = unit::stream(exchange.flow & unit::LAST_FLOW, way);
+            let stream = unit_ids::stream(exchange.flow & unit_ids::LAST_FLOW, way);
             let own = |at_ns| {
                 exchange
                     .server
                     .host
                     .map_or(at_ns, |host| self.plan.own_ns(host, at_ns))
             };
-            self.finished.asked.push(Asked {
-                unit: emit::unit_of(exchange),
+            self.finished.asked.push(CapturedRequest {
+                unit: exchange_events::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
-                server: emit::place_name(&exchange.server, &self.names),
+                server: exchange_events::place_name(&exchange.server, &self.names),
                 name: exchange.name.whole().to_owned(),
                 status: exchange.status.kept().to_owned(),
                 at_ns: (own(from), own(to)),
@@ -705,27 +708,27 @@ impl Together<'_> {
 #[cfg(test)]
 pub(super) mod testing {
     use super::*;
-    use stackline_dissect::conversation::Kind;
-    use stackline_requests::exchange::{Message, Place};
+    use stackline_dissect::conversation::ExchangeKind;
+    use stackline_requests::exchange::{ExchangeEnd, ExchangeMessage};
 
     fn exchange(flow: u32) -> Exchange {
-        let place = Place {
+        let place = ExchangeEnd {
             host: None,
             address: "10.0.0.1:80".parse().unwrap(),
         };
-        let message = || Message {
+        let message = || ExchangeMessage {
             left: Some((1, 2)),
             arrived: Some((3, 4)),
-            ..Message::default()
+            ..ExchangeMessage::default()
         };
         Exchange {
             flow,
             number: 0,
-            kind: Kind::Call,
+            kind: ExchangeKind::Call,
             protocol: "",
             exact: true,
-            name: stackline_redact::Name::fixed(""),
-            status: stackline_redact::Name::fixed(""),
+            name: stackline_redact::RedactedName::fixed(""),
+            status: stackline_redact::RedactedName::fixed(""),
             client: place.clone(),
             server: place,
             seen_at: None,
@@ -744,13 +747,15 @@ pub(super) mod testing {
         }
     }
 
-    fn finished(mut each: impl FnMut(&mut Together<'_>)) -> Unknown {
-        let plan = Plan::default();
-        let options = Options {
+    fn finished(mut each: impl FnMut(&mut SharedCaptureState<'_>)) -> Unknown {
+        let plan = CapturePlan::default();
+        let options = CaptureReadOptions {
             asked: true,
-            ..Options::default()
+            ..CaptureReadOptions::default()
         };
-        let mut reader = Reader::open(Vec::new(), &plan, Known::default(), options).unwrap();
+        let mut reader =
+            CaptureEventReader::open(Vec::new(), &plan, StreamRegistry::default(), options)
+                .unwrap();
         each(&mut reader.together);
         reader.finish().unknown
     }

@@ -2,10 +2,10 @@
 //! no events.
 
 use crate::Error;
-use stackline_dissect::connections::Ends;
+use stackline_dissect::connections::SegmentEnds;
 use stackline_dissect::left_out::{Bound, LeftOut};
-use stackline_dissect::pcapng::{self, Packet};
-use stackline_dissect::segment::{Carried, Segment};
+use stackline_dissect::pcapng::{self, CapturePacket};
+use stackline_dissect::segment::{DissectedSegment, PacketTransport};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
@@ -25,28 +25,28 @@ pub struct Survey {
     pub(super) source: String,
     /// What its hosts are called: a name, in which `*` stands for the interface's.
     pub(super) pattern: Option<String>,
-    pub(super) places: BTreeMap<String, Place>,
+    pub(super) places: BTreeMap<String, SurveyedInterface>,
     /// Handshakes, addresses and interfaces that were one more than are looked at.
     pub(super) left_out: LeftOut,
 }
 
 /// What was seen at one interface.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct SurveyedInterface {
     /// By who opened which connection, and the SYN's number.
-    pub(super) handshakes: BTreeMap<(Ends, u32), Handshake>,
+    pub(super) handshakes: BTreeMap<(SegmentEnds, u32), SurveyedHandshake>,
     /// The latest handshake of each pair of ends.
-    open: HashMap<Ends, u32>,
+    open: HashMap<SegmentEnds, u32>,
     /// Packets by address, that say that it is here, and that it is not, as the link tells.
-    pub(super) told: BTreeMap<IpAddr, [u64; 2]>,
+    pub(super) link_votes: BTreeMap<IpAddr, [u64; 2]>,
     /// Hops that packets may still take, by who sends to whom.
     pub(super) ttls: BTreeMap<(IpAddr, IpAddr), u8>,
-    pub(super) marks: Marks,
+    pub(super) marks: PacketFingerprints,
 }
 
 /// When packets of a handshake were first seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Handshake {
+pub(super) struct SurveyedHandshake {
     syn_ns: u64,
     answer_ns: Option<u64>,
     acknowledged_ns: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) struct Handshake {
     pub(super) ttl: u8,
 }
 
-impl Handshake {
+impl SurveyedHandshake {
     /// From the SYN to its answer, and from there to the acknowledgement.
     pub(super) fn gaps(&self) -> Option<(u64, u64)> {
         let (answer, end) = (self.answer_ns?, self.acknowledged_ns?);
@@ -70,22 +70,22 @@ impl Handshake {
 
 /// When packets were there that are like no other.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    pub(super) by_hash: HashMap<u64, Mark>,
+pub(super) struct PacketFingerprints {
+    pub(super) by_hash: HashMap<u64, FingerprintSighting>,
     mask: u64,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(super) struct FingerprintSighting {
     pub(super) at_ns: u64,
     pub(super) ends: (IpAddr, IpAddr),
     /// There was another one: it was sent again.
     pub(super) twice: bool,
 }
 
-impl Marks {
-    fn put(&mut self, at_ns: u64, segment: &Segment) {
+impl PacketFingerprints {
+    fn put(&mut self, at_ns: u64, segment: &DissectedSegment) {
         let more = u32::from(segment.syn) + u32::from(segment.fin);
         if segment.bytes == 0 && more == 0 {
             return;
@@ -106,7 +106,7 @@ impl Marks {
         self.by_hash
             .entry(hash)
             .and_modify(|mark| mark.twice = true)
-            .or_insert(Mark {
+            .or_insert(FingerprintSighting {
                 at_ns,
                 ends,
                 twice: false,
@@ -119,7 +119,10 @@ impl Marks {
     }
 
     /// Packets that two places saw once each.
-    pub(super) fn common<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = (Mark, Mark)> + 'm {
+    pub(super) fn common<'m>(
+        &'m self,
+        other: &'m Self,
+    ) -> impl Iterator<Item = (FingerprintSighting, FingerprintSighting)> + 'm {
         let both = self
             .by_hash
             .iter()
@@ -134,7 +137,7 @@ impl Survey {
     /// # Errors
     /// When it does not begin as a capture.
     pub fn of(from: impl Read + Send, source: &str, pattern: Option<&str>) -> Result<Self, Error> {
-        let mut reader = pcapng::Reader::open(from)
+        let mut reader = pcapng::CaptureReader::open(from)
             .map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
         let (source, pattern) = (source.to_owned(), pattern.map(str::to_owned));
         let mut survey = Self {
@@ -149,9 +152,9 @@ impl Survey {
         Ok(survey)
     }
 
-    fn packet(&mut self, packet: &Packet<'_>) {
+    fn packet(&mut self, packet: &CapturePacket<'_>) {
         let segment = match packet.carried() {
-            Some(Carried::Tcp(segment, _)) => Some(segment),
+            Some(PacketTransport::Tcp(segment, _)) => Some(segment),
             _ => None,
         };
         self.seen(
@@ -168,13 +171,14 @@ impl Survey {
         interface: &str,
         at_ns: u64,
         outgoing: Option<bool>,
-        segment: Option<&Segment>,
+        segment: Option<&DissectedSegment>,
     ) {
         if !self.places.contains_key(interface) {
             if self.places.len() >= MOST_PLACES {
                 return self.left_out.add(Bound::SurveyedInterfaces, 1);
             }
-            self.places.insert(interface.to_owned(), Place::default());
+            self.places
+                .insert(interface.to_owned(), SurveyedInterface::default());
         }
         if let Some((place, segment)) = self.places.get_mut(interface).zip(segment) {
             place.segment(at_ns, outgoing, segment, &mut self.left_out);
@@ -182,19 +186,19 @@ impl Survey {
     }
 }
 
-impl Place {
+impl SurveyedInterface {
     fn segment(
         &mut self,
         at_ns: u64,
         outgoing: Option<bool>,
-        segment: &Segment,
+        segment: &DissectedSegment,
         left_out: &mut LeftOut,
     ) {
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         if let Some(outgoing) = outgoing {
             for (address, is_here) in [(from, outgoing), (to, !outgoing)] {
-                if self.told.len() < MOST || self.told.contains_key(&address) {
-                    self.told.entry(address).or_default()[usize::from(!is_here)] += 1;
+                if self.link_votes.len() < MOST || self.link_votes.contains_key(&address) {
+                    self.link_votes.entry(address).or_default()[usize::from(!is_here)] += 1;
                 } else {
                     left_out.add(Bound::Handshakes, 1);
                 }
@@ -209,16 +213,16 @@ impl Place {
         self.handshake(at_ns, segment, left_out);
     }
 
-    fn handshake(&mut self, at_ns: u64, segment: &Segment, left_out: &mut LeftOut) {
+    fn handshake(&mut self, at_ns: u64, segment: &DissectedSegment, left_out: &mut LeftOut) {
         let (there, back) = (segment.ends, (segment.ends.1, segment.ends.0));
         match (segment.syn, segment.acknowledged) {
             (true, None) if self.handshakes.len() >= MOST => left_out.add(Bound::Handshakes, 1),
             (true, None) => {
                 self.open.insert(there, segment.sequence);
-                let first = Handshake {
+                let first = SurveyedHandshake {
                     syn_ns: at_ns,
                     ttl: segment.ttl,
-                    ..Handshake::default()
+                    ..SurveyedHandshake::default()
                 };
                 self.handshakes
                     .entry((there, segment.sequence))

@@ -42,23 +42,26 @@ fn pcap(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Events of captures that are read together, as lines, and what could not be read of the first.
-fn read(captures: &[(&str, &[u8], Option<&str>)], known: Known) -> (Vec<String>, Finished, Plan) {
+fn read(
+    captures: &[(&str, &[u8], Option<&str>)],
+    known: StreamRegistry,
+) -> (Vec<String>, Finished, CapturePlan) {
     let surveys: Vec<Survey> = captures
         .iter()
         .map(|(source, bytes, host)| Survey::of(*bytes, source, *host).unwrap())
         .collect();
-    let plan = Plan::of(&surveys, &BTreeMap::new());
+    let plan = CapturePlan::of(&surveys, &BTreeMap::new());
     let open: Vec<Box<dyn Read + Send + '_>> = captures
         .iter()
         .map(|(_, bytes, _)| Box::new(*bytes) as _)
         .collect();
-    let mut reader = Reader::open(
+    let mut reader = CaptureEventReader::open(
         open,
         &plan,
         known,
-        Options {
+        CaptureReadOptions {
             asked: true,
-            ..Options::default()
+            ..CaptureReadOptions::default()
         },
     )
     .unwrap();
@@ -72,7 +75,7 @@ fn read(captures: &[(&str, &[u8], Option<&str>)], known: Known) -> (Vec<String>,
     (lines, finished, plan)
 }
 
-fn lines(bytes: &[u8], host: Option<&str>, known: Known) -> (Vec<String>, Vec<String>) {
+fn lines(bytes: &[u8], host: Option<&str>, known: StreamRegistry) -> (Vec<String>, Vec<String>) {
     let (mut lines, finished, _) = read(&[("a.pcap", bytes, host)], known);
     // The accounts of connections have tests of their own.
     lines.retain(|line| {
@@ -85,12 +88,12 @@ fn lines(bytes: &[u8], host: Option<&str>, known: Known) -> (Vec<String>, Vec<St
 /// Reads all of it, whatever it is.
 fn harmless(bytes: &[u8]) {
     if let Ok(survey) = Survey::of(bytes, "a", None) {
-        let plan = Plan::of(&[survey], &BTreeMap::new());
-        let mut reader = Reader::open(
+        let plan = CapturePlan::of(&[survey], &BTreeMap::new());
+        let mut reader = CaptureEventReader::open(
             vec![Box::new(bytes)],
             &plan,
-            Known::default(),
-            Options::default(),
+            StreamRegistry::default(),
+            CaptureReadOptions::default(),
         )
         .unwrap();
         while reader.next_batch().is_some() {}
@@ -110,7 +113,7 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
     let (lines, mistakes) = lines(
         &pcap(1, &packets),
         Some("khons"),
-        Known::new(BTreeMap::new(), 3),
+        StreamRegistry::new(BTreeMap::new(), 3),
     );
     let way = "10.0.0.1:5000>10.0.0.2:80";
     assert_eq!(
@@ -154,7 +157,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     let (_, mistakes) = lines(
         &pcap(1, &[(1, dns.clone()), (2, dns.clone())]),
         Some("khons"),
-        Known::default(),
+        StreamRegistry::default(),
     );
     assert!(mistakes.is_empty(), "{mistakes:?}");
     let (mut arp, mut icmp, mut fragment) = (vec![0; 60], dns.clone(), dns.clone());
@@ -173,7 +176,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
         ethernet(true, 100, b"x", false)[..40].to_vec(),
     ];
     let packets: Vec<(u32, Vec<u8>)> = (1..).zip(packets).collect();
-    let (_, mistakes) = lines(&pcap(1, &packets), Some("khons"), Known::default());
+    let (_, mistakes) = lines(&pcap(1, &packets), Some("khons"), StreamRegistry::default());
     assert_eq!(
         mistakes,
         [
@@ -185,7 +188,11 @@ fn packets_that_were_not_read_are_counted_by_kind() {
             "1 of 9 packets were not read: they do not carry IP",
         ]
     );
-    let (_, mistakes) = lines(&pcap(147, &[(1, dns)]), Some("khons"), Known::default());
+    let (_, mistakes) = lines(
+        &pcap(147, &[(1, dns)]),
+        Some("khons"),
+        StreamRegistry::default(),
+    );
     assert_eq!(
         mistakes,
         ["1 of 1 packets were not read: they are of a kind of link that is not known"]
@@ -198,7 +205,7 @@ fn every_kind_of_link_is_looked_through() {
     let ip = &packet[14..];
     for (link, before) in [(101, 0), (113, 16), (276, 20), (0, 4), (228, 0)] {
         let packet = [&vec![0; before][..], ip].concat();
-        let (lines, _) = lines(&pcap(link, &[(1, packet)]), None, Known::default());
+        let (lines, _) = lines(&pcap(link, &[(1, packet)]), None, StreamRegistry::default());
         assert_eq!(lines.len(), 1, "link type {link}");
         assert!(lines[0].contains("; 0; 500; capture;"), "{}", lines[0]);
     }
@@ -213,7 +220,7 @@ fn what_is_cut_off_ends_it_and_is_told() {
             (2, ethernet(true, 600, &[0; 500], false)),
         ],
     );
-    let (lines, mistakes) = lines(&whole[..whole.len() - 7], None, Known::default());
+    let (lines, mistakes) = lines(&whole[..whole.len() - 7], None, StreamRegistry::default());
     assert_eq!(lines.len(), 1);
     assert!(
         mistakes
@@ -230,7 +237,7 @@ fn ports_of_known_streams_give_their_ids() {
         "10.0.0.1:5000".parse().unwrap(),
         "10.0.0.2:80".parse().unwrap(),
     );
-    let known = Known::new(BTreeMap::from([(ends, 42)]), 100);
+    let known = StreamRegistry::new(BTreeMap::from([(ends, 42)]), 100);
     let packets = [
         (1, ethernet(true, 99, &[], true)),
         (2, ethernet(true, 100, &[0; 5], false)),
@@ -371,7 +378,7 @@ fn both_ends_with_a_clock_that_is_ahead_make_one_request_with_all_its_points() {
             ("client.pcap", &client[..], Some("client")),
         ],
     ] {
-        let (lines, finished, plan) = read(&captures, Known::default());
+        let (lines, finished, plan) = read(&captures, StreamRegistry::default());
         let host = |name: &str| {
             plan.hosts
                 .iter()
@@ -389,7 +396,10 @@ fn both_ends_with_a_clock_that_is_ahead_make_one_request_with_all_its_points() {
         // Least there 258 ms, least back -238 ms: in the middle, and half their sum.
         let (first, clock) = (&plan.clocks[0], &plan.clocks[1]);
         let sign = if host("server") == 1 { 1 } else { -1 };
-        assert_eq!(*first, stackline_core::trace::Clock::default());
+        assert_eq!(
+            *first,
+            stackline_core::trace_index::ClockCorrection::default()
+        );
         assert_eq!(
             (clock.offset_ns, clock.error_ns, clock.drift_ppm),
             (sign * 248_000_000, Some(10_000_000), 0.0)
@@ -476,7 +486,8 @@ fn one_capture_tells_at_which_end_it_is_or_that_it_is_at_none() {
         ),
     ] {
         let capture = seen_at(&sent, from_client, from_server, hops, 0);
-        let (lines, finished, plan) = read(&[("a.pcap", &capture, None)], Known::default());
+        let (lines, finished, plan) =
+            read(&[("a.pcap", &capture, None)], StreamRegistry::default());
         let expected: Vec<std::net::IpAddr> = at.into_iter().map(Into::into).collect();
         assert_eq!(plan.hosts[0].addresses, expected);
         assert_eq!(
@@ -514,7 +525,7 @@ fn the_link_says_which_packets_a_host_sent() {
         })
         .collect();
     let capture = pcap(113, &packets);
-    let (_, _, plan) = read(&[("a.pcap", &capture, None)], Known::default());
+    let (_, _, plan) = read(&[("a.pcap", &capture, None)], StreamRegistry::default());
     assert_eq!(plan.hosts[0].addresses, [std::net::IpAddr::from(SERVER)]);
     assert!(
         plan.notes[0][0].contains("the link's headers say"),
@@ -531,7 +542,7 @@ fn captures_that_call_their_hosts_alike_are_called_as_their_files_when_they_saw_
         seen_at(&sent, 8000, 0, [1, 0], 0),
     );
     let names = |captures: &[(&str, &[u8], Option<&str>)]| {
-        let plan = read(captures, Known::default()).2;
+        let plan = read(captures, StreamRegistry::default()).2;
         plan.hosts
             .iter()
             .map(|host| host.name.clone())
@@ -595,7 +606,7 @@ fn a_drift_shows_in_long_captures() {
     let (client, server) = (seen(false), seen(true));
     let plan = read(
         &[("a.pcap", &client, None), ("b.pcap", &server, None)],
-        Known::default(),
+        StreamRegistry::default(),
     )
     .2;
     let clock = &plan.clocks[1];
@@ -628,7 +639,7 @@ fn heads_that_are_cut_off_leave_times_by_turns_or_nothing() {
             }
             bytes.extend(&packet[..kept]);
         }
-        let (lines, finished, _) = read(&[("a.pcap", &bytes, None)], Known::default());
+        let (lines, finished, _) = read(&[("a.pcap", &bytes, None)], StreamRegistry::default());
         assert!(
             finished.requests.values().sum::<u64>() > 0,
             "{snaplen}: {lines:?}"
@@ -650,6 +661,6 @@ proptest! {
         server.truncate(here);
         let other = 24 + other % (client.len() - 24);
         client[other] = client[other].wrapping_add(1);
-        read(&[("a", &client, None), ("b", &server, None)], Known::default());
+        read(&[("a", &client, None), ("b", &server, None)], StreamRegistry::default());
     }
 }

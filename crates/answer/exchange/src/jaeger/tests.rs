@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use stackline_analyze::assemble::{Options, lifelines};
+use stackline_analyze::assemble::{LifelineOptions, lifelines};
 
 const TRACE: &str = r#"{"data":[{"traceID":"e1f2","spans":[
   {"traceID":"e1f2","spanID":"a1","flags":1,"operationName":"GET /cart","references":[],"startTime":1700000000000000,
@@ -41,7 +41,7 @@ fn a_trace_of_two_services_is_one_lifeline() {
         ]
     );
     assert_eq!(read.mistakes.0, 1, "a span whose trace has no number");
-    let lines = lifelines(&read.table, None, &Options::default());
+    let lines = lifelines(&read.table, None, &LifelineOptions::default());
     assert_eq!((lines.lines.len(), lines.passages.len()), (1, 5));
 }
 

@@ -78,7 +78,7 @@ fn other_texts_are_not_recognised() {
 proptest! {
     #[test]
     fn any_lines_are_harmless(text in r#"(DATE=|ts=|NL.EVNT=|event=|HOST=|[0-9T:.\-Z]{1,20}|["\\ \n;=a-z]){0,60}"#) {
-        for form in [Form::Ulm, Form::Bp] {
+        for form in [NetLoggerForm::Ulm, NetLoggerForm::Bp] {
             let _ = read(text.as_bytes(), form, false);
         }
         let _ = recognise(text.as_bytes());

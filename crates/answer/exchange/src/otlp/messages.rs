@@ -40,16 +40,16 @@ pub struct Resource {
 pub struct ScopeSpans {
     /// What made them.
     #[prost(message, optional, tag = "1")]
-    pub scope: Option<Scope>,
+    pub scope: Option<OtlpScope>,
     /// The spans.
     #[prost(message, repeated, tag = "2")]
-    pub spans: Vec<Span>,
+    pub spans: Vec<OtlpSpan>,
 }
 
 /// What made spans.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Scope {
+pub struct OtlpScope {
     /// Its name.
     #[prost(string, tag = "1")]
     pub name: String,
@@ -61,7 +61,7 @@ pub struct Scope {
 /// One span.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Span {
+pub struct OtlpSpan {
     /// 16 bytes.
     #[prost(bytes = "vec", tag = "1")]
     #[serde(with = "hex")]
@@ -96,7 +96,7 @@ pub struct Span {
     pub events: Vec<SpanEvent>,
     /// How it ended.
     #[prost(message, optional, tag = "15")]
-    pub status: Option<Status>,
+    pub status: Option<OtlpStatus>,
 }
 
 /// What happened in a span.
@@ -118,7 +118,7 @@ pub struct SpanEvent {
 /// How a span ended.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status {
+pub struct OtlpStatus {
     /// Why.
     #[prost(string, tag = "2")]
     pub message: String,

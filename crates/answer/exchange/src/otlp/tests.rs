@@ -2,12 +2,12 @@
 
 use super::*;
 use proptest::prelude::*;
-use stackline_analyze::assemble::{Options, lifelines};
-use stackline_events::Event;
+use stackline_analyze::assemble::{LifelineOptions, lifelines};
+use stackline_events::TextEvent;
 
 /// Two units over two hosts, one event that is on no line.
-fn events() -> Table {
-    let mut table = Table::default();
+fn events() -> EventTable {
+    let mut table = EventTable::default();
     let base = 1_700_000_000_000_000_000;
     for (unit, at) in [(7, 0), (8, 500)] {
         table.push(
@@ -15,31 +15,35 @@ fn events() -> Table {
             "khons",
             base + at,
             &[
-                Value::Number(unit),
-                Value::Number(4),
-                Value::Number(16),
-                Value::Number(32),
+                EventValue::Number(unit),
+                EventValue::Number(4),
+                EventValue::Number(16),
+                EventValue::Number(32),
             ],
         );
         table.push(
             "APP_INDICATION",
             "udjat",
             base + at + 40,
-            &[Value::Number(unit), Value::Absent, Value::Text("a; b")],
+            &[
+                EventValue::Number(unit),
+                EventValue::Absent,
+                EventValue::Text("a; b"),
+            ],
         );
         table.push(
             "APP_RESPONSE",
             "khons",
             base + at + 90,
-            &[Value::Number(unit)],
+            &[EventValue::Number(unit)],
         );
     }
     table.push("VMSTAT", "khons", base, &[]);
     table
 }
 
-fn sorted(table: &Table) -> Vec<Event> {
-    let mut events: Vec<Event> = (0..table.len()).map(|row| table.event(row)).collect();
+fn sorted(table: &EventTable) -> Vec<TextEvent> {
+    let mut events: Vec<TextEvent> = (0..table.len()).map(|row| table.event(row)).collect();
     events.sort_by_key(|event| (event.at_ns, event.keyword.clone()));
     events
 }
@@ -47,7 +51,10 @@ fn sorted(table: &Table) -> Vec<Event> {
 #[test]
 fn what_goes_out_comes_back_in_both_forms() {
     let table = events();
-    let data = spans(&lifelines(&table, None, &Options::default()), &table);
+    let data = spans(
+        &lifelines(&table, None, &LifelineOptions::default()),
+        &table,
+    );
     let json = json(&data).unwrap();
     assert_eq!(serde_json::from_str::<TracesData>(&json).unwrap(), data);
     let mut expected = sorted(&table);
@@ -64,8 +71,11 @@ fn what_goes_out_comes_back_in_both_forms() {
 #[test]
 fn ids_are_those_of_the_specification() {
     let table = events();
-    let data = spans(&lifelines(&table, None, &Options::default()), &table);
-    let all: Vec<&Span> = data
+    let data = spans(
+        &lifelines(&table, None, &LifelineOptions::default()),
+        &table,
+    );
+    let all: Vec<&OtlpSpan> = data
         .resource_spans
         .iter()
         .flat_map(|r| &r.scope_spans)
@@ -123,7 +133,7 @@ fn spans_of_others_become_lifelines() {
         ]
     );
     assert_eq!(read.mistakes.0, 1);
-    let lines = lifelines(&read.table, None, &Options::default());
+    let lines = lifelines(&read.table, None, &LifelineOptions::default());
     assert_eq!((lines.lines.len(), lines.passages.len()), (1, 3));
 }
 
@@ -142,7 +152,7 @@ fn what_is_neither_form_is_refused() {
             .starts_with("this is no OTLP protobuf")
     );
     let mut cut = json(&spans(
-        &lifelines(&events(), None, &Options::default()),
+        &lifelines(&events(), None, &LifelineOptions::default()),
         &events(),
     ))
     .unwrap();
@@ -164,7 +174,7 @@ proptest! {
     #[test]
     fn damaged_bytes_are_harmless(at in 0_usize..400, byte: u8) {
         let table = events();
-        let mut bytes = protobuf(&spans(&lifelines(&table, None, &Options::default()), &table));
+        let mut bytes = protobuf(&spans(&lifelines(&table, None, &LifelineOptions::default()), &table));
         let at = at % bytes.len();
         bytes[at] = byte;
         let _ = read(&bytes, false);

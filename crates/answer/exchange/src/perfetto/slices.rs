@@ -19,7 +19,7 @@ pub(super) struct Slice {
 }
 
 /// The slices of each host, in the order in which they begin.
-pub(super) fn of(lifelines: &Lifelines) -> BTreeMap<&str, Vec<Slice>> {
+pub(super) fn collect_slices(lifelines: &Lifelines) -> BTreeMap<&str, Vec<Slice>> {
     let mut hosts: BTreeMap<&str, Vec<Slice>> = BTreeMap::new();
     for (line, unit) in lifelines.lines.iter().enumerate() {
         let passages = lifelines.passages_of(unit);

@@ -1,37 +1,41 @@
 //! The packets of a small trace, read back with the same messages; the test of the command reads them with Perfetto's own.
 
 use super::*;
-use stackline_analyze::assemble::{Options, lifelines};
-use stackline_events::Value;
+use stackline_analyze::assemble::{LifelineOptions, lifelines};
+use stackline_events::EventValue;
 
-fn events() -> Table {
-    let mut table = Table::default();
+fn events() -> EventTable {
+    let mut table = EventTable::default();
     table.push(
         "APP_CALL",
         "khons",
         100,
-        &[Value::Number(7), Value::Number(4)],
+        &[EventValue::Number(7), EventValue::Number(4)],
     );
     table.push(
         "APP_INDICATION",
         "udjat",
         140,
-        &[Value::Number(7), Value::Text("x")],
+        &[EventValue::Number(7), EventValue::Text("x")],
     );
     table.push(
         "CPU_USE",
         "khons",
         150,
-        &[Value::Number(10), Value::Number(1), Value::Number(250_000)],
+        &[
+            EventValue::Number(10),
+            EventValue::Number(1),
+            EventValue::Number(250_000),
+        ],
     );
     table
 }
 
-fn decoded() -> BTreeMap<String, Trace> {
+fn decoded() -> BTreeMap<String, PerfettoTrace> {
     let table = events();
     let files = files(
         &table,
-        &lifelines(&table, None, &Options::default()),
+        &lifelines(&table, None, &LifelineOptions::default()),
         &Index::default(),
     );
     let traces = files.iter().filter(|(name, _)| *name != MANIFEST);
@@ -41,14 +45,14 @@ fn decoded() -> BTreeMap<String, Trace> {
 }
 
 /// The packets within the compressed ones.
-fn decompressed(bytes: &[u8]) -> Trace {
+fn decompressed(bytes: &[u8]) -> PerfettoTrace {
     let mut packets = Vec::new();
-    for packet in Trace::decode(bytes).unwrap().packet {
+    for packet in PerfettoTrace::decode(bytes).unwrap().packet {
         let mut reader =
             flate2::read::ZlibDecoder::new(&packet.compressed_packets.as_ref().unwrap()[..]);
         std::io::copy(&mut reader, &mut packets).unwrap();
     }
-    Trace::decode(&packets[..]).unwrap()
+    PerfettoTrace::decode(&packets[..]).unwrap()
 }
 
 #[test]
@@ -58,7 +62,7 @@ fn a_file_a_host_and_a_flow_through_a_unit() {
         traces.keys().collect::<Vec<_>>(),
         ["1-khons.pftrace", "2-udjat.pftrace"]
     );
-    let flows = |trace: &Trace| -> Vec<u64> {
+    let flows = |trace: &PerfettoTrace| -> Vec<u64> {
         let instants = trace
             .packet
             .iter()
@@ -66,7 +70,7 @@ fn a_file_a_host_and_a_flow_through_a_unit() {
             .filter(|e| e.r#type == INSTANT);
         instants.flat_map(|e| e.flow_ids.clone()).collect()
     };
-    let slices = |trace: &Trace| -> Vec<(u64, i32)> {
+    let slices = |trace: &PerfettoTrace| -> Vec<(u64, i32)> {
         let events = trace
             .packet
             .iter()
@@ -130,13 +134,13 @@ fn monitors_are_counters_with_their_labels_in_the_name() {
 
 #[test]
 fn a_name_is_said_once_and_before_it_is_used() {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     for at in 0..100 {
         table.push(
             "APP_CALL",
             "khons",
             100 + at,
-            &[Value::Number(at as i64), Value::Text("x")],
+            &[EventValue::Number(at as i64), EventValue::Text("x")],
         );
     }
     let files = files(&table, &Lifelines::default(), &Index::default());
@@ -178,7 +182,7 @@ fn the_manifest_relates_every_file_to_the_reference() {
     };
     let files = files(
         &table,
-        &lifelines(&table, None, &Options::default()),
+        &lifelines(&table, None, &LifelineOptions::default()),
         &index,
     );
     let manifest: Json = serde_json::from_slice(&files[MANIFEST]).unwrap();
@@ -194,7 +198,7 @@ fn the_manifest_relates_every_file_to_the_reference() {
 
 #[test]
 fn hosts_whose_names_are_alike_have_a_file_each() {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     table.push("A", "a/b", 1, &[]);
     table.push("A", "a-b", 2, &[]);
     let files = files(&table, &Lifelines::default(), &Index::default());

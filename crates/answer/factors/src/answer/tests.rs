@@ -3,11 +3,11 @@
 use super::*;
 use crate::design::Wish;
 
-fn observed(rows: &[&[f64]]) -> Vec<Observation> {
+fn observed(rows: &[&[f64]]) -> Vec<FactorObservation> {
     let mut all = Vec::new();
     for (row, values) in rows.iter().enumerate() {
         for value in *values {
-            all.push(Observation {
+            all.push(FactorObservation {
                 row,
                 block: 0,
                 order: all.len() as u32,
@@ -32,7 +32,7 @@ fn memory_and_cache_of_jain() {
     let answer = analyse(
         &design,
         &observed(&[&[15.0], &[45.0], &[25.0], &[75.0]]),
-        Some(Scale::Additive),
+        Some(EffectScale::Additive),
     )
     .unwrap();
     assert_eq!(answer.fit().coefficients(), [40.0, 20.0, 10.0, 5.0]);
@@ -57,7 +57,7 @@ fn memory_and_cache_of_jain_three_times() {
         &[25.0, 28.0, 19.0],
         &[75.0, 75.0, 81.0],
     ]);
-    let answer = analyse(&design, &runs, Some(Scale::Additive)).unwrap();
+    let answer = analyse(&design, &runs, Some(EffectScale::Additive)).unwrap();
     assert_eq!(
         answer.fit().coefficients().map_or_round(),
         [41.0, 21.5, 9.5, 5.0]
@@ -104,7 +104,7 @@ fn filtration_rate_of_montgomery() {
     let design = Design::new(&[2; 4], Wish::Full).unwrap();
     let all: Vec<Vec<f64>> = rates.iter().map(|rate| vec![*rate]).collect();
     let rows: Vec<&[f64]> = all.iter().map(Vec::as_slice).collect();
-    let answer = analyse(&design, &observed(&rows), Some(Scale::Additive)).unwrap();
+    let answer = analyse(&design, &observed(&rows), Some(EffectScale::Additive)).unwrap();
     let effect = |factor: usize| {
         answer
             .effects
@@ -140,10 +140,10 @@ fn filtration_rate_of_montgomery() {
     assert_eq!(clear, [0, 3, 2]);
 
     let half = Design::new(&[2; 4], Wish::Fraction(8)).unwrap();
-    let runs: Vec<Observation> = (0..8)
+    let runs: Vec<FactorObservation> = (0..8)
         .map(|row| {
             let value = rates[design.row_of(&half.rows[row]).unwrap()];
-            Observation {
+            FactorObservation {
                 row,
                 block: 0,
                 order: row as u32,
@@ -151,7 +151,7 @@ fn filtration_rate_of_montgomery() {
             }
         })
         .collect();
-    let answer = analyse(&half, &runs, Some(Scale::Additive)).unwrap();
+    let answer = analyse(&half, &runs, Some(EffectScale::Additive)).unwrap();
     let effect = |factor: usize| {
         answer
             .effects
@@ -183,10 +183,10 @@ fn filtration_rate_of_montgomery() {
 fn products_are_told_from_sums() {
     let design = Design::new(&[2, 2, 2], Wish::Full).unwrap();
     let of = |value: &dyn Fn(&[usize]) -> f64| {
-        let runs: Vec<Observation> = (0..16)
+        let runs: Vec<FactorObservation> = (0..16)
             .map(|at| {
                 let noise = 1.0 + 0.001 * f64::from((at * 7 % 5) as u8);
-                Observation {
+                FactorObservation {
                     row: at % 8,
                     block: 0,
                     order: at as u32,
@@ -197,13 +197,13 @@ fn products_are_told_from_sums() {
         analyse(&design, &runs, None).unwrap()
     };
     let product = of(&|row| 3.0 * 2.0_f64.powi(row[0] as i32) * 5.0_f64.powi(row[1] as i32));
-    assert_eq!(product.scale, Scale::Multiplicative);
+    assert_eq!(product.scale, EffectScale::Multiplicative);
     assert!(
         (product.effects[0].estimate.value.exp() - 5.0).abs() < 0.01
             && product.effects[0].factor == 1
     );
     let sum = of(&|row| 10.0 + 5.0 * row[0] as f64 + 100.0 * row[1] as f64);
-    assert_eq!(sum.scale, Scale::Additive);
+    assert_eq!(sum.scale, EffectScale::Additive);
     assert!(sum.effects[2].estimate.may_be_zero() && sum.effects[2].factor == 2);
     assert_eq!(
         sum.effects
@@ -218,12 +218,12 @@ fn products_are_told_from_sums() {
 fn three_levels_and_missing_runs() {
     let design = Design::new(&[3, 2], Wish::Full).unwrap();
     let value = |row: &[usize]| [1.0, 4.0, 9.0][row[0]] + 2.0 * row[1] as f64;
-    let runs = |rows: &[usize]| -> Vec<Observation> {
+    let runs = |rows: &[usize]| -> Vec<FactorObservation> {
         rows.iter()
             .enumerate()
             .map(|(at, row)| {
                 let noise = if at % 2 == 0 { 0.01 } else { -0.01 };
-                Observation {
+                FactorObservation {
                     row: *row,
                     block: 0,
                     order: at as u32,
@@ -235,7 +235,7 @@ fn three_levels_and_missing_runs() {
     let all = analyse(
         &design,
         &runs(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]),
-        Some(Scale::Additive),
+        Some(EffectScale::Additive),
     )
     .unwrap();
     let first = &all.effects[0];
@@ -247,7 +247,7 @@ fn three_levels_and_missing_runs() {
     let some = analyse(
         &design,
         &runs(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
-        Some(Scale::Additive),
+        Some(EffectScale::Additive),
     )
     .unwrap();
     near(some.effects[0].levels[1].value, 8.0, 6);
@@ -258,7 +258,7 @@ fn three_levels_and_missing_runs() {
                 .iter()
                 .any(|doubt| doubt.contains("runs are missing"))
     );
-    assert!(analyse(&design, &runs(&[0, 0, 1, 1]), Some(Scale::Additive)).is_err());
+    assert!(analyse(&design, &runs(&[0, 0, 1, 1]), Some(EffectScale::Additive)).is_err());
 }
 
 #[test]
@@ -270,14 +270,14 @@ fn what_has_no_spread_has_no_width() {
         None,
     )
     .unwrap();
-    assert_eq!(answer.spread, Spread::None);
+    assert_eq!(answer.spread, IntervalSource::None);
     assert_eq!(answer.effects[0].estimate.half, Some(0.0));
     assert!(answer.effects[1].estimate.may_be_zero());
     let zero = observed(&[&[0.0], &[1.0], &[2.0], &[3.0]]);
-    assert!(analyse(&design, &zero, Some(Scale::Multiplicative)).is_err());
+    assert!(analyse(&design, &zero, Some(EffectScale::Multiplicative)).is_err());
     assert_eq!(
         analyse(&design, &zero, None).unwrap().scale,
-        Scale::Additive
+        EffectScale::Additive
     );
 }
 
@@ -302,7 +302,12 @@ fn a_ratio_of_differences_has_the_spread_of_both_its_means() {
                 .collect::<Vec<f64>>()
         };
         let (base, level) = (runs(10.0), runs(20.0));
-        let answer = analyse(&design, &observed(&[&base, &level]), Some(Scale::Additive)).unwrap();
+        let answer = analyse(
+            &design,
+            &observed(&[&base, &level]),
+            Some(EffectScale::Additive),
+        )
+        .unwrap();
         let (ratio, within) = answer.ratio(&design, &[1], &[0]);
         let (least, most) = within.unwrap();
         assert!(least < ratio && ratio < most);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::golden;
 
-fn axis(scale: Scale, from: f64, to: f64) -> Axis {
+fn axis(scale: AxisScale, from: f64, to: f64) -> Axis {
     Axis {
         name: "time <ms>".into(),
         scale,
@@ -13,7 +13,7 @@ fn axis(scale: Scale, from: f64, to: f64) -> Axis {
 }
 
 fn sample() -> Chart {
-    let curve = |name: &str, factor: f64| Curve {
+    let curve = |name: &str, factor: f64| ChartCurve {
         name: name.into(),
         line: [1e-6, 1e-4, 1e-2]
             .map(|at: f64| (at, factor * at.sqrt() * 1e3))
@@ -22,8 +22,8 @@ fn sample() -> Chart {
     };
     Chart {
         title: "Figure & title".into(),
-        x: axis(Scale::Logarithmic, 1e-6, 1e-1),
-        y: axis(Scale::Linear, 0.0, 50.0),
+        x: axis(AxisScale::Logarithmic, 1e-6, 1e-1),
+        y: axis(AxisScale::Linear, 0.0, 50.0),
         band: Some((1e-5, 1e-4, "here".into())),
         curves: vec![curve("one", 1.0), curve("ten", 10.0), curve("a third", 3.0)],
         below: "lines: formula; points: simulated".into(),
@@ -44,25 +44,25 @@ fn ticks_are_round_numbers() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        names(axis(Scale::Linear, 0.0, 64.0)),
+        names(axis(AxisScale::Linear, 0.0, 64.0)),
         ["0", "10", "20", "30", "40", "50", "60"]
     );
     assert_eq!(
-        names(axis(Scale::Linear, 100.0, 500.0)),
+        names(axis(AxisScale::Linear, 100.0, 500.0)),
         [
             "100", "150", "200", "250", "300", "350", "400", "450", "500"
         ]
     );
     assert_eq!(
-        names(axis(Scale::Linear, 0.0, 1.0)),
+        names(axis(AxisScale::Linear, 0.0, 1.0)),
         ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
     );
     assert_eq!(
-        names(axis(Scale::Logarithmic, 1e-5, 1e-1)),
+        names(axis(AxisScale::Logarithmic, 1e-5, 1e-1)),
         ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "0.1"]
     );
     assert_eq!(
-        names(axis(Scale::Logarithmic, 2.0, 1.5e4)),
+        names(axis(AxisScale::Logarithmic, 2.0, 1.5e4)),
         ["10", "100", "1000", "10⁴"]
     );
 }

@@ -4,7 +4,7 @@ use super::digits;
 use crate::grid::{Align, line, widths};
 use crate::lifelines::label;
 use serde_json::{Value, json as object};
-use stackline_analyze::Verdict;
+use stackline_analyze::ComparisonVerdict;
 use stackline_analyze::compare_segments::{Median, SegmentComparison};
 use stackline_analyze::names::segment_label;
 use stackline_core::units;
@@ -55,7 +55,7 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
     let time = |median: &Option<Median>| {
         median.map_or_else(
             || "-".to_owned(),
-            |median| units::time(median.median_ns / 1e9),
+            |median| units::format_time(median.median_ns / 1e9),
         )
     };
     let ratio = segment
@@ -67,9 +67,9 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
     let verdict = match (&segment.a, &segment.b, segment.verdict) {
         (_, None, _) => "only in the first",
         (None, ..) => "only in the second",
-        (.., Verdict::Faster) => "faster",
-        (.., Verdict::Slower) => "slower",
-        (.., Verdict::NoDifferenceSeen) => "no difference seen",
+        (.., ComparisonVerdict::Faster) => "faster",
+        (.., ComparisonVerdict::Slower) => "slower",
+        (.., ComparisonVerdict::NoDifferenceSeen) => "no difference seen",
         _ => "cannot tell: few units, or times below zero",
     };
     vec![
@@ -91,12 +91,12 @@ pub fn segment_comparison_json(segments: &[SegmentComparison]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_analyze::lifelines::Point;
+    use stackline_analyze::lifelines::LifelinePoint;
 
     #[test]
     fn a_segment_is_called_as_among_lifelines() {
         let point = |keyword: &str, host: &str| {
-            Some(Point {
+            Some(LifelinePoint {
                 keyword: keyword.into(),
                 host: host.into(),
                 place: String::new(),
@@ -118,13 +118,13 @@ mod tests {
             b: median(2e6),
             ratio: Some(2.0),
             ci95: Some((1.8, 2.2)),
-            verdict: Verdict::Slower,
+            verdict: ComparisonVerdict::Slower,
         };
         let gone = SegmentComparison {
             b: None,
             ratio: None,
             ci95: None,
-            verdict: Verdict::CannotTell,
+            verdict: ComparisonVerdict::CannotTell,
             ..slower.clone()
         };
         let text = segment_comparison(&[slower, gone]);

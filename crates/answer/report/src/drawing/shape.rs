@@ -1,25 +1,25 @@
 //! Boxes, also turned ones: whether two of them overlap, and where a line leaves one.
 
-use super::place::Point;
+use super::node_layout::DrawingPoint;
 
 /// A rectangle around a middle, turned by an angle.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) middle: Point,
+pub(crate) struct RotatedRectangle {
+    pub(crate) middle: DrawingPoint,
     /// Half its width and height.
-    pub(crate) half: Point,
+    pub(crate) half: DrawingPoint,
     /// In radians.
     pub(crate) angle: f64,
 }
 
-impl Shape {
-    fn axes(&self) -> [Point; 2] {
+impl RotatedRectangle {
+    fn axes(&self) -> [DrawingPoint; 2] {
         let (y, x) = self.angle.sin_cos();
-        [Point { x, y }, Point { x: -y, y: x }]
+        [DrawingPoint { x, y }, DrawingPoint { x: -y, y: x }]
     }
 
     /// How far it reaches from its middle in a direction of length one.
-    fn reach(&self, direction: Point) -> f64 {
+    fn reach(&self, direction: DrawingPoint) -> f64 {
         let [across, down] = self.axes();
         self.half.x * dot(across, direction).abs() + self.half.y * dot(down, direction).abs()
     }
@@ -32,7 +32,7 @@ impl Shape {
     }
 
     /// Where a line from the middle leaves it, for one that is not turned.
-    pub(crate) fn edge(&self, towards: Point) -> Point {
+    pub(crate) fn edge(&self, towards: DrawingPoint) -> DrawingPoint {
         let v = towards.minus(self.middle);
         let share = (self.half.x / v.x.abs().max(1e-9))
             .min(self.half.y / v.y.abs().max(1e-9))
@@ -41,9 +41,9 @@ impl Shape {
     }
 
     /// The thin box that a line is.
-    pub(crate) fn line(from: Point, to: Point) -> Self {
+    pub(crate) fn line(from: DrawingPoint, to: DrawingPoint) -> Self {
         let v = to.minus(from);
-        let half = Point {
+        let half = DrawingPoint {
             x: v.length() / 2.0,
             y: 1.0,
         };
@@ -55,7 +55,7 @@ impl Shape {
     }
 }
 
-fn dot(a: Point, b: Point) -> f64 {
+fn dot(a: DrawingPoint, b: DrawingPoint) -> f64 {
     a.x * b.x + a.y * b.y
 }
 
@@ -63,10 +63,10 @@ fn dot(a: Point, b: Point) -> f64 {
 mod tests {
     use super::*;
 
-    fn shape(x: f64, y: f64, angle: f64) -> Shape {
-        Shape {
-            middle: Point { x, y },
-            half: Point { x: 10.0, y: 2.0 },
+    fn shape(x: f64, y: f64, angle: f64) -> RotatedRectangle {
+        RotatedRectangle {
+            middle: DrawingPoint { x, y },
+            half: DrawingPoint { x: 10.0, y: 2.0 },
             angle,
         }
     }
@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn a_line_leaves_at_the_edge() {
         assert_eq!(
-            shape(0.0, 0.0, 0.0).edge(Point { x: 100.0, y: 0.0 }),
-            Point { x: 10.0, y: 0.0 }
+            shape(0.0, 0.0, 0.0).edge(DrawingPoint { x: 100.0, y: 0.0 }),
+            DrawingPoint { x: 10.0, y: 0.0 }
         );
         assert_eq!(
-            shape(0.0, 0.0, 0.0).edge(Point { x: 4.0, y: 4.0 }),
-            Point { x: 2.0, y: 2.0 }
+            shape(0.0, 0.0, 0.0).edge(DrawingPoint { x: 4.0, y: 4.0 }),
+            DrawingPoint { x: 2.0, y: 2.0 }
         );
     }
 }

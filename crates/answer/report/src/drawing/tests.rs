@@ -37,9 +37,9 @@ fn nothing_overlaps() {
         crowd(60, 6),
     ];
     for network in networks {
-        let scene = Scene::of(&network);
-        let points: Vec<Point> = scene.shapes.iter().map(|shape| shape.middle).collect();
-        let mut again = Scene::of(&network);
+        let scene = TopologyScene::of(&network);
+        let points: Vec<DrawingPoint> = scene.shapes.iter().map(|shape| shape.middle).collect();
+        let mut again = TopologyScene::of(&network);
         assert_eq!(again.stand(&points), 0, "{}", heading(&network));
         assert_eq!(
             scene.svg(&network),

@@ -2,7 +2,7 @@
 
 use super::pictures::{TOP, WIDTH};
 use crate::drawing::escaped;
-use crate::scene::{self, Anchor, Scene, Shape};
+use crate::scene::{self, SceneShape, TextAnchor, VectorScene};
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -30,15 +30,15 @@ const INK: u32 = 0x1f2933;
 
 /// A picture that is drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct FactorPicture {
     /// What it is called, as a file's name without an end.
     pub name: &'static str,
     /// The picture as SVG.
     pub svg: String,
-    scene: Scene,
+    scene: VectorScene,
 }
 
-impl Picture {
+impl FactorPicture {
     /// The picture as PNG, light.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl Picture {
 #[derive(Default)]
 pub(super) struct Canvas {
     svg: String,
-    shapes: Vec<Shape>,
+    shapes: Vec<SceneShape>,
 }
 
 /// A place, in pixels of the SVG.
-pub(super) type Point = (f64, f64);
+pub(super) type SvgPoint = (f64, f64);
 
 fn light(class: &str) -> (u32, f32) {
     let known = LIGHT
@@ -66,7 +66,7 @@ fn light(class: &str) -> (u32, f32) {
 }
 
 impl Canvas {
-    pub(super) fn line(&mut self, class: &str, from: Point, to: Point) {
+    pub(super) fn line(&mut self, class: &str, from: SvgPoint, to: SvgPoint) {
         let _ = writeln!(
             self.svg,
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -75,7 +75,7 @@ impl Canvas {
         self.strokes(class, &[from, to]);
     }
 
-    pub(super) fn curve(&mut self, class: &str, points: &[Point]) {
+    pub(super) fn curve(&mut self, class: &str, points: &[SvgPoint]) {
         let written: Vec<String> = points
             .iter()
             .map(|(x, y)| format!("{x:.1},{y:.1}"))
@@ -88,10 +88,10 @@ impl Canvas {
         self.strokes(class, points);
     }
 
-    fn strokes(&mut self, class: &str, points: &[Point]) {
+    fn strokes(&mut self, class: &str, points: &[SvgPoint]) {
         let (colour, width) = light(class);
         let points = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
-        self.shapes.push(Shape::Line {
+        self.shapes.push(SceneShape::Line {
             points,
             colour,
             width,
@@ -99,13 +99,13 @@ impl Canvas {
         });
     }
 
-    pub(super) fn bar(&mut self, class: &str, (x, y): Point, (width, height): Point) {
+    pub(super) fn bar(&mut self, class: &str, (x, y): SvgPoint, (width, height): SvgPoint) {
         let _ = writeln!(
             self.svg,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
         );
         let (x, y, width, height) = (x as f32, y as f32, width as f32, height as f32);
-        self.shapes.push(Shape::Rect {
+        self.shapes.push(SceneShape::Rect {
             x,
             y,
             width,
@@ -115,7 +115,7 @@ impl Canvas {
     }
 
     /// A dot; whoever points at it reads `title`, if there is one.
-    pub(super) fn dot(&mut self, (x, y): Point, radius: f64, title: &str) {
+    pub(super) fn dot(&mut self, (x, y): SvgPoint, radius: f64, title: &str) {
         let title = if title.is_empty() {
             String::new()
         } else {
@@ -125,7 +125,7 @@ impl Canvas {
             self.svg,
             "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>"
         );
-        self.shapes.push(Shape::Dot {
+        self.shapes.push(SceneShape::Dot {
             x: x as f32,
             y: y as f32,
             radius: radius as f32,
@@ -134,7 +134,7 @@ impl Canvas {
     }
 
     /// A text; `class` may say `middle` or `end` of where its place is in it.
-    pub(super) fn text(&mut self, class: &str, (x, y): Point, text: &str) {
+    pub(super) fn text(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
         let _ = writeln!(
             self.svg,
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
@@ -144,7 +144,7 @@ impl Canvas {
     }
 
     /// A text upwards beside an axis; in the PNG it stands on top of the axis.
-    pub(super) fn text_upwards(&mut self, class: &str, (x, y): Point, text: &str) {
+    pub(super) fn text_upwards(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
         let escaped = escaped(text);
         let _ = writeln!(
             self.svg,
@@ -153,14 +153,14 @@ impl Canvas {
         self.letters(class, (x, TOP - 6.0), text);
     }
 
-    fn letters(&mut self, class: &str, (x, y): Point, text: &str) {
+    fn letters(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
         let anchor = match class {
-            _ if class.contains("middle") => Anchor::Middle,
-            _ if class.contains("end") => Anchor::End,
-            _ => Anchor::Start,
+            _ if class.contains("middle") => TextAnchor::Middle,
+            _ if class.contains("end") => TextAnchor::End,
+            _ => TextAnchor::Start,
         };
         let (x, y, colour) = (x as f32, y as f32, light(class).0);
-        self.shapes.push(Shape::Text {
+        self.shapes.push(SceneShape::Text {
             x,
             y,
             anchor,
@@ -176,7 +176,7 @@ impl Canvas {
         high: f64,
         title: &str,
         below: &str,
-    ) -> Picture {
+    ) -> FactorPicture {
         let mut top = Self::default();
         top.text("head", (20.0, 26.0), title);
         top.text("soft", (20.0, 44.0), below);
@@ -188,10 +188,10 @@ impl Canvas {
             self.svg
         );
         let shapes = top.shapes.into_iter().chain(self.shapes).collect();
-        Picture {
+        FactorPicture {
             name,
             svg,
-            scene: Scene {
+            scene: VectorScene {
                 width: WIDTH as f32,
                 height: high as f32,
                 shapes,

@@ -1,9 +1,9 @@
 //! Pictures of an experiment: effects with their intervals, interactions of the two largest, a half-normal plot, a tornado. SVG without
 //! scripts, fonts or anything else from outside. They compute nothing but where things stand.
 
-use super::canvas::{Canvas, Picture, Point};
-use super::{Outcome, Response, times, unscaled};
-use stackline_factors::{Answer, Scale};
+use super::canvas::{Canvas, FactorPicture, SvgPoint};
+use super::{FactorOutcome, Response, times, unscaled};
+use stackline_factors::{EffectScale, FactorAnswer};
 
 pub(super) const WIDTH: f64 = 760.0;
 const LEFT: f64 = 260.0;
@@ -13,7 +13,7 @@ pub(super) const TOP: f64 = 64.0;
 
 /// Each with its name; none where there is no answer.
 #[must_use]
-pub fn pictures(outcome: &Outcome) -> Vec<Picture> {
+pub fn pictures(outcome: &FactorOutcome) -> Vec<FactorPicture> {
     let Some(response) = outcome.responses.first() else {
         return Vec::new();
     };
@@ -30,7 +30,7 @@ pub fn pictures(outcome: &Outcome) -> Vec<Picture> {
 }
 
 /// Least and most, where they are known.
-type Interval = Option<(f64, f64)>;
+type EffectInterval = Option<(f64, f64)>;
 
 /// A horizontal axis of ratios, on a logarithmic scale.
 struct Ratios {
@@ -89,8 +89,8 @@ impl Ratios {
 }
 
 /// Dots with whiskers, a row an effect.
-fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
-    let rows: Vec<(String, f64, Interval)> = answer
+fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> FactorPicture {
+    let rows: Vec<(String, f64, EffectInterval)> = answer
         .effects
         .iter()
         .map(|effect| {
@@ -133,7 +133,7 @@ fn short(name: &str) -> String {
 }
 
 /// Bars from nothing to each gain, the longest on top.
-fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
+fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> FactorPicture {
     let rows: Vec<(String, f64, bool)> = answer
         .effects
         .iter()
@@ -183,7 +183,7 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
 }
 
 /// Sizes of effects against what they would be if all were chance: those that matter stand off the line.
-fn half_normal(outcome: &Outcome, answer: &Answer) -> Picture {
+fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture {
     let mut sizes: Vec<(f64, String)> = answer
         .effects
         .iter()
@@ -210,7 +210,7 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> Picture {
     let mut canvas = Canvas::default();
     canvas.line("zero", (left, bottom), (right, bottom));
     canvas.line("zero", (left, TOP), (left, bottom));
-    let unit = if answer.scale == Scale::Multiplicative {
+    let unit = if answer.scale == EffectScale::Multiplicative {
         ", logarithm of the ratio"
     } else {
         ""
@@ -264,7 +264,11 @@ fn half_normal_quantile(share: f64) -> f64 {
 }
 
 /// The two factors whose interaction is largest: a line for each level of the second, on the scale on which what adds up is parallel.
-fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<Picture> {
+fn interaction(
+    outcome: &FactorOutcome,
+    response: &Response,
+    answer: &FactorAnswer,
+) -> Option<FactorPicture> {
     let pair = answer
         .interactions
         .iter()
@@ -298,7 +302,7 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
         canvas.text("soft end", (left - 8.0, y(step) + 4.0), &value);
     }
     for level in 0..of_b {
-        let points: Vec<Point> = (0..of_a).map(|at| (x(at), y(value(at, level)))).collect();
+        let points: Vec<SvgPoint> = (0..of_a).map(|at| (x(at), y(value(at, level)))).collect();
         canvas.curve(if level == 0 { "first" } else { "second" }, &points);
         let name = format!(
             "{} {}",
@@ -313,10 +317,12 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
     }
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
     let below = match answer.scale {
-        Scale::Multiplicative => {
+        EffectScale::Multiplicative => {
             "logarithmic; parallel lines: gains multiply; all others at their first level"
         }
-        Scale::Additive => "parallel lines: differences add up; all others at their first level",
+        EffectScale::Additive => {
+            "parallel lines: differences add up; all others at their first level"
+        }
     };
     Some(canvas.picture("interaction", high, &title, below))
 }

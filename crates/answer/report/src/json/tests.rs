@@ -5,8 +5,8 @@ use crate::testing::emulated::emulated;
 use crate::testing::{a_plan, connected, golden, summaries};
 use stackline_analyze::summarise;
 
-fn header() -> Header {
-    Header {
+fn header() -> ReportHeader {
+    ReportHeader {
         stackline: "0.1.0".into(),
         run: "stackline-runs/20261120-235831-rr".into(),
         seed: 42,

@@ -2,7 +2,7 @@
 //! on top.
 
 use super::{Shown, label};
-use stackline_analyze::lifelines::{Line, Outcome};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome};
 use std::fmt::Write as _;
 
 /// The name of the script.
@@ -20,9 +20,9 @@ pub fn lifelines_gnuplot(shown: &Shown<'_>) -> Vec<(String, String)> {
     let mut files = vec![(SCRIPT.to_owned(), script(shown))];
     for (group, _) in shown.lifelines.groups.iter().enumerate() {
         let of = |flushed: bool| {
-            move |line: &&Line| {
+            move |line: &&Lifeline| {
                 line.group as usize == group
-                    && matches!(line.outcome, Outcome::Flushed { .. }) == flushed
+                    && matches!(line.outcome, LifelineOutcome::Flushed { .. }) == flushed
             }
         };
         files.push((came(group), lines(shown, begun, of(false))));
@@ -45,7 +45,7 @@ fn ms(begun: u64, at_ns: u64) -> f64 {
 }
 
 /// A row a passage: ms, number of the point from 1; an empty row behind each line.
-fn lines(shown: &Shown<'_>, begun: u64, wanted: impl Fn(&&Line) -> bool) -> String {
+fn lines(shown: &Shown<'_>, begun: u64, wanted: impl Fn(&&Lifeline) -> bool) -> String {
     let mut text = String::from("# ms point\n");
     for line in shown.lifelines.lines.iter().filter(wanted) {
         for passage in shown.lifelines.passages_of(line) {

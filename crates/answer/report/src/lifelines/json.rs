@@ -2,9 +2,9 @@
 
 use super::Shown;
 use serde_json::{Value, json as object};
-use stackline_analyze::lifelines::{Line, Outcome, Passage, Point};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, LifelinePoint};
 use stackline_analyze::names::segment_name;
-use stackline_analyze::segments::{Segment, took};
+use stackline_analyze::segments::{LifelineSegment, lifeline_duration_ns};
 use stackline_analyze::stages::Stages;
 
 /// All of it; with `lines`, every line with its passages too.
@@ -50,31 +50,31 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
     })
 }
 
-fn point(point: &Point) -> Value {
+fn point(point: &LifelinePoint) -> Value {
     object!({ "keyword": point.keyword, "host": point.host, "place": point.place })
 }
 
 /// A point on ways and its stage.
-fn staged(of: &Point, stage: u32) -> Value {
+fn staged(of: &LifelinePoint, stage: u32) -> Value {
     object!({ "keyword": of.keyword, "host": of.host, "place": of.place, "stage": stage })
 }
 
 /// A segment and what it is called.
-fn segment(points: &[Point], segment: &Segment) -> Value {
+fn segment(points: &[LifelinePoint], segment: &LifelineSegment) -> Value {
     let point = |at: u32| &points[at as usize];
     let mut value = object!(segment);
     value["name"] = segment_name(point(segment.from), point(segment.to)).into();
     value
 }
 
-fn one(shown: &Shown<'_>, line: &Line) -> Value {
-    let passages = |passages: &[Passage]| -> Vec<Value> {
+fn one(shown: &Shown<'_>, line: &Lifeline) -> Value {
+    let passages = |passages: &[LifelinePassage]| -> Vec<Value> {
         passages
             .iter()
             .map(|passage| object!({ "at_ns": passage.at_ns, "point": passage.point }))
             .collect()
     };
-    let times = if let Outcome::Retried { times } = line.outcome {
+    let times = if let LifelineOutcome::Retried { times } = line.outcome {
         Some(times)
     } else {
         None
@@ -87,31 +87,33 @@ fn one(shown: &Shown<'_>, line: &Line) -> Value {
         "outcome": name(line.outcome),
         "at": at(line.outcome),
         "times": times,
-        "took_ns": took(shown.lifelines, line),
+        "took_ns": lifeline_duration_ns(shown.lifelines, line),
         "passages": passages(shown.lifelines.passages_of(line)),
         "marks": passages(shown.lifelines.marks_of(line)),
     })
 }
 
-const fn name(outcome: Outcome) -> &'static str {
+const fn name(outcome: LifelineOutcome) -> &'static str {
     match outcome {
-        Outcome::Complete => "complete",
-        Outcome::CacheHit => "cache_hit",
-        Outcome::Retried { .. } => "retried",
-        Outcome::Flushed { .. } => "flushed",
-        Outcome::NeverArrived { .. } => "never_arrived",
-        Outcome::Unfinished { .. } => "unfinished",
-        Outcome::Headless { .. } => "headless",
+        LifelineOutcome::Complete => "complete",
+        LifelineOutcome::CacheHit => "cache_hit",
+        LifelineOutcome::Retried { .. } => "retried",
+        LifelineOutcome::Flushed { .. } => "flushed",
+        LifelineOutcome::NeverArrived { .. } => "never_arrived",
+        LifelineOutcome::Unfinished { .. } => "unfinished",
+        LifelineOutcome::Headless { .. } => "headless",
     }
 }
 
 /// The point at which a line ends or begins, where that is what its outcome is about.
-const fn at(outcome: Outcome) -> Option<u32> {
+const fn at(outcome: LifelineOutcome) -> Option<u32> {
     match outcome {
-        Outcome::Flushed { after }
-        | Outcome::NeverArrived { after }
-        | Outcome::Unfinished { after } => Some(after),
-        Outcome::Headless { before } => Some(before),
-        Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. } => None,
+        LifelineOutcome::Flushed { after }
+        | LifelineOutcome::NeverArrived { after }
+        | LifelineOutcome::Unfinished { after } => Some(after),
+        LifelineOutcome::Headless { before } => Some(before),
+        LifelineOutcome::Complete | LifelineOutcome::CacheHit | LifelineOutcome::Retried { .. } => {
+            None
+        }
     }
 }

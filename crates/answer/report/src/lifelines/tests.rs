@@ -2,17 +2,17 @@
 
 use super::{Shown, lifelines, lifelines_json};
 use crate::testing::golden;
-use stackline_analyze::assemble::{Options, lifelines as assembled};
-use stackline_analyze::lifeline_statistics::{LifelineStatistics, Request};
-use stackline_events::text::Events;
-use stackline_events::{Table, Value};
+use stackline_analyze::assemble::{LifelineOptions, lifelines as assembled};
+use stackline_analyze::lifeline_statistics::{LifelineQuery, LifelineStatistics};
+use stackline_events::text::EventTextReader;
+use stackline_events::{EventTable, EventValue};
 
-fn shown(table: &Table, grouped: bool) -> (String, serde_json::Value) {
-    let made = assembled(table, None, &Options::default());
+fn shown(table: &EventTable, grouped: bool) -> (String, serde_json::Value) {
+    let made = assembled(table, None, &LifelineOptions::default());
     let statistics = LifelineStatistics::of(
         &made,
         None,
-        Request {
+        LifelineQuery {
             grouped,
             bytes: Some(49_152),
             slowest: 1,
@@ -29,15 +29,15 @@ fn shown(table: &Table, grouped: bool) -> (String, serde_json::Value) {
 }
 
 /// Blocks of two servers as in Figures 4 and 6 of the paper: every 200 ms a list; the second server's clock is behind.
-fn magic() -> Table {
-    let mut table = Table::default();
+fn magic() -> EventTable {
+    let mut table = EventTable::default();
     let mut push = |keyword: &str, host: &str, ms: u64, block: i64| {
         let behind = if host == "s2" { 7_500_000 } else { 0 };
         table.push(
             keyword,
             host,
             1_000_000_000 + ms * 1_000_000 - behind,
-            &[Value::Number(block)],
+            &[EventValue::Number(block)],
         );
     };
     for list in 0..6_u64 {
@@ -96,23 +96,23 @@ TCP_RETRANSMIT; khons; 0; 200010000; ; 0; 16; 1448; rto; 1
 SOCK_RECEIVED; udjat; 0; 200260000; 0; 0; 16; 1448
 APP_RECEIVED; udjat; 0; 200262000; 0; 0; 16; 1448
 ";
-    let mut table = Table::default();
-    Events::new(log.as_bytes(), "log").for_each(|event| table.push_event(&event.unwrap()));
+    let mut table = EventTable::default();
+    EventTextReader::new(log.as_bytes(), "log").for_each(|event| table.push_event(&event.unwrap()));
     golden("lifelines-retransmission.txt", &shown(&table, false).0);
 }
 
 #[test]
 fn a_run_without_units_says_so() {
     assert_eq!(
-        shown(&Table::default(), false).0,
+        shown(&EventTable::default(), false).0,
         "no event names a data unit\n"
     );
 }
 
 #[test]
 fn gnuplot_gets_one_block_of_rows_a_line() {
-    let made = assembled(&magic(), None, &Options::default());
-    let statistics = LifelineStatistics::of(&made, None, Request::default());
+    let made = assembled(&magic(), None, &LifelineOptions::default());
+    let statistics = LifelineStatistics::of(&made, None, LifelineQuery::default());
     let files = super::lifelines_gnuplot(&Shown {
         lifelines: &made,
         statistics: &statistics,
@@ -149,15 +149,15 @@ fn gnuplot_gets_one_block_of_rows_a_line() {
 /// Of twelve senders nobody reads each one's rows: they are one row a stage.
 #[test]
 fn of_many_hosts_a_stage_is_one_row() {
-    let mut table = Table::default();
+    let mut table = EventTable::default();
     for unit in 0..24_i64 {
         let (host, at) = (format!("c{}", unit % 12), unit as u64 * 1_000_000);
         let port = format!("{host}>s");
         let bytes = [
-            Value::Number(unit),
-            Value::Number(unit % 12 * 2),
-            Value::Number(unit / 12 * 100),
-            Value::Number(100),
+            EventValue::Number(unit),
+            EventValue::Number(unit % 12 * 2),
+            EventValue::Number(unit / 12 * 100),
+            EventValue::Number(100),
         ];
         table.push("APP_SEND", &host, at, &bytes);
         for (keyword, later) in [("NET_ENQUEUE", 10_000), ("NET_DEQUEUE", 30_000)] {
@@ -165,7 +165,7 @@ fn of_many_hosts_a_stage_is_one_row() {
                 keyword,
                 &host,
                 at + later,
-                &[&bytes[..], &[Value::Text(&port)]].concat(),
+                &[&bytes[..], &[EventValue::Text(&port)]].concat(),
             );
         }
         table.push("APP_RECEIVED", "srv", at + 100_000, &bytes);

@@ -121,7 +121,7 @@ fn kept(emulation: &EmulationSummary) -> String {
     let late = late.map_or_else(
         || "nothing left it".to_owned(),
         |((p50, p99), max)| {
-            let [p50, p99, max] = [p50, p99, max].map(units::time);
+            let [p50, p99, max] = [p50, p99, max].map(units::format_time);
             format!("departures late by {p50} (median), {p99} (p99), {max} (max)")
         },
     );
@@ -131,7 +131,7 @@ fn kept(emulation: &EmulationSummary) -> String {
         n => format!("; {n} frames lost"),
     };
     let trip = emulation.round_trip_s.map_or_else(String::new, |s| {
-        format!("; its own round trip {}", units::time(s))
+        format!("; its own round trip {}", units::format_time(s))
     });
     format!("emulator: {late}{lost}{trip}")
 }

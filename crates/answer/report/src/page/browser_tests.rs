@@ -2,7 +2,7 @@
 //! none.
 
 use super::page;
-use crate::testing::traced::{self, HOSTILE, Traced};
+use crate::testing::traced::{self, HOSTILE, TracedFixture};
 use serde_json::{Value, json};
 use stackline_testing::browser::Browser;
 use std::path::{Path, PathBuf};
@@ -95,13 +95,13 @@ fn the_page_in_chromium() {
 }
 
 /// Writes a page and opens it.
-fn opened(browser: &mut Browser, directory: &Path, traced: &Traced) {
+fn opened(browser: &mut Browser, directory: &Path, traced: &TracedFixture) {
     let path = written(directory, traced);
     browser.complaints.clear();
     browser.open(&path, 1200, 900, false);
 }
 
-fn written(directory: &Path, traced: &Traced) -> PathBuf {
+fn written(directory: &Path, traced: &TracedFixture) -> PathBuf {
     let path = directory.join("report.html");
     std::fs::write(&path, page(&traced.content()).unwrap()).unwrap();
     path
@@ -222,7 +222,7 @@ fn copies_share_a_row(browser: &mut Browser, directory: &Path) {
         .extend(
             copies
                 .into_iter()
-                .map(|point| stackline_analyze::lifelines::Point {
+                .map(|point| stackline_analyze::lifelines::LifelinePoint {
                     host: "edc".into(),
                     place: point.place.replace("khons", "edc"),
                     ..point
@@ -250,10 +250,10 @@ fn copies_share_a_row(browser: &mut Browser, directory: &Path) {
 
 fn without_events(browser: &mut Browser, directory: &Path) {
     let large = traced::large(10);
-    let traced = Traced {
+    let traced = TracedFixture {
         title: "bare".into(),
         run: large.run.clone(),
-        ..Traced::default()
+        ..TracedFixture::default()
     };
     browser.complaints.clear();
     let path = written(directory, &traced);
@@ -305,9 +305,9 @@ fn it_reads_what_was_written(browser: &mut Browser, directory: &Path) {
                 (passage.at_ns - origin(&traced)) as f64
             );
             let value = |field| match traced.events.value(passage.row as usize, field) {
-                stackline_events::Value::Absent => Value::Null,
-                stackline_events::Value::Number(number) => number.into(),
-                stackline_events::Value::Text(text) => text.into(),
+                stackline_events::EventValue::Absent => Value::Null,
+                stackline_events::EventValue::Number(number) => number.into(),
+                stackline_events::EventValue::Text(text) => text.into(),
             };
             assert_eq!(
                 read["data"][event],
@@ -320,7 +320,7 @@ fn it_reads_what_was_written(browser: &mut Browser, directory: &Path) {
     assert_eq!(event, read["data"].as_array().unwrap().len());
 }
 
-fn origin(traced: &Traced) -> u64 {
+fn origin(traced: &TracedFixture) -> u64 {
     super::origin_ns(&traced.index, &traced.events, &traced.lifelines)
 }
 
@@ -687,7 +687,7 @@ fn it_says_what_the_command_says(browser: &mut Browser, directory: &Path) {
         .iter()
         .find(|line| line.flow == Some(1))
         .unwrap();
-    let (flow, number, _) = stackline_events::unit::parts(line.unit.number().unwrap());
+    let (flow, number, _) = stackline_events::unit_ids::parts(line.unit.number().unwrap());
     let name = browser.eval(&format!(
         "stackline.model.name(stackline.model.find({}))",
         json!(line.unit)
@@ -783,7 +783,7 @@ fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
     let traced = traced::large(999);
     opened(browser, directory, &traced);
     browser.until("document.querySelector('#breakdown table')");
-    let time = |line: &stackline_analyze::lifelines::Line| {
+    let time = |line: &stackline_analyze::lifelines::Lifeline| {
         let passages = traced.lifelines.passages_of(line);
         passages[passages.len() - 1].at_ns - passages[0].at_ns
     };
@@ -791,7 +791,7 @@ fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
     times.sort_unstable();
     let (median, p99) = (times[499], times[989 - 1]);
     let said = text(browser, "#bars");
-    let short = |ns: u64| stackline_core::units::time(ns as f64 * 1e-9);
+    let short = |ns: u64| stackline_core::units::format_time(ns as f64 * 1e-9);
     assert!(
         said.contains(&format!("The median unit: {}", short(median))),
         "{said}"

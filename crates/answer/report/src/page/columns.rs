@@ -1,14 +1,14 @@
 //! Columns of numbers in few bytes: each is written as its difference from the one before, in LEB128 (7 bits a byte, the
 //! highest says that more follow). `page/pack.js` reads them.
 
-use stackline_events::Value;
+use stackline_events::EventValue;
 
 /// Numbers up to this, and the differences of two of them as they are written, are exact in JavaScript.
 pub(super) const EXACT: i64 = (1 << 51) - 1;
 
 /// A column that grows.
 #[derive(Debug, Default)]
-pub(super) struct Column {
+pub(super) struct PageColumn {
     pub(super) bytes: Vec<u8>,
     pub(super) count: usize,
     last: i64,
@@ -19,7 +19,7 @@ const ABSENT: u64 = 0;
 const TEXT: u64 = 1;
 const NUMBER: u64 = 2;
 
-impl Column {
+impl PageColumn {
     /// A number as it is.
     pub(super) fn plain(&mut self, number: u64) {
         self.varint(number);
@@ -34,17 +34,17 @@ impl Column {
     }
 
     /// A data field; `text` gives a text its number. Numbers that JavaScript cannot hold become texts.
-    pub(super) fn field(&mut self, value: Value<'_>, text: impl FnOnce(&str) -> u32) {
+    pub(super) fn field(&mut self, value: EventValue<'_>, text: impl FnOnce(&str) -> u32) {
         self.count += 1;
         match value {
-            Value::Absent => self.varint(ABSENT),
-            Value::Number(number) if (-EXACT..=EXACT).contains(&number) => {
+            EventValue::Absent => self.varint(ABSENT),
+            EventValue::Number(number) if (-EXACT..=EXACT).contains(&number) => {
                 // Both are within 2^51, so what is written is within 2^53.
                 self.varint(NUMBER + zigzag(number - self.last));
                 self.last = number;
             }
-            Value::Number(number) => self.text(text(&number.to_string())),
-            Value::Text(value) => self.text(text(value)),
+            EventValue::Number(number) => self.text(text(&number.to_string())),
+            EventValue::Text(value) => self.text(text(value)),
         }
     }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn differences_are_small() {
-        let mut column = Column::default();
+        let mut column = PageColumn::default();
         for number in [1000, 1001, 999, -1] {
             column.difference(number);
         }
@@ -83,15 +83,15 @@ mod tests {
 
     #[test]
     fn a_field_is_absent_a_text_or_a_number() {
-        let mut column = Column::default();
+        let mut column = PageColumn::default();
         let mut texts = Vec::new();
         for value in [
-            Value::Absent,
-            Value::Number(5),
-            Value::Text("x"),
-            Value::Number(6),
-            Value::Number(i64::MAX),
-            Value::Absent,
+            EventValue::Absent,
+            EventValue::Number(5),
+            EventValue::Text("x"),
+            EventValue::Number(6),
+            EventValue::Number(i64::MAX),
+            EventValue::Absent,
         ] {
             column.field(value, |text| {
                 texts.push(text.to_owned());
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn the_largest_differences_fit() {
-        let mut column = Column::default();
-        column.field(Value::Number(-EXACT), |_| 0);
-        column.field(Value::Number(EXACT), |_| 0);
+        let mut column = PageColumn::default();
+        column.field(EventValue::Number(-EXACT), |_| 0);
+        column.field(EventValue::Number(EXACT), |_| 0);
         assert_eq!(column.bytes.len(), 16);
         column.difference(i64::MIN);
         column.difference(i64::MAX);

@@ -5,27 +5,27 @@
 //! stay out. Lines ascend by their earliest passage, as `page/visible.js` searches them.
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
-use super::columns::{Column, EXACT};
+use super::columns::{EXACT, PageColumn};
 use super::{Content, pack};
-use crate::chosen::chosen;
 use crate::colours;
+use crate::lifeline_selection::select_lifelines;
 use serde_json::{Map, Value, json};
-use stackline_analyze::blocked::{Blocked, blocked, together};
+use stackline_analyze::blocked::{Blocked, blocked, measure_concurrency};
 use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
 use stackline_analyze::findings::{Advice, Finding};
-use stackline_analyze::lifelines::{Lifelines, Line, Outcome};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, Lifelines};
 use stackline_analyze::names::{point_name, segment_name, segment_place};
-use stackline_analyze::profile::{Profile, Stretch, profiles};
+use stackline_analyze::profile::{HostStretch, Profile, profiles};
 use stackline_analyze::stages::Stages;
-use stackline_core::trace::HostTrace;
-use stackline_events::catalogue::{self, Fate, Layer};
+use stackline_core::trace_index::HostTrace;
+use stackline_events::catalogue::{self, DataFate, Layer};
 use stackline_events::table::FIELDS;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The data of a page as one block of base64.
-pub(super) fn packed(content: &Content<'_>) -> String {
-    let mut writer = Writer::of(content);
-    let mut lines = chosen(content.lifelines, content.findings, content.most_events);
+pub(super) fn pack_content(content: &Content<'_>) -> String {
+    let mut writer = PageContentWriter::of(content);
+    let mut lines = select_lifelines(content.lifelines, content.findings, content.most_events);
     lines.retain(|line| begins(content.lifelines, *line).is_some());
     lines.sort_by_key(|line| begins(content.lifelines, *line));
     let named = named(content);
@@ -132,7 +132,7 @@ fn is_shown(keyword: &str) -> bool {
 }
 
 /// Columns that grow, and the texts that they name.
-struct Writer<'c> {
+struct PageContentWriter<'c> {
     content: &'c Content<'c>,
     origin_ns: u64,
     texts: Vec<String>,
@@ -140,16 +140,16 @@ struct Writer<'c> {
     /// Keyword, host and place of an event: the points of the lifelines, what happens beside a unit's way, what else there is.
     kinds: Vec<(String, String, String)>,
     loose_kinds: BTreeMap<(u32, u32), u32>,
-    lines: [Column; LINES.len()],
+    lines: [PageColumn; LINES.len()],
     /// The colour of each line of the lifelines.
     colouring: Colouring,
     /// Points that follow each other on lines of the page.
     pairs: BTreeSet<(u32, u32)>,
     /// What last followed each point: most often it does so again.
     latest: Vec<u32>,
-    at: Column,
-    kind: Column,
-    fields: Vec<Column>,
+    at: PageColumn,
+    kind: PageColumn,
+    fields: Vec<PageColumn>,
     more: Map<String, Value>,
     /// Rows that findings name, and which event of the page each became.
     named: HashSet<u32>,
@@ -161,7 +161,7 @@ const LINES: [&str; 9] = [
     "unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour",
 ];
 
-impl<'c> Writer<'c> {
+impl<'c> PageContentWriter<'c> {
     fn of(content: &'c Content<'c>) -> Self {
         let points = content
             .lifelines
@@ -187,10 +187,10 @@ impl<'c> Writer<'c> {
             colouring: Colouring::of(content.lifelines, content.index),
             pairs: BTreeSet::new(),
             latest: vec![u32::MAX; content.lifelines.points.len()],
-            at: Column::default(),
-            kind: Column::default(),
+            at: PageColumn::default(),
+            kind: PageColumn::default(),
             fields: (0..content.events.data.len().min(FIELDS))
-                .map(|_| Column::default())
+                .map(|_| PageColumn::default())
                 .collect(),
             more: Map::new(),
             named: HashSet::new(),
@@ -199,7 +199,7 @@ impl<'c> Writer<'c> {
     }
 
     fn line(&mut self, number: usize) {
-        let line: &Line = &self.content.lifelines.lines[number];
+        let line: &Lifeline = &self.content.lifelines.lines[number];
         let (outcome, detail) = outcome(line.outcome);
         let known =
             |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
@@ -280,7 +280,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn columns(self) -> Vec<(String, Column)> {
+    fn columns(self) -> Vec<(String, PageColumn)> {
         let lines = LINES
             .iter()
             .map(|name| format!("line.{name}"))
@@ -312,31 +312,31 @@ fn number(texts: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &st
 }
 
 /// The number of an outcome in `page/model.js`, and what belongs to it.
-pub(super) const fn outcome(outcome: Outcome) -> (u64, u32) {
+pub(super) const fn outcome(outcome: LifelineOutcome) -> (u64, u32) {
     match outcome {
-        Outcome::Complete => (0, 0),
-        Outcome::CacheHit => (1, 0),
-        Outcome::Retried { times } => (2, times),
-        Outcome::Flushed { after } => (3, after),
-        Outcome::NeverArrived { after } => (4, after),
-        Outcome::Headless { before } => (5, before),
-        Outcome::Unfinished { after } => (6, after),
+        LifelineOutcome::Complete => (0, 0),
+        LifelineOutcome::CacheHit => (1, 0),
+        LifelineOutcome::Retried { times } => (2, times),
+        LifelineOutcome::Flushed { after } => (3, after),
+        LifelineOutcome::NeverArrived { after } => (4, after),
+        LifelineOutcome::Headless { before } => (5, before),
+        LifelineOutcome::Unfinished { after } => (6, after),
     }
 }
 
 /// What became of data beside its way, as the page reads it.
-const fn fate(fate: Fate) -> &'static str {
+const fn fate(fate: DataFate) -> &'static str {
     match fate {
-        Fate::SentAgain => "sent again",
-        Fate::Dropped => "dropped",
-        Fate::GivenUp => "given up",
-        Fate::Flushed => "flushed",
+        DataFate::SentAgain => "sent again",
+        DataFate::Dropped => "dropped",
+        DataFate::GivenUp => "given up",
+        DataFate::Flushed => "flushed",
     }
 }
 
 fn head(
     content: &Content<'_>,
-    writer: &Writer<'_>,
+    writer: &PageContentWriter<'_>,
     named: &HashMap<(&str, u32), u32>,
 ) -> Map<String, Value> {
     let since = |at_ns: u64| at_ns.saturating_sub(writer.origin_ns).min(EXACT as u64);
@@ -352,7 +352,7 @@ fn head(
         .map(|(keyword, ..)| keyword.as_str())
         .collect();
     let rows = keywords.into_iter().filter_map(catalogue::find);
-    let entry = |entry: &catalogue::Entry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
+    let entry = |entry: &catalogue::CatalogueEntry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
     let event = |(host, place): &(String, u32)| {
         writer
             .placed
@@ -416,7 +416,7 @@ fn once(run: &Value) -> Value {
 /// When servers were blocked, how often together, and what each host did with its time.
 fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
     let mut blocked = blocked(lifelines);
-    let together = together(&blocked);
+    let together = measure_concurrency(&blocked);
     blocked.retain(|one| !one.intervals.is_empty());
     // Those that were blocked longest, in their own order.
     blocked.sort_by_key(|one| (std::cmp::Reverse(one.blocked_ns), one.group));
@@ -431,7 +431,7 @@ fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
     };
     let name = |point: u32| point_name(&lifelines.points[point as usize]);
     let profiles = profiles(lifelines);
-    let stretch = |profile: &Profile, (at, one): (usize, &Stretch)| {
+    let stretch = |profile: &Profile, (at, one): (usize, &HostStretch)| {
         json!({
             "name": format!("{} to {}", name(one.from), name(one.to)), "units": one.units, "flushed": one.flushed,
             "share": profile.share(one.busy_ns), "at_once": one.at_once(), "waits": one.waits_for.is_some(),

@@ -4,7 +4,7 @@
 //! The object's `columns` says where each column lies behind it: `[offset, bytes, numbers]`. Base64 holds no `<`, so whatever
 //! the names in a run are, nothing of them is markup.
 
-use super::columns::Column;
+use super::columns::PageColumn;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 const LEVEL: u8 = 5;
 
 /// The block.
-pub(super) fn pack(mut head: Map<String, Value>, columns: &[(String, Column)]) -> String {
+pub(super) fn pack(mut head: Map<String, Value>, columns: &[(String, PageColumn)]) -> String {
     let mut places = Map::new();
     let mut offset = 0;
     for (name, column) in columns {
@@ -52,8 +52,8 @@ pub(super) mod tests {
     #[test]
     fn a_block_says_where_its_columns_are() {
         let mut columns = [
-            ("a".to_owned(), Column::default()),
-            ("b".to_owned(), Column::default()),
+            ("a".to_owned(), PageColumn::default()),
+            ("b".to_owned(), PageColumn::default()),
         ];
         columns[0].1.plain(300);
         columns[1].1.plain(7);

@@ -3,11 +3,11 @@
 use super::*;
 use crate::testing::golden;
 
-fn sample() -> Paper {
-    let bare = Row {
+fn sample() -> PaperReport {
+    let bare = PaperRow {
         subject: "stop-and-wait".into(),
         packets: Some(1),
-        ..Row::default()
+        ..PaperRow::default()
     };
     let elapsed = Exhibit {
         name: "Table 1".into(),
@@ -15,15 +15,15 @@ fn sample() -> Paper {
         subject: "protocol",
         digits: 2,
         rows: vec![
-            Row {
-                printed: Some(Printed::Here("4.08", 4.08e-3)),
+            PaperRow {
+                printed: Some(PaperFigure::Here("4.08", 4.08e-3)),
                 formula: Some(3.91e-3),
                 profile: Some(3.93e-3),
-                simulated: Some(Simulated { seconds: 3.93e-3, error: None, transfers: 1 }),
-                measured: Some(Measured { n: 3, mean: 24.3e-6, sd: 5.9e-6, min: 20e-6, median: 22e-6, max: 31e-6 }),
+                simulated: Some(SimulatedTransfers { seconds: 3.93e-3, error: None, transfers: 1 }),
+                measured: Some(MeasuredTransfers { n: 3, mean: 24.3e-6, sd: 5.9e-6, min: 20e-6, median: 22e-6, max: 31e-6 }),
                 ..bare.clone()
             },
-            Row { packets: Some(64), printed: Some(Printed::Lost), formula: Some(0.250_24), ..bare.clone() },
+            PaperRow { packets: Some(64), printed: Some(PaperFigure::Lost), formula: Some(0.250_24), ..bare.clone() },
         ],
         notes: vec![
             "A sentence about the table, long enough to show what becomes of it where it has to be broken, \
@@ -36,25 +36,25 @@ fn sample() -> Paper {
         title: "standard deviations".into(),
         subject: "strategy",
         digits: 3,
-        rows: vec![Row {
+        rows: vec![PaperRow {
             subject: "full".into(),
             loss: Some(1e-4),
             interval: Some(("10 To(D)".into(), 1.7282)),
-            printed: Some(Printed::Lost),
+            printed: Some(PaperFigure::Lost),
             as_printed: Some(28.09e-3),
             formula: Some(28.00e-3),
             profile: Some(28.0e-3),
-            simulated: Some(Simulated {
+            simulated: Some(SimulatedTransfers {
                 seconds: 27.3e-3,
                 error: Some(0.21e-3),
                 transfers: 10_000,
             }),
-            ..Row::default()
+            ..PaperRow::default()
         }],
         notes: Vec::new(),
     };
     let notes = vec!["The profile: C 1.35 ms.".into()];
-    Paper {
+    PaperReport {
         name: "blast".into(),
         title: "Author 1985: title".into(),
         notes,

@@ -1,13 +1,13 @@
 //! A scene as SVG without scripts, fonts or anything else from outside.
 
-use super::Picture;
+use super::LifelinePicture;
 use crate::drawing::escaped;
-use crate::scene::{Anchor, Shape};
+use crate::scene::{SceneShape, TextAnchor};
 use std::fmt::Write;
 
 /// The picture as SVG.
 #[must_use]
-pub fn svg(picture: &Picture) -> String {
+pub fn svg(picture: &LifelinePicture) -> String {
     let scene = &picture.scene;
     let (width, height) = (scene.width, scene.height);
     let mut out = format!(
@@ -17,7 +17,7 @@ pub fn svg(picture: &Picture) -> String {
     );
     for shape in &scene.shapes {
         let _ = match shape {
-            Shape::Rect {
+            SceneShape::Rect {
                 x,
                 y,
                 width,
@@ -29,7 +29,7 @@ pub fn svg(picture: &Picture) -> String {
                     "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#{colour:06x}\"/>"
                 )
             }
-            Shape::Line {
+            SceneShape::Line {
                 points,
                 colour,
                 width,
@@ -50,7 +50,7 @@ pub fn svg(picture: &Picture) -> String {
                     "<polyline points=\"{points}\" fill=\"none\" stroke=\"#{colour:06x}\" stroke-width=\"{width}\"{dash}/>"
                 )
             }
-            Shape::Dot {
+            SceneShape::Dot {
                 x,
                 y,
                 radius,
@@ -61,8 +61,8 @@ pub fn svg(picture: &Picture) -> String {
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>"
                 )
             }
-            Shape::Text { text, .. } if text.is_empty() => Ok(()),
-            Shape::Text {
+            SceneShape::Text { text, .. } if text.is_empty() => Ok(()),
+            SceneShape::Text {
                 x,
                 y,
                 anchor,
@@ -70,9 +70,9 @@ pub fn svg(picture: &Picture) -> String {
                 text,
             } => {
                 let anchor = match anchor {
-                    Anchor::Start => "start",
-                    Anchor::Middle => "middle",
-                    Anchor::End => "end",
+                    TextAnchor::Start => "start",
+                    TextAnchor::Middle => "middle",
+                    TextAnchor::End => "end",
                 };
                 let text = escaped(text);
                 writeln!(

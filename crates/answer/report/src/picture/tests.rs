@@ -3,14 +3,14 @@
 use super::*;
 use crate::testing::{golden, traced};
 
-fn all(traced: &traced::Traced) -> Picture {
+fn all(traced: &traced::TracedFixture) -> LifelinePicture {
     let origin_ns = traced::ORIGIN_NS;
     picture(
         &traced.lifelines,
         &traced.index,
-        &Wanted {
+        &PictureSelection {
             origin_ns,
-            ..Wanted::default()
+            ..PictureSelection::default()
         },
     )
     .unwrap()
@@ -24,44 +24,44 @@ fn a_picture_of_three_calls() {
 #[test]
 fn time_and_units_choose_lines() {
     let traced = traced::few();
-    let of = |wanted: &Wanted| {
+    let of = |wanted: &PictureSelection| {
         picture(&traced.lifelines, &traced.index, wanted)
             .map(|picture| (picture.lines, picture.of_lines))
     };
     let begins = traced::ORIGIN_NS;
-    assert_eq!(of(&Wanted::default()), Some((3, 3)));
+    assert_eq!(of(&PictureSelection::default()), Some((3, 3)));
     assert_eq!(
-        of(&Wanted {
+        of(&PictureSelection {
             from_ns: Some(begins + 50_000),
-            ..Wanted::default()
+            ..PictureSelection::default()
         }),
         Some((2, 2))
     );
     assert_eq!(
-        of(&Wanted {
+        of(&PictureSelection {
             to_ns: Some(begins + 50_000),
-            ..Wanted::default()
+            ..PictureSelection::default()
         }),
         Some((1, 1))
     );
     assert_eq!(
-        of(&Wanted {
+        of(&PictureSelection {
             units: vec![traced.lifelines.lines[2].unit.to_string()],
-            ..Wanted::default()
+            ..PictureSelection::default()
         }),
         Some((1, 1))
     );
     assert_eq!(
-        of(&Wanted {
+        of(&PictureSelection {
             units: vec!["nobody".into()],
-            ..Wanted::default()
+            ..PictureSelection::default()
         }),
         None
     );
     assert_eq!(
-        of(&Wanted {
+        of(&PictureSelection {
             from_ns: Some(begins + 1_000_000),
-            ..Wanted::default()
+            ..PictureSelection::default()
         }),
         None
     );
@@ -82,18 +82,18 @@ fn of_very_many_lines_those_are_drawn_that_something_became_of() {
         let lifelines = &mut traced.lifelines;
         let line = &mut lifelines.lines[number];
         let passage = lifelines.passages[line.first as usize + 1];
-        (line.count, line.outcome) = (2, Outcome::NeverArrived { after: 1 });
+        (line.count, line.outcome) = (2, LifelineOutcome::NeverArrived { after: 1 });
         (line.first_mark, line.mark_count) = (lifelines.marks.len() as u32, 1);
-        lifelines.marks.push(Passage {
+        lifelines.marks.push(LifelinePassage {
             point: 0,
             ..passage
         });
     }
-    let dropped = |picture: &Picture| {
+    let dropped = |picture: &LifelinePicture| {
         let bars = picture.scene.shapes.iter().filter(|shape| {
             matches!(
                 shape,
-                Shape::Rect {
+                SceneShape::Rect {
                     colour: DROPPED,
                     ..
                 }
@@ -102,7 +102,7 @@ fn of_very_many_lines_those_are_drawn_that_something_became_of() {
         let crosses = picture.scene.shapes.iter().filter(|shape| {
             matches!(
                 shape,
-                Shape::Line {
+                SceneShape::Line {
                     colour: DROPPED,
                     ..
                 }
@@ -120,7 +120,7 @@ fn bars_are_of_all_lines() {
     let lifelines = &mut traced.lifelines;
     for (number, line) in lifelines.lines.iter_mut().enumerate() {
         (line.outcome, line.first_mark, line.mark_count) =
-            (Outcome::Retried { times: 1 }, number as u32, 1);
+            (LifelineOutcome::Retried { times: 1 }, number as u32, 1);
         // One in each of many columns, the others in one.
         let at_ns = traced::ORIGIN_NS
             + if number % 70 == 1 {
@@ -128,7 +128,7 @@ fn bars_are_of_all_lines() {
             } else {
                 0
             };
-        lifelines.marks.push(Passage {
+        lifelines.marks.push(LifelinePassage {
             at_ns,
             point: 0,
             row: u32::MAX,
@@ -139,7 +139,7 @@ fn bars_are_of_all_lines() {
     let bars = picture.scene.shapes.iter().filter(|shape| {
         matches!(
             shape,
-            Shape::Rect {
+            SceneShape::Rect {
                 colour: DROPPED,
                 ..
             }
@@ -175,7 +175,7 @@ fn hostile_names_are_text() {
 /// Three hosts send to one: one row a stage, one colour a host.
 #[test]
 fn copies_of_a_point_share_a_row() {
-    let mut table = stackline_events::Table::default();
+    let mut table = stackline_events::EventTable::default();
     for unit in 0..9_u64 {
         let host = ["edc", "tioc", "usw"][unit as usize % 3];
         for (step, (keyword, host)) in [
@@ -196,11 +196,11 @@ fn copies_of_a_point_share_a_row() {
         }
     }
     let lifelines = stackline_analyze::assemble::lifelines(&table, None, &Default::default());
-    let picture = picture(&lifelines, &Index::default(), &Wanted::default()).unwrap();
+    let picture = picture(&lifelines, &Index::default(), &PictureSelection::default()).unwrap();
     let texts = picture.scene.shapes.iter().filter_map(|shape| match shape {
-        Shape::Text {
+        SceneShape::Text {
             text,
-            anchor: Anchor::End,
+            anchor: TextAnchor::End,
             ..
         } if !text.is_empty() => Some(text.as_str()),
         _ => None,
@@ -217,7 +217,7 @@ fn copies_of_a_point_share_a_row() {
     ];
     assert_eq!(texts.collect::<Vec<_>>(), rows);
     for colour in &COLOURS[..3] {
-        let of = |shape: &&Shape| matches!(shape, Shape::Line { colour: own, width: 1.2, .. } if own == colour);
+        let of = |shape: &&SceneShape| matches!(shape, SceneShape::Line { colour: own, width: 1.2, .. } if own == colour);
         assert_eq!(
             picture.scene.shapes.iter().filter(of).count(),
             3,
@@ -229,30 +229,30 @@ fn copies_of_a_point_share_a_row() {
 #[test]
 fn what_was_sent_again_beside_all_lines_has_a_bar_too() {
     let traced = traced::few();
-    let bars = |beside: Vec<(u64, Fate)>| {
-        let wanted = Wanted {
+    let bars = |beside: Vec<(u64, DataFate)>| {
+        let wanted = PictureSelection {
             origin_ns: traced::ORIGIN_NS,
             beside,
-            ..Wanted::default()
+            ..PictureSelection::default()
         };
         let picture = picture(&traced.lifelines, &traced.index, &wanted).unwrap();
         picture
             .scene
             .shapes
             .iter()
-            .filter(|shape| matches!(shape, Shape::Rect { colour: AGAIN, .. }))
+            .filter(|shape| matches!(shape, SceneShape::Rect { colour: AGAIN, .. }))
             .count()
     };
     let none = bars(Vec::new());
     let (within, without) = (
-        (traced::ORIGIN_NS + 50_000, Fate::SentAgain),
-        (1, Fate::SentAgain),
+        (traced::ORIGIN_NS + 50_000, DataFate::SentAgain),
+        (1, DataFate::SentAgain),
     );
     assert_eq!(
         bars(vec![
             within,
             without,
-            (traced::ORIGIN_NS + 50_000, Fate::Flushed)
+            (traced::ORIGIN_NS + 50_000, DataFate::Flushed)
         ]),
         none + 1
     );

@@ -1,9 +1,9 @@
 //! A network in a plan: one line a node and a link, every property that is not a default, nothing rounded.
 
-use crate::topology::{facts, heading};
+use crate::topology::{heading, path_facts};
 use stackline_core::network::{
-    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch,
-    Work, WorkKind,
+    Charge, ClockModel, Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost,
+    NetworkInterface, NetworkLink, NetworkSwitch, ProgramCosts, StepSchedule, WorkKind,
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -33,14 +33,14 @@ pub(super) fn lines(network: &Network) -> Vec<String> {
     lines
 }
 
-fn host(host: &Host) -> Vec<String> {
+fn host(host: &NetworkHost) -> Vec<String> {
     let mut said = interface(&host.interface);
     said.extend(work(&host.work));
     said.extend(clock(&host.clock));
     said
 }
 
-fn work(work: &Work) -> Vec<String> {
+fn work(work: &ProgramCosts) -> Vec<String> {
     let mut said = Vec::new();
     let taken = |time: Duration| (time > Duration::ZERO).then(|| self::time(time));
     said.extend(
@@ -71,7 +71,7 @@ fn work(work: &Work) -> Vec<String> {
     said
 }
 
-fn interface(interface: &Interface) -> Vec<String> {
+fn interface(interface: &NetworkInterface) -> Vec<String> {
     let mut said = Vec::new();
     said.extend(
         interface
@@ -107,7 +107,7 @@ fn interface(interface: &Interface) -> Vec<String> {
     said
 }
 
-fn clock(clock: &Clock) -> Vec<String> {
+fn clock(clock: &ClockModel) -> Vec<String> {
     let mut said = Vec::new();
     let signed = |ns: i64| {
         format!(
@@ -132,7 +132,7 @@ fn clock(clock: &Clock) -> Vec<String> {
     said
 }
 
-fn switch(switch: &Switch) -> Vec<String> {
+fn switch(switch: &NetworkSwitch) -> Vec<String> {
     let mut said = Vec::new();
     let place = if switch.buffer_per_port {
         "for each port"
@@ -164,7 +164,7 @@ fn switch(switch: &Switch) -> Vec<String> {
     said
 }
 
-fn link(link: &Link) -> Vec<String> {
+fn link(link: &NetworkLink) -> Vec<String> {
     let delay = |delays| format!("delay {}", steps(delays, |delay| time(*delay)));
     let constant = || format!("delay {}", time(link.delay));
     let mut said = vec![
@@ -182,7 +182,8 @@ fn link(link: &Link) -> Vec<String> {
         format!("jitter {} s{order}", jitter.distribution)
     }));
     said.extend(
-        (link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))),
+        (link.duplicate > 0.0)
+            .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),
     );
     match link.charge {
         Charge::Packet => {}
@@ -197,12 +198,12 @@ fn link(link: &Link) -> Vec<String> {
     said
 }
 
-fn link_rate(rate: &Rate) -> String {
+fn link_rate(rate: &LinkRate) -> String {
     match rate {
-        Rate::Unlimited => "unlimited rate".to_owned(),
-        Rate::Constant(bit_s) => self::rate(*bit_s),
-        Rate::Schedule(schedule) => steps(schedule, |bit_s| self::rate(*bit_s)),
-        Rate::Trace(trace) => {
+        LinkRate::Unlimited => "unlimited rate".to_owned(),
+        LinkRate::Constant(bit_s) => self::rate(*bit_s),
+        LinkRate::Schedule(schedule) => steps(schedule, |bit_s| self::rate(*bit_s)),
+        LinkRate::Trace(trace) => {
             let moments = counted(trace.opportunities_ms.len() as u64, "packet");
             let period = trace.opportunities_ms.last().copied().unwrap_or_default();
             let period = time(Duration(u64::from(period) * 1_000_000));
@@ -214,7 +215,7 @@ fn link_rate(rate: &Rate) -> String {
     }
 }
 
-fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
+fn steps<T>(schedule: &StepSchedule<T>, text: impl Fn(&T) -> String) -> String {
     let steps = list(&schedule.steps, |(from, value)| {
         format!("{} from {} on", text(value), time(*from))
     });
@@ -224,35 +225,35 @@ fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
     format!("{}{again}", steps.join(", "))
 }
 
-fn loss(loss: &Loss) -> Option<String> {
+fn loss(loss: &LossModel) -> Option<String> {
     Some(match loss {
-        Loss::None => return None,
-        Loss::Independent(share) => format!("loses {}", facts::percent(*share)),
-        Loss::BitErrors(share) => format!("one of {} bits is wrong", exact(1.0 / share)),
-        Loss::GilbertElliott {
+        LossModel::None => return None,
+        LossModel::Independent(share) => format!("loses {}", path_facts::percent(*share)),
+        LossModel::BitErrors(share) => format!("one of {} bits is wrong", exact(1.0 / share)),
+        LossModel::GilbertElliott {
             to_bad,
             to_good,
             loss_good,
             loss_bad,
         } => format!(
             "good to bad {}, bad to good {}, loses {} when good and {} when bad",
-            facts::percent(*to_bad),
-            facts::percent(*to_good),
-            facts::percent(*loss_good),
-            facts::percent(*loss_bad)
+            path_facts::percent(*to_bad),
+            path_facts::percent(*to_good),
+            path_facts::percent(*loss_good),
+            path_facts::percent(*loss_bad)
         ),
-        Loss::List(numbers) => {
+        LossModel::List(numbers) => {
             format!("loses packets {}", list(numbers, u64::to_string).join(", "))
         }
-        Loss::Every(1) => "loses every packet".to_owned(),
-        Loss::Every(n) => format!("loses one packet of {n}"),
-        Loss::Schedule(schedule) => steps(schedule, |step| {
+        LossModel::Every(1) => "loses every packet".to_owned(),
+        LossModel::Every(n) => format!("loses one packet of {n}"),
+        LossModel::Schedule(schedule) => steps(schedule, |step| {
             self::loss(step).unwrap_or_else(|| "loses nothing".to_owned())
         }),
     })
 }
 
-fn queue(queue: &Queue) -> String {
+fn queue(queue: &LinkQueue) -> String {
     let mut said = Vec::new();
     said.extend(queue.limit_bytes.map(size));
     said.extend(
@@ -278,7 +279,11 @@ fn discipline(discipline: &Discipline) -> String {
             most,
             weight,
         } => {
-            let (min, max, most) = (size(*min_bytes), size(*max_bytes), facts::percent(*most));
+            let (min, max, most) = (
+                size(*min_bytes),
+                size(*max_bytes),
+                path_facts::percent(*most),
+            );
             format!(
                 "RED (from {min} to {max}, up to {most}, weight {})",
                 exact(*weight)
@@ -331,7 +336,7 @@ fn size(bytes: u64) -> String {
     if rounded {
         format!("{bytes} B")
     } else {
-        units::size(bytes)
+        units::format_size(bytes)
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::testing::{a_plan, golden, networks};
 use stackline_core::catalogue::{Available, Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::network::{
-    DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule,
+    DeliveryTrace, Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost, NetworkLink,
+    RateSchedule,
 };
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
@@ -84,22 +85,22 @@ fn a_network_is_written_out() {
     };
     let mut network = networks::everything();
     network.hosts[1].clock.steps = vec![(Duration(10_000_000_000), -1_500_000)];
-    network.switches[1].queue = Some(Queue {
+    network.switches[1].queue = Some(LinkQueue {
         limit_bytes: Some(10_001),
         discipline: fq,
-        ..Queue::default()
+        ..LinkQueue::default()
     });
-    let link = |rate: Rate, loss: Loss, discipline: Discipline| Link {
+    let link = |rate: LinkRate, loss: LossModel, discipline: Discipline| NetworkLink {
         ends: ("edge".into(), "core".into()),
         rate,
         loss,
-        queue: Some(Queue {
+        queue: Some(LinkQueue {
             discipline,
-            ..Queue::default()
+            ..LinkQueue::default()
         }),
-        ..Link::default()
+        ..NetworkLink::default()
     };
-    let ge = Loss::GilbertElliott {
+    let ge = LossModel::GilbertElliott {
         to_bad: 0.01,
         to_good: 0.3,
         loss_good: 0.0,
@@ -110,20 +111,24 @@ fn a_network_is_written_out() {
         update: Duration(15_000_000),
     };
     network.links.extend([
-        link(Rate::Schedule(schedule), Loss::Independent(1e-4), codel),
         link(
-            Rate::Trace(trace),
-            Loss::BitErrors(1e-6),
+            LinkRate::Schedule(schedule),
+            LossModel::Independent(1e-4),
+            codel,
+        ),
+        link(
+            LinkRate::Trace(trace),
+            LossModel::BitErrors(1e-6),
             Discipline::DropHead,
         ),
-        link(Rate::Unlimited, Loss::List((1..20).collect()), pie),
-        link(Rate::Constant(155.52e6), ge, Discipline::DropTail),
+        link(LinkRate::Unlimited, LossModel::List((1..20).collect()), pie),
+        link(LinkRate::Constant(155.52e6), ge, Discipline::DropTail),
     ]);
     let lonely = Network {
         name: "lonely".into(),
-        hosts: vec![Host {
+        hosts: vec![NetworkHost {
             name: "a".into(),
-            ..Host::default()
+            ..NetworkHost::default()
         }],
         ..Network::default()
     };

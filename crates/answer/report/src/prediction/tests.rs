@@ -2,17 +2,19 @@
 
 use super::*;
 use crate::testing::golden;
-use stackline_analyze::Statistics;
-use stackline_analyze::predicted::{Measured, Prediction, Quantity, Value as Step};
+use stackline_analyze::SampleStatistics;
+use stackline_analyze::predicted::{
+    IntermediateValue as Step, MeasuredCounterpart, PartPrediction, PredictedQuantity,
+};
 use stackline_core::plan::World;
 
 fn predicted(
     measurement: usize,
     part: &str,
-    outcome: Outcome,
-    measured: Option<Measured>,
+    outcome: PredictionOutcome,
+    measured: Option<MeasuredCounterpart>,
 ) -> Predicted {
-    let prediction = Prediction {
+    let prediction = PartPrediction {
         measurement,
         part_index: Some(0),
         text: [
@@ -33,7 +35,7 @@ fn predicted(
     }
 }
 
-fn step(name: &'static str, value: f64, unit: Unit) -> Step {
+fn step(name: &'static str, value: f64, unit: FigureUnit) -> Step {
     Step {
         name,
         value,
@@ -44,20 +46,20 @@ fn step(name: &'static str, value: f64, unit: Unit) -> Step {
 
 fn some() -> Vec<Predicted> {
     let values = vec![
-        step("round trip time", 0.020_248, Unit::Seconds),
-        step("bandwidth-delay product", 244_330.4, Unit::Bytes),
-        step("useful share", 0.965_3, Unit::Share),
-        step("loss", 1e-6, Unit::Share),
-        step("bottleneck rate", 1e8, Unit::BitPerSecond),
-        step("flows on it", 4.0, Unit::Count),
-        step("average window under loss", 12.247, Unit::Count),
+        step("round trip time", 0.020_248, FigureUnit::Seconds),
+        step("bandwidth-delay product", 244_330.4, FigureUnit::Bytes),
+        step("useful share", 0.965_3, FigureUnit::Share),
+        step("loss", 1e-6, FigureUnit::Share),
+        step("bottleneck rate", 1e8, FigureUnit::BitPerSecond),
+        step("flows on it", 4.0, FigureUnit::Count),
+        step("average window under loss", 12.247, FigureUnit::Count),
     ];
     let assumptions = vec![
         "IPv4".to_owned(),
         "transfers at the same time share alike".to_owned(),
     ];
-    let (quantity, limit) = (Quantity::Throughput, "rate");
-    let bulk = Answer {
+    let (quantity, limit) = (PredictedQuantity::Throughput, "rate");
+    let bulk = PredictedFigure {
         quantity,
         value: 94.1e6,
         interval: [90e6, 96e6],
@@ -67,11 +69,11 @@ fn some() -> Vec<Predicted> {
         moved: None,
     };
     let (quantity, limit, values) = (
-        Quantity::Response,
+        PredictedQuantity::Response,
         "propagation",
-        vec![step("propagation", 0.02, Unit::Seconds)],
+        vec![step("propagation", 0.02, FigureUnit::Seconds)],
     );
-    let call = Answer {
+    let call = PredictedFigure {
         quantity,
         value: 0.020_03,
         interval: [0.019, 0.021],
@@ -80,8 +82,8 @@ fn some() -> Vec<Predicted> {
         assumptions: vec!["IPv4".to_owned()],
         moved: None,
     };
-    let statistics = Statistics::from_values(&[93.0e6, 94.0e6, 95.0e6]).unwrap();
-    let measured = Measured {
+    let statistics = SampleStatistics::from_values(&[93.0e6, 94.0e6, 95.0e6]).unwrap();
+    let measured = MeasuredCounterpart {
         ratio: Some(statistics.mean / 94.1e6),
         statistics,
     };
@@ -89,14 +91,14 @@ fn some() -> Vec<Predicted> {
         predicted(
             0,
             "bulk_put 64 KiB*1000",
-            Outcome::Predicted(bulk),
+            PredictionOutcome::Predicted(bulk),
             Some(measured),
         ),
-        predicted(1, "rr 32*10", Outcome::Predicted(call), None),
+        predicted(1, "rr 32*10", PredictionOutcome::Predicted(call), None),
         predicted(
             1,
             "mine 1*1",
-            Outcome::NotCovered("no form covers what it does from Mark on".into()),
+            PredictionOutcome::NotCovered("no form covers what it does from Mark on".into()),
             None,
         ),
     ]

@@ -1,7 +1,7 @@
 //! A scene as PNG, two pixels for each of the SVG's. Letters are those of one font that is inside the program; what it does
 //! not have becomes `?`.
 
-use super::{Anchor, Scene, Shape};
+use super::{SceneShape, TextAnchor, VectorScene};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 use tiny_skia::{
     Color, FillRule, Paint, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke, StrokeDash,
@@ -14,7 +14,7 @@ const HEIGHT: RasterHeight = RasterHeight::Size20;
 const ASCENT: f32 = 16.0;
 
 /// The scene as PNG, or why there is no memory for its pixels or it cannot be encoded.
-pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
+pub(crate) fn png(scene: &VectorScene) -> Result<Vec<u8>, String> {
     let (width, height) = (
         (scene.width * SCALE).ceil() as u32,
         (scene.height * SCALE).ceil() as u32,
@@ -23,7 +23,7 @@ pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
     pixels.fill(Color::WHITE);
     for shape in &scene.shapes {
         match shape {
-            Shape::Rect {
+            SceneShape::Rect {
                 x,
                 y,
                 width,
@@ -39,13 +39,13 @@ pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
                     );
                 }
             }
-            Shape::Line {
+            SceneShape::Line {
                 points,
                 colour,
                 width,
                 dashed,
             } => line(&mut pixels, points, *colour, *width, *dashed),
-            Shape::Dot {
+            SceneShape::Dot {
                 x,
                 y,
                 radius,
@@ -56,7 +56,7 @@ pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
                     pixels.fill_path(&path, &paint(*colour), FillRule::Winding, transform, None);
                 }
             }
-            Shape::Text {
+            SceneShape::Text {
                 x,
                 y,
                 anchor,
@@ -106,14 +106,14 @@ fn line(pixels: &mut Pixmap, points: &[(f32, f32)], colour: u32, width: f32, das
     }
 }
 
-fn letters(pixels: &mut Pixmap, (x, y): (f32, f32), anchor: Anchor, colour: u32, text: &str) {
+fn letters(pixels: &mut Pixmap, (x, y): (f32, f32), anchor: TextAnchor, colour: u32, text: &str) {
     let advance = get_raster_width(FontWeight::Regular, HEIGHT);
     let wide = (text.chars().count() * advance) as f32;
     let left = x * SCALE
         - match anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => wide / 2.0,
-            Anchor::End => wide,
+            TextAnchor::Start => 0.0,
+            TextAnchor::Middle => wide / 2.0,
+            TextAnchor::End => wide,
         };
     let (left, top) = (left.round() as i64, (y * SCALE - ASCENT).round() as i64);
     for (place, letter) in text.chars().enumerate() {

@@ -1,17 +1,17 @@
 //! Which rows of a table stand under one text, and what each is called there.
 
-use stackline_analyze::{Metric, Summary};
+use stackline_analyze::{RunMetric, Summary};
 
 /// A text longer than this stands above its only row.
 const ON_ONE_LINE: usize = 16;
 
 /// Rows under one text; a single short one carries its text itself.
-pub(super) struct Block<'s> {
+pub(super) struct LabelBlock<'s> {
     pub(super) text: Option<String>,
-    pub(super) rows: Vec<Row<'s>>,
+    pub(super) rows: Vec<LabelledRow<'s>>,
 }
 
-pub(super) struct Row<'s> {
+pub(super) struct LabelledRow<'s> {
     /// Its place in the table, from 1.
     pub(super) number: usize,
     pub(super) label: String,
@@ -19,7 +19,7 @@ pub(super) struct Row<'s> {
 }
 
 /// All rows: those of a measurement with parts together, and measurements that differ in their stack alone.
-pub(super) fn blocks(summaries: &[Summary]) -> Vec<Block<'_>> {
+pub(super) fn blocks(summaries: &[Summary]) -> Vec<LabelBlock<'_>> {
     let numbered: Vec<(usize, &Summary)> = (1..).zip(summaries).collect();
     let together = |a: &(usize, &Summary), b: &(usize, &Summary)| {
         let parts = a.1.measurement == b.1.measurement;
@@ -34,7 +34,7 @@ pub(super) fn blocks(summaries: &[Summary]) -> Vec<Block<'_>> {
         .collect()
 }
 
-fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> Block<'s> {
+fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> LabelBlock<'s> {
     let first = rows[0].1;
     let text = if of_several(first, all) {
         first.text.clone()
@@ -49,13 +49,13 @@ fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> Block<'s> {
         } else {
             format!("  {name}")
         };
-        Row {
+        LabelledRow {
             number: *number,
             label,
             summary,
         }
     };
-    Block {
+    LabelBlock {
         rows: rows.iter().map(row).collect(),
         text: (!alone).then_some(text),
     }
@@ -71,7 +71,7 @@ fn of_several(summary: &Summary, all: &[Summary]) -> bool {
 
 /// The stack, or the part with its stack where there are several.
 fn name(summary: &Summary, all: &[Summary]) -> String {
-    let connect = if summary.main == Some(Metric::Connect) {
+    let connect = if summary.main == Some(RunMetric::Connect) {
         " connect"
     } else {
         ""

@@ -193,7 +193,7 @@ fn a_transfer_says_how_long_it_took() {
     let text = |summary: &Summary| table(std::slice::from_ref(summary), &TableOptions::default());
     assert!(summary.throughput_bit_s.is_some() && !text(&summary).contains("whole transfer"));
     summary.is_transfer = true;
-    let mean = units::time(summary.elapsed_s.unwrap().mean);
+    let mean = units::format_time(summary.elapsed_s.unwrap().mean);
     assert!(
         text(&summary).contains(&format!("time of the whole transfer: mean {mean} (")),
         "{}",
@@ -234,7 +234,7 @@ fn what_a_rate_is_over_is_said_where_runs_differ() {
     let says = |s: &Summary| {
         table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate each run")
     };
-    (summary.normalised_sd, summary.main) = (Some(0.04), Some(Metric::Response));
+    (summary.normalised_sd, summary.main) = (Some(0.04), Some(RunMetric::Response));
     assert!(!says(&summary));
     summary.normalised_sd = Some(0.4);
     assert!(says(&summary));

@@ -1,8 +1,8 @@
 //! A small run across a network that drops and marks, in which the emulator kept its times but once.
 
 use super::{a_plan, get, measurement, moved};
-use stackline_core::plan::{Composer, Part, Plan, Stack, World};
-use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, RunRecord};
+use stackline_core::plan::{Composer, MeasurementPart, Plan, Stack, World};
+use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord, RunRecord};
 
 fn port(name: &str, packets: u64, drops: &[(&str, u64)]) -> PortRecord {
     let drops = drops
@@ -77,7 +77,7 @@ fn across(
 
 /// Three emulated runs, the second of which the machine could not keep up with, and two simulated ones.
 pub(crate) fn emulated() -> (Plan, Vec<RunRecord>) {
-    let part = |stack| Part {
+    let part = |stack| MeasurementPart {
         to: Some("udjat".into()),
         ..get(Stack::plain(stack))
     };

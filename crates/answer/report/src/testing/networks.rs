@@ -1,21 +1,27 @@
 //! Networks for the tests of this crate, and the ways in them by fewest links.
 
-use crate::topology::Way;
+use crate::topology::HostPath;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Charge, Clock, Discipline, Host, Interface, Jitter, Link, Loss, Network, Queue, Rate, Switch,
+    Charge, ClockModel, Discipline, Jitter, LinkQueue, LinkRate, LossModel, Network, NetworkHost,
+    NetworkInterface, NetworkLink, NetworkSwitch,
 };
 use stackline_core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-pub(crate) fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<Link>) -> Network {
-    let host = |name: &&str| Host {
+pub(crate) fn network(
+    name: &str,
+    hosts: &[&str],
+    switches: &[&str],
+    links: Vec<NetworkLink>,
+) -> Network {
+    let host = |name: &&str| NetworkHost {
         name: (*name).into(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
-    let switch = |name: &&str| Switch {
+    let switch = |name: &&str| NetworkSwitch {
         name: (*name).into(),
-        ..Switch::default()
+        ..NetworkSwitch::default()
     };
     Network {
         name: name.into(),
@@ -25,26 +31,26 @@ pub(crate) fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<
     }
 }
 
-pub(crate) fn link(from: &str, to: &str, bit_s: f64, delay_s: f64) -> Link {
+pub(crate) fn link(from: &str, to: &str, bit_s: f64, delay_s: f64) -> NetworkLink {
     let delay = Duration::from_seconds(delay_s);
-    Link {
+    NetworkLink {
         ends: (from.into(), to.into()),
-        rate: Rate::Constant(bit_s),
+        rate: LinkRate::Constant(bit_s),
         delay,
-        ..Link::default()
+        ..NetworkLink::default()
     }
 }
 
 /// Two and two hosts at the ends of one narrow link.
 pub(crate) fn dumbbell() -> Network {
     let edge = |from: &str, to: &str| link(from, to, 1e9, 50e-6);
-    let queue = Some(Queue {
+    let queue = Some(LinkQueue {
         limit_bytes: Some(64 << 10),
-        ..Queue::default()
+        ..LinkQueue::default()
     });
-    let narrow = Link {
+    let narrow = NetworkLink {
         queue,
-        loss: Loss::Independent(1e-4),
+        loss: LossModel::Independent(1e-4),
         ..link("left", "right", 10e6, 20e-3)
     };
     let links = vec![
@@ -60,7 +66,7 @@ pub(crate) fn dumbbell() -> Network {
 /// Each property at least once.
 pub(crate) fn everything() -> Network {
     let mut network = network("odd", &["khons", "udjat"], &["edge", "core"], vec![]);
-    network.hosts[0].interface = Interface {
+    network.hosts[0].interface = NetworkInterface {
         buffer_frames: Some(32),
         single_buffered: true,
         busy_waiting: true,
@@ -70,12 +76,12 @@ pub(crate) fn everything() -> Network {
         cpu_speed: Some(2.0),
         pace_bit_s: Some(8e6),
     };
-    network.hosts[1].clock = Clock {
+    network.hosts[1].clock = ClockModel {
         offset_ns: -250_000,
         drift_ppm: 12.5,
         steps: vec![(Duration(5), 3)],
     };
-    network.switches[0] = Switch {
+    network.switches[0] = NetworkSwitch {
         buffer_bytes: Some(1500),
         buffer_per_port: true,
         cell_bytes: Some(53),
@@ -92,30 +98,30 @@ pub(crate) fn everything() -> Network {
         most: 0.1,
         weight: 0.002,
     };
-    let queue = Queue {
+    let queue = LinkQueue {
         limit_packets: Some(100),
         discipline: red,
         ecn: true,
-        ..Queue::default()
+        ..LinkQueue::default()
     };
     network.links = vec![
-        Link {
+        NetworkLink {
             mtu_bytes: Some(9180),
             charge: Charge::Wire,
             ..link("khons", "edge", 100e6, 1e-3)
         },
-        Link {
+        NetworkLink {
             jitter: Some(jitter),
             queue: Some(queue),
             duplicate: 0.001,
             ..link("edge", "core", 45e6, 6e-3)
         },
-        Link {
+        NetworkLink {
             one_way: true,
-            loss: Loss::Every(100),
+            loss: LossModel::Every(100),
             ..link("core", "udjat", 8e6, 250e-3)
         },
-        Link {
+        NetworkLink {
             one_way: true,
             ..link("udjat", "core", 1e6, 300e-3)
         },
@@ -140,12 +146,12 @@ pub(crate) fn crowd(hosts: usize, switches: usize) -> Network {
 }
 
 /// All ways by fewest links, first found.
-pub(crate) fn ways(network: &Network) -> Vec<Way> {
+pub(crate) fn ways(network: &Network) -> Vec<HostPath> {
     let pairs = (0..network.hosts.len())
         .flat_map(|from| (0..network.hosts.len()).map(move |to| (from, to)));
     pairs
         .filter(|(from, to)| from != to)
-        .map(|(from, to)| Way {
+        .map(|(from, to)| HostPath {
             from,
             to,
             ports: way(network, from, to),

@@ -3,9 +3,11 @@
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};
 use stackline_analyze::findings::{Evidence, Finding};
-use stackline_analyze::lifelines::{Id, Lifelines, Line, Outcome, Passage, Point};
-use stackline_core::trace::{Flow, HostTrace, Index, RunSpan};
-use stackline_events::{Table, Value as Data, unit};
+use stackline_analyze::lifelines::{
+    Id, Lifeline, LifelineOutcome, LifelinePassage, LifelinePoint, Lifelines,
+};
+use stackline_core::trace_index::{HostTrace, Index, RunFlow, RunSpan};
+use stackline_events::{EventTable, EventValue as Data, unit_ids};
 
 /// When the runs begin: now, not 1970.
 pub(crate) const ORIGIN_NS: u64 = 1_790_000_000_123_456_789;
@@ -15,17 +17,17 @@ pub(crate) const HOSTILE: &str =
 
 /// Everything that a page is made of.
 #[derive(Debug, Default)]
-pub(crate) struct Traced {
+pub(crate) struct TracedFixture {
     pub(crate) title: String,
     pub(crate) run: Value,
     pub(crate) environment: Value,
     pub(crate) findings: Vec<Finding>,
     pub(crate) index: Index,
-    pub(crate) events: Table,
+    pub(crate) events: EventTable,
     pub(crate) lifelines: Lifelines,
 }
 
-impl Traced {
+impl TracedFixture {
     pub(crate) fn content(&self) -> Content<'_> {
         Content {
             title: &self.title,
@@ -44,7 +46,7 @@ impl Traced {
 
     /// Adds a call that meets `met` of the four points, 10 us times `pace` after each other.
     fn call(&mut self, number: u64, at_ns: u64, pace: u64, met: usize) {
-        let id = unit::unit(0, number);
+        let id = unit_ids::unit(0, number);
         let first = self.lifelines.passages.len() as u32;
         let points: Vec<(String, String)> = self
             .lifelines
@@ -64,7 +66,7 @@ impl Traced {
                 at_ns,
                 &[id.into(), 0.into(), (number * 48).into(), 32.into()],
             );
-            self.lifelines.passages.push(Passage {
+            self.lifelines.passages.push(LifelinePassage {
                 at_ns,
                 point: point as u32,
                 row,
@@ -90,22 +92,22 @@ impl Traced {
             ]
             .concat();
             self.events.push("NET_DROP", "edge", at_ns, &data);
-            self.lifelines.marks.push(Passage {
+            self.lifelines.marks.push(LifelinePassage {
                 at_ns,
                 point: 0,
                 row,
             });
         }
         let outcome = if lost {
-            Outcome::NeverArrived {
+            LifelineOutcome::NeverArrived {
                 after: met as u32 - 1,
             }
         } else {
-            Outcome::Complete
+            LifelineOutcome::Complete
         };
         let (count, mark_count) = (met as u32, u32::from(lost));
         let (group, flow, bytes) = (0, Some(0), Some(32));
-        self.lifelines.lines.push(Line {
+        self.lifelines.lines.push(Lifeline {
             unit: id.into(),
             group,
             flow,
@@ -115,13 +117,13 @@ impl Traced {
             mark_count,
             bytes,
             outcome,
-            ..Line::default()
+            ..Lifeline::default()
         });
     }
 }
 
-fn empty() -> Traced {
-    let point = |keyword: &str, host: &str| Point {
+fn empty() -> TracedFixture {
+    let point = |keyword: &str, host: &str| LifelinePoint {
         keyword: keyword.into(),
         host: host.into(),
         place: String::new(),
@@ -132,10 +134,10 @@ fn empty() -> Traced {
         ("APP_REPLY", "udjat"),
         ("APP_RESPONSE", "khons"),
     ];
-    let mut traced = Traced {
+    let mut traced = TracedFixture {
         title: "rr".into(),
         run: json!({"complete": true, "measurements": []}),
-        ..Traced::default()
+        ..TracedFixture::default()
     };
     traced.lifelines.points = points
         .iter()
@@ -144,10 +146,10 @@ fn empty() -> Traced {
     traced.lifelines.marked = vec![point("NET_DROP", "edge")];
     traced.lifelines.groups = vec!["tcp".into()];
     let hosts = ("khons".into(), "udjat".into());
-    traced.index.flows.push(Flow {
+    traced.index.flows.push(RunFlow {
         hosts,
         stack: "tcp".into(),
-        ..Flow::default()
+        ..RunFlow::default()
     });
     for host in ["khons", "udjat"] {
         traced.index.hosts.insert(host.into(), HostTrace::default());
@@ -157,7 +159,7 @@ fn empty() -> Traced {
 }
 
 /// Two calls that are answered, one that is dropped on its way, one monitor.
-pub(crate) fn few() -> Traced {
+pub(crate) fn few() -> TracedFixture {
     let mut traced = empty();
     traced.call(0, ORIGIN_NS, 1, 4);
     traced.call(1, ORIGIN_NS + 100_000, 3, 4);
@@ -184,7 +186,7 @@ pub(crate) fn few() -> Traced {
             what: "a drop at edge".into(),
             from_ns: ORIGIN_NS + 400_000,
             to_ns: ORIGIN_NS + 430_000,
-            units: vec![unit::unit(0, 2).to_string()],
+            units: vec![unit_ids::unit(0, 2).to_string()],
             events: vec![],
         }],
         tries: vec!["a longer queue".into()],
@@ -194,7 +196,7 @@ pub(crate) fn few() -> Traced {
 }
 
 /// So many calls that are answered.
-pub(crate) fn many(count: u64) -> Traced {
+pub(crate) fn many(count: u64) -> TracedFixture {
     let mut traced = empty();
     (0..count)
         .for_each(|number| traced.call(number, ORIGIN_NS + number * 50_000, 1 + number % 3, 4));
@@ -217,7 +219,7 @@ const WAY: [(&str, &str, &str, u64); 10] = [
 
 /// So many data units of three flows through a queue that fills and empties, with losses, retransmissions and monitors: as
 /// large as requested, always the same.
-pub(crate) fn large(count: u64) -> Traced {
+pub(crate) fn large(count: u64) -> TracedFixture {
     let mut traced = empty();
     traced.title = format!("{count} lines");
     traced.run = json!({
@@ -228,14 +230,14 @@ pub(crate) fn large(count: u64) -> Traced {
         }]
     });
     traced.lifelines.points = WAY
-        .map(|(keyword, host, place, _)| Point {
+        .map(|(keyword, host, place, _)| LifelinePoint {
             keyword: keyword.into(),
             host: host.into(),
             place: place.into(),
         })
         .to_vec();
     traced.lifelines.marked = ["NET_DROP", "TCP_RETRANSMIT"]
-        .map(|keyword| Point {
+        .map(|keyword| LifelinePoint {
             keyword: keyword.into(),
             host: "edge".into(),
             place: String::new(),
@@ -245,7 +247,7 @@ pub(crate) fn large(count: u64) -> Traced {
         .map(str::to_owned)
         .to_vec();
     traced.index.flows = (0..3).map(flow).collect();
-    let mut dice = Dice(1);
+    let mut dice = FixtureDice(1);
     for number in 0..count {
         unit_of(&mut traced, number, &mut dice);
     }
@@ -294,7 +296,7 @@ pub(crate) fn large(count: u64) -> Traced {
             from_ns,
             to_ns,
             units: (count / 9..count / 9 + 16)
-                .map(|number| unit::unit((number % 3) as u32, number).to_string())
+                .map(|number| unit_ids::unit((number % 3) as u32, number).to_string())
                 .collect(),
             events: vec![],
         }],
@@ -304,19 +306,22 @@ pub(crate) fn large(count: u64) -> Traced {
     traced
 }
 
-fn flow(id: u32) -> Flow {
+fn flow(id: u32) -> RunFlow {
     let stack = ["tcp", "quic", "blast(selective)"][id as usize % 3].into();
-    Flow {
+    RunFlow {
         id,
         hosts: ("khons".into(), "udjat".into()),
         stack,
         replica: id,
-        ..Flow::default()
+        ..RunFlow::default()
     }
 }
 
-fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
-    let (flow, id) = ((number % 3) as u32, unit::unit((number % 3) as u32, number));
+fn unit_of(traced: &mut TracedFixture, number: u64, dice: &mut FixtureDice) {
+    let (flow, id) = (
+        (number % 3) as u32,
+        unit_ids::unit((number % 3) as u32, number),
+    );
     let (first, first_mark) = (
         traced.lifelines.passages.len() as u32,
         traced.lifelines.marks.len() as u32,
@@ -350,7 +355,7 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
                 .events
                 .push(keyword, host, at_ns, &[path.as_slice(), &net].concat());
         }
-        traced.lifelines.passages.push(Passage {
+        traced.lifelines.passages.push(LifelinePassage {
             at_ns,
             point: point as u32,
             row,
@@ -359,23 +364,26 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
     let mut mark = |point: u32, keyword: &str, at_ns: u64| {
         let row = traced.events.len() as u32;
         traced.events.push(keyword, "edge", at_ns, &path);
-        traced.lifelines.marks.push(Passage { at_ns, point, row });
+        traced
+            .lifelines
+            .marks
+            .push(LifelinePassage { at_ns, point, row });
     };
     let outcome = match fate {
         0 => {
             mark(0, "NET_DROP", at_ns + 1_000);
-            Outcome::NeverArrived { after: 5 }
+            LifelineOutcome::NeverArrived { after: 5 }
         }
         1 => {
             mark(1, "TCP_RETRANSMIT", at_ns - 100_000);
-            Outcome::Retried { times: 1 }
+            LifelineOutcome::Retried { times: 1 }
         }
-        _ => Outcome::Complete,
+        _ => LifelineOutcome::Complete,
     };
     let mark_count = traced.lifelines.marks.len() as u32 - first_mark;
     let (count, bytes) = (met as u32, Some(1448));
     let unit = id.into();
-    traced.lifelines.lines.push(Line {
+    traced.lifelines.lines.push(Lifeline {
         unit,
         group: flow,
         flow: Some(flow),
@@ -385,14 +393,14 @@ fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
         mark_count,
         bytes,
         outcome,
-        ..Line::default()
+        ..Lifeline::default()
     });
 }
 
 /// Numbers that look random and are always the same.
-struct Dice(u64);
+struct FixtureDice(u64);
 
-impl Dice {
+impl FixtureDice {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0
@@ -403,11 +411,11 @@ impl Dice {
 }
 
 /// Names that would like to be scripts, wherever a name can stand.
-pub(crate) fn hostile() -> Traced {
+pub(crate) fn hostile() -> TracedFixture {
     let mut traced = empty();
     traced.title = HOSTILE.into();
     traced.environment = json!({HOSTILE: {HOSTILE: [HOSTILE]}});
-    let point = Point {
+    let point = LifelinePoint {
         keyword: HOSTILE.into(),
         host: HOSTILE.into(),
         place: HOSTILE.into(),
@@ -418,16 +426,16 @@ pub(crate) fn hostile() -> Traced {
         traced
             .events
             .push(HOSTILE, HOSTILE, at_ns, &vec![HOSTILE.into(); 20]);
-        traced.lifelines.passages.push(Passage {
+        traced.lifelines.passages.push(LifelinePassage {
             at_ns,
             point: row,
             row,
         });
     }
-    traced.lifelines.lines.push(Line {
+    traced.lifelines.lines.push(Lifeline {
         unit: Id::of(HOSTILE),
         count: 2,
-        ..Line::default()
+        ..Lifeline::default()
     });
     traced.findings.push(Finding {
         takes: None,
@@ -448,11 +456,11 @@ pub(crate) fn hostile() -> Traced {
 
 /// Blocks of two servers that a client asks for every 50 ms, each read in 4 ms and written in 2. Both servers stop from 400 to 480 ms,
 /// and send something again; every fifth block is given up.
-pub(crate) fn session() -> Traced {
-    let mut traced = Traced {
+pub(crate) fn session() -> TracedFixture {
+    let mut traced = TracedFixture {
         title: "session".into(),
         run: json!({"complete": true}),
-        ..Traced::default()
+        ..TracedFixture::default()
     };
     let ms = 1_000_000;
     for block in 0..200_u64 {

@@ -1,7 +1,7 @@
 //! An event as C sees it, and what holds its bytes until they are given back.
 
-use crate::shapes;
-use stackline_blockserver::client::{Block, Event};
+use crate::ffi_types;
+use stackline_blockserver::client::{BlockClientEvent, ReceivedBlock};
 use std::ffi::{CString, c_void};
 use std::ptr;
 
@@ -14,17 +14,18 @@ struct Owner {
 }
 
 /// The event with its own memory, which [`free`] gives back.
-pub(super) fn tell(event: Event) -> shapes::Event {
-    let mut shape = shapes::Event::default();
+pub(super) fn convert_event(event: BlockClientEvent) -> ffi_types::FfiClientEvent {
+    let mut shape = ffi_types::FfiClientEvent::default();
     let mut owner = Owner::default();
     match event {
-        Event::Block(block) => owner.data = block_of(&mut shape, *block),
-        Event::Failed { set, number, why } => {
-            (shape.kind, shape.set, shape.number) = (shapes::FAILED, set, number);
+        BlockClientEvent::Block(block) => owner.data = block_of(&mut shape, *block),
+        BlockClientEvent::Failed { set, number, why } => {
+            (shape.kind, shape.set, shape.number) = (ffi_types::FAILED, set, number);
             owner.words = words(why.words());
         }
-        Event::Flushed(flushed) => {
-            (shape.kind, shape.set, shape.serial) = (shapes::FLUSHED, flushed.set, flushed.serial);
+        BlockClientEvent::Flushed(flushed) => {
+            (shape.kind, shape.set, shape.serial) =
+                (ffi_types::FLUSHED, flushed.set, flushed.serial);
             (shape.server, shape.app_receive) = (flushed.server, flushed.at);
             owner.units = flushed
                 .blocks
@@ -32,15 +33,15 @@ pub(super) fn tell(event: Event) -> shapes::Event {
                 .map(|block| flushed.first_unit + u64::from(block.index))
                 .collect();
         }
-        Event::ServerGone { name, .. } => {
-            shape.kind = shapes::SERVER_GONE;
+        BlockClientEvent::ServerGone { name, .. } => {
+            shape.kind = ffi_types::SERVER_GONE;
             owner.words = words(&name);
         }
-        Event::ServerCame { name } => {
-            shape.kind = shapes::SERVER_CAME;
+        BlockClientEvent::ServerCame { name } => {
+            shape.kind = ffi_types::SERVER_CAME;
             owner.words = words(&name);
         }
-        Event::MasterGone => shape.kind = shapes::MASTER_GONE,
+        BlockClientEvent::MasterGone => shape.kind = ffi_types::MASTER_GONE,
     }
     let owner = Box::leak(Box::new(owner));
     (shape.data, shape.length) = (owner.data.as_ptr(), owner.data.len() as u64);
@@ -50,15 +51,15 @@ pub(super) fn tell(event: Event) -> shapes::Event {
     shape
 }
 
-fn block_of(shape: &mut shapes::Event, block: Block) -> Vec<u8> {
-    let Block {
+fn block_of(shape: &mut ffi_types::FfiClientEvent, block: ReceivedBlock) -> Vec<u8> {
+    let ReceivedBlock {
         head,
         data,
         at,
         wanted,
     } = block;
-    *shape = shapes::Event {
-        kind: shapes::BLOCK,
+    *shape = ffi_types::FfiClientEvent {
+        kind: ffi_types::BLOCK,
         set: head.set,
         number: head.number,
         unit: head.unit,
@@ -77,7 +78,7 @@ fn block_of(shape: &mut shapes::Event, block: Block) -> Vec<u8> {
         app_receive: at.0,
         before: head.before,
         before_end_write: head.before_end_write,
-        ..shapes::Event::default()
+        ..ffi_types::FfiClientEvent::default()
     };
     data
 }

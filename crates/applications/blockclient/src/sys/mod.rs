@@ -7,20 +7,22 @@
 
 mod event;
 
-use crate::session::{self, Predict};
-use crate::shapes::{Event, Options, Pace, Played, Set};
-use crate::{fault, sys::event::tell};
-use stackline_blocks::wire::message::Transport;
+use crate::ffi_types::{
+    FfiClientEvent, FfiClientOptions, FfiDataSet, FfiPlayoutCounts, FfiPlayoutOptions,
+};
+use crate::session::{self, ClientPredictor};
+use crate::{fault, sys::event::convert_event};
+use stackline_blocks::wire::message::BlockDataTransport;
+use stackline_blockserver::block_playout::{self, MissingBlockPolicy};
 use stackline_blockserver::client;
-use stackline_blockserver::get;
-use stackline_blockserver::play::{self, Missing};
+use stackline_blockserver::range_read;
 use stackline_core::error::{Error, Result};
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Names up to `room` blocks that may be needed after those of a list; how many.
-type Prediction = unsafe extern "C" fn(
+type PredictionCallback = unsafe extern "C" fn(
     context: *mut c_void,
     list: *const u64,
     count: u64,
@@ -28,17 +30,17 @@ type Prediction = unsafe extern "C" fn(
     room: u64,
 ) -> u64;
 /// Hears how many bytes of all are there; not 0: no further.
-type Progress = unsafe extern "C" fn(context: *mut c_void, done: u64, all: u64) -> i32;
+type ProgressCallback = unsafe extern "C" fn(context: *mut c_void, done: u64, all: u64) -> i32;
 /// Gets a block when it is due, no data where it is left out; not 0: no further.
 type Give =
     unsafe extern "C" fn(context: *mut c_void, number: u64, data: *const u8, length: u64) -> i32;
 
 /// What the caller's function gets besides.
 #[derive(Clone, Copy)]
-struct Context(*mut c_void);
+struct CallbackContext(*mut c_void);
 
 // SAFETY: the header asks that what it points to may be used by whichever thread calls the library.
-unsafe impl Send for Context {}
+unsafe impl Send for CallbackContext {}
 
 /// Does it, and keeps the error.
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
@@ -47,7 +49,7 @@ fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
         Error::measurement("the library failed within itself").hint("please report what was called")
     };
     done.unwrap_or_else(|panic| Err(failed(panic)))
-        .unwrap_or_else(|error| fault::keep(&error))
+        .unwrap_or_else(|error| fault::keep_last_error(&error))
 }
 
 fn none(what: &str) -> Error {
@@ -77,12 +79,12 @@ unsafe fn put<T>(pointer: *mut T, value: T, what: &str) -> Result<()> {
     Ok(())
 }
 
-fn options(given: &Options) -> Result<client::Options> {
+fn options(given: &FfiClientOptions) -> Result<client::BlockClientOptions> {
     let transport = match given.transport {
-        0 => Transport::Tcp,
-        1 => Transport::Udp,
-        2 => Transport::Rtp,
-        3 => Transport::Blast,
+        0 => BlockDataTransport::Tcp,
+        1 => BlockDataTransport::Udp,
+        2 => BlockDataTransport::Rtp,
+        3 => BlockDataTransport::Blast,
         other => {
             return Err(Error::input(format!("{other} is no transport"))
                 .hint("0 is TCP, 1 UDP, 2 RTP, 3 blast"));
@@ -95,14 +97,14 @@ fn options(given: &Options) -> Result<client::Options> {
     let receive_buffer = usize::try_from(given.receive_buffer)
         .ok()
         .filter(|bytes| *bytes > 0);
-    Ok(client::Options {
+    Ok(client::BlockClientOptions {
         transport,
         age: (given.age_ns > 0).then_some(given.age_ns),
         receive_buffer,
         pace: (given.pace > 0).then_some(given.pace),
         check: given.no_check == 0,
         report: given.report != 0,
-        ..client::Options::default()
+        ..client::BlockClientOptions::default()
     })
 }
 
@@ -113,7 +115,7 @@ fn options(given: &Options) -> Result<client::Options> {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn blockclient_connect(
     master: *const c_char,
-    given: *const Options,
+    given: *const FfiClientOptions,
     number: *mut u64,
 ) -> i32 {
     guarded(|| {
@@ -123,7 +125,7 @@ pub(crate) unsafe extern "C" fn blockclient_connect(
         // SAFETY: as the caller promises.
         let master = unsafe { text(master, "the master's address") }?;
         let given = if given.is_null() {
-            Options::default()
+            FfiClientOptions::default()
         } else {
             // SAFETY: valid for a read where it is not null, as the caller promises.
             unsafe { given.read_unaligned() }
@@ -149,7 +151,7 @@ pub(crate) extern "C" fn blockclient_close(number: u64) -> i32 {
 pub(crate) unsafe extern "C" fn blockclient_open(
     number: u64,
     name: *const c_char,
-    set: *mut Set,
+    set: *mut FfiDataSet,
 ) -> i32 {
     guarded(|| {
         if set.is_null() {
@@ -157,9 +159,9 @@ pub(crate) unsafe extern "C" fn blockclient_open(
         }
         // SAFETY: as the caller promises.
         let name = unsafe { text(name, "the set's name") }?;
-        let open = session::of(number)?.open(name)?;
+        let open = session::find_session(number)?.open(name)?;
         let about = &open.about;
-        let shape = Set {
+        let shape = FfiDataSet {
             id: open.id,
             block_size: about.block_size,
             blocks: about.blocks(),
@@ -193,14 +195,14 @@ pub(crate) unsafe extern "C" fn blockclient_request(
             // SAFETY: as the caller promises.
             unsafe { std::slice::from_raw_parts(blocks, count) }.to_vec()
         };
-        session::of(number)?
+        session::find_session(number)?
             .request(set, blocks, supersedes != 0)
             .map(|()| 0)
     })
 }
 
 /// What the caller's function names.
-fn predicting(function: Prediction, context: Context) -> Predict {
+fn predicting(function: PredictionCallback, context: CallbackContext) -> ClientPredictor {
     Box::new(move |list: &[u64]| {
         // The whole of it, which may go to other threads, not the pointer alone.
         let whole = context;
@@ -221,14 +223,16 @@ fn predicting(function: Prediction, context: Context) -> Predict {
 pub(crate) unsafe extern "C" fn blockclient_predict(
     number: u64,
     set: u32,
-    function: Option<Prediction>,
+    function: Option<PredictionCallback>,
     context: *mut c_void,
     most: u32,
 ) -> i32 {
     guarded(|| {
-        let predict = function.map(|function| predicting(function, Context(context)));
+        let predict = function.map(|function| predicting(function, CallbackContext(context)));
         let most = (most > 0).then_some(most as usize);
-        session::of(number)?.predict(set, most, predict).map(|()| 0)
+        session::find_session(number)?
+            .predict(set, most, predict)
+            .map(|()| 0)
     })
 }
 
@@ -240,15 +244,15 @@ pub(crate) unsafe extern "C" fn blockclient_predict(
 pub(crate) unsafe extern "C" fn blockclient_next(
     number: u64,
     within_ns: i64,
-    event: *mut Event,
+    event: *mut FfiClientEvent,
 ) -> i32 {
     guarded(|| {
         if event.is_null() {
             return Err(none("the event"));
         }
         let within = u64::try_from(within_ns).ok().map(Duration::from_nanos);
-        let happened = session::of(number)?.next(within)?;
-        let shape = happened.map(tell);
+        let happened = session::find_session(number)?.next(within)?;
+        let shape = happened.map(convert_event);
         // SAFETY: as the caller promises.
         unsafe { put(event, shape.unwrap_or_default(), "the event") }?;
         Ok(i32::from(shape.is_some()))
@@ -260,7 +264,7 @@ pub(crate) unsafe extern "C" fn blockclient_next(
 /// # Safety
 /// `event` is null, or what [`blockclient_next`] wrote and nobody changed.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn blockclient_free(event: *mut Event) {
+pub(crate) unsafe extern "C" fn blockclient_free(event: *mut FfiClientEvent) {
     if event.is_null() {
         return;
     }
@@ -269,7 +273,7 @@ pub(crate) unsafe extern "C" fn blockclient_free(event: *mut Event) {
     // SAFETY: the owner is what `tell` made, and is taken away below, so it is given back once.
     unsafe { event::free(shape.owner) };
     // SAFETY: as the caller promises.
-    unsafe { event.write_unaligned(Event::default()) };
+    unsafe { event.write_unaligned(FfiClientEvent::default()) };
 }
 
 /// How many blocks of a set are wanted and have not come.
@@ -277,7 +281,7 @@ pub(crate) unsafe extern "C" fn blockclient_free(event: *mut Event) {
 pub(crate) extern "C" fn blockclient_waiting(number: u64, set: u32) -> i64 {
     let mut waiting = 0;
     let failed = guarded(|| {
-        waiting = session::of(number)?.client().waiting(set);
+        waiting = session::find_session(number)?.client().waiting(set);
         Ok(0)
     });
     if failed < 0 {
@@ -299,11 +303,11 @@ pub(crate) unsafe extern "C" fn blockclient_read(
     count: u64,
     memory: *mut c_void,
     size: u64,
-    progress: Option<Progress>,
+    progress: Option<ProgressCallback>,
     context: *mut c_void,
 ) -> i32 {
     guarded(|| {
-        let session = session::of(number)?;
+        let session = session::find_session(number)?;
         let set = session.set(set)?;
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
@@ -327,7 +331,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
             )));
         }
         let mut done = 0;
-        get::range(
+        range_read::read_range(
             session.client(),
             &set,
             first,
@@ -365,10 +369,10 @@ pub(crate) unsafe extern "C" fn blockclient_play(
     set: u32,
     first: u64,
     count: u64,
-    pace: *const Pace,
+    pace: *const FfiPlayoutOptions,
     give: Option<Give>,
     context: *mut c_void,
-    played: *mut Played,
+    played: *mut FfiPlayoutCounts,
 ) -> i32 {
     guarded(|| {
         let (Some(give), false) = (give, pace.is_null()) else {
@@ -376,19 +380,19 @@ pub(crate) unsafe extern "C" fn blockclient_play(
         };
         // SAFETY: as the caller promises.
         let pace = unsafe { pace.read_unaligned() };
-        let session = session::of(number)?;
+        let session = session::find_session(number)?;
         let set = session.set(set)?;
-        let pace = play::Pace {
+        let pace = block_playout::BlockPlayoutOptions {
             numbers: first..first.saturating_add(count),
             depth: pace.depth as usize,
             interval: stackline_core::time::Duration(pace.interval_ns),
             missing: if pace.wait == 0 {
-                Missing::Skip
+                MissingBlockPolicy::Skip
             } else {
-                Missing::Wait
+                MissingBlockPolicy::Wait
             },
         };
-        let counts = play::play(session.client(), &set, &pace, |block_number, block| {
+        let counts = block_playout::play(session.client(), &set, &pace, |block_number, block| {
             let data = block.as_ref().map_or(&[][..], |block| &block.data);
             let pointer = if block.is_some() {
                 data.as_ptr()
@@ -404,7 +408,7 @@ pub(crate) unsafe extern "C" fn blockclient_play(
             }
         })?;
         if !played.is_null() {
-            let play::Played {
+            let block_playout::BlockPlayoutCounts {
                 late,
                 skipped,
                 stalls,
@@ -413,7 +417,7 @@ pub(crate) unsafe extern "C" fn blockclient_play(
             unsafe {
                 put(
                     played,
-                    Played {
+                    FfiPlayoutCounts {
                         late,
                         skipped,
                         stalls,

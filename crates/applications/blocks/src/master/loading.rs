@@ -3,14 +3,15 @@
 //! A set has one loader at a time. What it committed is remembered block by block, so a loader that was ended goes on
 //! where it was; what was given a place and never committed is given back when the load ends.
 
-use super::space::{REST, Space, in_turn, slot};
-use super::{Actions, Change, Master, SetState};
+use super::disk_space::{REST, Space, in_turn, slot};
+use super::{Actions, Master, MasterChange, SetState};
 use crate::limits;
-use crate::master::rows::Rows;
-use crate::placement::Placement;
-use crate::set::Set;
-use crate::wire::control::{
-    Commit, Create, Created, Delete, Done, Gone, Place, Reserve, Reserved, Row,
+use crate::master::block_map::SetBlockMap;
+use crate::placement::BlockPlacementPolicy;
+use crate::set::BlockSet;
+use crate::wire::master_messages::{
+    BlockCopyLocation, BlockMapEntry, BlockRequestDone, Commit, Create, Created, Delete, Gone,
+    Reserve, Reserved,
 };
 use crate::wire::message::Why;
 use alloc::collections::BTreeMap;
@@ -74,13 +75,13 @@ impl Master {
             );
         };
         self.last_set = id;
-        actions.changes.push(Change::Set {
+        actions.changes.push(MasterChange::Set {
             id,
             about: about.clone(),
             sealed: false,
         });
         self.by_name.insert(about.name.clone(), id);
-        let rows = Rows::new(about.replicas);
+        let rows = SetBlockMap::new(about.replicas);
         self.sets.insert(
             id,
             SetState {
@@ -129,7 +130,9 @@ impl Master {
                 "the set has no such block",
             );
         }
-        if about.placement == Placement::Given && reserve.given.len() != reserve.blocks.len() {
+        if about.placement == BlockPlacementPolicy::Given
+            && reserve.given.len() != reserve.blocks.len()
+        {
             return actions.refuse(
                 connection,
                 request,
@@ -156,7 +159,7 @@ impl Master {
         for (at, number) in reserve.blocks.iter().enumerate() {
             let given = reserve.given.get(at).map(|disk| *disk as usize);
             let first = |disks: usize| match about.placement {
-                Placement::Given => given.unwrap_or(0) % disks.max(1),
+                BlockPlacementPolicy::Given => given.unwrap_or(0) % disks.max(1),
                 placement => placement.disk(*number, about.picture.as_ref(), disks),
             };
             let places = self.places(
@@ -174,7 +177,7 @@ impl Master {
                 }
                 return actions.refuse(connection, request, Why::Full, words);
             }
-            rows.push(Row {
+            rows.push(BlockMapEntry {
                 checksum: 0,
                 places,
             });
@@ -205,7 +208,7 @@ impl Master {
     }
 
     /// What is missing for the copies of a block.
-    fn no_places(&self, about: &Set, number: u64) -> String {
+    fn no_places(&self, about: &BlockSet, number: u64) -> String {
         let (copies, length) = (usize::from(about.replicas), about.length(number));
         let servers = self.up().filter_map(|(id, _)| self.servers.get(&id));
         let disks: Vec<&Space> = servers.flat_map(|server| &server.disks).collect();
@@ -245,8 +248,8 @@ impl Master {
         first: impl Fn(usize) -> usize,
         length: u32,
         replicas: usize,
-        remember: &mut Vec<Change>,
-    ) -> Vec<Place> {
+        remember: &mut Vec<MasterChange>,
+    ) -> Vec<BlockCopyLocation> {
         let up: Vec<u16> = self.up().map(|(id, _)| id).collect();
         let disks = up.iter().flat_map(|id| {
             let count = self.servers.get(id).map_or(0, |server| server.disks.len());
@@ -259,7 +262,7 @@ impl Master {
             .chain(&disks[..first.min(disks.len())])
             .collect();
         let now = self.now;
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<BlockCopyLocation> = Vec::new();
         for same_server in [false, true] {
             for (server, disk) in &order {
                 if places.len() == replicas {
@@ -275,17 +278,17 @@ impl Master {
                 };
                 let (offset, more) = space.take(length, now);
                 if more {
-                    let change = Change::Space {
+                    let change = MasterChange::Space {
                         server: *server,
                         disk: *disk,
                         up_to: space.remembered,
                     };
                     remember.retain(
-                        |other| !matches!(other, Change::Space { server: s, disk: d, .. } if s == server && d == disk),
+                        |other| !matches!(other, MasterChange::Space { server: s, disk: d, .. } if s == server && d == disk),
                     );
                     remember.push(change);
                 }
-                places.push(Place {
+                places.push(BlockCopyLocation {
                     server: *server,
                     disk: *disk,
                     offset,
@@ -327,7 +330,7 @@ impl Master {
                 "the set has no such block",
             );
         }
-        let is_its_own = |place: &Place| {
+        let is_its_own = |place: &BlockCopyLocation| {
             set.pending
                 .contains_key(&(place.server, place.disk, place.offset))
         };
@@ -348,7 +351,7 @@ impl Master {
             }
         }
         if !blocks.is_empty() {
-            actions.changes.push(Change::Rows { set: id, blocks });
+            actions.changes.push(MasterChange::Rows { set: id, blocks });
         }
         if seal {
             let missing = count - set.rows.written();
@@ -359,14 +362,14 @@ impl Master {
             set.sealed = true;
             set.loader = None;
             let pending = core::mem::take(&mut set.pending);
-            actions.changes.push(Change::Set {
+            actions.changes.push(MasterChange::Set {
                 id,
                 about: set.about.clone(),
                 sealed: true,
             });
             self.give_back(pending);
         }
-        actions.send(connection, Done { request });
+        actions.send(connection, BlockRequestDone { request });
     }
 
     pub(super) fn delete(&mut self, connection: u64, delete: &Delete, actions: &mut Actions) {
@@ -394,10 +397,10 @@ impl Master {
                 actions.send(*reader, Gone { set: id });
             }
         }
-        actions.changes.push(Change::Deleted { set: id });
+        actions.changes.push(MasterChange::Deleted { set: id });
         actions.send(
             connection,
-            Done {
+            BlockRequestDone {
                 request: delete.request,
             },
         );

@@ -1,34 +1,36 @@
 //! The master: data sets, sessions, where blocks are, which servers are up (Tierney et al. 1996, section 2.1.3).
 //!
-//! It says what has to be remembered ([`Change`]) before its answers may be sent, and never touches a block itself.
+//! It says what has to be remembered ([`MasterChange`]) before its answers may be sent, and never touches a block itself.
 
+mod block_map;
+mod disk_space;
 mod loading;
 mod ownership;
-mod rows;
-mod space;
 
+pub use disk_space::ALIGNMENT;
 pub use ownership::HINT as OWNERSHIP_HINT;
-pub use space::ALIGNMENT;
 
 use crate::limits;
-use crate::set::Set;
-use crate::wire::control::{
-    Ask, Changed, Commit, Create, Delete, DiskChanged, Forget, Join, Joined, List, Map, Mapped,
-    Missing, Open, Opened, Place, Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
+use crate::set::BlockSet;
+use crate::wire::handshake::BlockPeerRole;
+use crate::wire::master_messages::{
+    Ask, BlockCopyLocation, BlockInventoryReply, BlockListRequest, BlockMapEntry,
+    BlockRequestRefused, Changed, Commit, CommittedBlock, Create, Delete, DiskChanged,
+    DiskServerJoined, Forget, Join, Map, Mapped, MissingBlocksNotice, OpenSetReply, OpenSetRequest,
+    Reserve, ServerInfo, SetInfo,
 };
-use crate::wire::data::{Disk, Entry, Requests};
-use crate::wire::greeting::Role;
 use crate::wire::message::{Message, Why};
+use crate::wire::server_messages::{BlockListEntry, DiskInfo, ServerBlockRequests};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use rows::{Choice, Rows};
-use space::Space;
+use block_map::{Choice, SetBlockMap};
+use disk_space::Space;
 use stackline_core::time::Instant;
 
 /// What has to outlast the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MasterChange {
     /// Who the master is, drawn once, and the highest number that a set has had: neither is used again.
     Master {
         /// Its identity.
@@ -41,7 +43,7 @@ pub enum Change {
         /// Its number.
         id: u32,
         /// What it is.
-        about: Set,
+        about: BlockSet,
         /// Whether it is whole.
         sealed: bool,
     },
@@ -50,7 +52,7 @@ pub enum Change {
         /// Of which set.
         set: u32,
         /// Which.
-        blocks: Vec<Written>,
+        blocks: Vec<CommittedBlock>,
     },
     /// A set is gone.
     Deleted {
@@ -77,12 +79,13 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl MasterChange {
     /// Bytes of memory that it takes while it waits, about.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        let row =
-            |block: &Written| size_of::<Written>() + size_of::<Place>() * block.row.places.len();
+        let row = |block: &CommittedBlock| {
+            size_of::<CommittedBlock>() + size_of::<BlockCopyLocation>() * block.row.places.len()
+        };
         let blocks = match self {
             Self::Rows { blocks, .. } => blocks.iter().map(row).sum(),
             _ => 0,
@@ -95,7 +98,7 @@ impl Change {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
     /// What has to be remembered before anything is sent.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MasterChange>,
     /// Messages, and the connections they go over.
     pub sends: Vec<(u64, Message)>,
     /// Connections that are to be closed when all is sent.
@@ -112,7 +115,7 @@ impl Actions {
     fn refuse(&mut self, connection: u64, request: u32, why: Why, words: impl Into<String>) {
         self.send(
             connection,
-            Refused {
+            BlockRequestRefused {
                 request,
                 why: why as u8,
                 words: words.into(),
@@ -123,8 +126,8 @@ impl Actions {
 
 /// A set and where its blocks are.
 struct SetState {
-    about: Set,
-    rows: Rows,
+    about: BlockSet,
+    rows: SetBlockMap,
     sealed: bool,
     /// Who writes it.
     loader: Option<u64>,
@@ -140,8 +143,8 @@ struct ServerState {
     disks: Vec<Space>,
 }
 
-struct Peer {
-    role: Role,
+struct MasterPeer {
+    role: BlockPeerRole,
     session: u128,
     /// Sets that were opened.
     open: Vec<u32>,
@@ -159,7 +162,7 @@ pub struct Master {
     /// The highest number that a set has had: what was said of one that is gone is of no other.
     last_set: u32,
     servers: BTreeMap<u16, ServerState>,
-    peers: BTreeMap<u64, Peer>,
+    peers: BTreeMap<u64, MasterPeer>,
     /// By server, why its disks are refused: said once.
     refused: BTreeMap<String, String>,
     /// When the last message came.
@@ -180,19 +183,19 @@ impl core::fmt::Debug for Master {
 
 impl Master {
     /// What was remembered, in any order in which sets precede their blocks and servers their space.
-    pub fn remember(&mut self, change: Change) {
+    pub fn remember(&mut self, change: MasterChange) {
         match change {
-            Change::Master { identity, last_set } => {
+            MasterChange::Master { identity, last_set } => {
                 self.identity = identity;
                 self.last_set = self.last_set.max(last_set);
             }
-            Change::Set { id, about, sealed } => {
+            MasterChange::Set { id, about, sealed } => {
                 self.by_name.insert(about.name.clone(), id);
                 self.last_set = self.last_set.max(id);
                 match self.sets.get_mut(&id) {
                     Some(set) => set.sealed = sealed,
                     None => {
-                        let rows = Rows::new(about.replicas);
+                        let rows = SetBlockMap::new(about.replicas);
                         self.sets.insert(
                             id,
                             SetState {
@@ -206,14 +209,14 @@ impl Master {
                     }
                 }
             }
-            Change::Rows { set, blocks } => {
+            MasterChange::Rows { set, blocks } => {
                 let length = self
                     .sets
                     .get(&set)
                     .map_or(u32::MAX, |set| set.about.block_size);
                 for place in blocks.iter().flat_map(|block| &block.row.places) {
                     let filled = self.filled.entry((place.server, place.disk)).or_default();
-                    *filled = (*filled).max(place.offset.saturating_add(space::slot(length)));
+                    *filled = (*filled).max(place.offset.saturating_add(disk_space::slot(length)));
                 }
                 if let Some(set) = self.sets.get_mut(&set) {
                     for block in &blocks {
@@ -221,13 +224,13 @@ impl Master {
                     }
                 }
             }
-            Change::Deleted { set } => {
+            MasterChange::Deleted { set } => {
                 if let Some(set) = self.sets.remove(&set) {
                     self.by_name.remove(&set.about.name);
                 }
             }
-            Change::Server { id, name, disks } => {
-                let disk = |identity| Disk {
+            MasterChange::Server { id, name, disks } => {
+                let disk = |identity| DiskInfo {
                     identity,
                     path: String::new(),
                     capacity: 0,
@@ -250,7 +253,7 @@ impl Master {
                     },
                 );
             }
-            Change::Space {
+            MasterChange::Space {
                 server,
                 disk,
                 up_to,
@@ -269,13 +272,18 @@ impl Master {
     ///
     /// # Errors
     /// [`Why::Limit`] where there are too many.
-    pub fn connected(&mut self, connection: u64, role: Role, session: u128) -> Result<(), Why> {
+    pub fn connected(
+        &mut self,
+        connection: u64,
+        role: BlockPeerRole,
+        session: u128,
+    ) -> Result<(), Why> {
         if self.peers.len() >= limits::MOST_SESSIONS {
             return Err(Why::Limit);
         }
         self.peers.insert(
             connection,
-            Peer {
+            MasterPeer {
                 role,
                 session,
                 open: Vec::new(),
@@ -317,7 +325,7 @@ impl Master {
             server.filter(|(_, server)| server.connection == Some(connection))
         {
             server.connection = None;
-            self.tell_clients(id, &mut actions);
+            self.announce_server(id, &mut actions);
         }
         actions
     }
@@ -330,40 +338,44 @@ impl Master {
             return actions;
         };
         match (role, message) {
-            (Role::Client | Role::Loader, Message::Open(open)) => {
+            (BlockPeerRole::Client | BlockPeerRole::Loader, Message::Open(open)) => {
                 self.open(connection, &open, &mut actions)
             }
-            (Role::Client | Role::Loader, Message::Close(close)) => {
+            (BlockPeerRole::Client | BlockPeerRole::Loader, Message::Close(close)) => {
                 self.close(connection, close.set)
             }
-            (Role::Client | Role::Loader, Message::List(list)) => {
+            (BlockPeerRole::Client | BlockPeerRole::Loader, Message::List(list)) => {
                 self.list(now, connection, &list, &mut actions)
             }
-            (Role::Client | Role::Loader, Message::Map(map)) => {
+            (BlockPeerRole::Client | BlockPeerRole::Loader, Message::Map(map)) => {
                 self.map(connection, &map, &mut actions)
             }
-            (Role::Client | Role::Loader, Message::Ask(ask)) => {
-                self.tell(connection, &ask, &mut actions)
+            (BlockPeerRole::Client | BlockPeerRole::Loader, Message::Ask(ask)) => {
+                self.answer_inventory(connection, &ask, &mut actions)
             }
-            (Role::Loader, Message::Create(create)) => {
+            (BlockPeerRole::Loader, Message::Create(create)) => {
                 self.create(connection, create, &mut actions)
             }
-            (Role::Loader, Message::Reserve(reserve)) => {
+            (BlockPeerRole::Loader, Message::Reserve(reserve)) => {
                 self.reserve(connection, &reserve, &mut actions)
             }
-            (Role::Loader, Message::Commit(commit)) => {
+            (BlockPeerRole::Loader, Message::Commit(commit)) => {
                 self.commit(connection, commit, &mut actions)
             }
-            (Role::Loader, Message::Delete(delete)) => {
+            (BlockPeerRole::Loader, Message::Delete(delete)) => {
                 self.delete(connection, &delete, &mut actions)
             }
-            (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
-            (Role::Server, Message::Alive(alive)) => self.alive(connection, &alive.damaged),
-            (Role::Server, Message::DiskChanged(disk)) => {
+            (BlockPeerRole::Server, Message::Join(join)) => {
+                self.join(connection, join, &mut actions)
+            }
+            (BlockPeerRole::Server, Message::Alive(alive)) => {
+                self.alive(connection, &alive.damaged)
+            }
+            (BlockPeerRole::Server, Message::DiskChanged(disk)) => {
                 self.disk(connection, &disk, &mut actions)
             }
             (
-                Role::Client,
+                BlockPeerRole::Client,
                 Message::Create(Create { request, .. })
                 | Message::Reserve(Reserve { request, .. })
                 | Message::Commit(Commit { request, .. })
@@ -400,7 +412,7 @@ impl Master {
         let server = self.servers.get(&id)?;
         let up = server.connection.is_some();
         let disks = server.disks.iter();
-        let disks = disks.map(|space| Disk {
+        let disks = disks.map(|space| DiskInfo {
             used: space.used(),
             up: up && space.about.up,
             ..space.about.clone()
@@ -452,7 +464,7 @@ impl Master {
             actions.closes.push(connection);
             return;
         };
-        let own = ownership::Own {
+        let own = ownership::MasterIdentity {
             identity: self.identity,
             last_set: self.last_set,
         };
@@ -473,19 +485,19 @@ impl Master {
         let last_set = kept.map(|kept| kept.last_set).max().unwrap_or(0);
         if last_set > self.last_set {
             self.last_set = last_set;
-            actions.changes.push(Change::Master {
+            actions.changes.push(MasterChange::Master {
                 identity: self.identity,
                 last_set,
             });
         }
         if known.is_none() || identities.len() > before.len() {
-            actions.changes.push(Change::Server {
+            actions.changes.push(MasterChange::Server {
                 id,
                 name: join.name.clone(),
                 disks: identities.clone(),
             });
             for (disk, space) in before.iter().enumerate() {
-                let change = Change::Space {
+                let change = MasterChange::Space {
                     server: id,
                     disk: disk as u16,
                     up_to: space.remembered,
@@ -508,7 +520,7 @@ impl Master {
             let goes_on = ownership::goes_on(self.identity, &about, &kept, space.remembered);
             if goes_on > space.remembered {
                 (space.next, space.remembered) = (goes_on, goes_on);
-                actions.changes.push(Change::Space {
+                actions.changes.push(MasterChange::Space {
                     server: id,
                     disk: at as u16,
                     up_to: goes_on,
@@ -517,11 +529,11 @@ impl Master {
             if about.identity != 0 {
                 let filled = self.filled.remove(&(id, at as u16)).unwrap_or(0);
                 if space.is_recalled && kept.master == self.identity {
-                    space.came(filled, kept.used, self.now + space::REST);
+                    space.came(filled, kept.used, self.now + disk_space::REST);
                 }
                 space.is_recalled = false;
             }
-            space.about = Disk { identity, ..about };
+            space.about = DiskInfo { identity, ..about };
             disks.push(space);
         }
         let (name, address) = (join.name, join.address);
@@ -539,12 +551,12 @@ impl Master {
         }
         actions.send(
             connection,
-            Joined {
+            DiskServerJoined {
                 server: id,
                 master: self.identity,
             },
         );
-        self.tell_clients(id, actions);
+        self.announce_server(id, actions);
     }
 
     /// Disks that are not this master's: nothing is written there.
@@ -576,7 +588,7 @@ impl Master {
             server.and_then(|server| server.disks.get_mut(usize::from(changed.disk)))
         {
             (space.about.up, space.about.writable) = (changed.up, changed.writable);
-            self.tell_clients(id, actions);
+            self.announce_server(id, actions);
         }
     }
 
@@ -603,7 +615,7 @@ impl Master {
     }
 
     /// Everybody who has a set open learns of a server.
-    fn tell_clients(&self, id: u16, actions: &mut Actions) {
+    fn announce_server(&self, id: u16, actions: &mut Actions) {
         let Some(server) = self.info(id) else { return };
         for (connection, peer) in &self.peers {
             if !peer.open.is_empty() {
@@ -617,7 +629,7 @@ impl Master {
         }
     }
 
-    fn reachable(&self, place: &Place) -> bool {
+    fn reachable(&self, place: &BlockCopyLocation) -> bool {
         let server = self
             .servers
             .get(&place.server)
@@ -629,7 +641,7 @@ impl Master {
 
     // --- clients ---
 
-    fn open(&mut self, connection: u64, open: &Open, actions: &mut Actions) {
+    fn open(&mut self, connection: u64, open: &OpenSetRequest, actions: &mut Actions) {
         let Some(set) = self.by_name.get(&open.name).copied() else {
             let words = alloc::format!("there is no set {}", open.name);
             return actions.refuse(connection, open.request, Why::NoSet, words);
@@ -654,7 +666,7 @@ impl Master {
         let (request, session, master) = (open.request, peer.session, self.identity);
         actions.send(
             connection,
-            Opened {
+            OpenSetReply {
                 request,
                 session,
                 master,
@@ -672,7 +684,7 @@ impl Master {
     }
 
     /// A list becomes one for each server: names become places.
-    fn list(&self, now: Instant, connection: u64, list: &List, actions: &mut Actions) {
+    fn list(&self, now: Instant, connection: u64, list: &BlockListRequest, actions: &mut Actions) {
         let Some(peer) = self.peers.get(&connection) else {
             return;
         };
@@ -685,7 +697,7 @@ impl Master {
             let (why, blocks) = (Why::NoSet as u8, list.blocks.clone());
             return actions.send(
                 connection,
-                Missing {
+                MissingBlocksNotice {
                     set: list.set,
                     serial: list.serial,
                     why,
@@ -693,7 +705,7 @@ impl Master {
                 },
             );
         };
-        let mut by_server: BTreeMap<u16, Vec<Entry>> =
+        let mut by_server: BTreeMap<u16, Vec<BlockListEntry>> =
             self.up().map(|(id, _)| (id, Vec::new())).collect();
         let mut missing: BTreeMap<Why, Vec<u64>> = BTreeMap::new();
         for (index, number) in list.blocks.iter().enumerate() {
@@ -701,8 +713,8 @@ impl Master {
             let length = set.about.length(*number);
             match set.rows.choose(*number, |place| self.reachable(place)) {
                 Choice::At(checksum, place) => {
-                    let Place { disk, offset, .. } = place;
-                    let entry = Entry {
+                    let BlockCopyLocation { disk, offset, .. } = place;
+                    let entry = BlockListEntry {
                         index,
                         number: *number,
                         disk,
@@ -720,7 +732,7 @@ impl Master {
             let (set, serial) = (list.set, list.serial);
             actions.send(
                 connection,
-                Missing {
+                MissingBlocksNotice {
                     set,
                     serial,
                     why: why as u8,
@@ -733,7 +745,7 @@ impl Master {
             let Some(server) = server.filter(|_| list.supersedes || !entries.is_empty()) else {
                 continue;
             };
-            let List {
+            let BlockListRequest {
                 set,
                 serial,
                 supersedes,
@@ -746,7 +758,7 @@ impl Master {
             let session = peer.session;
             actions.send(
                 server,
-                Requests {
+                ServerBlockRequests {
                     session,
                     set,
                     serial,
@@ -768,7 +780,7 @@ impl Master {
             .about
             .blocks()
             .min(map.first.saturating_add(u64::from(map.count)));
-        let nowhere = || Row {
+        let nowhere = || BlockMapEntry {
             checksum: 0,
             places: Vec::new(),
         };
@@ -786,7 +798,7 @@ impl Master {
         );
     }
 
-    fn tell(&self, connection: u64, ask: &Ask, actions: &mut Actions) {
+    fn answer_inventory(&self, connection: u64, ask: &Ask, actions: &mut Actions) {
         let sets = self.sets.values().map(|set| SetInfo {
             about: set.about.clone(),
             written: set.rows.written(),
@@ -799,7 +811,7 @@ impl Master {
         });
         actions.send(
             connection,
-            Told {
+            BlockInventoryReply {
                 request: ask.request,
                 sets: sets.collect(),
                 servers: self.infos(),
@@ -828,8 +840,8 @@ mod tests;
 
 /// The identities of a server's disks, of those that it had and of new ones behind them: a disk keeps its number wherever it is
 /// mounted, and one that is not there now says 0. Nothing where they are others.
-fn identities(before: &[Space], disks: &[Disk]) -> Option<Vec<u128>> {
-    let of = |(at, disk): (usize, &Disk)| match (before.get(at), disk.identity) {
+fn identities(before: &[Space], disks: &[DiskInfo]) -> Option<Vec<u128>> {
+    let of = |(at, disk): (usize, &DiskInfo)| match (before.get(at), disk.identity) {
         (Some(space), 0) => Some(space.about.identity),
         (Some(space), now) => (space.about.identity == now).then_some(now),
         (None, now) => (now != 0).then_some(now),

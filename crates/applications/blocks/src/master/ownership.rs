@@ -4,9 +4,9 @@
 //! another identity, or one that remembers less than the disk holds (an old copy of its file, or none), would give out places where
 //! blocks of others lie, and numbers that other sets have.
 
-use super::space::{ALIGNMENT, Space};
-use crate::wire::control::Kept;
-use crate::wire::data::Disk;
+use super::disk_space::{ALIGNMENT, Space};
+use crate::wire::master_messages::DiskOwnerRecord;
+use crate::wire::server_messages::DiskInfo;
 use alloc::format;
 use alloc::string::String;
 
@@ -15,7 +15,7 @@ pub const HINT: &str = "start the master with the --data that it had when the di
                         takes the disk over, and the blocks on it that this master does not know are lost";
 
 /// Who a master is, and how far it has come.
-pub(super) struct Own {
+pub(super) struct MasterIdentity {
     pub(super) identity: u128,
     /// The highest number that a set has had.
     pub(super) last_set: u32,
@@ -23,10 +23,10 @@ pub(super) struct Own {
 
 /// Why the master must not write to a disk of that server; `before` is what it remembers of it.
 pub(super) fn objection(
-    own: &Own,
+    own: &MasterIdentity,
     server: &str,
-    disk: &Disk,
-    kept: &Kept,
+    disk: &DiskInfo,
+    kept: &DiskOwnerRecord,
     before: Option<&Space>,
 ) -> Option<String> {
     let given_out = before.map_or(ALIGNMENT, |space| space.remembered.max(ALIGNMENT));
@@ -60,7 +60,7 @@ pub(super) fn objection(
 }
 
 /// Where a master goes on with a disk that it may write to, or takes over: behind all that is its own, or nobody knows whose.
-pub(super) fn goes_on(own: u128, disk: &Disk, kept: &Kept, remembered: u64) -> u64 {
+pub(super) fn goes_on(own: u128, disk: &DiskInfo, kept: &DiskOwnerRecord, remembered: u64) -> u64 {
     let is_kept = kept.master == own || (kept.master == 0 && kept.used <= disk.capacity);
     let used = if is_kept {
         kept.used

@@ -1,8 +1,8 @@
 //! The machine by itself: who is told what after which messages.
 
 use super::*;
-use crate::placement::Placement;
-use crate::wire::control::{Close, Gone, Kept};
+use crate::placement::BlockPlacementPolicy;
+use crate::wire::master_messages::{Close, DiskOwnerRecord, Gone};
 use alloc::vec;
 
 const SERVERS: [u64; 2] = [1, 2];
@@ -13,9 +13,9 @@ fn at(ms: u64) -> Instant {
     Instant(ms * 1_000_000)
 }
 
-fn set(blocks: u64, replicas: u8) -> Set {
-    let (block_size, placement, picture) = (4096, Placement::RoundRobin, None);
-    Set {
+fn set(blocks: u64, replicas: u8) -> BlockSet {
+    let (block_size, placement, picture) = (4096, BlockPlacementPolicy::RoundRobin, None);
+    BlockSet {
         name: "map".into(),
         block_size,
         bytes: blocks * 4096 - 96,
@@ -26,10 +26,10 @@ fn set(blocks: u64, replicas: u8) -> Set {
 }
 
 /// A server comes with disks that nobody has used.
-fn joining(name: &str, disks: Vec<Disk>) -> Join {
+fn joining(name: &str, disks: Vec<DiskInfo>) -> Join {
     let kept = disks
         .iter()
-        .map(|_| Kept {
+        .map(|_| DiskOwnerRecord {
             master: 0,
             used: ALIGNMENT,
             last_set: 0,
@@ -46,7 +46,7 @@ fn joining(name: &str, disks: Vec<Disk>) -> Join {
 
 fn join(name: &str, capacity: u64) -> Message {
     let identity = name.len() as u128 * 1000 + u128::from(name.as_bytes()[0]);
-    let disk = Disk {
+    let disk = DiskInfo {
         identity,
         path: "/a".into(),
         capacity,
@@ -62,11 +62,17 @@ fn join(name: &str, capacity: u64) -> Message {
 fn master(capacity: u64) -> Master {
     let mut master = Master::default();
     for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
-        master.connected(connection, Role::Server, 0).unwrap();
+        master
+            .connected(connection, BlockPeerRole::Server, 0)
+            .unwrap();
         master.handle(at(0), connection, join(name, capacity));
     }
-    master.connected(LOADER, Role::Loader, 100).unwrap();
-    master.connected(CLIENT, Role::Client, 101).unwrap();
+    master
+        .connected(LOADER, BlockPeerRole::Loader, 100)
+        .unwrap();
+    master
+        .connected(CLIENT, BlockPeerRole::Client, 101)
+        .unwrap();
     master
 }
 
@@ -89,7 +95,7 @@ fn why(actions: &Actions, connection: u64) -> Option<Why> {
 }
 
 /// Writes all blocks of a set; what was to be remembered.
-fn load(master: &mut Master, about: Set) -> Vec<Change> {
+fn load(master: &mut Master, about: BlockSet) -> Vec<MasterChange> {
     let blocks: Vec<u64> = (0..about.blocks()).collect();
     let created = master.handle(at(1), LOADER, Create { request: 1, about }.into());
     let Some(Message::Created(there)) = to(&created, LOADER).first().copied().cloned() else {
@@ -108,9 +114,9 @@ fn load(master: &mut Master, about: Set) -> Vec<Change> {
     };
     let blocks = blocks.into_iter().zip(rows.rows);
     let blocks = blocks
-        .map(|(number, row)| Written {
+        .map(|(number, row)| CommittedBlock {
             number,
-            row: Row {
+            row: BlockMapEntry {
                 checksum: number as u32,
                 ..row
             },
@@ -138,7 +144,7 @@ fn open(master: &mut Master) -> (Actions, u32) {
     let actions = master.handle(
         at(4),
         CLIENT,
-        Open {
+        OpenSetRequest {
             request: 1,
             name: "map".into(),
         }
@@ -153,7 +159,7 @@ fn open(master: &mut Master) -> (Actions, u32) {
 
 fn wants(set: u32, blocks: &[u64]) -> Message {
     let (serial, supersedes, report, first_unit, app_send) = (1, true, true, 50, 77);
-    List {
+    BlockListRequest {
         set,
         serial,
         supersedes,
@@ -233,8 +239,10 @@ fn copies_are_read_as_evenly_as_they_were_placed() {
     for disks in [1, 2, 3] {
         let mut master = Master::default();
         for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
-            master.connected(connection, Role::Server, 0).unwrap();
-            let disk = |identity| Disk {
+            master
+                .connected(connection, BlockPeerRole::Server, 0)
+                .unwrap();
+            let disk = |identity| DiskInfo {
                 identity,
                 path: "/a".into(),
                 capacity: 1 << 30,
@@ -248,8 +256,12 @@ fn copies_are_read_as_evenly_as_they_were_placed() {
                 .collect();
             master.handle(at(0), connection, joining(name, disks).into());
         }
-        master.connected(LOADER, Role::Loader, 100).unwrap();
-        master.connected(CLIENT, Role::Client, 101).unwrap();
+        master
+            .connected(LOADER, BlockPeerRole::Loader, 100)
+            .unwrap();
+        master
+            .connected(CLIENT, BlockPeerRole::Client, 101)
+            .unwrap();
         load(&mut master, set(60, 2));
         let (_, set) = open(&mut master);
         let blocks: Vec<u64> = (0..60).collect();
@@ -291,12 +303,12 @@ fn what_was_remembered_is_all_that_a_new_master_needs() {
     let mut first = master(1 << 30);
     let changes = load(&mut first, set(100, 2));
     let mut second = Master::default();
-    second.remember(Change::Server {
+    second.remember(MasterChange::Server {
         id: 0,
         name: "a".into(),
         disks: vec![1097],
     });
-    second.remember(Change::Server {
+    second.remember(MasterChange::Server {
         id: 1,
         name: "b".into(),
         disks: vec![1098],
@@ -305,11 +317,17 @@ fn what_was_remembered_is_all_that_a_new_master_needs() {
         .into_iter()
         .for_each(|change| second.remember(change));
     for (connection, name) in SERVERS.into_iter().zip(["a", "b"]) {
-        second.connected(connection, Role::Server, 0).unwrap();
+        second
+            .connected(connection, BlockPeerRole::Server, 0)
+            .unwrap();
         second.handle(at(0), connection, join(name, 1 << 30));
     }
-    second.connected(LOADER, Role::Loader, 100).unwrap();
-    second.connected(CLIENT, Role::Client, 101).unwrap();
+    second
+        .connected(LOADER, BlockPeerRole::Loader, 100)
+        .unwrap();
+    second
+        .connected(CLIENT, BlockPeerRole::Client, 101)
+        .unwrap();
     let (_, id) = open(&mut second);
     let map = Map {
         request: 5,
@@ -320,7 +338,7 @@ fn what_was_remembered_is_all_that_a_new_master_needs() {
     let old = first.handle(at(9), CLIENT, map.clone().into());
     assert_eq!(old, second.handle(at(9), CLIENT, map.into()));
     // No place is given away twice, although nothing says how much of the last piece was used.
-    let about = Set {
+    let about = BlockSet {
         name: "other".into(),
         ..set(3, 1)
     };
@@ -341,7 +359,7 @@ fn what_was_remembered_is_all_that_a_new_master_needs() {
 #[test]
 fn a_set_has_one_loader_and_its_name_is_taken_once_it_is_whole() {
     let mut master = master(1 << 30);
-    master.connected(12, Role::Loader, 102).unwrap();
+    master.connected(12, BlockPeerRole::Loader, 102).unwrap();
     master.handle(
         at(1),
         LOADER,
@@ -393,7 +411,7 @@ fn a_set_has_one_loader_and_its_name_is_taken_once_it_is_whole() {
         }
         .into(),
     );
-    assert_eq!(gone.changes, [Change::Deleted { set: 1 }]);
+    assert_eq!(gone.changes, [MasterChange::Deleted { set: 1 }]);
     assert_eq!(master.set("map"), None);
 }
 
@@ -460,8 +478,8 @@ fn blocks_of_sets_that_are_not_open_are_missing() {
 fn a_server_that_comes_back_with_other_disks_is_refused() {
     let mut master = master(1 << 30);
     master.disconnected(1);
-    master.connected(20, Role::Server, 0).unwrap();
-    let disk = Disk {
+    master.connected(20, BlockPeerRole::Server, 0).unwrap();
+    let disk = DiskInfo {
         identity: 5,
         path: "/b".into(),
         capacity: 1,
@@ -476,14 +494,14 @@ fn a_server_that_comes_back_with_other_disks_is_refused() {
         (why(&actions, 20), &actions.closes[..]),
         (Some(Why::Disk), &[20][..])
     );
-    master.connected(21, Role::Server, 0).unwrap();
+    master.connected(21, BlockPeerRole::Server, 0).unwrap();
     let actions = master.handle(at(6), 21, join("a", 1 << 30));
     assert!(matches!(to(&actions, 21)[..], [Message::Joined(joined)] if joined.server == 0));
 }
 
 /// A disk of a server as it says when it starts: one that is not there has no identity.
 fn two(first: u128, second: u128) -> Message {
-    let disk = |identity| Disk {
+    let disk = |identity| DiskInfo {
         identity,
         path: "/d".into(),
         capacity: 1 << 30,
@@ -505,7 +523,9 @@ fn a_server_without_one_of_its_disks_serves_the_others() {
         (23, two(8, 0), false),
         (24, two(7, 8), true),
     ] {
-        master.connected(connection, Role::Server, 0).unwrap();
+        master
+            .connected(connection, BlockPeerRole::Server, 0)
+            .unwrap();
         let actions = master.handle(at(5), connection, disks);
         assert_eq!(why(&actions, connection).is_none(), joins, "{connection}");
         let server = master.infos().into_iter().find(|server| server.name == "c");
@@ -531,17 +551,17 @@ const PIECE: u64 = 16 << 20;
 /// A master of that identity whose server `a` has used its disk up to there, as far as it remembers.
 fn remembering(identity: u128, up_to: Option<u64>) -> Master {
     let mut master = Master::default();
-    master.remember(Change::Master {
+    master.remember(MasterChange::Master {
         identity,
         last_set: 0,
     });
     if let Some(up_to) = up_to {
-        master.remember(Change::Server {
+        master.remember(MasterChange::Server {
             id: 0,
             name: "a".into(),
             disks: vec![1097],
         });
-        master.remember(Change::Space {
+        master.remember(MasterChange::Space {
             server: 0,
             disk: 0,
             up_to,
@@ -551,8 +571,10 @@ fn remembering(identity: u128, up_to: Option<u64>) -> Master {
 }
 
 /// What comes of a server `a` whose disk keeps that.
-fn comes(master: &mut Master, connection: u64, kept: Kept, adopt: bool) -> Actions {
-    master.connected(connection, Role::Server, 0).unwrap();
+fn comes(master: &mut Master, connection: u64, kept: DiskOwnerRecord, adopt: bool) -> Actions {
+    master
+        .connected(connection, BlockPeerRole::Server, 0)
+        .unwrap();
     let Message::Join(join) = join("a", 1 << 30) else {
         panic!()
     };
@@ -571,8 +593,10 @@ fn comes(master: &mut Master, connection: u64, kept: Kept, adopt: bool) -> Actio
 /// Where the next block of a new set is put.
 fn next_place(master: &mut Master) -> Result<u64, Why> {
     let connection = 90;
-    master.connected(connection, Role::Loader, 90).unwrap();
-    let about = Set {
+    master
+        .connected(connection, BlockPeerRole::Loader, 90)
+        .unwrap();
+    let about = BlockSet {
         name: "next".into(),
         ..set(1, 1)
     };
@@ -618,7 +642,7 @@ fn a_master_writes_only_where_it_gave_out_the_space() {
         let actions = comes(
             &mut ours,
             1,
-            Kept {
+            DiskOwnerRecord {
                 master,
                 used,
                 last_set: 0,
@@ -653,7 +677,7 @@ fn a_master_writes_only_where_it_gave_out_the_space() {
                 comes(
                     &mut ours,
                     2,
-                    Kept {
+                    DiskOwnerRecord {
                         master,
                         used,
                         last_set: 0
@@ -667,7 +691,7 @@ fn a_master_writes_only_where_it_gave_out_the_space() {
             let adopted = comes(
                 &mut ours,
                 3,
-                Kept {
+                DiskOwnerRecord {
                     master,
                     used,
                     last_set: 0,
@@ -711,7 +735,7 @@ fn a_disk_that_can_only_be_read_is_read_and_gets_no_blocks() {
     let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 3]));
     assert_eq!(to(&actions, CLIENT), Vec::<&Message>::new());
     assert_eq!(next_place(&mut master), Err(Why::Full));
-    let about = Set {
+    let about = BlockSet {
         name: "words".into(),
         ..set(1, 1)
     };
@@ -761,11 +785,13 @@ fn who_has_a_set_open_learns_that_it_is_gone_and_its_number_is_used_once() {
     assert_eq!(to(&deleted, CLIENT), [&Message::from(Gone { set: id })]);
     // After it was started again too.
     let mut second = remembering(OURS, None);
-    second.remember(Change::Master {
+    second.remember(MasterChange::Master {
         identity: OURS,
         last_set: id,
     });
-    second.connected(LOADER, Role::Loader, 100).unwrap();
+    second
+        .connected(LOADER, BlockPeerRole::Loader, 100)
+        .unwrap();
     let created = second.handle(
         at(6),
         LOADER,
@@ -786,12 +812,12 @@ const MINUTE: u64 = 60_001;
 #[test]
 fn an_old_copy_of_a_master_does_not_know_all_sets_of_its_disk() {
     let mut copy = remembering(OURS, Some(PIECE));
-    copy.remember(Change::Set {
+    copy.remember(MasterChange::Set {
         id: 1,
         about: set(2, 1),
         sealed: true,
     });
-    let kept = |last_set| Kept {
+    let kept = |last_set| DiskOwnerRecord {
         master: OURS,
         used: 8192,
         last_set,
@@ -807,7 +833,7 @@ fn an_old_copy_of_a_master_does_not_know_all_sets_of_its_disk() {
     // Taken over, the numbers of the sets that it has forgotten are not used again.
     let adopted = comes(&mut copy, 3, kept(4), true);
     assert_eq!(why(&adopted, 3), None);
-    assert!(adopted.changes.contains(&Change::Master {
+    assert!(adopted.changes.contains(&MasterChange::Master {
         identity: OURS,
         last_set: 4
     }));
@@ -816,8 +842,8 @@ fn an_old_copy_of_a_master_does_not_know_all_sets_of_its_disk() {
 }
 
 fn reserves(master: &mut Master, ms: u64, connection: u64, name: &str, blocks: u64) -> Actions {
-    let _ = master.connected(connection, Role::Loader, u128::from(connection));
-    let about = Set {
+    let _ = master.connected(connection, BlockPeerRole::Loader, u128::from(connection));
+    let about = BlockSet {
         name: name.into(),
         ..set(blocks, 1)
     };
@@ -914,11 +940,11 @@ fn what_a_load_that_ended_did_not_commit_is_given_back() {
         );
         // A server whose disk had been written to its end comes again: it is this master's all the same.
         master.disconnected(1);
-        master.connected(1, Role::Server, 0).unwrap();
+        master.connected(1, BlockPeerRole::Server, 0).unwrap();
         let Message::Join(join) = join("a", 64 << 10) else {
             panic!()
         };
-        let kept = vec![Kept {
+        let kept = vec![DiskOwnerRecord {
             master: 0,
             used: 60 << 10,
             last_set: 0,
@@ -937,15 +963,15 @@ fn places_that_were_given_back_cannot_be_committed() {
     };
     let rows = reserved.rows.clone();
     master.disconnected(20);
-    master.connected(21, Role::Loader, 21).unwrap();
-    let about = Set {
+    master.connected(21, BlockPeerRole::Loader, 21).unwrap();
+    let about = BlockSet {
         name: "gone".into(),
         ..set(2, 1)
     };
     master.handle(at(6), 21, Create { request: 1, about }.into());
     let blocks = (0..)
         .zip(rows)
-        .map(|(number, row)| Written { number, row })
+        .map(|(number, row)| CommittedBlock { number, row })
         .collect();
     let set = master.set("gone").unwrap();
     let refused = master.handle(
@@ -968,9 +994,9 @@ fn places_that_were_given_back_cannot_be_committed() {
 #[test]
 fn after_a_restart_the_space_behind_what_was_written_is_given_away() {
     let capacity = 1 << 30;
-    let row = |offset| Row {
+    let row = |offset| BlockMapEntry {
         checksum: 1,
-        places: vec![Place {
+        places: vec![BlockCopyLocation {
             server: 0,
             disk: 0,
             offset,
@@ -980,24 +1006,24 @@ fn after_a_restart_the_space_behind_what_was_written_is_given_away() {
     // behind both was never written. What an old copy of the file does not know is behind the page's.
     for (used, goes_on) in [(12_288, 12_288), (8192, 12_288), (1 << 20, 1 << 20)] {
         let mut master = remembering(OURS, Some(capacity));
-        master.remember(Change::Set {
+        master.remember(MasterChange::Set {
             id: 1,
             about: set(2, 1),
             sealed: true,
         });
         let blocks = (0..2)
-            .map(|number| Written {
+            .map(|number| CommittedBlock {
                 number,
                 row: row(4096 * (number + 1)),
             })
             .collect();
-        master.remember(Change::Rows { set: 1, blocks });
+        master.remember(MasterChange::Rows { set: 1, blocks });
         assert_eq!(
             why(
                 &comes(
                     &mut master,
                     1,
-                    Kept {
+                    DiskOwnerRecord {
                         master: OURS,
                         used,
                         last_set: 0
@@ -1022,7 +1048,7 @@ fn after_a_restart_the_space_behind_what_was_written_is_given_away() {
         comes(
             &mut master,
             2,
-            Kept {
+            DiskOwnerRecord {
                 master: OURS,
                 used,
                 last_set: 0,

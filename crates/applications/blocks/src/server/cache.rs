@@ -1,11 +1,11 @@
 //! Blocks that were read, in bounded memory: what was not asked for lately goes first (second chance).
 
-use super::Spot;
+use super::DiskExtent;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-struct Slot<B> {
-    spot: Spot,
+struct BlockCacheSlot<B> {
+    spot: DiskExtent,
     block: B,
     asked: bool,
 }
@@ -14,8 +14,8 @@ struct Slot<B> {
 pub(crate) struct Cache<B> {
     most: u64,
     bytes: u64,
-    by_spot: BTreeMap<Spot, usize>,
-    slots: Vec<Slot<B>>,
+    by_spot: BTreeMap<DiskExtent, usize>,
+    slots: Vec<BlockCacheSlot<B>>,
     hand: usize,
 }
 
@@ -32,14 +32,14 @@ impl<B: Clone> Cache<B> {
     }
 
     /// The block of a place, if it is here.
-    pub(crate) fn get(&mut self, spot: &Spot) -> Option<B> {
+    pub(crate) fn get(&mut self, spot: &DiskExtent) -> Option<B> {
         let slot = &mut self.slots[*self.by_spot.get(spot)?];
         slot.asked = true;
         Some(slot.block.clone())
     }
 
     /// Keeps a block; nothing larger than all of the cache.
-    pub(crate) fn put(&mut self, spot: Spot, block: B) {
+    pub(crate) fn put(&mut self, spot: DiskExtent, block: B) {
         self.forget(&spot);
         let bytes = u64::from(spot.length);
         if bytes > self.most {
@@ -50,7 +50,7 @@ impl<B: Clone> Cache<B> {
         }
         self.bytes += bytes;
         self.by_spot.insert(spot, self.slots.len());
-        self.slots.push(Slot {
+        self.slots.push(BlockCacheSlot {
             spot,
             block,
             asked: false,
@@ -81,7 +81,7 @@ impl<B: Clone> Cache<B> {
     }
 
     /// What is at a place is no longer what it was.
-    pub(crate) fn forget(&mut self, spot: &Spot) {
+    pub(crate) fn forget(&mut self, spot: &DiskExtent) {
         if let Some(at) = self.by_spot.get(spot) {
             self.remove(*at);
         }
@@ -97,8 +97,8 @@ impl<B: Clone> Cache<B> {
 mod tests {
     use super::*;
 
-    const fn spot(offset: u64) -> Spot {
-        Spot {
+    const fn spot(offset: u64) -> DiskExtent {
+        DiskExtent {
             disk: 0,
             offset,
             length: 100,

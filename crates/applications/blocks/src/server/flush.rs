@@ -2,10 +2,10 @@
 //! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1). A block whose data
 //! go in parts is cut off behind the part that is begun.
 
-use super::session::{ListHead, Ready, Wanted, Writing};
-use super::{Server, Woken};
-use crate::wire::data::{Discarded, Entry, Flushed, NOT_READ};
+use super::session::{BlockBeingWritten, ListHead, ReadyBlock, WantedBlock};
+use super::{DiskServerMachine, Woken};
 use crate::wire::message::Message;
+use crate::wire::server_messages::{BlockListEntry, Discarded, Flushed, NOT_READ};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,23 +14,23 @@ use stackline_core::time::Instant;
 
 /// What is discarded, by list.
 #[derive(Default)]
-struct Notes(BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>);
+struct DiscardedByList(BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>);
 
-impl Notes {
+impl DiscardedByList {
     /// What was to be read, or since `start` was being read.
-    fn unread(&mut self, wanted: &Wanted, start: Option<Instant>) {
+    fn unread(&mut self, wanted: &WantedBlock, start: Option<Instant>) {
         self.add(wanted, [start, None, None]);
     }
 
     /// What was to be written; `since`: it was next, and waited for room.
-    fn unwritten<B>(&mut self, ready: &Ready<B>, since: Option<Instant>) {
+    fn unwritten<B>(&mut self, ready: &ReadyBlock<B>, since: Option<Instant>) {
         self.add(
             &ready.wanted,
             [Some(ready.start_read), Some(ready.end_read), since],
         );
     }
 
-    fn add(&mut self, wanted: &Wanted, passed: [Option<Instant>; 3]) {
+    fn add(&mut self, wanted: &WantedBlock, passed: [Option<Instant>; 3]) {
         let list = &wanted.list;
         let after =
             |at: Instant| u32::try_from(at.since(list.server_in).0 / 1000).unwrap_or(NOT_READ - 1);
@@ -46,8 +46,8 @@ impl Notes {
     }
 
     /// Tells of each list that is to be told of.
-    fn tell(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
-        let told = self.0.into_values().filter_map(|(list, blocks)| {
+    fn append_reports(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
+        let reports = self.0.into_values().filter_map(|(list, blocks)| {
             let list = list.filter(|list| list.report)?;
             let (serial, first_unit, stamps) = (list.serial, list.first_unit, list.stamps);
             let server_in = list.server_in.0;
@@ -62,11 +62,11 @@ impl Notes {
                 blocks,
             })
         });
-        words.extend(told.map(Into::into));
+        words.extend(reports.map(Into::into));
     }
 }
 
-impl<B: Clone> Server<B> {
+impl<B: Clone> DiskServerMachine<B> {
     /// The list of that number is here, and asks for that: what older ones left is discarded. Newer ones may have come before
     /// it, over another way.
     pub(super) fn flush(
@@ -74,14 +74,14 @@ impl<B: Clone> Server<B> {
         now: Instant,
         session: u128,
         (set, serial): (u32, u64),
-        entries: &[Entry],
+        entries: &[BlockListEntry],
         woken: &mut Woken,
     ) {
         let older = |list: &ListHead| list.set == set && list.serial < serial;
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
         };
-        let mut notes = Notes::default();
+        let mut notes = DiscardedByList::default();
         let mut discarded = 0_u64;
         for queue in state.to_read.values_mut() {
             queue.retain(|wanted| {
@@ -129,7 +129,7 @@ impl<B: Clone> Server<B> {
             writing.asked_again = entries.iter().any(|entry| entry.number == number);
         }
         self.counts.flushed += discarded;
-        notes.tell(self.id, set, now, &mut state.words);
+        notes.append_reports(self.id, set, now, &mut state.words);
         if !state.words.is_empty()
             && let Some((connection, _)) = state.attached
         {
@@ -148,7 +148,7 @@ impl<B: Clone> Server<B> {
         self.go_on(woken);
     }
 
-    /// The transport had no room: of what [`Server::next_write`] said, only `under_way` has been begun, if any. The rest waits
+    /// The transport had no room: of what [`DiskServerMachine::next_write`] said, only `under_way` has been begun, if any. The rest waits
     /// in its old place again, where a newer list can discard it; what one discarded meanwhile is gone.
     pub fn not_begun(&mut self, connection: u64, under_way: Option<u64>) {
         let session = self.by_connection.get(&connection).copied();
@@ -159,8 +159,8 @@ impl<B: Clone> Server<B> {
             .into_iter()
             .partition(|one| Some(one.ready.unit()) == under_way);
         state.writing = begun;
-        let rest: VecDeque<Writing<B>> = rest;
-        for Writing {
+        let rest: VecDeque<BlockBeingWritten<B>> = rest;
+        for BlockBeingWritten {
             ready,
             start: _,
             before,
@@ -179,9 +179,9 @@ impl<B: Clone> Server<B> {
                 continue;
             };
             self.counts.flushed += 1;
-            let mut notes = Notes::default();
+            let mut notes = DiscardedByList::default();
             notes.unwritten(&ready, None);
-            notes.tell(self.id, ready.wanted.list.set, at, &mut state.words);
+            notes.append_reports(self.id, ready.wanted.list.set, at, &mut state.words);
         }
     }
 
@@ -214,7 +214,7 @@ impl<B: Clone> Server<B> {
         else {
             return;
         };
-        let Some(Writing {
+        let Some(BlockBeingWritten {
             ready,
             start,
             before,
@@ -230,9 +230,9 @@ impl<B: Clone> Server<B> {
         }
         self.counts.written -= 1;
         self.counts.flushed += 1;
-        let mut notes = Notes::default();
+        let mut notes = DiscardedByList::default();
         notes.unwritten(&ready, Some(start));
-        notes.tell(
+        notes.append_reports(
             self.id,
             ready.wanted.list.set,
             superseded.unwrap_or(start),

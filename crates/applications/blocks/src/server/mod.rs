@@ -1,8 +1,8 @@
 //! A disk server: read queues, a memory cache, write queues; a newer list of the same session and set discards what an
 //! older one left pending (Tierney et al. 1996, sections 2.1.3 and 4.3.1).
 //!
-//! It reads and writes nothing itself. Whoever has a disk asks what to read next ([`Server::next_read`]), whoever has a
-//! connection what to write next ([`Server::next_write`]); both say when they are done. Blocks are handles of type `B`
+//! It reads and writes nothing itself. Whoever has a disk asks what to read next ([`DiskServerMachine::next_read`]), whoever has a
+//! connection what to write next ([`DiskServerMachine::next_write`]); both say when they are done. Blocks are handles of type `B`
 //! (a reference to memory, or nothing at all in virtual time): pointers move, data is never copied here.
 //!
 //! Sessions take turns at a disk, so that one that asks for much does not keep others waiting. A session whose client reads
@@ -13,18 +13,20 @@ mod flush;
 mod session;
 
 use crate::limits;
-use crate::wire::data::{BlockHead, Failed, Requests};
 use crate::wire::message::{Message, Why};
+use crate::wire::server_messages::{BlockFailedNotice, BlockHead, ServerBlockRequests};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cache::Cache;
-use session::{ListHead, Ready, Session, Wanted, Writing, Written};
+use session::{
+    BlockBeingWritten, DiskServerSession, ListHead, ReadyBlock, WantedBlock, WrittenBlock,
+};
 use stackline_core::time::Instant;
 
 /// A place on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Spot {
+pub struct DiskExtent {
     /// Which disk.
     pub disk: u16,
     /// Bytes before it.
@@ -37,7 +39,7 @@ pub struct Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Where.
-    pub spot: Spot,
+    pub spot: DiskExtent,
     /// CRC-32 of what is there.
     pub checksum: u32,
 }
@@ -76,7 +78,7 @@ impl Woken {
 
 /// How often what happened; since the server was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DiskServerCounts {
     /// Blocks asked for.
     pub requested: u64,
     /// Blocks read from disks.
@@ -95,35 +97,35 @@ pub struct Counts {
     pub refused: u64,
 }
 
-struct Reading {
+struct PendingDiskRead {
     started: Instant,
     /// Sessions and what they want of it.
-    wanted: Vec<(u128, Wanted)>,
+    wanted: Vec<(u128, WantedBlock)>,
 }
 
 #[derive(Default)]
-struct Disk {
+struct DiskReadQueue {
     up: bool,
     /// Sessions with something to read from it, in turn.
     turn: VecDeque<u128>,
 }
 
 /// A disk server.
-pub struct Server<B> {
+pub struct DiskServerMachine<B> {
     id: u16,
-    disks: BTreeMap<u16, Disk>,
-    sessions: BTreeMap<u128, Session<B>>,
+    disks: BTreeMap<u16, DiskReadQueue>,
+    sessions: BTreeMap<u128, DiskServerSession<B>>,
     by_connection: BTreeMap<u64, u128>,
-    reading: BTreeMap<Spot, Reading>,
+    reading: BTreeMap<DiskExtent, PendingDiskRead>,
     cache: Cache<B>,
-    counts: Counts,
+    counts: DiskServerCounts,
     /// Bytes of blocks that wait to be written, of all sessions.
     waiting: u64,
     /// Sessions that disks are not read for, because too much waits for others; the first that is read for again in front.
     held_back: VecDeque<(u128, u16)>,
 }
 
-impl<B> core::fmt::Debug for Server<B> {
+impl<B> core::fmt::Debug for DiskServerMachine<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Server")
             .field("id", &self.id)
@@ -132,7 +134,7 @@ impl<B> core::fmt::Debug for Server<B> {
     }
 }
 
-impl<B: Clone> Server<B> {
+impl<B: Clone> DiskServerMachine<B> {
     /// With that number, so many disks, and so many bytes of cache.
     #[must_use]
     pub fn new(id: u16, disks: u16, cache: u64) -> Self {
@@ -140,7 +142,7 @@ impl<B: Clone> Server<B> {
             .map(|disk| {
                 (
                     disk,
-                    Disk {
+                    DiskReadQueue {
                         up: true,
                         turn: VecDeque::new(),
                     },
@@ -154,7 +156,7 @@ impl<B: Clone> Server<B> {
             by_connection: BTreeMap::new(),
             reading: BTreeMap::new(),
             cache: Cache::new(cache),
-            counts: Counts::default(),
+            counts: DiskServerCounts::default(),
             waiting: 0,
             held_back: VecDeque::new(),
         }
@@ -167,7 +169,7 @@ impl<B: Clone> Server<B> {
 
     /// How often what happened.
     #[must_use]
-    pub const fn counts(&self) -> Counts {
+    pub const fn counts(&self) -> DiskServerCounts {
         self.counts
     }
 
@@ -243,7 +245,12 @@ impl<B: Clone> Server<B> {
     ///
     /// # Errors
     /// [`Why::Limit`] where the session has too much pending, or there are too many sessions; nothing of the list is taken.
-    pub fn requests(&mut self, now: Instant, came: Instant, list: Requests) -> Result<Woken, Why> {
+    pub fn requests(
+        &mut self,
+        now: Instant,
+        came: Instant,
+        list: ServerBlockRequests,
+    ) -> Result<Woken, Why> {
         let known = self.sessions.contains_key(&list.session);
         if !known && self.sessions.len() >= limits::MOST_SESSIONS {
             return Err(Why::Limit);
@@ -295,7 +302,7 @@ impl<B: Clone> Server<B> {
             self.want(
                 now,
                 session,
-                Wanted {
+                WantedBlock {
                     list: Arc::clone(&head),
                     entry,
                 },
@@ -305,7 +312,7 @@ impl<B: Clone> Server<B> {
         Ok(woken)
     }
 
-    fn want(&mut self, now: Instant, session: u128, wanted: Wanted, woken: &mut Woken) {
+    fn want(&mut self, now: Instant, session: u128, wanted: WantedBlock, woken: &mut Woken) {
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
         };
@@ -313,7 +320,7 @@ impl<B: Clone> Server<B> {
         let room = state.has_room(wanted.entry.length, self.waiting);
         if room && let Some(block) = self.cache.get(&spot(&wanted)) {
             self.counts.cached += 1;
-            self.waiting += state.push(Ready {
+            self.waiting += state.push(ReadyBlock {
                 wanted,
                 block,
                 cached: true,
@@ -337,13 +344,13 @@ impl<B: Clone> Server<B> {
         woken.disk(disk);
     }
 
-    fn fail(&mut self, session: u128, wanted: &Wanted, why: Why, woken: &mut Woken) {
+    fn fail(&mut self, session: u128, wanted: &WantedBlock, why: Why, woken: &mut Woken) {
         self.counts.failed += 1;
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
         };
         let (list, entry) = (&wanted.list, &wanted.entry);
-        let failed = Failed {
+        let failed = BlockFailedNotice {
             unit: list.first_unit.wrapping_add(entry.index.into()),
             set: list.set,
             number: entry.number,
@@ -392,7 +399,7 @@ impl<B: Clone> Server<B> {
             if let Some(block) = self.cache.get(&spot) {
                 self.counts.cached += 1;
                 state.pending -= 1;
-                self.waiting += state.push(Ready {
+                self.waiting += state.push(ReadyBlock {
                     wanted,
                     block,
                     cached: true,
@@ -409,7 +416,7 @@ impl<B: Clone> Server<B> {
                 None => {
                     self.reading.insert(
                         spot,
-                        Reading {
+                        PendingDiskRead {
                             started: now,
                             wanted: [(session, wanted)].into(),
                         },
@@ -421,7 +428,7 @@ impl<B: Clone> Server<B> {
     }
 
     /// What was to be read is in memory, or cannot be.
-    pub fn read_done(&mut self, now: Instant, spot: Spot, result: Result<B, Why>) -> Woken {
+    pub fn read_done(&mut self, now: Instant, spot: DiskExtent, result: Result<B, Why>) -> Woken {
         let mut woken = Woken::default();
         let Some(reading) = self.reading.remove(&spot) else {
             return woken;
@@ -438,7 +445,7 @@ impl<B: Clone> Server<B> {
             match &result {
                 Ok(block) => {
                     let (block, start_read) = (block.clone(), reading.started);
-                    self.waiting += state.push(Ready {
+                    self.waiting += state.push(ReadyBlock {
                         wanted,
                         block,
                         cached: false,
@@ -478,7 +485,7 @@ impl<B: Clone> Server<B> {
     }
 
     /// A block was written to a disk: what was in memory of that place is out of date.
-    pub fn stored(&mut self, spot: Spot) {
+    pub fn stored(&mut self, spot: DiskExtent) {
         self.cache.forget(&spot);
     }
 
@@ -541,7 +548,7 @@ impl<B: Clone> Server<B> {
             .map_or(now, |since| since.max(ready.end_read));
         let head = head(self.id, &ready, start, before);
         let block = ready.block.clone();
-        state.writing.push_back(Writing {
+        state.writing.push_back(BlockBeingWritten {
             ready,
             start,
             before,
@@ -596,7 +603,7 @@ impl<B: Clone> Server<B> {
     }
 
     /// The transport has no room to begin another block: the writing of the next starts now, though it can still be
-    /// discarded or overtaken until [`Server::next_write`] says it.
+    /// discarded or overtaken until [`DiskServerMachine::next_write`] says it.
     pub fn waits_for_room(&mut self, now: Instant, connection: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
@@ -604,7 +611,7 @@ impl<B: Clone> Server<B> {
         }
     }
 
-    /// The transport has taken a block that [`Server::next_write`] said; `unit` is the block's. Of blocks that it was given at
+    /// The transport has taken a block that [`DiskServerMachine::next_write`] said; `unit` is the block's. Of blocks that it was given at
     /// the same moment and that it took together, the last is told of.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
@@ -622,7 +629,7 @@ impl<B: Clone> Server<B> {
                 .filter(|last| (last.start, last.end) == (start, now));
             match together {
                 Some(last) => last.unit = unit,
-                None => state.written.push_back(Written {
+                None => state.written.push_back(WrittenBlock {
                     unit,
                     start,
                     end: now,
@@ -632,16 +639,21 @@ impl<B: Clone> Server<B> {
     }
 }
 
-const fn spot(wanted: &Wanted) -> Spot {
+const fn spot(wanted: &WantedBlock) -> DiskExtent {
     let entry = &wanted.entry;
-    Spot {
+    DiskExtent {
         disk: entry.disk,
         offset: entry.offset,
         length: entry.length,
     }
 }
 
-fn head<B>(server: u16, ready: &Ready<B>, start: Instant, before: Option<Written>) -> BlockHead {
+fn head<B>(
+    server: u16,
+    ready: &ReadyBlock<B>,
+    start: Instant,
+    before: Option<WrittenBlock>,
+) -> BlockHead {
     let (list, entry) = (&ready.wanted.list, &ready.wanted.entry);
     let (before, before_end_write) = before.map_or((0, 0), |before| (before.unit, before.end.0));
     BlockHead {

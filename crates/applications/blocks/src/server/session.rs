@@ -1,8 +1,8 @@
 //! What one user session wants of one server: blocks to read, by disk; blocks to write; words to say.
 
 use crate::limits;
-use crate::wire::data::Entry;
 use crate::wire::message::Message;
+use crate::wire::server_messages::BlockListEntry;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use stackline_core::time::Instant;
@@ -20,15 +20,15 @@ pub(crate) struct ListHead {
 
 /// A block that is wanted.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedBlock {
     pub(crate) list: Arc<ListHead>,
-    pub(crate) entry: Entry,
+    pub(crate) entry: BlockListEntry,
 }
 
 /// A block that is in memory and wanted.
 #[derive(Debug)]
-pub(crate) struct Ready<B> {
-    pub(crate) wanted: Wanted,
+pub(crate) struct ReadyBlock<B> {
+    pub(crate) wanted: WantedBlock,
     pub(crate) block: B,
     pub(crate) cached: bool,
     pub(crate) start_read: Instant,
@@ -37,11 +37,11 @@ pub(crate) struct Ready<B> {
 
 /// A block that a transport was given.
 #[derive(Debug)]
-pub(crate) struct Writing<B> {
-    pub(crate) ready: Ready<B>,
+pub(crate) struct BlockBeingWritten<B> {
+    pub(crate) ready: ReadyBlock<B>,
     pub(crate) start: Instant,
     /// What was told with it.
-    pub(crate) before: Option<Written>,
+    pub(crate) before: Option<WrittenBlock>,
     /// When a newer list came that discards it, unless it has been begun and is not cut off.
     pub(crate) superseded: Option<Instant>,
     /// Whether the newest of those lists asks for it again: what has been begun of it is of use.
@@ -50,7 +50,7 @@ pub(crate) struct Writing<B> {
 
 /// A block that a transport has, and with it those that it was given at the same moment before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenBlock {
     pub(crate) unit: u64,
     pub(crate) start: Instant,
     pub(crate) end: Instant,
@@ -58,14 +58,14 @@ pub(crate) struct Written {
 
 /// One session.
 #[derive(Debug)]
-pub(crate) struct Session<B> {
+pub(crate) struct DiskServerSession<B> {
     /// The connection its blocks go over, and after what age they are dropped.
     pub(crate) attached: Option<(u64, Option<u64>)>,
     /// Of each set the newest list that superseded others; 0 where none did.
     pub(crate) newest: BTreeMap<u32, u64>,
     /// By disk.
-    pub(crate) to_read: BTreeMap<u16, VecDeque<Wanted>>,
-    pub(crate) to_write: VecDeque<Ready<B>>,
+    pub(crate) to_read: BTreeMap<u16, VecDeque<WantedBlock>>,
+    pub(crate) to_write: VecDeque<ReadyBlock<B>>,
     /// Bytes of blocks in `to_write`.
     pub(crate) write_bytes: u64,
     /// What it is told between blocks.
@@ -73,14 +73,14 @@ pub(crate) struct Session<B> {
     /// Blocks in `to_read` and being read.
     pub(crate) pending: usize,
     /// What a transport was given and has not taken yet.
-    pub(crate) writing: VecDeque<Writing<B>>,
+    pub(crate) writing: VecDeque<BlockBeingWritten<B>>,
     /// Since when what is next waits for room in the transport.
     pub(crate) waits: Option<Instant>,
     /// What was written, as far as nobody was told.
-    pub(crate) written: VecDeque<Written>,
+    pub(crate) written: VecDeque<WrittenBlock>,
 }
 
-impl<B> Default for Session<B> {
+impl<B> Default for DiskServerSession<B> {
     fn default() -> Self {
         Self {
             attached: None,
@@ -97,7 +97,7 @@ impl<B> Default for Session<B> {
     }
 }
 
-impl<B> Ready<B> {
+impl<B> ReadyBlock<B> {
     /// The unit that the client gave it.
     pub(crate) fn unit(&self) -> u64 {
         // Both are the client's: what it numbers beyond the end begins anew.
@@ -108,7 +108,7 @@ impl<B> Ready<B> {
     }
 }
 
-impl<B> Session<B> {
+impl<B> DiskServerSession<B> {
     /// Whether a block of so many bytes may come to wait for this client, where so many bytes wait for all: each may have as much as is left
     /// for others (Choudhury and Hahne 1998), but half is for those for whom nothing waits.
     pub(crate) fn has_room(&self, length: u32, all: u64) -> bool {
@@ -122,7 +122,7 @@ impl<B> Session<B> {
     }
 
     /// A block is ready to be written; how many bytes more wait now.
-    pub(crate) fn push(&mut self, ready: Ready<B>) -> u64 {
+    pub(crate) fn push(&mut self, ready: ReadyBlock<B>) -> u64 {
         let bytes = u64::from(ready.wanted.entry.length);
         self.write_bytes += bytes;
         self.to_write.push_back(ready);
@@ -130,7 +130,7 @@ impl<B> Session<B> {
     }
 
     /// The next block to write.
-    pub(crate) fn pop(&mut self) -> Option<Ready<B>> {
+    pub(crate) fn pop(&mut self) -> Option<ReadyBlock<B>> {
         let ready = self.to_write.pop_front()?;
         self.write_bytes -= u64::from(ready.wanted.entry.length);
         Some(ready)

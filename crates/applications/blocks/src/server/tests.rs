@@ -1,7 +1,7 @@
 //! The machine by itself: what is read and written after which lists.
 
 use super::*;
-use crate::wire::data::{Entry, Flushed, NOT_READ};
+use crate::wire::server_messages::{BlockListEntry, Flushed, NOT_READ};
 use alloc::string::String;
 use alloc::vec;
 
@@ -13,8 +13,8 @@ fn ms(ms: u64) -> Instant {
     Instant(ms * 1_000_000)
 }
 
-fn entry(index: u32, number: u64) -> Entry {
-    Entry {
+fn entry(index: u32, number: u64) -> BlockListEntry {
+    BlockListEntry {
         index,
         number,
         disk: (number % 2) as u16,
@@ -24,14 +24,14 @@ fn entry(index: u32, number: u64) -> Entry {
     }
 }
 
-fn list(session: u128, serial: u64, blocks: &[u64]) -> Requests {
+fn list(session: u128, serial: u64, blocks: &[u64]) -> ServerBlockRequests {
     let entries = blocks
         .iter()
         .enumerate()
         .map(|(index, number)| entry(index as u32, *number))
         .collect();
     let (first_unit, stamps) = (serial * 100, [1, 2, 3]);
-    Requests {
+    ServerBlockRequests {
         session,
         set: 1,
         serial,
@@ -44,15 +44,15 @@ fn list(session: u128, serial: u64, blocks: &[u64]) -> Requests {
 }
 
 /// A server with two disks whose blocks are texts.
-fn server(cache: u64) -> Server<String> {
-    let mut server = Server::new(3, 2, cache);
+fn server(cache: u64) -> DiskServerMachine<String> {
+    let mut server = DiskServerMachine::new(3, 2, cache);
     server.attach(SESSION, 1, None).unwrap();
     server.attach(OTHER, 2, None).unwrap();
     server
 }
 
 /// Reads what a disk has to read next.
-fn read(server: &mut Server<String>, now: u64, disk: u16) -> Option<u64> {
+fn read(server: &mut DiskServerMachine<String>, now: u64, disk: u16) -> Option<u64> {
     let mut woken = Woken::default();
     let read = server.next_read(ms(now), disk, &mut woken)?;
     let number = read.spot.offset / 4096;
@@ -73,7 +73,7 @@ enum Wrote {
 use Wrote::{Block, Words};
 
 /// What a connection writes next: numbers of blocks, words as they are.
-fn written(server: &mut Server<String>, now: u64, connection: u64) -> Vec<Wrote> {
+fn written(server: &mut DiskServerMachine<String>, now: u64, connection: u64) -> Vec<Wrote> {
     let mut woken = Woken::default();
     let writes = core::iter::from_fn(|| server.next_write(ms(now), connection, &mut woken));
     let writes = writes.map(|write| match write {
@@ -191,7 +191,7 @@ fn only_lists_of_the_same_session_and_set_discard() {
         .requests(
             ms(2),
             ms(2),
-            Requests {
+            ServerBlockRequests {
                 set: 2,
                 ..list(SESSION, 2, &[4])
             },
@@ -220,7 +220,7 @@ fn a_list_that_adds_discards_nothing() {
         .requests(
             ms(1),
             ms(1),
-            Requests {
+            ServerBlockRequests {
                 supersedes: false,
                 ..list(SESSION, 2, &[2])
             },
@@ -364,7 +364,7 @@ fn a_session_that_ends_leaves_nothing() {
 }
 
 /// Units of the blocks that a connection is given at a time.
-fn given(server: &mut Server<String>, now: u64) -> Vec<u64> {
+fn given(server: &mut DiskServerMachine<String>, now: u64) -> Vec<u64> {
     let mut woken = Woken::default();
     let writes = core::iter::from_fn(|| server.next_write(ms(now), 1, &mut woken));
     writes
@@ -450,7 +450,7 @@ fn the_end_of_every_write_is_told_once() {
         .requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6]))
         .unwrap();
     let mut told = Vec::new();
-    let mut write = |server: &mut Server<String>, now: u64, count: usize| {
+    let mut write = |server: &mut DiskServerMachine<String>, now: u64, count: usize| {
         let mut woken = Woken::default();
         let writes = core::iter::from_fn(|| server.next_write(ms(now), 1, &mut woken));
         let heads = writes.take(count).map(|write| match write {
@@ -485,11 +485,14 @@ fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
         .unwrap();
     while read(&mut server, 1, 0).is_some() {}
     let mut woken = Woken::default();
-    let mut next =
-        |server: &mut Server<String>, now: u64| match server.next_write(ms(now), 1, &mut woken) {
-            Some(Write::Block(head, _)) => (head.unit, head.before, head.before_end_write),
-            other => panic!("{other:?}"),
-        };
+    let mut next = |server: &mut DiskServerMachine<String>, now: u64| match server.next_write(
+        ms(now),
+        1,
+        &mut woken,
+    ) {
+        Some(Write::Block(head, _)) => (head.unit, head.before, head.before_end_write),
+        other => panic!("{other:?}"),
+    };
     assert_eq!(
         (next(&mut server, 20), next(&mut server, 20)),
         ((100, 0, 0), (101, 0, 0))
@@ -504,7 +507,7 @@ fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
 #[test]
 fn lists_that_overtake_one_another_on_two_ways_lose_nothing_that_is_wanted() {
     // The master passes a list on; what the client asks for again comes directly, and may be here first.
-    let add = |serial, blocks: &[u64]| Requests {
+    let add = |serial, blocks: &[u64]| ServerBlockRequests {
         supersedes: false,
         ..list(SESSION, serial, blocks)
     };
@@ -557,7 +560,7 @@ fn a_block_that_waits_for_room_is_being_written_and_can_be_discarded() {
 }
 
 /// Hands over one block, and says its unit.
-fn begin(server: &mut Server<String>, now: u64) -> u64 {
+fn begin(server: &mut DiskServerMachine<String>, now: u64) -> u64 {
     let mut woken = Woken::default();
     match server.next_write(ms(now), 1, &mut woken) {
         Some(Write::Block(head, _)) => head.unit,
@@ -624,7 +627,7 @@ fn a_block_under_way_is_not_cut_off_where_it_is_of_use() {
         .requests(
             ms(21),
             ms(21),
-            Requests {
+            ServerBlockRequests {
                 supersedes: false,
                 ..list(SESSION, 2, &[4])
             },
@@ -634,7 +637,7 @@ fn a_block_under_way_is_not_cut_off_where_it_is_of_use() {
         .requests(
             ms(22),
             ms(22),
-            Requests {
+            ServerBlockRequests {
                 set: 2,
                 ..list(SESSION, 3, &[6])
             },
@@ -657,12 +660,12 @@ fn a_block_under_way_is_not_cut_off_where_it_is_of_use() {
 
 #[test]
 fn those_who_read_nothing_leave_room_for_others_and_none_is_forgotten() {
-    let mut server = Server::new(3, 1, 0);
+    let mut server = DiskServerMachine::new(3, 1, 0);
     let length = 1 << 20;
     let wants = |session: u128, blocks: u64| {
         let entry = |index: u64| {
             let offset = (session as u64 * 1000 + index) * u64::from(length);
-            Entry {
+            BlockListEntry {
                 index: index as u32,
                 number: index,
                 disk: 0,
@@ -673,7 +676,7 @@ fn those_who_read_nothing_leave_room_for_others_and_none_is_forgotten() {
         };
         let (first_unit, stamps) = (session as u64 * 1000, [1, 2, 3]);
         let entries = (0..blocks).map(entry).collect();
-        Requests {
+        ServerBlockRequests {
             session,
             set: 1,
             serial: 1,
@@ -684,7 +687,7 @@ fn those_who_read_nothing_leave_room_for_others_and_none_is_forgotten() {
             entries,
         }
     };
-    let read_all = |server: &mut Server<String>| {
+    let read_all = |server: &mut DiskServerMachine<String>| {
         let mut woken = Woken::default();
         while let Some(read) = server.next_read(ms(1), 0, &mut woken) {
             server.read_done(ms(2), read.spot, Ok(String::new()));
@@ -753,7 +756,7 @@ fn a_client_that_hears_nothing_of_what_was_discarded_asks_for_nothing_more() {
             .is_ok()
     );
     // Numbers that begin near their end do no harm.
-    let last = Requests {
+    let last = ServerBlockRequests {
         first_unit: u64::MAX,
         ..list(SESSION, 5001, &[1, 2])
     };

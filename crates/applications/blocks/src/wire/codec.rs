@@ -11,7 +11,7 @@ pub const LONGEST_TEXT: usize = 1024;
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedBlockMessage {
     /// They end before the message does.
     Short,
     /// There are more than the message has.
@@ -22,7 +22,7 @@ pub enum Malformed {
     Field(&'static str),
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedBlockMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short => f.write_str("a message ends too early"),
@@ -35,11 +35,11 @@ impl fmt::Display for Malformed {
 
 /// Bytes that are being read.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'b> {
+pub struct BlockWireReader<'b> {
     rest: &'b [u8],
 }
 
-impl<'b> Reader<'b> {
+impl<'b> BlockWireReader<'b> {
     /// All of them.
     #[must_use]
     pub const fn new(bytes: &'b [u8]) -> Self {
@@ -49,9 +49,12 @@ impl<'b> Reader<'b> {
     /// The next so many.
     ///
     /// # Errors
-    /// [`Malformed::Short`].
-    pub fn bytes(&mut self, count: usize) -> Result<&'b [u8], Malformed> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Short)?;
+    /// [`MalformedBlockMessage::Short`].
+    pub fn bytes(&mut self, count: usize) -> Result<&'b [u8], MalformedBlockMessage> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or(MalformedBlockMessage::Short)?;
         self.rest = rest;
         Ok(taken)
     }
@@ -65,18 +68,18 @@ impl<'b> Reader<'b> {
     /// That nothing is left.
     ///
     /// # Errors
-    /// [`Malformed::Long`].
-    pub const fn end(&self) -> Result<(), Malformed> {
+    /// [`MalformedBlockMessage::Long`].
+    pub const fn end(&self) -> Result<(), MalformedBlockMessage> {
         if self.rest.is_empty() {
             Ok(())
         } else {
-            Err(Malformed::Long)
+            Err(MalformedBlockMessage::Long)
         }
     }
 }
 
 /// What has a form on the wire.
-pub trait Field: Sized {
+pub trait BlockWireField: Sized {
     /// Fewest bytes it takes: bounds how many of them a list can announce.
     const LEAST: usize;
     /// Appends its bytes.
@@ -84,20 +87,20 @@ pub trait Field: Sized {
     /// Reads it.
     ///
     /// # Errors
-    /// [`Malformed`].
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed>;
+    /// [`MalformedBlockMessage`].
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage>;
 }
 
 macro_rules! numbers {
     ($($kind:ty),*) => { $(
-        impl Field for $kind {
+        impl BlockWireField for $kind {
             const LEAST: usize = size_of::<Self>();
             fn put(&self, to: &mut Vec<u8>) {
                 to.extend_from_slice(&self.to_be_bytes());
             }
-            fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+            fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
                 let bytes = from.bytes(size_of::<Self>())?;
-                Ok(Self::from_be_bytes(bytes.try_into().map_err(|_| Malformed::Short)?))
+                Ok(Self::from_be_bytes(bytes.try_into().map_err(|_| MalformedBlockMessage::Short)?))
             }
         }
     )* };
@@ -105,31 +108,33 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, u64, u128);
 
-impl Field for bool {
+impl BlockWireField for bool {
     const LEAST: usize = 1;
     fn put(&self, to: &mut Vec<u8>) {
         u8::from(*self).put(to);
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
         match u8::take(from)? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed::Field("flag")),
+            _ => Err(MalformedBlockMessage::Field("flag")),
         }
     }
 }
 
-impl<const N: usize> Field for [u8; N] {
+impl<const N: usize> BlockWireField for [u8; N] {
     const LEAST: usize = N;
     fn put(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(self);
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        from.bytes(N)?.try_into().map_err(|_| Malformed::Short)
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
+        from.bytes(N)?
+            .try_into()
+            .map_err(|_| MalformedBlockMessage::Short)
     }
 }
 
-impl Field for String {
+impl BlockWireField for String {
     const LEAST: usize = 2;
     /// What is longer than [`LONGEST_TEXT`] is cut at the last character that fits.
     fn put(&self, to: &mut Vec<u8>) {
@@ -140,33 +145,33 @@ impl Field for String {
         (length as u16).put(to);
         to.extend_from_slice(&self.as_bytes()[..length]);
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
         let length = usize::from(u16::take(from)?);
         if length > LONGEST_TEXT {
-            return Err(Malformed::Field("text"));
+            return Err(MalformedBlockMessage::Field("text"));
         }
-        let text =
-            core::str::from_utf8(from.bytes(length)?).map_err(|_| Malformed::Field("text"))?;
+        let text = core::str::from_utf8(from.bytes(length)?)
+            .map_err(|_| MalformedBlockMessage::Field("text"))?;
         Ok(Self::from(text))
     }
 }
 
-impl<T: Field> Field for Vec<T> {
+impl<T: BlockWireField> BlockWireField for Vec<T> {
     const LEAST: usize = 4;
     fn put(&self, to: &mut Vec<u8>) {
         (self.len() as u32).put(to);
         self.iter().for_each(|each| each.put(to));
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
         let count = u32::take(from)? as usize;
         if count > from.left() / T::LEAST.max(1) {
-            return Err(Malformed::Short);
+            return Err(MalformedBlockMessage::Short);
         }
         (0..count).map(|_| T::take(from)).collect()
     }
 }
 
-impl<T: Field> Field for Option<T> {
+impl<T: BlockWireField> BlockWireField for Option<T> {
     const LEAST: usize = 1;
     fn put(&self, to: &mut Vec<u8>) {
         self.is_some().put(to);
@@ -174,7 +179,7 @@ impl<T: Field> Field for Option<T> {
             inner.put(to);
         }
     }
-    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage> {
         Ok(if bool::take(from)? {
             Some(T::take(from)?)
         } else {
@@ -190,13 +195,13 @@ macro_rules! record {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
 
-        impl $crate::wire::codec::Field for $name {
-            const LEAST: usize = 0 $(+ <$kind as $crate::wire::codec::Field>::LEAST)*;
+        impl $crate::wire::codec::BlockWireField for $name {
+            const LEAST: usize = 0 $(+ <$kind as $crate::wire::codec::BlockWireField>::LEAST)*;
             fn put(&self, to: &mut alloc::vec::Vec<u8>) {
-                $($crate::wire::codec::Field::put(&self.$field, to);)*
+                $($crate::wire::codec::BlockWireField::put(&self.$field, to);)*
             }
-            fn take(from: &mut $crate::wire::codec::Reader<'_>) -> Result<Self, $crate::wire::codec::Malformed> {
-                Ok(Self { $($field: $crate::wire::codec::Field::take(from)?,)* })
+            fn take(from: &mut $crate::wire::codec::BlockWireReader<'_>) -> Result<Self, $crate::wire::codec::MalformedBlockMessage> {
+                Ok(Self { $($field: $crate::wire::codec::BlockWireField::take(from)?,)* })
             }
         }
     };

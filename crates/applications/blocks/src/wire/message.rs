@@ -1,26 +1,27 @@
 //! All messages by their kinds.
 
 use super::HEAD;
-use super::Malformed as Fault;
-use super::codec::{Field, Malformed, Reader};
-use super::control::{
-    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Gone,
-    Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place, Refused, Reserve, Reserved, Row,
-    ServerInfo, SetInfo, Told, Written,
+use super::MalformedBlockMessage as Fault;
+use super::codec::{BlockWireField, BlockWireReader, MalformedBlockMessage};
+use super::handshake::{BlockHello, Prove, Welcome};
+use super::master_messages::{
+    Alive, Ask, BlockCopyLocation, BlockInventoryReply, BlockListRequest, BlockMapEntry,
+    BlockRequestDone, BlockRequestRefused, Changed, Close, Commit, CommittedBlock, Create, Created,
+    Delete, DiskChanged, DiskServerJoined, Forget, Gone, Join, Map, Mapped, MissingBlocksNotice,
+    OpenSetReply, OpenSetRequest, Reserve, Reserved, ServerInfo, SetInfo,
 };
-use super::data::{
-    Attach, Attached, BlockHead, Discarded, Disk, Entry, Failed, Flushed, Requests, Store, Sync,
-    Synced,
+use super::server_messages::{
+    Attach, Attached, BlockFailedNotice, BlockHead, BlockListEntry, Discarded, DiskInfo, Flushed,
+    ServerBlockRequests, StoreBlockRequest, Sync, Synced,
 };
-use super::greeting::{Hello, Prove, Welcome};
 use crate::limits;
 use alloc::vec::Vec;
 
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident = $kind:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident($body:ident) = $kind:literal,)*) => {
         /// A message.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Message { $($(#[$doc])* $name($name),)* }
+        pub enum Message { $($(#[$doc])* $name($body),)* }
 
         impl Message {
             /// Its kind.
@@ -32,11 +33,11 @@ macro_rules! messages {
             /// Reads one of that kind from all of these bytes.
             ///
             /// # Errors
-            /// [`Malformed`].
-            pub fn read(kind: u8, body: &[u8]) -> Result<Self, Malformed> {
-                let mut from = Reader::new(body);
+            /// [`MalformedBlockMessage`].
+            pub fn read(kind: u8, body: &[u8]) -> Result<Self, MalformedBlockMessage> {
+                let mut from = BlockWireReader::new(body);
                 let message = match kind {
-                    $($kind => Self::$name($name::take(&mut from)?),)*
+                    $($kind => Self::$name($body::take(&mut from)?),)*
                     kind => return Err(Fault::Kind(kind)),
                 };
                 from.end()?;
@@ -48,8 +49,8 @@ macro_rules! messages {
             }
         }
 
-        $(impl From<$name> for Message {
-            fn from(body: $name) -> Self {
+        $(impl From<$body> for Message {
+            fn from(body: $body) -> Self {
                 Self::$name(body)
             }
         })*
@@ -58,77 +59,77 @@ macro_rules! messages {
 
 messages! {
     /// The connecting side begins.
-    Hello = 1,
+    Hello(BlockHello) = 1,
     /// The accepting side answers.
-    Welcome = 2,
+    Welcome(Welcome) = 2,
     /// The connecting side proves the key.
-    Prove = 3,
+    Prove(Prove) = 3,
     /// Something is not done.
-    Refused = 4,
+    Refused(BlockRequestRefused) = 4,
     /// Something is done.
-    Done = 5,
+    Done(BlockRequestDone) = 5,
     /// A set is to be read.
-    Open = 16,
+    Open(OpenSetRequest) = 16,
     /// It may be.
-    Opened = 17,
+    Opened(OpenSetReply) = 17,
     /// It is no longer read.
-    Close = 18,
+    Close(Close) = 18,
     /// Blocks that are wanted.
-    List = 19,
+    List(BlockListRequest) = 19,
     /// Those that will not come.
-    Missing = 20,
+    Missing(MissingBlocksNotice) = 20,
     /// Where blocks are?
-    Map = 21,
+    Map(Map) = 21,
     /// There.
-    Mapped = 22,
+    Mapped(Mapped) = 22,
     /// What is there?
-    Ask = 23,
+    Ask(Ask) = 23,
     /// This.
-    Told = 24,
+    Told(BlockInventoryReply) = 24,
     /// A server came or went.
-    Changed = 25,
+    Changed(Changed) = 25,
     /// A set was deleted.
-    Gone = 26,
+    Gone(Gone) = 26,
     /// A set is to be written.
-    Create = 32,
+    Create(Create) = 32,
     /// It may be.
-    Created = 33,
+    Created(Created) = 33,
     /// Where blocks are to be put?
-    Reserve = 34,
+    Reserve(Reserve) = 34,
     /// There.
-    Reserved = 35,
+    Reserved(Reserved) = 35,
     /// Blocks are written.
-    Commit = 36,
+    Commit(Commit) = 36,
     /// A set is to be forgotten.
-    Delete = 37,
+    Delete(Delete) = 37,
     /// A server is there.
-    Join = 48,
+    Join(Join) = 48,
     /// It is known.
-    Joined = 49,
+    Joined(DiskServerJoined) = 49,
     /// One of its disks came or went.
-    DiskChanged = 50,
+    DiskChanged(DiskChanged) = 50,
     /// A session is over.
-    Forget = 51,
+    Forget(Forget) = 51,
     /// A server is still there.
-    Alive = 52,
+    Alive(Alive) = 52,
     /// What a session wants of a server.
-    Requests = 64,
+    Requests(ServerBlockRequests) = 64,
     /// Where its blocks go.
-    Attach = 65,
+    Attach(Attach) = 65,
     /// So it is.
-    Attached = 66,
+    Attached(Attached) = 66,
     /// A block; its data follow behind the message.
-    BlockHead = 67,
+    BlockHead(BlockHead) = 67,
     /// A block that cannot be sent.
-    Failed = 68,
+    Failed(BlockFailedNotice) = 68,
     /// What was discarded.
-    Flushed = 69,
+    Flushed(Flushed) = 69,
     /// A block to write; its data follow behind the message.
-    Store = 70,
+    Store(StoreBlockRequest) = 70,
     /// What was written is to last.
-    Sync = 71,
+    Sync(Sync) = 71,
     /// It does.
-    Synced = 72,
+    Synced(Synced) = 72,
 }
 
 impl Message {
@@ -145,18 +146,18 @@ impl Message {
     /// Bytes of memory that it takes while it waits, about, and no fewer than it has on its way.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        let rows = |rows: &[Row]| rows.iter().map(row).sum::<usize>();
-        let row = |block: &Written| size_of::<Written>() + row(&block.row);
+        let rows = |rows: &[BlockMapEntry]| rows.iter().map(row).sum::<usize>();
+        let row = |block: &CommittedBlock| size_of::<CommittedBlock>() + row(&block.row);
         let lists = match self {
             Self::Opened(opened) => servers(&opened.servers),
             Self::Created(created) => servers(&created.servers),
             Self::Changed(changed) => servers(core::slice::from_ref(&changed.server)),
-            Self::Told(told) => {
-                let sets = told
+            Self::Told(inventory) => {
+                let sets = inventory
                     .sets
                     .iter()
                     .map(|set| size_of::<SetInfo>() + set.about.name.len());
-                sets.sum::<usize>() + servers(&told.servers)
+                sets.sum::<usize>() + servers(&inventory.servers)
             }
             Self::Mapped(mapped) => rows(&mapped.rows),
             Self::Reserved(reserved) => rows(&reserved.rows),
@@ -164,7 +165,7 @@ impl Message {
             Self::Reserve(reserve) => 8 * reserve.blocks.len() + 4 * reserve.given.len(),
             Self::Missing(missing) => 8 * missing.blocks.len(),
             Self::List(list) => 8 * list.blocks.len(),
-            Self::Requests(list) => size_of::<Entry>() * list.entries.len(),
+            Self::Requests(list) => size_of::<BlockListEntry>() * list.entries.len(),
             Self::Flushed(flushed) => size_of::<Discarded>() * flushed.blocks.len(),
             Self::Refused(refused) => refused.words.len(),
             Self::Join(join) => 48 * join.disks.len() + join.disks.iter().map(disk).sum::<usize>(),
@@ -182,12 +183,12 @@ impl Message {
     }
 }
 
-fn row(row: &Row) -> usize {
-    size_of::<Row>() + size_of::<Place>() * row.places.len()
+fn row(row: &BlockMapEntry) -> usize {
+    size_of::<BlockMapEntry>() + size_of::<BlockCopyLocation>() * row.places.len()
 }
 
-fn disk(disk: &Disk) -> usize {
-    size_of::<Disk>() + disk.path.len()
+fn disk(disk: &DiskInfo) -> usize {
+    size_of::<DiskInfo>() + disk.path.len()
 }
 
 fn servers(servers: &[ServerInfo]) -> usize {
@@ -201,11 +202,14 @@ fn servers(servers: &[ServerInfo]) -> usize {
 /// Length of what follows the first four bytes, from them.
 ///
 /// # Errors
-/// [`Malformed`] where it is longer than `most`, or empty.
-pub fn length(first: [u8; HEAD - 1], most: usize) -> Result<usize, Malformed> {
+/// [`MalformedBlockMessage`] where it is longer than `most`, or empty.
+pub fn parse_message_length(
+    first: [u8; HEAD - 1],
+    most: usize,
+) -> Result<usize, MalformedBlockMessage> {
     let length = u32::from_be_bytes(first) as usize;
     if length == 0 || length > most {
-        Err(Malformed::Field("length"))
+        Err(MalformedBlockMessage::Field("length"))
     } else {
         Ok(length)
     }
@@ -224,8 +228,8 @@ pub const fn data_behind(message: &Message) -> u32 {
 /// Whether the lists in it are no longer than they may be.
 ///
 /// # Errors
-/// [`Malformed`] that names the field.
-pub fn bounded(message: &Message) -> Result<(), Malformed> {
+/// [`MalformedBlockMessage`] that names the field.
+pub fn check_message_bounds(message: &Message) -> Result<(), MalformedBlockMessage> {
     let within = match message {
         Message::List(list) => list.blocks.len() <= limits::LONGEST_LIST,
         Message::Requests(list) => list.entries.len() <= limits::LONGEST_LIST,
@@ -299,7 +303,7 @@ impl Why {
         Self::Memory,
     ];
 
-    /// Of its number; one that a newer program sent is [`Why::Malformed`].
+    /// Of its number; one that a newer program sent is [`Why::MalformedBlockMessage`].
     #[must_use]
     pub fn of(number: u8) -> Self {
         Self::ALL
@@ -332,7 +336,7 @@ impl Why {
 
 /// How blocks travel from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum BlockDataTransport {
     /// On the connection that asked.
     Tcp,
     /// In datagrams, none of them sent again.
@@ -343,12 +347,12 @@ pub enum Transport {
     Blast,
 }
 
-impl Transport {
+impl BlockDataTransport {
     /// Of its number.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub const fn of(number: u8) -> Result<Self, Malformed> {
+    /// [`MalformedBlockMessage`].
+    pub const fn of(number: u8) -> Result<Self, MalformedBlockMessage> {
         match number {
             0 => Ok(Self::Tcp),
             1 => Ok(Self::Udp),

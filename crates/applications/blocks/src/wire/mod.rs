@@ -11,14 +11,14 @@
 //! | [`message`] | all of them by their kinds |
 //! | [`parts`] | the data of a block in parts, so that the rest can be left out |
 
+pub mod block_parts;
 pub mod codec;
-pub mod control;
-pub mod data;
-pub mod greeting;
+pub mod handshake;
+pub mod master_messages;
 pub mod message;
-pub mod parts;
+pub mod server_messages;
 
-pub use codec::{Field, Malformed, Reader};
+pub use codec::{BlockWireField, BlockWireReader, MalformedBlockMessage};
 pub use message::Message;
 
 /// The version that this program speaks; another one is refused by name.

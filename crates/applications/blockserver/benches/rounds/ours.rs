@@ -3,10 +3,10 @@
 use super::{Figures, Peer, cpu_of_threads};
 use crate::BLOCK;
 use crate::common::Site;
-use stackline_blocks::placement::Placement;
-use stackline_blocks::set::Set;
-use stackline_blockserver::client::{Client, Event, Options};
-use stackline_blockserver::load::{self, Source};
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::client::{BlockClient, BlockClientEvent, BlockClientOptions};
+use stackline_blockserver::load::{self, BlockSource};
 use std::time::{Duration, Instant};
 
 /// How long a datagram may take; what has not come then is lost.
@@ -14,7 +14,7 @@ const LOST: Duration = Duration::from_millis(500);
 
 struct Numbers;
 
-impl Source for Numbers {
+impl BlockSource for Numbers {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> stackline_core::error::Result<()> {
         into.resize(BLOCK, number as u8);
         Ok(())
@@ -23,8 +23,8 @@ impl Source for Numbers {
 
 /// Loads a set of so many blocks.
 pub(crate) fn load(site: &Site, blocks: u64) {
-    let (block_size, placement, picture) = (BLOCK as u32, Placement::RoundRobin, None);
-    let about = Set {
+    let (block_size, placement, picture) = (BLOCK as u32, BlockPlacementPolicy::RoundRobin, None);
+    let about = BlockSet {
         name: "set".into(),
         block_size,
         bytes: blocks * BLOCK as u64,
@@ -54,7 +54,7 @@ pub(crate) struct Reading {
 }
 
 /// Reads blocks; half of what is on its way is asked for at once. What took how long, and how many blocks were lost.
-pub(crate) fn read(client: &Client, reading: Reading) -> (Duration, u64) {
+pub(crate) fn read(client: &BlockClient, reading: Reading) -> (Duration, u64) {
     let open = client.open("set").unwrap();
     let (mut asked, mut came, mut lost) = (0, 0, 0);
     let begun = Instant::now();
@@ -66,7 +66,7 @@ pub(crate) fn read(client: &Client, reading: Reading) -> (Duration, u64) {
             asked = until;
         }
         match client.next(Some(LOST)) {
-            Some(Event::Block(_)) => came += 1,
+            Some(BlockClientEvent::Block(_)) => came += 1,
             Some(_) => {}
             None => lost = asked - came,
         }
@@ -78,7 +78,7 @@ pub(crate) fn read(client: &Client, reading: Reading) -> (Duration, u64) {
 pub(crate) struct Ours {
     pub(crate) name: String,
     pub(crate) site: Site,
-    pub(crate) options: Options,
+    pub(crate) options: BlockClientOptions,
     pub(crate) reading: Reading,
     /// The threads that serve.
     pub(crate) threads: &'static [&'static str],
@@ -105,10 +105,10 @@ impl Peer for Ours {
 }
 
 /// That the bytes of blocks are thrown away as they come.
-pub(crate) fn discarding() -> Options {
-    Options {
+pub(crate) fn discarding() -> BlockClientOptions {
+    BlockClientOptions {
         discard: true,
         check: false,
-        ..Options::default()
+        ..BlockClientOptions::default()
     }
 }

@@ -3,11 +3,13 @@
 
 use crate::BLOCK;
 use crate::common::{ANYWHERE, Site};
-use stackline_blocks::wire::control::{Join, Kept};
-use stackline_blocks::wire::data::{Attached, BlockHead, Disk, Requests, Synced};
-use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::master_messages::{DiskOwnerRecord, Join};
 use stackline_blocks::wire::message::Message;
-use stackline_blockserver::connection::{self, Receiver, Sender};
+use stackline_blocks::wire::server_messages::{
+    Attached, BlockHead, DiskInfo, ServerBlockRequests, Synced,
+};
+use stackline_blockserver::connection::{self, BlockMessageReceiver, BlockMessageSender};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -22,8 +24,8 @@ pub(crate) fn start(site: &Site, number: u16) {
     let listener = TcpListener::bind(SocketAddr::from(ANYWHERE)).unwrap();
     let (master, key) = (site.master.address().to_string(), site.key.clone());
     let (mut receiver, mut sender) =
-        connection::connect(&master, Role::Server, Some(&key), None).unwrap();
-    let disk = Disk {
+        connection::connect(&master, BlockPeerRole::Server, Some(&key), None).unwrap();
+    let disk = DiskInfo {
         identity: u128::from(number) + 1,
         path: "nowhere".into(),
         capacity: 1 << 40,
@@ -36,7 +38,7 @@ pub(crate) fn start(site: &Site, number: u16) {
         format!("bare{number}"),
         listener.local_addr().unwrap().to_string(),
     );
-    let kept = vec![Kept {
+    let kept = vec![DiskOwnerRecord {
         master: 0,
         used: 0,
         last_set: 0,
@@ -65,12 +67,12 @@ pub(crate) fn start(site: &Site, number: u16) {
         for stream in listener.incoming() {
             let (key, memory) = (key.clone(), Arc::clone(&memory));
             let serve = move || {
-                let accepted = connection::accept(stream.unwrap(), Some(&key), None);
+                let accepted = connection::accept_connection(stream.unwrap(), Some(&key), None);
                 let Ok((role, (receiver, sender))) = accepted else {
                     return;
                 };
                 match role {
-                    Role::Data => read(receiver, sender, joined.server, &memory),
+                    BlockPeerRole::Data => read(receiver, sender, joined.server, &memory),
                     _ => write(receiver, sender),
                 }
             };
@@ -82,7 +84,12 @@ pub(crate) fn start(site: &Site, number: u16) {
     });
 }
 
-fn read(mut receiver: Receiver, mut sender: Sender, server: u16, memory: &[u8]) {
+fn read(
+    mut receiver: BlockMessageReceiver,
+    mut sender: BlockMessageSender,
+    server: u16,
+    memory: &[u8],
+) {
     while let Ok(message) = receiver.message() {
         let sent = match message {
             Message::Requests(list) => blocks(&mut sender, &list, server, memory),
@@ -100,7 +107,12 @@ fn read(mut receiver: Receiver, mut sender: Sender, server: u16, memory: &[u8]) 
     }
 }
 
-fn blocks(sender: &mut Sender, list: &Requests, server: u16, memory: &[u8]) -> std::io::Result<()> {
+fn blocks(
+    sender: &mut BlockMessageSender,
+    list: &ServerBlockRequests,
+    server: u16,
+    memory: &[u8],
+) -> std::io::Result<()> {
     for entry in &list.entries {
         let head = BlockHead {
             unit: list.first_unit + u64::from(entry.index),
@@ -128,7 +140,7 @@ fn blocks(sender: &mut Sender, list: &Requests, server: u16, memory: &[u8]) -> s
     Ok(())
 }
 
-fn write(mut receiver: Receiver, mut sender: Sender) {
+fn write(mut receiver: BlockMessageReceiver, mut sender: BlockMessageSender) {
     let mut scratch = vec![0; BLOCK];
     loop {
         let done = match receiver.message() {

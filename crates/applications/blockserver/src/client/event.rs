@@ -1,13 +1,13 @@
 //! What happens to a client.
 
-use stackline_blocks::wire::data::{BlockHead, Flushed};
 use stackline_blocks::wire::message::Why;
+use stackline_blocks::wire::server_messages::{BlockHead, Flushed};
 use stackline_core::time::Instant;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A block that came.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct ReceivedBlock {
     /// What it is, and when it passed which point.
     pub head: BlockHead,
     /// Its bytes; none where they are thrown away.
@@ -20,9 +20,9 @@ pub struct Block {
 
 /// What happens to a client.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum BlockClientEvent {
     /// A block came.
-    Block(Box<Block>),
+    Block(Box<ReceivedBlock>),
     /// A block will not come.
     Failed {
         /// Of which set.

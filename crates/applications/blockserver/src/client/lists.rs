@@ -1,16 +1,16 @@
 //! Lists on their way: to the master, or straight to the servers where it is gone or cannot help. It takes no blocks.
 
-use super::{Event, SentList, Shared, lock, not_open};
+use super::{BlockClientEvent, BlockClientShared, SentList, lock, not_open};
 use crate::server::now;
-use stackline_blocks::wire::control::List;
-use stackline_blocks::wire::data::{Entry, Requests};
+use stackline_blocks::wire::master_messages::BlockListRequest;
 use stackline_blocks::wire::message::Why;
+use stackline_blocks::wire::server_messages::{BlockListEntry, ServerBlockRequests};
 use stackline_blocks::{limits, placement};
 use stackline_core::error::{Error, Result};
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 
-impl Shared {
+impl BlockClientShared {
     pub(super) fn request(
         &self,
         set: u32,
@@ -58,7 +58,7 @@ impl Shared {
         self.send_list(&list, false)
     }
 
-    fn send_list(&self, list: &List, directly: bool) -> Result<()> {
+    fn send_list(&self, list: &BlockListRequest, directly: bool) -> Result<()> {
         if let Some(capture) = &self.capture
             && let Some(about) = lock(&self.known).machine.about(list.set)
         {
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Sends a list to the servers, by what is known of where blocks are.
-    fn send_directly(&self, list: &List) -> Result<()> {
+    fn send_directly(&self, list: &BlockListRequest) -> Result<()> {
         let links = lock(&self.links);
         if links.is_empty() {
             let known = lock(&self.known);
@@ -90,7 +90,7 @@ impl Shared {
                     .hint("`stackline blocks list` shows which servers are there"),
             );
         }
-        let mut by_server: BTreeMap<u16, Vec<Entry>> =
+        let mut by_server: BTreeMap<u16, Vec<BlockListEntry>> =
             links.keys().map(|id| (*id, Vec::new())).collect();
         let mut nowhere = Vec::new();
         let known = lock(&self.known);
@@ -101,7 +101,7 @@ impl Shared {
                 .and_then(|rows| rows.get(*number as usize));
             let failed = known.failed.get(&(list.set, *number));
             let places = row.into_iter().flat_map(|row| row.places.iter().cloned());
-            let place = placement::copy(*number, places, |place| {
+            let place = placement::choose_copy(*number, places, |place| {
                 let has_failed =
                     failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
                 by_server.contains_key(&place.server) && !has_failed
@@ -113,7 +113,7 @@ impl Shared {
                         .about(list.set)
                         .map_or(0, |about| about.length(*number));
                     let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
-                    let entry = Entry {
+                    let entry = BlockListEntry {
                         index: index as u32,
                         number: *number,
                         disk,
@@ -128,7 +128,7 @@ impl Shared {
         }
         let session = known.session;
         drop(known);
-        let List {
+        let BlockListRequest {
             set,
             serial,
             supersedes,
@@ -142,7 +142,7 @@ impl Shared {
                 // The master had no part in it: its stamps are the application's.
                 let stamps = [app_send, app_send, app_send];
                 link.send(
-                    &Requests {
+                    &ServerBlockRequests {
                         session,
                         set,
                         serial,
@@ -163,8 +163,8 @@ impl Shared {
                 known.machine.drop_block(set, number, Some(serial));
                 known.withdrawals(set)
             };
-            self.tell_of_block(
-                Event::Failed {
+            self.report_block_event(
+                BlockClientEvent::Failed {
                     set,
                     number,
                     why: Why::NoServer,

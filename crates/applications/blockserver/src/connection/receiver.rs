@@ -1,14 +1,14 @@
 //! Messages out of a connection's bytes. What comes behind a message is read with it, as far as it has come, so that a message
 //! and a block take one system call each or less. It holds no more than the longest message that belongs there.
 
-use super::{Ended, KEPT};
+use super::{BlockConnectionEnd, KEPT};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use stackline_blocks::limits;
-use stackline_blocks::wire::data::BLOCK_HEAD;
+use stackline_blocks::wire::block_parts::{self, PART};
 use stackline_blocks::wire::message::{self, Message};
-use stackline_blocks::wire::parts::{self, PART};
-use stackline_blocks::wire::{HEAD, Malformed};
+use stackline_blocks::wire::server_messages::BLOCK_HEAD;
+use stackline_blocks::wire::{HEAD, MalformedBlockMessage};
 use stackline_guard::deadline::Deadline;
 use std::io::{self, IoSliceMut, Read};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ const BEHIND: usize = HEAD + BLOCK_HEAD + PART;
 
 /// Reads messages.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct BlockMessageReceiver {
     pub(super) stream: TcpStream,
     /// Bytes that came, from `from` to `until`.
     memory: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Receiver {
     /// Bytes of the longest message.
     most: usize,
     /// Where what has come counts, together with that of others.
-    counted: Option<Counted>,
+    counted: Option<ReceiveMemoryShare>,
 }
 
 /// Bytes that have come of messages that are not whole, over all connections that count there.
@@ -40,18 +40,18 @@ pub struct Receiver {
 pub struct Incoming(AtomicU64);
 
 #[derive(Debug)]
-struct Counted {
+struct ReceiveMemoryShare {
     all: Arc<Incoming>,
     own: u64,
 }
 
-impl Drop for Counted {
+impl Drop for ReceiveMemoryShare {
     fn drop(&mut self) {
         self.all.0.fetch_sub(self.own, Ordering::Relaxed);
     }
 }
 
-impl Receiver {
+impl BlockMessageReceiver {
     pub(super) const fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -67,7 +67,7 @@ impl Receiver {
     pub(crate) fn bound(&mut self, most: usize, all: &Arc<Incoming>) {
         (self.most, self.counted) = (
             most,
-            Some(Counted {
+            Some(ReceiveMemoryShare {
                 all: Arc::clone(all),
                 own: 0,
             }),
@@ -77,8 +77,8 @@ impl Receiver {
     /// The next message.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn message(&mut self) -> Result<Message, Ended> {
+    /// [`BlockConnectionEnd`].
+    pub fn message(&mut self) -> Result<Message, BlockConnectionEnd> {
         self.next(self.most, |_| Ok(()))
     }
 
@@ -87,7 +87,7 @@ impl Receiver {
         &mut self,
         deadline: &Deadline,
         most: usize,
-    ) -> Result<Message, Ended> {
+    ) -> Result<Message, BlockConnectionEnd> {
         self.next(most, |stream| {
             stream.set_read_timeout(Some(deadline.timeout()?))
         })
@@ -97,7 +97,7 @@ impl Receiver {
         &mut self,
         most: usize,
         before: impl Fn(&TcpStream) -> io::Result<()>,
-    ) -> Result<Message, Ended> {
+    ) -> Result<Message, BlockConnectionEnd> {
         loop {
             if let Some(message) = self.parse(most)? {
                 return Ok(message);
@@ -113,11 +113,11 @@ impl Receiver {
         }
     }
 
-    /// Takes what has come, without waiting; [`Receiver::come`] has the messages. Whether more may be there.
+    /// Takes what has come, without waiting; [`BlockMessageReceiver::come`] has the messages. Whether more may be there.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn take(&mut self) -> Result<bool, Ended> {
+    /// [`BlockConnectionEnd`].
+    pub fn take(&mut self) -> Result<bool, BlockConnectionEnd> {
         self.make_room(AT_ONCE)?;
         match recv(
             self.stream.as_raw_fd(),
@@ -138,16 +138,16 @@ impl Receiver {
     /// The next message of what was taken, if it is whole.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn come(&mut self) -> Result<Option<Message>, Ended> {
+    /// [`BlockConnectionEnd`].
+    pub fn come(&mut self) -> Result<Option<Message>, BlockConnectionEnd> {
         self.parse(self.most)
     }
 
     /// The data behind a message, and with the same system call what precedes the next block.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn data(&mut self, data: &mut [u8]) -> Result<(), Ended> {
+    /// [`BlockConnectionEnd`].
+    pub fn data(&mut self, data: &mut [u8]) -> Result<(), BlockConnectionEnd> {
         let mut done = data.len().min(self.until - self.from);
         data[..done].copy_from_slice(&self.memory[self.from..self.from + done]);
         self.from += done;
@@ -161,7 +161,11 @@ impl Receiver {
                 IoSliceMut::new(&mut self.memory[..BEHIND]),
             ];
             match self.stream.read_vectored(&mut parts) {
-                Ok(0) => return Err(Ended::Broken("the connection ended within a block".into())),
+                Ok(0) => {
+                    return Err(BlockConnectionEnd::Broken(
+                        "the connection ended within a block".into(),
+                    ));
+                }
                 Ok(count) => {
                     done += count.min(left);
                     self.until = count.saturating_sub(left);
@@ -176,14 +180,14 @@ impl Receiver {
     /// The data of a block that come in parts. Whether it is whole; else a newer list superseded it, and nothing more of it comes.
     ///
     /// # Errors
-    /// [`Ended`].
-    pub fn parts(&mut self, data: &mut [u8]) -> Result<bool, Ended> {
+    /// [`BlockConnectionEnd`].
+    pub fn parts(&mut self, data: &mut [u8]) -> Result<bool, BlockConnectionEnd> {
         let mut done = 0;
         while done < data.len() {
             let mut before = [0; PART];
             self.data(&mut before)?;
-            let part = parts::length(before, data.len() - done)
-                .map_err(|fault| Ended::Broken(fault.to_string()))?;
+            let part = block_parts::parse_part_length(before, data.len() - done)
+                .map_err(|fault| BlockConnectionEnd::Broken(fault.to_string()))?;
             let Some(part) = part else { return Ok(false) };
             self.data(&mut data[done..done + part])?;
             done += part;
@@ -197,25 +201,26 @@ impl Receiver {
         &self.stream
     }
 
-    fn parse(&mut self, most: usize) -> Result<Option<Message>, Ended> {
-        let malformed = |fault: Malformed| Ended::Broken(fault.to_string());
+    fn parse(&mut self, most: usize) -> Result<Option<Message>, BlockConnectionEnd> {
+        let malformed =
+            |fault: MalformedBlockMessage| BlockConnectionEnd::Broken(fault.to_string());
         let here = &self.memory[self.from..self.until];
         let Some(([a, b, c, d, kind], rest)) = here.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
-        let length = message::length([*a, *b, *c, *d], most).map_err(malformed)? - 1;
+        let length = message::parse_message_length([*a, *b, *c, *d], most).map_err(malformed)? - 1;
         let Some(body) = rest.get(..length) else {
             return Ok(None);
         };
         let message = Message::read(*kind, body).map_err(malformed)?;
-        message::bounded(&message).map_err(malformed)?;
+        message::check_message_bounds(&message).map_err(malformed)?;
         self.from += HEAD + length;
         Ok(Some(message))
     }
 
     /// Moves what is there to the beginning, and makes room for so many bytes behind it. The memory grows with what has
     /// come, never with what was announced.
-    fn make_room(&mut self, bytes: usize) -> Result<(), Ended> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), BlockConnectionEnd> {
         if self.from > 0 {
             self.memory.copy_within(self.from..self.until, 0);
             (self.from, self.until) = (0, self.until - self.from);
@@ -228,7 +233,7 @@ impl Receiver {
             self.memory
                 .resize((2 * self.until).max(self.until + bytes), 0);
         }
-        let Some(Counted { all, own }) = &mut self.counted else {
+        let Some(ReceiveMemoryShare { all, own }) = &mut self.counted else {
             return Ok(());
         };
         let now = self.memory.len() as u64;
@@ -238,17 +243,19 @@ impl Receiver {
         }
         all.0.fetch_sub(before, Ordering::Relaxed);
         match all.0.fetch_add(now, Ordering::Relaxed) + now {
-            too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => Err(
-                Ended::Broken("too much has come of messages that are not whole".into()),
-            ),
+            too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
+                Err(BlockConnectionEnd::Broken(
+                    "too much has come of messages that are not whole".into(),
+                ))
+            }
             _ => Ok(()),
         }
     }
 
-    fn over(&self) -> Ended {
+    fn over(&self) -> BlockConnectionEnd {
         match self.until - self.from {
-            0 => Ended::Closed,
-            _ => Ended::Broken("the connection ended within a message".into()),
+            0 => BlockConnectionEnd::Closed,
+            _ => BlockConnectionEnd::Broken("the connection ended within a message".into()),
         }
     }
 }
@@ -263,13 +270,13 @@ mod tests {
     fn what_has_come_of_all_messages_that_are_not_whole_is_bounded() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut receiver = Receiver::new(listener.accept().unwrap().0);
+        let mut receiver = BlockMessageReceiver::new(listener.accept().unwrap().0);
         // Of others so much has come that a short message has room and a long one has not.
         let all = Arc::new(Incoming::default());
         let others = limits::ALL_INCOMING - 2 * AT_ONCE as u64;
         all.0.store(others, Ordering::Relaxed);
         receiver.bound(limits::LONGEST_REQUEST, &all);
-        let short = Message::from(stackline_blocks::wire::control::Ask { request: 7 });
+        let short = Message::from(stackline_blocks::wire::master_messages::Ask { request: 7 });
         sender.write_all(&short.bytes()).unwrap();
         assert_eq!(receiver.message().unwrap(), short);
         sender
@@ -277,7 +284,7 @@ mod tests {
             .unwrap();
         let ended = receiver.message().unwrap_err();
         assert!(
-            matches!(&ended, Ended::Broken(words) if words.contains("not whole")),
+            matches!(&ended, BlockConnectionEnd::Broken(words) if words.contains("not whole")),
             "{ended:?}"
         );
         drop(receiver);

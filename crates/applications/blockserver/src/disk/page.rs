@@ -12,7 +12,7 @@
 //!
 //! All of it lies in one sector, which disks write whole or not at all. Numbers are in network byte order.
 
-use stackline_blocks::wire::control::Kept;
+use stackline_blocks::wire::master_messages::DiskOwnerRecord;
 
 /// The first bytes of a disk.
 const MAGIC: &[u8; 16] = b"stackline blocks";
@@ -28,12 +28,12 @@ pub(super) struct Page {
     /// Which disk it is.
     pub(super) identity: u128,
     /// Whose, and how far it is used.
-    pub(super) kept: Kept,
+    pub(super) kept: DiskOwnerRecord,
 }
 
 /// What the first bytes of a disk are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum DiskPageContent {
     /// A page.
     Page(Page),
     /// Of an older program, which kept no master: the disk's identity.
@@ -68,21 +68,21 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// What the first bytes of a disk say; those that it has not are zeros.
-pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
+pub(super) fn parse_page(bytes: &[u8; LENGTH]) -> DiskPageContent {
     let part = |from: usize, to: usize| {
         bytes[from..to]
             .iter()
             .fold(0, |number, byte| number << 8 | u128::from(*byte))
     };
     if bytes.iter().all(|byte| *byte == 0) {
-        return Found::Nothing;
+        return DiskPageContent::Nothing;
     }
     if !bytes.starts_with(MAGIC) {
-        return Found::Other;
+        return DiskPageContent::Other;
     }
     let identity = part(16, 32);
     match part(32, 36) as u32 {
-        0 if bytes[36..].iter().all(|byte| *byte == 0) => Found::Old(identity),
+        0 if bytes[36..].iter().all(|byte| *byte == 0) => DiskPageContent::Old(identity),
         version @ (VERSION | 1) => {
             let length = if version == VERSION {
                 LENGTH
@@ -90,24 +90,24 @@ pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
                 WITHOUT_SET
             };
             if part(36, 40) as u32 != checksum(&bytes[..length]) {
-                return Found::Damaged;
+                return DiskPageContent::Damaged;
             }
             let last_set = if version == VERSION {
                 part(64, 68) as u32
             } else {
                 0
             };
-            Found::Page(Page {
+            DiskPageContent::Page(Page {
                 identity,
-                kept: Kept {
+                kept: DiskOwnerRecord {
                     master: part(40, 56),
                     used: part(56, 64) as u64,
                     last_set,
                 },
             })
         }
-        0 => Found::Damaged,
-        newer => Found::Newer(newer),
+        0 => DiskPageContent::Damaged,
+        newer => DiskPageContent::Newer(newer),
     }
 }
 
@@ -119,22 +119,26 @@ mod tests {
     fn a_page_comes_back_and_every_damaged_byte_is_noticed() {
         let page = Page {
             identity: u128::MAX - 5,
-            kept: Kept {
+            kept: DiskOwnerRecord {
                 master: 1 << 99,
                 used: 1 << 40,
                 last_set: 9,
             },
         };
         let bytes = page.bytes();
-        assert_eq!(found(&bytes), Found::Page(page.clone()));
+        assert_eq!(parse_page(&bytes), DiskPageContent::Page(page.clone()));
         for at in 0..LENGTH {
             let mut damaged = bytes;
             damaged[at] ^= 0x40;
-            assert_ne!(found(&damaged), Found::Page(page.clone()), "{at}");
+            assert_ne!(
+                parse_page(&damaged),
+                DiskPageContent::Page(page.clone()),
+                "{at}"
+            );
             assert!(
                 !matches!(
-                    found(&damaged),
-                    Found::Page(_) | Found::Old(_) | Found::Nothing
+                    parse_page(&damaged),
+                    DiskPageContent::Page(_) | DiskPageContent::Old(_) | DiskPageContent::Nothing
                 ),
                 "{at}"
             );
@@ -144,22 +148,25 @@ mod tests {
     #[test]
     fn pages_of_older_programs_are_known() {
         let mut old = [0; LENGTH];
-        assert_eq!(found(&old), Found::Nothing);
+        assert_eq!(parse_page(&old), DiskPageContent::Nothing);
         old[..16].copy_from_slice(MAGIC);
         old[31] = 7;
-        assert_eq!(found(&old), Found::Old(7));
+        assert_eq!(parse_page(&old), DiskPageContent::Old(7));
         old[35] = 3;
-        assert_eq!(found(&old), Found::Newer(3));
+        assert_eq!(parse_page(&old), DiskPageContent::Newer(3));
         old[35] = 1;
         old[56..64].copy_from_slice(&4096_u64.to_be_bytes());
         let sum = checksum(&old[..WITHOUT_SET]);
         old[36..40].copy_from_slice(&sum.to_be_bytes());
-        let kept = Kept {
+        let kept = DiskOwnerRecord {
             master: 0,
             used: 4096,
             last_set: 0,
         };
-        assert_eq!(found(&old), Found::Page(Page { identity: 7, kept }));
-        assert_eq!(found(&[b'x'; LENGTH]), Found::Other);
+        assert_eq!(
+            parse_page(&old),
+            DiskPageContent::Page(Page { identity: 7, kept })
+        );
+        assert_eq!(parse_page(&[b'x'; LENGTH]), DiskPageContent::Other);
     }
 }

@@ -1,14 +1,14 @@
 //! A request becomes an answer. Only GET, HEAD and OPTIONS are known, and no request has a body.
 
-use super::body::{Body, END, List, Range, Viewer};
-use super::fault::Fault;
+use super::body::{END, GatewayBody, GatewayListBody, GatewayListViewer, GatewayRangeBody};
+use super::fault::GatewayFault;
 use super::limits;
-use super::range::{self, Asked};
-use super::room::Room;
-use super::route::{self, Named, Route};
-use super::session::{Open, Sessions};
+use super::memory_limit::Room;
+use super::range::{self, GatewayRangeRequest};
+use super::route::{self, GatewayRoute, GatewayTileName};
+use super::session::{GatewayOpenSet, GatewaySessions};
 use super::viewers::Viewers;
-use super::{conformity, pages, picture, tag, timing};
+use super::{entity_tag, pages, picture, request_check, server_timing};
 use crate::server::now;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 /// What all connections share.
 pub(super) struct Gateway {
-    pub(super) sessions: Sessions,
+    pub(super) sessions: GatewaySessions,
     pub(super) viewers: Arc<Viewers>,
     /// What is held for all.
     pub(super) room: Arc<Room>,
@@ -30,7 +30,7 @@ pub(super) struct Gateway {
     pub(super) texts: Semaphore,
 }
 
-pub(super) type Answer = Response<Body>;
+pub(super) type GatewayResponse = Response<GatewayBody>;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// A name can be deleted and loaded anew at any time: what somebody keeps is asked for again by its tag, which costs no block.
@@ -39,48 +39,48 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 const EXPOSED: &str = "Accept-Ranges, Content-Length, Content-Range, ETag, Server-Timing";
 
 /// A request as far as it matters.
-struct Asking {
+struct GatewayRequest {
     headers: HeaderMap,
     head_only: bool,
     entered: u64,
 }
 
-impl Asking {
+impl GatewayRequest {
     fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// The answer to a client that insists on another tag, or has this one.
-    fn judged(&self, tag: &str) -> Result<Option<Answer>, Fault> {
+    fn judged(&self, tag: &str) -> Result<Option<GatewayResponse>, GatewayFault> {
         if self
             .header(header::IF_MATCH)
-            .is_some_and(|header| !tag::is_wanted(header, tag))
+            .is_some_and(|header| !entity_tag::is_wanted(header, tag))
         {
-            return Err(Fault::new(
+            return Err(GatewayFault::new(
                 StatusCode::PRECONDITION_FAILED,
                 "it is not what the client insists on (If-Match)",
             ));
         }
         let has_it = self
             .header(header::IF_NONE_MATCH)
-            .is_some_and(|header| tag::matches(header, tag));
+            .is_some_and(|header| entity_tag::matches_entity_tag(header, tag));
         Ok(has_it.then(|| unchanged(tag)))
     }
 }
 
 impl Gateway {
     /// The answer to a request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> GatewayResponse {
         let entered = now().0;
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
-        let mut answer = match conformity::fault(&parts)
+        let mut answer = match request_check::find_request_fault(&parts)
             .map(malformed)
             .or_else(|| self.judged(&parts.method, &body))
         {
             Some(answer) => answer,
             None => {
-                let asking = Asking {
+                let asking = GatewayRequest {
                     headers: parts.headers,
                     head_only,
                     entered,
@@ -115,13 +115,13 @@ impl Gateway {
                     .headers_mut()
                     .insert(header::CONTENT_LENGTH, length.into());
             }
-            *answer.body_mut() = Body::Whole(Bytes::new());
+            *answer.body_mut() = GatewayBody::Whole(Bytes::new());
         }
         answer
     }
 
     /// What is answered without looking at the path.
-    fn judged(&self, method: &Method, body: &Incoming) -> Option<Answer> {
+    fn judged(&self, method: &Method, body: &Incoming) -> Option<GatewayResponse> {
         if *method == Method::OPTIONS {
             let mut answer = plain(StatusCode::NO_CONTENT, Bytes::new());
             let headers = answer.headers_mut();
@@ -142,14 +142,14 @@ impl Gateway {
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
             let words = format!("this gateway only reads: {METHODS}");
-            let mut answer = refused(&Fault::new(StatusCode::METHOD_NOT_ALLOWED, words));
+            let mut answer = refused(&GatewayFault::new(StatusCode::METHOD_NOT_ALLOWED, words));
             answer
                 .headers_mut()
                 .insert(header::ALLOW, HeaderValue::from_static(METHODS));
             return Some(answer);
         }
         if !body.is_end_stream() {
-            let mut answer = refused(&Fault::new(
+            let mut answer = refused(&GatewayFault::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "a request has no body here",
             ));
@@ -165,20 +165,21 @@ impl Gateway {
         &self,
         path: &str,
         query: Option<&str>,
-        asking: &Asking,
-    ) -> Result<Answer, Fault> {
-        let route = Route::of(path).ok_or_else(|| Fault::not_found("there is no such path"))?;
+        asking: &GatewayRequest,
+    ) -> Result<GatewayResponse, GatewayFault> {
+        let route = GatewayRoute::of(path)
+            .ok_or_else(|| GatewayFault::not_found("there is no such path"))?;
         match route {
-            Route::Sets => self.sets(asking).await,
-            Route::Whole(name) => self.whole(&name, asking).await,
-            Route::Block(name, number) => self.block(&name, number, asking).await,
-            Route::Tile(name, tile) => self.tile(&name, tile, asking).await,
-            Route::View(name) => self.view(&name).await,
-            Route::List(name) => self.list(&name, query).await,
+            GatewayRoute::Sets => self.sets(asking).await,
+            GatewayRoute::Whole(name) => self.whole(&name, asking).await,
+            GatewayRoute::Block(name, number) => self.block(&name, number, asking).await,
+            GatewayRoute::Tile(name, tile) => self.tile(&name, tile, asking).await,
+            GatewayRoute::View(name) => self.view(&name).await,
+            GatewayRoute::List(name) => self.list(&name, query).await,
         }
     }
 
-    async fn sets(&self, asking: &Asking) -> Result<Answer, Fault> {
+    async fn sets(&self, asking: &GatewayRequest) -> Result<GatewayResponse, GatewayFault> {
         let _few = self.texts.acquire().await;
         let (sets, servers) = self.sessions.list().await?;
         let wants_page = asking
@@ -194,8 +195,8 @@ impl Gateway {
             .room
             .wait(text.len() as u64)
             .await
-            .ok_or_else(|| Fault::unavailable(words))?;
-        let mut answer = typed(kind, Body::Whole(taken.holding(text.into_bytes())));
+            .ok_or_else(|| GatewayFault::unavailable(words))?;
+        let mut answer = typed(kind, GatewayBody::Whole(taken.holding(text.into_bytes())));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
@@ -206,14 +207,15 @@ impl Gateway {
         Ok(answer)
     }
 
-    async fn view(&self, name: &str) -> Result<Answer, Fault> {
+    async fn view(&self, name: &str) -> Result<GatewayResponse, GatewayFault> {
         let open = self.sessions.open_now(name).await?;
-        let (picture, _) = picture::drawable(name, open.set.about.picture.as_ref())?;
-        let nonce = crate::key::number().map_err(|error| Fault::unavailable(error.to_string()))?;
+        let (picture, _) = picture::check_drawable(name, open.set.about.picture.as_ref())?;
+        let nonce = crate::key::generate_identity()
+            .map_err(|error| GatewayFault::unavailable(error.to_string()))?;
         let nonce = format!("{nonce:032x}");
         let mut answer = typed(
             "text/html; charset=utf-8",
-            Body::Whole(pages::view(name, &picture, &nonce).into()),
+            GatewayBody::Whole(pages::render_view_page(name, &picture, &nonce).into()),
         );
         let policy = format!(
             "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
@@ -224,26 +226,40 @@ impl Gateway {
         Ok(answer)
     }
 
-    async fn block(&self, name: &str, number: u64, asking: &Asking) -> Result<Answer, Fault> {
+    async fn block(
+        &self,
+        name: &str,
+        number: u64,
+        asking: &GatewayRequest,
+    ) -> Result<GatewayResponse, GatewayFault> {
         let mut open = self.sessions.open(name).await?;
         if let Some(answer) = self.known(&mut open, number, "block", asking).await? {
             return Ok(answer);
         }
         let came = self.sessions.block(&mut open, number).await?;
-        let tag = tag::of("block", &open.set, came.head.checksum, came.head.length);
+        let tag =
+            entity_tag::format_entity_tag("block", &open.set, came.head.checksum, came.head.length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(answer);
         }
-        let mut answer = typed("application/octet-stream", Body::Whole(came.data.clone()));
+        let mut answer = typed(
+            "application/octet-stream",
+            GatewayBody::Whole(came.data.clone()),
+        );
         set(
             &mut answer,
             SERVER_TIMING,
-            &timing::block(&came, asking.entered),
+            &server_timing::format_block_timing(&came, asking.entered),
         );
         Ok(tagged(answer, &tag))
     }
 
-    async fn tile(&self, name: &str, tile: Named, asking: &Asking) -> Result<Answer, Fault> {
+    async fn tile(
+        &self,
+        name: &str,
+        tile: GatewayTileName,
+        asking: &GatewayRequest,
+    ) -> Result<GatewayResponse, GatewayFault> {
         let mut open = self.sessions.open(name).await?;
         let (picture, mut came) = loop {
             let (picture, number) = tile_of(&open, tile)?;
@@ -257,7 +273,8 @@ impl Gateway {
                 break (picture, came);
             }
         };
-        let tag = tag::of("png", &open.set, came.head.checksum, came.head.length);
+        let tag =
+            entity_tag::format_entity_tag("png", &open.set, came.head.checksum, came.head.length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(answer);
         }
@@ -266,10 +283,10 @@ impl Gateway {
         let pixels = std::mem::take(&mut came.data);
         let file = self.encoded(picture, pixels).await?;
         let encoding = now().0.saturating_sub(begun);
-        let mut answer = typed("image/png", Body::Whole(file));
+        let mut answer = typed("image/png", GatewayBody::Whole(file));
         let header = format!(
             "{}, png;dur={:.3}",
-            timing::block(&came, asking.entered),
+            server_timing::format_block_timing(&came, asking.entered),
             encoding as f64 / 1e6
         );
         set(&mut answer, SERVER_TIMING, &header);
@@ -280,11 +297,11 @@ impl Gateway {
     /// checksums, cannot be asked, or the picture would have to be made.
     async fn known(
         &self,
-        open: &mut Open,
+        open: &mut GatewayOpenSet,
         number: u64,
         kind: &str,
-        asking: &Asking,
-    ) -> Result<Option<Answer>, Fault> {
+        asking: &GatewayRequest,
+    ) -> Result<Option<GatewayResponse>, GatewayFault> {
         let asks_of_tag = [header::IF_MATCH, header::IF_NONE_MATCH]
             .into_iter()
             .any(|name| asking.header(name).is_some());
@@ -296,21 +313,25 @@ impl Gateway {
             return Ok(None);
         };
         let length = open.set.about.length(number);
-        let tag = tag::of(kind, &open.set, checksum, length);
+        let tag = entity_tag::format_entity_tag(kind, &open.set, checksum, length);
         if let Some(answer) = asking.judged(&tag)? {
             return Ok(Some(answer));
         }
         if !asking.head_only || kind != "block" {
             return Ok(None);
         }
-        let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
+        let mut answer = typed("application/octet-stream", GatewayBody::Whole(Bytes::new()));
         answer
             .headers_mut()
             .insert(header::CONTENT_LENGTH, length.into());
         Ok(Some(tagged(answer, &tag)))
     }
 
-    async fn whole(&self, name: &str, asking: &Asking) -> Result<Answer, Fault> {
+    async fn whole(
+        &self,
+        name: &str,
+        asking: &GatewayRequest,
+    ) -> Result<GatewayResponse, GatewayFault> {
         // A set has no tag: only `*` is what is there.
         let _ = asking
             .header(header::IF_MATCH)
@@ -328,24 +349,29 @@ impl Gateway {
                 .header(header::RANGE)
                 .filter(|_| asking.header(header::IF_RANGE).is_none());
             let asked = if asking.head_only {
-                Asked::All
+                GatewayRangeRequest::All
             } else {
-                range::asked(header, length)
+                range::parse_range(header, length)
             };
             let (first, last) = match asked {
-                Asked::All => (0, length - 1),
-                Asked::Part(first, last) => (first, last),
-                Asked::Nowhere => return Ok(unsatisfied(length, "the set ends before that range")),
-                Asked::Several => return Ok(unsatisfied(length, "one range at a time")),
+                GatewayRangeRequest::All => (0, length - 1),
+                GatewayRangeRequest::Part(first, last) => (first, last),
+                GatewayRangeRequest::Nowhere => {
+                    return Ok(unsatisfied(length, "the set ends before that range"));
+                }
+                GatewayRangeRequest::Several => {
+                    return Ok(unsatisfied(length, "one range at a time"));
+                }
             };
             if asking.head_only {
-                let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
+                let mut answer =
+                    typed("application/octet-stream", GatewayBody::Whole(Bytes::new()));
                 answer
                     .headers_mut()
                     .insert(header::CONTENT_LENGTH, length.into());
                 return Ok(ranged(answer));
             }
-            let mut body = Range::begin(&open, first, last);
+            let mut body = GatewayRangeBody::begin(&open, first, last);
             let waited = match body.first(asking.entered).await {
                 Ok(waited) => waited,
                 Err((_, failure)) if again && self.sessions.mend(&open, &failure).await => {
@@ -353,20 +379,25 @@ impl Gateway {
                     open = self.sessions.open(name).await?;
                     continue;
                 }
-                Err((number, failure)) => return Err(Fault::of_block(name, number, &failure)),
+                Err((number, failure)) => {
+                    return Err(GatewayFault::of_block(name, number, &failure));
+                }
             };
             let size = u64::from(open.set.about.block_size);
             let blocks = last / size - first / size + 1;
-            let mut answer = typed("application/octet-stream", Body::Range(Box::new(body)));
+            let mut answer = typed(
+                "application/octet-stream",
+                GatewayBody::Range(Box::new(body)),
+            );
             answer
                 .headers_mut()
                 .insert(header::CONTENT_LENGTH, (last - first + 1).into());
             set(
                 &mut answer,
                 SERVER_TIMING,
-                &timing::range(blocks, waited.blocks, waited.slowest),
+                &server_timing::format_range_timing(blocks, waited.blocks, waited.slowest),
             );
-            if asked != Asked::All {
+            if asked != GatewayRangeRequest::All {
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
                 set(
                     &mut answer,
@@ -378,10 +409,14 @@ impl Gateway {
         }
     }
 
-    async fn encoded(&self, picture: (Pyramid, ColorType), pixels: Bytes) -> Result<Bytes, Fault> {
+    async fn encoded(
+        &self,
+        picture: (Pyramid, ColorType),
+        pixels: Bytes,
+    ) -> Result<Bytes, GatewayFault> {
         let (large, room) = (pixels.len() >= picture::LARGE, Arc::clone(&self.room));
         let work = move || {
-            let mut file = picture::encoded(&picture.0, picture.1, &pixels)?;
+            let mut file = picture::encode_picture(&picture.0, picture.1, &pixels)?;
             file.shrink_to_fit();
             Ok(room.take_anyway(file.len() as u64).holding(file))
         };
@@ -390,40 +425,43 @@ impl Gateway {
         }
         let _few = self.pictures.acquire().await;
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(Fault::unavailable("the gateway is being ended")))
+        done.unwrap_or_else(|_| Err(GatewayFault::unavailable("the gateway is being ended")))
     }
 
-    async fn list(&self, name: &str, query: Option<&str>) -> Result<Answer, Fault> {
+    async fn list(&self, name: &str, query: Option<&str>) -> Result<GatewayResponse, GatewayFault> {
         let (numbers, viewer) = wanted(query.unwrap_or_default())?;
         let open = self.sessions.open_now(name).await?;
-        let viewer = viewer.map(|name| Viewer {
+        let viewer = viewer.map(|name| GatewayListViewer {
             viewers: Arc::clone(&self.viewers),
             name,
         });
-        let list = List::begin(&open, numbers, viewer);
+        let list = GatewayListBody::begin(&open, numbers, viewer);
         let mut answer = typed(
             "application/vnd.stackline.blocks",
-            Body::List(Box::new(list)),
+            GatewayBody::List(Box::new(list)),
         );
         set(&mut answer, header::CACHE_CONTROL, "no-store");
         Ok(answer)
     }
 }
 
-fn tile_of(open: &Open, tile: Named) -> Result<((Pyramid, ColorType), u64), Fault> {
+fn tile_of(
+    open: &GatewayOpenSet,
+    tile: GatewayTileName,
+) -> Result<((Pyramid, ColorType), u64), GatewayFault> {
     let name = &open.set.about.name;
-    let picture = picture::drawable(name, open.set.about.picture.as_ref())?;
+    let picture = picture::check_drawable(name, open.set.about.picture.as_ref())?;
     let number = tile
         .tile(&picture.0)
         .and_then(|tile| picture.0.number(tile));
-    let number =
-        number.ok_or_else(|| Fault::not_found(format!("the picture {name} has no such tile")))?;
+    let number = number
+        .ok_or_else(|| GatewayFault::not_found(format!("the picture {name} has no such tile")))?;
     Ok((picture, number))
 }
 
 /// The blocks and the viewer of a query such as `numbers=1,2,7-9&viewer=me`.
-fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
-    let bad = |words: &str| Fault::new(StatusCode::BAD_REQUEST, words);
+fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
+    let bad = |words: &str| GatewayFault::new(StatusCode::BAD_REQUEST, words);
     let (mut numbers, mut viewer) = (Vec::new(), None);
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
         match name {
@@ -462,15 +500,15 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
     Ok((numbers, viewer))
 }
 
-fn plain(status: StatusCode, words: Bytes) -> Answer {
-    let mut answer = Response::new(Body::Whole(words));
+fn plain(status: StatusCode, words: Bytes) -> GatewayResponse {
+    let mut answer = Response::new(GatewayBody::Whole(words));
     *answer.status_mut() = status;
     answer
 }
 
 /// The answer to what is no request: nothing after it is one either.
-fn malformed(words: &str) -> Answer {
-    let mut answer = refused(&Fault::new(StatusCode::BAD_REQUEST, words));
+fn malformed(words: &str) -> GatewayResponse {
+    let mut answer = refused(&GatewayFault::new(StatusCode::BAD_REQUEST, words));
     answer
         .headers_mut()
         .insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -478,14 +516,14 @@ fn malformed(words: &str) -> Answer {
 }
 
 /// The answer where nothing came for too long.
-pub(super) fn late() -> Answer {
-    refused(&Fault::new(
+pub(super) fn build_late_response() -> GatewayResponse {
+    refused(&GatewayFault::new(
         StatusCode::GATEWAY_TIMEOUT,
         "nothing came from the servers for too long",
     ))
 }
 
-fn refused(fault: &Fault) -> Answer {
+fn refused(fault: &GatewayFault) -> GatewayResponse {
     let words = format!("{}: {}\n", fault.status.as_u16(), fault.words);
     let mut answer = plain(fault.status, words.into());
     let headers = answer.headers_mut();
@@ -500,7 +538,7 @@ fn refused(fault: &Fault) -> Answer {
     answer
 }
 
-fn typed(kind: &'static str, body: Body) -> Answer {
+fn typed(kind: &'static str, body: GatewayBody) -> GatewayResponse {
     let mut answer = Response::new(body);
     answer
         .headers_mut()
@@ -509,31 +547,31 @@ fn typed(kind: &'static str, body: Body) -> Answer {
 }
 
 /// Sets a header to a text of ours; one that no header can have is left out.
-fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+fn set(answer: &mut GatewayResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }
 }
 
-fn tagged(mut answer: Answer, tag: &str) -> Answer {
+fn tagged(mut answer: GatewayResponse, tag: &str) -> GatewayResponse {
     set(&mut answer, header::ETAG, tag);
     set(&mut answer, header::CACHE_CONTROL, ASK_AGAIN);
     answer
 }
 
-fn unchanged(tag: &str) -> Answer {
+fn unchanged(tag: &str) -> GatewayResponse {
     tagged(plain(StatusCode::NOT_MODIFIED, Bytes::new()), tag)
 }
 
-fn ranged(mut answer: Answer) -> Answer {
+fn ranged(mut answer: GatewayResponse) -> GatewayResponse {
     set(&mut answer, header::ACCEPT_RANGES, "bytes");
     // Ranges have no tag that would tell whether the set was loaded anew.
     set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
 }
 
-fn unsatisfied(length: u64, words: &str) -> Answer {
-    let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, words));
+fn unsatisfied(length: u64, words: &str) -> GatewayResponse {
+    let mut answer = refused(&GatewayFault::new(StatusCode::RANGE_NOT_SATISFIABLE, words));
     set(
         &mut answer,
         header::CONTENT_RANGE,

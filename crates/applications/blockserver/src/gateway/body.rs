@@ -1,10 +1,12 @@
 //! Bodies of answers: one block, a range of blocks in their order, a list of blocks as they come. Blocks are asked for a
 //! little ahead of what the client takes, so a slow client holds a bounded number of them; one that goes wants none.
 
-use super::desk::{Came, Failure, Outcome, Told, Waiter};
-use super::fault::Fault;
+use super::block_requests::{
+    GatewayBlock, GatewayBlockFailure, GatewayBlockOutcome, GatewayBlockWaiter, GatewayListEvent,
+};
+use super::fault::GatewayFault;
 use super::limits;
-use super::session::Open;
+use super::session::GatewayOpenSet;
 use super::viewers::Viewers;
 use bytes::{BufMut, Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
@@ -21,16 +23,16 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) const END: u64 = u64::MAX;
 
 /// The body of an answer.
-pub(super) enum Body {
+pub(super) enum GatewayBody {
     /// All at once; nothing once it is taken.
     Whole(Bytes),
     /// A range of a set.
-    Range(Box<Range>),
+    Range(Box<GatewayRangeBody>),
     /// A list of blocks.
-    List(Box<List>),
+    List(Box<GatewayListBody>),
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for GatewayBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -65,12 +67,12 @@ impl hyper::body::Body for Body {
 }
 
 /// Bytes of a set from one to another.
-pub(super) struct Range {
-    open: Open,
+pub(super) struct GatewayRangeBody {
+    open: GatewayOpenSet,
     /// The next block to ask for, and the one behind the last.
     next: u64,
     end: u64,
-    waiting: VecDeque<(u64, oneshot::Receiver<Outcome>)>,
+    waiting: VecDeque<(u64, oneshot::Receiver<GatewayBlockOutcome>)>,
     ready: VecDeque<Bytes>,
     /// Bytes of the next block that are before the range.
     skip: u64,
@@ -83,9 +85,9 @@ pub(super) struct Waited {
     pub(super) slowest: u64,
 }
 
-impl Range {
+impl GatewayRangeBody {
     /// Asks for the first blocks of a range, both ends included, which is in the set.
-    pub(super) fn begin(open: &Open, first: u64, last: u64) -> Self {
+    pub(super) fn begin(open: &GatewayOpenSet, first: u64, last: u64) -> Self {
         let size = u64::from(open.set.about.block_size);
         let (next, end) = (first / size, last / size + 1);
         let (waiting, ready) = (VecDeque::new(), VecDeque::new());
@@ -106,7 +108,7 @@ impl Range {
     fn ask(&mut self) {
         let set = &self.open.set;
         let (ahead, have) = (
-            limits::ahead(set.about.block_size),
+            limits::count_blocks_ahead(set.about.block_size),
             self.waiting.len() + self.ready.len(),
         );
         // Half of them at a time: a list costs the master and the servers more than a block in it.
@@ -118,20 +120,31 @@ impl Range {
         let blocks = (self.next..last).map(|number| {
             let (to, from) = oneshot::channel();
             waiting.push_back((number, from));
-            (number, set.about.length(number), Waiter::One(to))
+            (
+                number,
+                set.about.length(number),
+                GatewayBlockWaiter::One(to),
+            )
         });
         self.open.session.desk().want(set.id, blocks);
         self.next = last;
     }
 
     /// Waits for what was asked for first: from then on the answer is a success.
-    pub(super) async fn first(&mut self, entered: u64) -> Result<Waited, (u64, Failure)> {
+    pub(super) async fn first(
+        &mut self,
+        entered: u64,
+    ) -> Result<Waited, (u64, GatewayBlockFailure)> {
         let mut waited = Waited {
             blocks: 0,
             slowest: 0,
         };
         while let Some((number, from)) = self.waiting.pop_front() {
-            let gone = |_| Err(Failure::Words("the gateway is being ended".into()));
+            let gone = |_| {
+                Err(GatewayBlockFailure::Words(
+                    "the gateway is being ended".into(),
+                ))
+            };
             let came = from
                 .await
                 .unwrap_or_else(gone)
@@ -156,7 +169,7 @@ impl Range {
             match outcome {
                 Ok(Ok(came)) => self.ready.push_back(came.data),
                 Ok(Err(failure)) => {
-                    let fault = Fault::of_block(&self.open.set.about.name, number, &failure);
+                    let fault = GatewayFault::of_block(&self.open.set.about.name, number, &failure);
                     return Poll::Ready(Some(Err(io::Error::other(fault.words))));
                 }
                 Err(_) => {
@@ -177,7 +190,7 @@ impl Range {
 }
 
 /// Whose list it is: a newer one of the same viewer of the same set ends it.
-pub(super) struct Viewer {
+pub(super) struct GatewayListViewer {
     pub(super) viewers: Arc<Viewers>,
     pub(super) name: String,
 }
@@ -185,25 +198,29 @@ pub(super) struct Viewer {
 /// Blocks of a list as they come, each behind 16 bytes: its number (8), a status (4), how many bytes follow (4), in network
 /// byte order. Status 200: the block follows; others are of HTTP, and words follow. At the end the number is 2^64-1: with 200
 /// all that was asked for has been told, with 409 a newer list superseded this one.
-pub(super) struct List {
-    open: Open,
+pub(super) struct GatewayListBody {
+    open: GatewayOpenSet,
     rest: VecDeque<u64>,
     outstanding: usize,
-    to: mpsc::UnboundedSender<Told>,
-    from: mpsc::UnboundedReceiver<Told>,
+    to: mpsc::UnboundedSender<GatewayListEvent>,
+    from: mpsc::UnboundedReceiver<GatewayListEvent>,
     over: Arc<AtomicBool>,
-    viewer: Option<Viewer>,
+    viewer: Option<GatewayListViewer>,
     /// What follows the head that was just sent.
     data: Bytes,
     ended: bool,
 }
 
-impl List {
+impl GatewayListBody {
     /// Begins with those blocks, the most important first.
-    pub(super) fn begin(open: &Open, numbers: Vec<u64>, viewer: Option<Viewer>) -> Self {
+    pub(super) fn begin(
+        open: &GatewayOpenSet,
+        numbers: Vec<u64>,
+        viewer: Option<GatewayListViewer>,
+    ) -> Self {
         let (to, from) = mpsc::unbounded_channel();
         let over = Arc::new(AtomicBool::new(false));
-        if let Some(Viewer { viewers, name }) = &viewer {
+        if let Some(GatewayListViewer { viewers, name }) = &viewer {
             viewers.begin(&open.set.about.name, name, &over, &to);
         }
         let (rest, data) = (numbers.into(), Bytes::new());
@@ -222,7 +239,7 @@ impl List {
 
     fn ask(&mut self) {
         let set = &self.open.set;
-        let ahead = limits::ahead(set.about.block_size);
+        let ahead = limits::count_blocks_ahead(set.about.block_size);
         if self.outstanding > ahead / 2 || self.rest.is_empty() {
             return;
         }
@@ -232,10 +249,17 @@ impl List {
         let blocks = self.rest.drain(..count).filter_map(|number| {
             let length = set.about.length(number);
             if length == 0 {
-                let _ = to.send(Told::Block(number, Err(Failure::Why(Why::NoBlock))));
+                let _ = to.send(GatewayListEvent::Block(
+                    number,
+                    Err(GatewayBlockFailure::Why(Why::NoBlock)),
+                ));
                 return None;
             }
-            Some((number, length, Waiter::Among(to.clone(), Arc::clone(over))))
+            Some((
+                number,
+                length,
+                GatewayBlockWaiter::Among(to.clone(), Arc::clone(over)),
+            ))
         });
         self.open.session.desk().want(set.id, blocks);
     }
@@ -256,24 +280,24 @@ impl List {
                 return Poll::Ready(Some(self.end(200)));
             }
             // It holds a sender itself, so the channel does not end.
-            let Some(told) = ready!(self.from.poll_recv(context)) else {
+            let Some(event) = ready!(self.from.poll_recv(context)) else {
                 return Poll::Ready(None);
             };
-            if let Told::Block(number, outcome) = told {
+            if let GatewayListEvent::Block(number, outcome) = event {
                 self.outstanding -= 1;
                 return Poll::Ready(Some(self.record(number, outcome)));
             }
         }
     }
 
-    fn record(&mut self, number: u64, outcome: Outcome) -> Bytes {
+    fn record(&mut self, number: u64, outcome: GatewayBlockOutcome) -> Bytes {
         let status = match outcome {
-            Ok(Came { data, .. }) => {
+            Ok(GatewayBlock { data, .. }) => {
                 self.data = data;
                 200
             }
             Err(failure) => {
-                let fault = Fault::of_block(&self.open.set.about.name, number, &failure);
+                let fault = GatewayFault::of_block(&self.open.set.about.name, number, &failure);
                 self.data = fault.words.into();
                 fault.status.as_u16()
             }
@@ -287,9 +311,9 @@ impl List {
     }
 }
 
-impl Drop for List {
+impl Drop for GatewayListBody {
     fn drop(&mut self) {
-        if let Some(Viewer { viewers, name }) = &self.viewer {
+        if let Some(GatewayListViewer { viewers, name }) = &self.viewer {
             viewers.end(&self.open.set.about.name, name, &self.over);
         }
     }

@@ -1,20 +1,20 @@
 //! What went wrong: a status and words.
 
-use super::desk::Failure;
+use super::block_requests::GatewayBlockFailure;
 use hyper::StatusCode;
 use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Blame, Error};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct GatewayFault {
     /// The status of the answer.
     pub(super) status: StatusCode,
     /// A sentence.
     pub(super) words: String,
 }
 
-impl Fault {
+impl GatewayFault {
     pub(super) fn new(status: StatusCode, words: impl Into<String>) -> Self {
         Self {
             status,
@@ -31,11 +31,11 @@ impl Fault {
     }
 
     /// Of a block that did not come.
-    pub(super) fn of_block(set: &str, number: u64, failure: &Failure) -> Self {
+    pub(super) fn of_block(set: &str, number: u64, failure: &GatewayBlockFailure) -> Self {
         let (status, why) = match failure {
-            Failure::Why(why) => (status(*why), why.words()),
-            Failure::Words(words) => (StatusCode::SERVICE_UNAVAILABLE, words.as_str()),
-            Failure::Late => (StatusCode::GATEWAY_TIMEOUT, "it did not come in time"),
+            GatewayBlockFailure::Why(why) => (status(*why), why.words()),
+            GatewayBlockFailure::Words(words) => (StatusCode::SERVICE_UNAVAILABLE, words.as_str()),
+            GatewayBlockFailure::Late => (StatusCode::GATEWAY_TIMEOUT, "it did not come in time"),
         };
         Self::new(status, format!("block {number} of {set}: {why}"))
     }
@@ -57,7 +57,7 @@ const fn status(why: Why) -> StatusCode {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for GatewayFault {
     fn from(error: Error) -> Self {
         let status = match error.blame {
             Blame::Input => StatusCode::NOT_FOUND,

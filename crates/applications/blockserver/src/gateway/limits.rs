@@ -71,7 +71,7 @@ impl Default for Patience {
 
 /// Blocks of a size that are asked for ahead.
 #[must_use]
-pub(super) fn ahead(block_size: u32) -> usize {
+pub(super) fn count_blocks_ahead(block_size: u32) -> usize {
     let least = if u64::from(block_size) <= AHEAD { 2 } else { 1 };
     (AHEAD / u64::from(block_size.max(1))).clamp(least, AHEAD_BLOCKS) as usize
 }

@@ -1,17 +1,17 @@
 //! Connections: accepted up to a number, each with its patience; the threads they are served by.
 
 use super::answer::{self, Gateway};
-use super::bounded::Bounded;
+use super::bounded_body::Bounded;
 use super::limits::{self, Patience};
-use super::patient::Patient;
-use super::room::Room;
-use super::session::Sessions;
+use super::memory_limit::Room;
+use super::session::GatewaySessions;
 use super::viewers::Viewers;
+use super::write_timeout::Patient;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use stackline_core::error::{Error, Result};
-use stackline_guard::pool::{Place, Pool};
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -30,13 +30,13 @@ const THREADS: usize = 2;
 /// Threads of what blocks: questions to the master, large pictures.
 const BLOCKING: usize = limits::QUESTIONS + 4;
 /// Connections beyond the limit, all of which are busy, that are told so at once; more are closed.
-const TOLD: usize = 64;
+const MOST_REFUSALS: usize = 64;
 /// How long the system is left alone when it has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
 
 /// How a gateway is to be.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct GatewayOptions {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where the master is.
@@ -51,13 +51,13 @@ pub struct Options {
 
 /// A gateway that runs. It ends with this value.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGateway {
     address: SocketAddr,
     room: Arc<Room>,
     stop: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
 }
 
-impl Running {
+impl RunningGateway {
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -90,7 +90,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGateway {
     fn drop(&mut self) {
         self.stop();
     }
@@ -100,7 +100,7 @@ impl Drop for Running {
 ///
 /// # Errors
 /// When it cannot listen.
-pub fn start(options: Options) -> Result<Running> {
+pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
     let failed = |error: std::io::Error| {
         Error::environment(format!("nothing can listen at {}: {error}", options.listen))
             .hint("is another gateway there? --listen HOST:PORT names another place")
@@ -134,16 +134,16 @@ pub fn start(options: Options) -> Result<Running> {
     let thread = thread::Builder::new().name("gateway".into()).spawn(work);
     let thread =
         thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
-    Ok(Running {
+    Ok(RunningGateway {
         address,
         room,
         stop: Mutex::new(Some((stop, thread))),
     })
 }
 
-async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
+async fn listen(listener: TcpListener, options: GatewayOptions, room: Arc<Room>) {
     let patience = options.patience;
-    let sessions = Sessions::new(options.master, patience, Arc::clone(&room));
+    let sessions = GatewaySessions::new(options.master, patience, Arc::clone(&room));
     let gateway = Arc::new(Gateway {
         sessions,
         viewers: Arc::new(Viewers::default()),
@@ -151,9 +151,9 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
         pictures: Semaphore::new(limits::PICTURES),
         texts: Semaphore::new(limits::QUESTIONS),
     });
-    let (places, told) = (
-        Pool::new(options.connections),
-        Arc::new(Semaphore::new(TOLD)),
+    let (places, refusals) = (
+        ConnectionSlotPool::new(options.connections),
+        Arc::new(Semaphore::new(MOST_REFUSALS)),
     );
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -172,7 +172,7 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
                 ));
             }
             None => {
-                if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
                     tokio::spawn(async move {
                         refuse(stream).await;
                         drop(permit);
@@ -188,7 +188,7 @@ async fn serve(
     stream: TcpStream,
     gateway: Arc<Gateway>,
     patience: Patience,
-    (place, ended): (Arc<Mutex<Place>>, Arc<Notify>),
+    (place, ended): (Arc<Mutex<ConnectionSlot>>, Arc<Notify>),
 ) {
     let _ = stream.set_nodelay(true);
     let client = gateway.room.enter();
@@ -205,7 +205,7 @@ async fn serve(
             lock(&place).busy();
             let asked = tokio::time::timeout(patience.silence(), gateway.answer(request)).await;
             let answer = asked
-                .unwrap_or_else(|_| answer::late())
+                .unwrap_or_else(|_| answer::build_late_response())
                 .map(|body| Bounded::new(body, patience.silence()));
             // Its body keeps it from being the idlest as long as the client takes it.
             lock(&place).idle();
@@ -234,7 +234,7 @@ async fn serve(
     .await;
 }
 
-fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
+fn lock(place: &Mutex<ConnectionSlot>) -> MutexGuard<'_, ConnectionSlot> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use stackline_blocks::pyramid::Pyramid;
-use stackline_blocks::wire::control::{ServerInfo, SetInfo};
+use stackline_blocks::wire::master_messages::{ServerInfo, SetInfo};
 use std::fmt::Write;
 
 const VIEW: &str = include_str!("view.html");
@@ -62,7 +62,7 @@ pub(super) fn sets_page(sets: &[SetInfo]) -> String {
 }
 
 /// The page that shows a picture; its own script and style carry the nonce.
-pub(super) fn view(name: &str, picture: &Pyramid, nonce: &str) -> String {
+pub(super) fn render_view_page(name: &str, picture: &Pyramid, nonce: &str) -> String {
     let Pyramid {
         width,
         height,

@@ -1,6 +1,6 @@
 //! Pixels of a tile as PNG: fast rather than small.
 
-use super::fault::Fault;
+use super::fault::GatewayFault;
 use hyper::StatusCode;
 use stackline_blocks::pyramid::Pyramid;
 
@@ -8,7 +8,7 @@ use stackline_blocks::pyramid::Pyramid;
 pub(super) const LARGE: usize = 256 << 10;
 
 /// What the bytes of a pixel are: grey, grey with opacity, red, green and blue, these with opacity.
-pub(super) const fn colours(picture: &Pyramid) -> Option<png::ColorType> {
+pub(super) const fn find_colour_type(picture: &Pyramid) -> Option<png::ColorType> {
     match picture.pixel_bytes {
         1 => Some(png::ColorType::Grayscale),
         2 => Some(png::ColorType::GrayscaleAlpha),
@@ -19,30 +19,30 @@ pub(super) const fn colours(picture: &Pyramid) -> Option<png::ColorType> {
 }
 
 /// A picture whose tiles can be drawn.
-pub(super) fn drawable(
+pub(super) fn check_drawable(
     name: &str,
     picture: Option<&Pyramid>,
-) -> Result<(Pyramid, png::ColorType), Fault> {
+) -> Result<(Pyramid, png::ColorType), GatewayFault> {
     let picture =
-        picture.ok_or_else(|| Fault::not_found(format!("the set {name} is no picture")))?;
-    let colours = colours(picture).ok_or_else(|| {
+        picture.ok_or_else(|| GatewayFault::not_found(format!("the set {name} is no picture")))?;
+    let colours = find_colour_type(picture).ok_or_else(|| {
         let words = format!(
             "pixels of {name} have {} bytes, for which PNG has no form",
             picture.pixel_bytes
         );
-        Fault::not_found(words)
+        GatewayFault::not_found(words)
     })?;
     Ok((picture.clone(), colours))
 }
 
 /// The tile as PNG.
-pub(super) fn encoded(
+pub(super) fn encode_picture(
     picture: &Pyramid,
     colours: png::ColorType,
     pixels: &[u8],
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, GatewayFault> {
     let failed = |error: png::EncodingError| {
-        Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+        GatewayFault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     };
     let mut bytes = Vec::with_capacity(pixels.len() / 2);
     let side = u32::from(picture.tile);
@@ -72,8 +72,8 @@ mod tests {
             let pixels: Vec<u8> = (0..picture.tile_bytes())
                 .map(|at| (at * at / 7) as u8)
                 .collect();
-            let (picture, colours) = drawable("map", Some(&picture)).unwrap();
-            let file = encoded(&picture, colours, &pixels).unwrap();
+            let (picture, colours) = check_drawable("map", Some(&picture)).unwrap();
+            let file = encode_picture(&picture, colours, &pixels).unwrap();
             let mut reader = png::Decoder::new(std::io::Cursor::new(file))
                 .read_info()
                 .unwrap();
@@ -92,7 +92,7 @@ mod tests {
             pixel_bytes: 5,
         };
         assert_eq!(
-            drawable("map", Some(&odd)).unwrap_err().status,
+            check_drawable("map", Some(&odd)).unwrap_err().status,
             StatusCode::NOT_FOUND
         );
     }

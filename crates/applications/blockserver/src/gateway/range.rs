@@ -2,7 +2,7 @@
 
 /// Which bytes are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum GatewayRangeRequest {
     /// All: there is no header, or none that is understood, which is the same by section 14.2.
     All,
     /// From a byte to a byte, both included, both within the set.
@@ -14,9 +14,9 @@ pub(super) enum Asked {
 }
 
 /// Which bytes of `length` a header asks for.
-pub(super) fn asked(header: Option<&str>, length: u64) -> Asked {
+pub(super) fn parse_range(header: Option<&str>, length: u64) -> GatewayRangeRequest {
     let Some(set) = header.and_then(ranges) else {
-        return Asked::All;
+        return GatewayRangeRequest::All;
     };
     // Empty elements of a list count for nothing (section 5.6.1).
     let mut elements = set
@@ -25,27 +25,27 @@ pub(super) fn asked(header: Option<&str>, length: u64) -> Asked {
         .filter(|element| !element.is_empty());
     let (one, another) = (elements.next(), elements.next());
     if another.is_some() {
-        return Asked::Several;
+        return GatewayRangeRequest::Several;
     }
     let Some((first, last)) = one.and_then(|one| one.split_once('-')) else {
-        return Asked::All;
+        return GatewayRangeRequest::All;
     };
     match (position(first), position(last)) {
         (Some(Some(first)), Some(last)) => {
             let last = last.unwrap_or(u64::MAX);
             match first {
-                _ if last < first => Asked::All,
-                _ if first >= length => Asked::Nowhere,
-                _ => Asked::Part(first, last.min(length - 1)),
+                _ if last < first => GatewayRangeRequest::All,
+                _ if first >= length => GatewayRangeRequest::Nowhere,
+                _ => GatewayRangeRequest::Part(first, last.min(length - 1)),
             }
         }
         // The last so many bytes.
         (Some(None), Some(Some(suffix))) => match suffix {
-            0 => Asked::Nowhere,
-            _ if length == 0 => Asked::Nowhere,
-            _ => Asked::Part(length.saturating_sub(suffix), length - 1),
+            0 => GatewayRangeRequest::Nowhere,
+            _ if length == 0 => GatewayRangeRequest::Nowhere,
+            _ => GatewayRangeRequest::Part(length.saturating_sub(suffix), length - 1),
         },
-        _ => Asked::All,
+        _ => GatewayRangeRequest::All,
     }
 }
 
@@ -74,33 +74,33 @@ mod tests {
     #[test]
     fn ranges_are_those_of_rfc_9110() {
         for (header, is) in [
-            ("bytes=0-499", Asked::Part(0, 499)),
-            ("bytes=500-999", Asked::Part(500, 999)),
-            ("bytes=-500", Asked::Part(9500, 9999)),
-            ("bytes=9500-", Asked::Part(9500, 9999)),
-            ("bytes=0-0", Asked::Part(0, 0)),
+            ("bytes=0-499", GatewayRangeRequest::Part(0, 499)),
+            ("bytes=500-999", GatewayRangeRequest::Part(500, 999)),
+            ("bytes=-500", GatewayRangeRequest::Part(9500, 9999)),
+            ("bytes=9500-", GatewayRangeRequest::Part(9500, 9999)),
+            ("bytes=0-0", GatewayRangeRequest::Part(0, 0)),
             (
                 "bytes=9999-99999999999999999999999",
-                Asked::Part(9999, 9999),
+                GatewayRangeRequest::Part(9999, 9999),
             ),
-            ("bytes=-20000", Asked::Part(0, 9999)),
-            ("Bytes=1-2", Asked::Part(1, 2)),
-            ("bytes=10000-", Asked::Nowhere),
-            ("bytes=-0", Asked::Nowhere),
-            ("bytes=0-0,-1", Asked::Several),
-            ("bytes=0-0,", Asked::Part(0, 0)),
-            ("bytes=, ,5-6 ,", Asked::Part(5, 6)),
-            ("bytes=,", Asked::All),
-            ("bytes=2-1", Asked::All),
-            ("bytes=-", Asked::All),
-            ("bytes=", Asked::All),
-            ("bytes=a-b", Asked::All),
-            ("bytes=1-2-3", Asked::All),
-            ("lines=0-1", Asked::All),
-            ("0-1", Asked::All),
+            ("bytes=-20000", GatewayRangeRequest::Part(0, 9999)),
+            ("Bytes=1-2", GatewayRangeRequest::Part(1, 2)),
+            ("bytes=10000-", GatewayRangeRequest::Nowhere),
+            ("bytes=-0", GatewayRangeRequest::Nowhere),
+            ("bytes=0-0,-1", GatewayRangeRequest::Several),
+            ("bytes=0-0,", GatewayRangeRequest::Part(0, 0)),
+            ("bytes=, ,5-6 ,", GatewayRangeRequest::Part(5, 6)),
+            ("bytes=,", GatewayRangeRequest::All),
+            ("bytes=2-1", GatewayRangeRequest::All),
+            ("bytes=-", GatewayRangeRequest::All),
+            ("bytes=", GatewayRangeRequest::All),
+            ("bytes=a-b", GatewayRangeRequest::All),
+            ("bytes=1-2-3", GatewayRangeRequest::All),
+            ("lines=0-1", GatewayRangeRequest::All),
+            ("0-1", GatewayRangeRequest::All),
         ] {
-            assert_eq!(asked(Some(header), 10_000), is, "{header}");
+            assert_eq!(parse_range(Some(header), 10_000), is, "{header}");
         }
-        assert_eq!(asked(None, 10_000), Asked::All);
+        assert_eq!(parse_range(None, 10_000), GatewayRangeRequest::All);
     }
 }

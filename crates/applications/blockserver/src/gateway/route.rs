@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum GatewayRoute {
     /// `/`
     Sets,
     /// `/SET`
@@ -13,7 +13,7 @@ pub(super) enum Route {
     /// `/SET/NUMBER`
     Block(String, u64),
     /// `/SET/tile/LEVEL/ROW/COLUMN.png` or `/SET/xyz/Z/X/Y.png`
-    Tile(String, Named),
+    Tile(String, GatewayTileName),
     /// `/SET/view`
     View(String),
     /// `/SET/blocks`
@@ -22,14 +22,14 @@ pub(super) enum Route {
 
 /// A tile as a path names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum GatewayTileName {
     /// By its level, 0 for the full resolution.
     Level(Tile),
     /// By its zoom, 0 for the whole picture in one tile, as map viewers do.
     Zoom { zoom: u8, column: u32, row: u32 },
 }
 
-impl Named {
+impl GatewayTileName {
     /// The tile in a picture; one that the picture has not is left to the picture.
     pub(super) fn tile(self, picture: &Pyramid) -> Option<Tile> {
         match self {
@@ -42,7 +42,7 @@ impl Named {
     }
 }
 
-impl Route {
+impl GatewayRoute {
     /// Of a path.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = decoded(path)?;
@@ -63,7 +63,10 @@ impl Route {
                     number(row)?,
                     number(file.strip_suffix(".png")?)?,
                 );
-                Some(Self::Tile(name, Named::Level(Tile { level, row, column })))
+                Some(Self::Tile(
+                    name,
+                    GatewayTileName::Level(Tile { level, row, column }),
+                ))
             }
             ["xyz", zoom, column, file] => {
                 let (zoom, column, row) = (
@@ -71,7 +74,10 @@ impl Route {
                     number(column)?,
                     number(file.strip_suffix(".png")?)?,
                 );
-                Some(Self::Tile(name, Named::Zoom { zoom, column, row }))
+                Some(Self::Tile(
+                    name,
+                    GatewayTileName::Zoom { zoom, column, row },
+                ))
             }
             _ => None,
         }
@@ -129,31 +135,34 @@ mod tests {
             column: 9,
         };
         for (path, route) in [
-            ("/", Route::Sets),
-            ("/map", Route::Whole(map())),
-            ("/map/0", Route::Block(map(), 0)),
-            ("/map/18446744073709551615", Route::Block(map(), u64::MAX)),
-            ("/map/view", Route::View(map())),
-            ("/map/blocks", Route::List(map())),
+            ("/", GatewayRoute::Sets),
+            ("/map", GatewayRoute::Whole(map())),
+            ("/map/0", GatewayRoute::Block(map(), 0)),
+            (
+                "/map/18446744073709551615",
+                GatewayRoute::Block(map(), u64::MAX),
+            ),
+            ("/map/view", GatewayRoute::View(map())),
+            ("/map/blocks", GatewayRoute::List(map())),
             (
                 "/map/tile/2/7/9.png",
-                Route::Tile(map(), Named::Level(tile)),
+                GatewayRoute::Tile(map(), GatewayTileName::Level(tile)),
             ),
             (
                 "/map/xyz/2/9/7.png",
-                Route::Tile(
+                GatewayRoute::Tile(
                     map(),
-                    Named::Zoom {
+                    GatewayTileName::Zoom {
                         zoom: 2,
                         column: 9,
                         row: 7,
                     },
                 ),
             ),
-            ("/a.b_c-d/1", Route::Block("a.b_c-d".into(), 1)),
-            ("/%6d%61p/%30", Route::Block(map(), 0)),
+            ("/a.b_c-d/1", GatewayRoute::Block("a.b_c-d".into(), 1)),
+            ("/%6d%61p/%30", GatewayRoute::Block(map(), 0)),
         ] {
-            assert_eq!(Route::of(path), Some(route), "{path}");
+            assert_eq!(GatewayRoute::of(path), Some(route), "{path}");
         }
     }
 
@@ -187,7 +196,7 @@ mod tests {
             "/m\u{e4}p",
             &long,
         ] {
-            assert_eq!(Route::of(path), None, "{path}");
+            assert_eq!(GatewayRoute::of(path), None, "{path}");
         }
     }
 
@@ -200,7 +209,7 @@ mod tests {
             pixel_bytes: 3,
         };
         let at = |zoom| {
-            Named::Zoom {
+            GatewayTileName::Zoom {
                 zoom,
                 column: 0,
                 row: 0,

@@ -4,12 +4,12 @@
 //! that is there again may have deleted them. What is open belongs to one session with one master, and numbers of sets are used once, so
 //! what is read is never of another set of the same name.
 
-use super::desk::{Came, Desk, Failure};
-use super::fault::Fault;
+use super::block_requests::{Desk, GatewayBlock, GatewayBlockFailure};
+use super::fault::GatewayFault;
 use super::limits::{self, Patience};
-use super::room::Room;
-use crate::client::{Client, Event, OpenSet, Options};
-use stackline_blocks::wire::control::{ServerInfo, SetInfo};
+use super::memory_limit::Room;
+use crate::client::{BlockClient, BlockClientEvent, BlockClientOptions, OpenSet};
+use stackline_blocks::wire::master_messages::{ServerInfo, SetInfo};
 use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Error, Result as Done};
 use std::collections::BTreeMap;
@@ -25,29 +25,29 @@ const STACK: usize = 256 << 10;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What the threads of a session share with those who use it.
-struct Inner {
-    client: Client,
+struct GatewaySessionInner {
+    client: BlockClient,
     desk: Arc<Desk>,
     /// Whether another session is to be begun when the master is needed.
     stale: AtomicBool,
 }
 
 /// A session with a master. It ends when nobody uses it.
-pub(super) struct Session {
-    inner: Arc<Inner>,
+pub(super) struct GatewaySession {
+    inner: Arc<GatewaySessionInner>,
     sets: Mutex<BTreeMap<String, Arc<OpenSet>>>,
 }
 
-impl Drop for Session {
+impl Drop for GatewaySession {
     fn drop(&mut self) {
         self.inner.desk.end();
     }
 }
 
-impl Session {
+impl GatewaySession {
     fn start(master: &str, patience: Patience, room: &Arc<Room>) -> Done<Self> {
-        let client = Client::connect(master, Options::default())?;
-        let inner = Arc::new(Inner {
+        let client = BlockClient::connect(master, BlockClientOptions::default())?;
+        let inner = Arc::new(GatewaySessionInner {
             client,
             desk: Desk::new(Arc::clone(room)),
             stale: AtomicBool::new(false),
@@ -94,7 +94,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
         .map_err(|error| Error::environment(format!("no thread can be started: {error}")))
 }
 
-impl Inner {
+impl GatewaySessionInner {
     /// Asks for what is wanted; what came together goes in one list. No list supersedes another: they are of many people.
     fn ask(&self) {
         while let Some(lists) = self.desk.next() {
@@ -103,8 +103,11 @@ impl Inner {
                     continue;
                 };
                 for number in numbers {
-                    self.desk
-                        .failed(set, number, Failure::Words(error.message.clone()));
+                    self.desk.failed(
+                        set,
+                        number,
+                        GatewayBlockFailure::Words(error.message.clone()),
+                    );
                 }
             }
         }
@@ -114,12 +117,16 @@ impl Inner {
         let mut looked = Instant::now();
         while !self.desk.is_over() {
             match self.client.next(Some(LOOK)) {
-                Some(Event::Block(block)) => self.desk.came(*block),
-                Some(Event::Failed { set, number, why }) => {
-                    self.desk.failed(set, number, Failure::Why(why))
+                Some(BlockClientEvent::Block(block)) => self.desk.came(*block),
+                Some(BlockClientEvent::Failed { set, number, why }) => {
+                    self.desk.failed(set, number, GatewayBlockFailure::Why(why))
                 }
-                Some(Event::MasterGone) => self.stale.store(true, Ordering::Relaxed),
-                Some(Event::Flushed(_) | Event::ServerGone { .. } | Event::ServerCame { .. })
+                Some(BlockClientEvent::MasterGone) => self.stale.store(true, Ordering::Relaxed),
+                Some(
+                    BlockClientEvent::Flushed(_)
+                    | BlockClientEvent::ServerGone { .. }
+                    | BlockClientEvent::ServerCame { .. },
+                )
                 | None => {}
             }
             if looked.elapsed() >= LOOK {
@@ -138,26 +145,26 @@ impl Inner {
 
 /// A set that can be read.
 #[derive(Clone)]
-pub(super) struct Open {
-    pub(super) session: Arc<Session>,
+pub(super) struct GatewayOpenSet {
+    pub(super) session: Arc<GatewaySession>,
     pub(super) set: Arc<OpenSet>,
 }
 
 /// Where the sessions of a gateway begin.
-pub(super) struct Sessions {
+pub(super) struct GatewaySessions {
     master: String,
     patience: Patience,
     room: Arc<Room>,
-    current: Arc<Mutex<Option<Arc<Session>>>>,
+    current: Arc<Mutex<Option<Arc<GatewaySession>>>>,
     /// Since when it is tried to connect to the master.
     trying: Arc<Mutex<Option<Instant>>>,
     /// Why the master could not be connected to, and when that was.
-    connecting: Arc<tokio::sync::Mutex<Option<(Instant, Fault)>>>,
+    connecting: Arc<tokio::sync::Mutex<Option<(Instant, GatewayFault)>>>,
     opening: tokio::sync::Mutex<()>,
     questions: Arc<Semaphore>,
 }
 
-impl Sessions {
+impl GatewaySessions {
     pub(super) fn new(master: String, patience: Patience, room: Arc<Room>) -> Self {
         let questions = Arc::new(Semaphore::new(limits::QUESTIONS));
         let (current, trying, connecting, opening) = Default::default();
@@ -173,7 +180,7 @@ impl Sessions {
         }
     }
 
-    fn current(&self) -> Option<Arc<Session>> {
+    fn current(&self) -> Option<Arc<GatewaySession>> {
         lock(&self.current).clone()
     }
 
@@ -181,7 +188,7 @@ impl Sessions {
     async fn elsewhere<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Done<T> + Send + 'static,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, GatewayFault> {
         let questions = Arc::clone(&self.questions);
         let asked = async {
             let permit = questions.acquire_owned().await;
@@ -193,9 +200,9 @@ impl Sessions {
             tokio::task::spawn_blocking(work).await
         };
         match tokio::time::timeout(limits::ANSWER, asked).await {
-            Ok(Ok(done)) => done.map_err(Fault::from),
-            Ok(Err(_)) => Err(Fault::unavailable("the gateway is being ended")),
-            Err(_) => Err(Fault::unavailable(format!(
+            Ok(Ok(done)) => done.map_err(GatewayFault::from),
+            Ok(Err(_)) => Err(GatewayFault::unavailable("the gateway is being ended")),
+            Err(_) => Err(GatewayFault::unavailable(format!(
                 "the master {} does not answer",
                 self.master
             ))),
@@ -203,7 +210,7 @@ impl Sessions {
     }
 
     /// A session whose master is there.
-    pub(super) async fn fresh(&self) -> Result<Arc<Session>, Fault> {
+    pub(super) async fn fresh(&self) -> Result<Arc<GatewaySession>, GatewayFault> {
         let usable = || self.current().filter(|session| !session.is_stale());
         if let Some(session) = usable() {
             return Ok(session);
@@ -223,16 +230,17 @@ impl Sessions {
         // It goes on, and is of use, also when nobody waits for it any more.
         let work = move || {
             *lock(&trying) = Some(begun);
-            let result = Session::start(&master, patience, &room).map(Arc::new);
+            let result = GatewaySession::start(&master, patience, &room).map(Arc::new);
             *before = match &result {
                 Ok(session) => {
                     *lock(&current) = Some(Arc::clone(session));
                     None
                 }
                 // One that refuses at once may be there at any moment; one that says nothing is left alone for a while.
-                Err(error) if begun.elapsed() > limits::BRIEF => {
-                    Some((Instant::now(), Fault::unavailable(error.message.clone())))
-                }
+                Err(error) if begun.elapsed() > limits::BRIEF => Some((
+                    Instant::now(),
+                    GatewayFault::unavailable(error.message.clone()),
+                )),
                 Err(_) => None,
             };
             *lock(&trying) = None;
@@ -240,11 +248,11 @@ impl Sessions {
         };
         self.elsewhere(work)
             .await
-            .map_err(|fault| Fault::unavailable(fault.words))
+            .map_err(|fault| GatewayFault::unavailable(fault.words))
     }
 
     /// The session that is read from: the master's as it is now; where it cannot be reached, the one before.
-    async fn session(&self) -> Result<Arc<Session>, Fault> {
+    async fn session(&self) -> Result<Arc<GatewaySession>, GatewayFault> {
         let before = match self.current() {
             Some(session) if !session.is_stale() => return Ok(session),
             Some(before) => before,
@@ -266,16 +274,16 @@ impl Sessions {
     }
 
     /// A set by its name, opened unless that was done.
-    pub(super) async fn open(&self, name: &str) -> Result<Open, Fault> {
+    pub(super) async fn open(&self, name: &str) -> Result<GatewayOpenSet, GatewayFault> {
         let session = self.session().await?;
         if let Some(set) = session.find(name) {
-            return Ok(Open { session, set });
+            return Ok(GatewayOpenSet { session, set });
         }
         // One after the other: who comes second finds it open.
         let _alone = self.opening.lock().await;
         let mut session = self.fresh().await?;
         if let Some(set) = session.find(name) {
-            return Ok(Open { session, set });
+            return Ok(GatewayOpenSet { session, set });
         }
         if session.open().len() >= limits::SETS {
             session.inner.stale.store(true, Ordering::Relaxed);
@@ -284,18 +292,18 @@ impl Sessions {
         let (inner, asked) = (Arc::clone(&session.inner), name.to_owned());
         let set = self.elsewhere(move || inner.client.open(&asked)).await?;
         if let Some(fault) = set.about.fault() {
-            return Err(Fault::new(
+            return Err(GatewayFault::new(
                 hyper::StatusCode::BAD_GATEWAY,
                 format!("the set {name} is none: {fault}"),
             ));
         }
         let set = Arc::new(set);
         session.open().insert(name.to_owned(), Arc::clone(&set));
-        Ok(Open { session, set })
+        Ok(GatewayOpenSet { session, set })
     }
 
     /// A set that may have been loaded anew under its name: what is known of it is of no use.
-    fn forget(&self, open: &Open) {
+    fn forget(&self, open: &GatewayOpenSet) {
         let mut sets = open.session.open();
         if sets
             .get(&open.set.about.name)
@@ -309,9 +317,9 @@ impl Sessions {
     /// opened anew for it.
     pub(super) async fn checksum(
         &self,
-        open: &mut Open,
+        open: &mut GatewayOpenSet,
         number: u64,
-    ) -> Result<Option<u32>, Fault> {
+    ) -> Result<Option<u32>, GatewayFault> {
         for again in [true, false] {
             let (inner, set) = (Arc::clone(&open.session.inner), open.set.id);
             match self
@@ -321,10 +329,10 @@ impl Sessions {
                 Ok(rows) => match rows.first().filter(|row| !row.places.is_empty()) {
                     Some(row) => return Ok(Some(row.checksum)),
                     None => {
-                        return Err(Fault::of_block(
+                        return Err(GatewayFault::of_block(
                             &open.set.about.name,
                             number,
-                            &Failure::Why(Why::NoBlock),
+                            &GatewayBlockFailure::Why(Why::NoBlock),
                         ));
                     }
                 },
@@ -340,7 +348,7 @@ impl Sessions {
     }
 
     /// A set as it is now: one that was loaded anew under its name is opened anew.
-    pub(super) async fn open_now(&self, name: &str) -> Result<Open, Fault> {
+    pub(super) async fn open_now(&self, name: &str) -> Result<GatewayOpenSet, GatewayFault> {
         let mut open = self.open(name).await?;
         match self.checksum(&mut open, 0).await {
             // Its first block may be missing; the set is there.
@@ -350,12 +358,13 @@ impl Sessions {
     }
 
     /// Whether a block that failed is worth asking for again, with the set opened anew.
-    pub(super) async fn mend(&self, open: &Open, failure: &Failure) -> bool {
+    pub(super) async fn mend(&self, open: &GatewayOpenSet, failure: &GatewayBlockFailure) -> bool {
         match failure {
-            Failure::Why(Why::NoSet | Why::NoSession) => self.forget(open),
-            Failure::Why(Why::NoServer) | Failure::Words(_) if open.session.is_stale() => {}
+            GatewayBlockFailure::Why(Why::NoSet | Why::NoSession) => self.forget(open),
+            GatewayBlockFailure::Why(Why::NoServer) | GatewayBlockFailure::Words(_)
+                if open.session.is_stale() => {}
             // Not this one, which has waited long enough: those that come after it, where the master was gone in silence.
-            Failure::Late => {
+            GatewayBlockFailure::Late => {
                 let _ = self.fresh().await;
                 return false;
             }
@@ -365,22 +374,26 @@ impl Sessions {
     }
 
     /// A block of a set that is open, or opened anew where that helps.
-    pub(super) async fn block(&self, open: &mut Open, number: u64) -> Result<Came, Fault> {
+    pub(super) async fn block(
+        &self,
+        open: &mut GatewayOpenSet,
+        number: u64,
+    ) -> Result<GatewayBlock, GatewayFault> {
         let name = open.set.about.name.clone();
         let mut again = true;
         loop {
             let length = open.set.about.length(number);
             let failure = if length == 0 {
-                Failure::Why(Why::NoBlock)
+                GatewayBlockFailure::Why(Why::NoBlock)
             } else {
                 match open.session.desk().one(open.set.id, number, length).await {
                     Ok(Ok(came)) => return Ok(came),
                     Ok(Err(failure)) => failure,
-                    Err(_) => Failure::Words("the gateway is being ended".into()),
+                    Err(_) => GatewayBlockFailure::Words("the gateway is being ended".into()),
                 }
             };
             if !again || !self.mend(open, &failure).await {
-                return Err(Fault::of_block(&name, number, &failure));
+                return Err(GatewayFault::of_block(&name, number, &failure));
             }
             again = false;
             *open = self.open(&name).await?;
@@ -388,7 +401,7 @@ impl Sessions {
     }
 
     /// What there is.
-    pub(super) async fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>), Fault> {
+    pub(super) async fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>), GatewayFault> {
         let session = self.fresh().await?;
         self.elsewhere(move || session.inner.client.list()).await
     }

@@ -1,33 +1,39 @@
 //! A viewer's newest list supersedes the one before: what that one still waits for is not asked for any more, and it ends.
 
-use super::desk::Told;
+use super::block_requests::GatewayListEvent;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Where a list hears of its blocks, and that it is superseded.
-type Heard = UnboundedSender<Told>;
+type GatewayListSender = UnboundedSender<GatewayListEvent>;
 
 /// A list that may be superseded.
 #[derive(Clone)]
-pub(super) struct Running {
+pub(super) struct GatewayRunningList {
     over: Arc<AtomicBool>,
-    wake: Heard,
+    wake: GatewayListSender,
 }
 
 /// The newest list of each viewer of each set.
 #[derive(Default)]
-pub(super) struct Viewers(Mutex<BTreeMap<(String, String), Running>>);
+pub(super) struct Viewers(Mutex<BTreeMap<(String, String), GatewayRunningList>>);
 
 impl Viewers {
-    fn lists(&self) -> MutexGuard<'_, BTreeMap<(String, String), Running>> {
+    fn lists(&self) -> MutexGuard<'_, BTreeMap<(String, String), GatewayRunningList>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A viewer of a set has a new list.
-    pub(super) fn begin(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>, wake: &Heard) {
-        let running = Running {
+    pub(super) fn begin(
+        &self,
+        set: &str,
+        viewer: &str,
+        over: &Arc<AtomicBool>,
+        wake: &GatewayListSender,
+    ) {
+        let running = GatewayRunningList {
             over: Arc::clone(over),
             wake: wake.clone(),
         };
@@ -36,7 +42,7 @@ impl Viewers {
             .insert((set.to_owned(), viewer.to_owned()), running)
         {
             before.over.store(true, Ordering::SeqCst);
-            let _ = before.wake.send(Told::Superseded);
+            let _ = before.wake.send(GatewayListEvent::Superseded);
         }
     }
 

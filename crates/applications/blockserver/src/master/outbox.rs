@@ -3,7 +3,7 @@
 //! What somebody asked for waits for it up to a bound, and nothing more is read of it meanwhile, so that it waits for itself. All that
 //! waits for clients is bounded in sum too: then the one for which most waits is closed.
 
-use crate::connection::{self, Sender};
+use crate::connection::{self, BlockMessageSender};
 use crate::server::now;
 use stackline_blocks::master::stamp_master_out;
 use stackline_blocks::wire::message::Message;
@@ -21,7 +21,7 @@ const AT_ONCE: u64 = 64 << 10;
 const LAST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct OutboxMessages {
     messages: VecDeque<(u64, Message)>,
     /// Bytes that wait, or are on their way to be remembered, or are being sent.
     bytes: u64,
@@ -32,7 +32,7 @@ struct Waiting {
 /// What waits for one connection.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxMessages>,
     /// Something came, or it was closed.
     changed: Condvar,
     /// Less waits.
@@ -54,7 +54,7 @@ impl Outbox {
         })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, OutboxMessages> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +131,7 @@ impl Outbox {
     }
 
     /// Sends what waits, until it is closed or the connection is gone.
-    pub(super) fn send(&self, mut sender: Sender) {
+    pub(super) fn send(&self, mut sender: BlockMessageSender) {
         let mut messages = Vec::new();
         loop {
             let mut charged = 0;
@@ -173,7 +173,7 @@ impl Outbox {
 mod tests {
     use super::*;
     use crate::connection;
-    use stackline_blocks::wire::control::Done;
+    use stackline_blocks::wire::master_messages::BlockRequestDone;
     use std::net::TcpListener;
 
     fn outbox(all: &Arc<AtomicU64>) -> (Arc<Outbox>, TcpStream, TcpStream) {
@@ -192,7 +192,7 @@ mod tests {
         let all = Arc::<AtomicU64>::default();
         let put = |outbox: &Outbox| {
             for request in 0..1000 {
-                let message = Message::from(Done { request });
+                let message = Message::from(BlockRequestDone { request });
                 outbox.charge(message.weight());
                 outbox.put(message.weight(), message);
             }

@@ -12,7 +12,7 @@ const REST: Duration = Duration::from_secs(10);
 
 /// The damaged copies of a disk, by where they begin.
 #[derive(Debug, Default)]
-pub(super) struct Damage {
+pub(super) struct DiskDamage {
     at: BTreeSet<u64>,
     /// When the first of those was said that count against what may be said now.
     since: Option<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct Damage {
     unsaid: u64,
 }
 
-impl Damage {
+impl DiskDamage {
     /// One was met; where it is to be said, how many others were not since.
     pub(super) fn found(&mut self, offset: u64, now: Instant) -> Option<u64> {
         if self.at.len() >= KNOWN || !self.at.insert(offset) {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn each_is_said_once_and_few_at_a_time() {
-        let (mut damage, begun) = (Damage::default(), Instant::now());
+        let (mut damage, begun) = (DiskDamage::default(), Instant::now());
         assert_eq!(damage.found(4096, begun), Some(0));
         assert_eq!(damage.found(4096, begun), None);
         let said = (2..100)

@@ -1,11 +1,11 @@
 //! What is on its way to a client: messages, and blocks with what precedes them, whole or in parts. All are handed to the transport
 //! with one system call, as far as there is room, and without waiting. Data are not copied.
 
-use super::Block;
+use super::SharedPooledBlock;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
+use stackline_blocks::wire::block_parts::{self, CUT};
 use stackline_blocks::wire::message::Message;
-use stackline_blocks::wire::parts::{self, CUT};
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::ops::Range;
@@ -13,23 +13,23 @@ use std::os::fd::AsRawFd;
 
 /// Data of a block.
 #[derive(Debug)]
-struct Data {
+struct OutgoingBlockData {
     /// The block, by its unit.
     unit: u64,
-    block: Block,
+    block: SharedPooledBlock,
     /// Which of its bytes.
     range: Range<usize>,
 }
 
 /// Words, and data of a block behind them.
 #[derive(Debug)]
-struct Piece {
+struct OutgoingBlockPiece {
     /// Where they are in the words.
     words: Range<usize>,
-    data: Option<Data>,
+    data: Option<OutgoingBlockData>,
 }
 
-impl Piece {
+impl OutgoingBlockPiece {
     fn data(&self) -> &[u8] {
         self.data
             .as_ref()
@@ -45,16 +45,16 @@ impl Piece {
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     words: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<OutgoingBlockPiece>,
     /// Bytes of the first piece that the transport has.
     done: usize,
     /// A block of which the transport has the parts before that byte, by its unit.
-    under_way: Option<(u64, Block, usize)>,
+    under_way: Option<(u64, SharedPooledBlock, usize)>,
 }
 
 /// How blocks are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(super) enum WholeBlockRule {
     /// Their data behind them, as they are.
     Always,
     /// In parts, each of so many bytes.
@@ -82,7 +82,7 @@ impl Outgoing {
     pub(super) fn add(&mut self, message: &Message) {
         let from = self.begin();
         message.put(&mut self.words);
-        self.pieces.push(Piece {
+        self.pieces.push(OutgoingBlockPiece {
             words: from..self.words.len(),
             data: None,
         });
@@ -93,19 +93,19 @@ impl Outgoing {
     pub(super) fn add_block(
         &mut self,
         head: &Message,
-        (unit, block): (u64, Block),
-        whole: Whole,
+        (unit, block): (u64, SharedPooledBlock),
+        whole: WholeBlockRule,
     ) -> usize {
         let from = self.begin();
         head.put(&mut self.words);
         let range = match whole {
-            Whole::Always => 0..block.data().len(),
-            Whole::Within(most) => self.part(&block, 0, most),
+            WholeBlockRule::Always => 0..block.data().len(),
+            WholeBlockRule::Within(most) => self.part(&block, 0, most),
         };
         let bytes = range.len();
-        self.pieces.push(Piece {
+        self.pieces.push(OutgoingBlockPiece {
             words: from..self.words.len(),
-            data: Some(Data { unit, block, range }),
+            data: Some(OutgoingBlockData { unit, block, range }),
         });
         bytes
     }
@@ -118,9 +118,9 @@ impl Outgoing {
         };
         let range = self.part(&block, at, most);
         let bytes = range.len();
-        self.pieces.push(Piece {
+        self.pieces.push(OutgoingBlockPiece {
             words: from..self.words.len(),
-            data: Some(Data { unit, block, range }),
+            data: Some(OutgoingBlockData { unit, block, range }),
         });
         bytes
     }
@@ -130,7 +130,7 @@ impl Outgoing {
         let from = self.begin();
         if self.under_way.take().is_some() {
             self.words.extend_from_slice(&CUT);
-            self.pieces.push(Piece {
+            self.pieces.push(OutgoingBlockPiece {
                 words: from..self.words.len(),
                 data: None,
             });
@@ -146,12 +146,13 @@ impl Outgoing {
     }
 
     /// Says how long the part of a block from that byte on is, and which bytes it has.
-    fn part(&mut self, block: &Block, at: usize, most: usize) -> Range<usize> {
+    fn part(&mut self, block: &SharedPooledBlock, at: usize, most: usize) -> Range<usize> {
         let left = block.data().len() - at;
         // What is left behind it would hardly be worth a part.
         let length = if left < most + most / 2 { left } else { most };
         if length > 0 {
-            self.words.extend_from_slice(&parts::before(length as u32));
+            self.words
+                .extend_from_slice(&block_parts::encode_part_length(length as u32));
         }
         at..at + length
     }
@@ -190,7 +191,7 @@ impl Outgoing {
                 Some(data) if at >= begun && !has_words => {
                     self.under_way = Some((data.unit, data.block, data.range.start));
                 }
-                data => self.pieces.push(Piece {
+                data => self.pieces.push(OutgoingBlockPiece {
                     words: piece.words,
                     data,
                 }),
@@ -224,7 +225,8 @@ impl Outgoing {
             self.done -= bytes;
             whole += 1;
         }
-        for Data { unit, block, range } in self.pieces.drain(..whole).filter_map(|piece| piece.data)
+        for OutgoingBlockData { unit, block, range } in
+            self.pieces.drain(..whole).filter_map(|piece| piece.data)
         {
             if range.end == block.data().len() {
                 sent.push(unit);

@@ -1,40 +1,42 @@
 //! The parts of a simulated site and the connections between them: who is where, who is busy until when. A part that is on
 //! the same host as another is reached at once.
 
-use super::{Scene, ServerOutcome, SimulatedServer};
+use super::{BlockScene, ServerOutcome, SimulatedServer};
 use crate::server::UNSENT;
-use stackline_blocks::client::Client;
-use stackline_blocks::flight::{Flight, RoundTrips};
+use stackline_blocks::client::BlockClientMachine;
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master, stamp_master_out};
-use stackline_blocks::placement::Placement;
-use stackline_blocks::server::{Server, Spot, Woken, Write};
-use stackline_blocks::wire::control::{Commit, Create, Join, Kept, Open, Reserve, Row, Written};
-use stackline_blocks::wire::data::{BlockHead, Disk, Requests};
-use stackline_blocks::wire::greeting::Role;
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_blocks::send_window::{BlockSendWindow, RoundTrips};
+use stackline_blocks::server::{DiskExtent, DiskServerMachine, Woken, Write};
+use stackline_blocks::wire::block_parts::PART;
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::master_messages::{
+    BlockMapEntry, Commit, CommittedBlock, Create, DiskOwnerRecord, Join, OpenSetRequest, Reserve,
+};
 use stackline_blocks::wire::message::Message;
-use stackline_blocks::wire::parts::PART;
+use stackline_blocks::wire::server_messages::{BlockHead, DiskInfo, ServerBlockRequests};
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Stack;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::random::Generator;
 use stackline_core::stack::OptionValue;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Node, Tap};
-use stackline_sim::Datagram;
-use stackline_sim::messages::{Facts, Messages};
+use stackline_net::{NodeIndex, Tap};
+use stackline_sim::SimDatagram;
+use stackline_sim::messages::{MessageNetwork, TcpFacts};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Travels {
+pub(super) enum SimulatedBlockPayload {
     Message(Message),
     Block(BlockHead),
     /// The end of a block whose rest is not sent.
     Cut,
 }
 
-impl Travels {
+impl SimulatedBlockPayload {
     /// Bytes on a connection.
     fn bytes(&self) -> u64 {
         match self {
@@ -52,11 +54,11 @@ fn before_data(head: &BlockHead) -> u64 {
 
 /// What comes later.
 #[derive(Clone, Debug)]
-pub(super) enum Task {
+pub(super) enum BlockSiteTask {
     /// A list is sent.
     List { set: usize, begun: Instant },
     /// What was sent on the same host comes.
-    Local(Travels, u32, Side),
+    Local(SimulatedBlockPayload, u32, PairSide),
     /// The master has translated a list.
     Translate { came: Instant, message: Message },
     /// The master sends something on.
@@ -65,7 +67,7 @@ pub(super) enum Task {
     Parse {
         server: usize,
         came: Instant,
-        list: Requests,
+        list: ServerBlockRequests,
     },
     /// A server's processor has done what this follows.
     Computed { server: usize, task: Box<Self> },
@@ -73,7 +75,7 @@ pub(super) enum Task {
     Read {
         server: usize,
         disk: u16,
-        spot: Spot,
+        spot: DiskExtent,
     },
     /// A block goes to the transport.
     Hand { server: usize, head: BlockHead },
@@ -81,10 +83,10 @@ pub(super) enum Task {
     ReadDone {
         server: usize,
         disk: u16,
-        spot: Spot,
+        spot: DiskExtent,
     },
     /// The application reads on.
-    Reads { connection: u32, side: Side },
+    Reads { connection: u32, side: PairSide },
     /// Counters are looked at.
     Look,
     /// It is looked whether a server's connection has room.
@@ -93,7 +95,7 @@ pub(super) enum Task {
 
 /// How two parts reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum BlockSiteRoute {
     Connection(u32),
     /// On the same host; the number only tells it from others.
     Local(u32),
@@ -109,13 +111,13 @@ const CAPACITY: u64 = 1 << 50;
 
 /// A server's processor: one thing at a time.
 #[derive(Default)]
-struct Processor {
+struct DiskServerProcessor {
     busy: bool,
-    urgent: VecDeque<(Duration, Task)>,
-    others: VecDeque<(Duration, Task)>,
+    urgent: VecDeque<(Duration, BlockSiteTask)>,
+    others: VecDeque<(Duration, BlockSiteTask)>,
 }
 
-struct Writing {
+struct DiskServerWrite {
     unit: Option<u64>,
     /// Of a block in parts, how many bytes of its data were handed over.
     rest: Option<(BlockHead, u64)>,
@@ -123,7 +125,7 @@ struct Writing {
     is_taken: bool,
 }
 
-impl Writing {
+impl DiskServerWrite {
     const fn all(unit: Option<u64>) -> Self {
         Self {
             unit,
@@ -133,31 +135,31 @@ impl Writing {
     }
 }
 
-pub(super) struct Parts<T: Tap<Datagram>> {
-    pub(super) world: Messages<Travels, T>,
-    pub(super) client: Client,
-    pub(super) servers: Vec<Server<()>>,
+pub(super) struct BlockSiteParts<T: Tap<SimDatagram>> {
+    pub(super) world: MessageNetwork<SimulatedBlockPayload, T>,
+    pub(super) client: BlockClientMachine,
+    pub(super) servers: Vec<DiskServerMachine<()>>,
     /// The numbers of the scene's sets.
     pub(super) sets: Vec<u32>,
     master: Master,
-    client_master: Way,
-    server_master: Vec<Way>,
-    client_server: Vec<Way>,
+    client_master: BlockSiteRoute,
+    server_master: Vec<BlockSiteRoute>,
+    client_server: Vec<BlockSiteRoute>,
     master_free: Instant,
-    processors: Vec<Processor>,
+    processors: Vec<DiskServerProcessor>,
     /// Until when the application is at a block, by connection.
     taking: BTreeMap<u32, Instant>,
     disks_free: Vec<Vec<bool>>,
-    writing: Vec<Option<Writing>>,
+    writing: Vec<Option<DiskServerWrite>>,
     /// What servers' connections hold, and whether it is looked again; none where they have buffers of a fixed size.
-    flights: Option<Vec<(Flight, bool)>>,
+    flights: Option<Vec<(BlockSendWindow, bool)>>,
     generator: Generator,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, BlockSiteTask>,
     next_task: u64,
 }
 
-impl<T: Tap<Datagram>> Parts<T> {
-    pub(super) fn new(scene: &Scene<'_>, tap: T) -> Result<Self> {
+impl<T: Tap<SimDatagram>> BlockSiteParts<T> {
+    pub(super) fn new(scene: &BlockScene<'_>, tap: T) -> Result<Self> {
         let node = |name: &str| {
             let at = scene
                 .network
@@ -171,17 +173,21 @@ impl<T: Tap<Datagram>> Parts<T> {
                 ))
                 .hint("master, servers and client are hosts of the network")
             })?;
-            Ok::<Node, Error>(Node(u32::try_from(at).unwrap_or(u32::MAX)))
+            Ok::<NodeIndex, Error>(NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)))
         };
-        let mut world = Messages::new(scene.network, scene.seed, tap, true);
+        let mut world = MessageNetwork::new(scene.network, scene.seed, tap, true);
         let mut local = LOCAL;
         let stack = as_live(scene.stack);
-        let mut way = |world: &mut Messages<Travels, T>, from: Node, to: Node| {
+        let mut way = |world: &mut MessageNetwork<SimulatedBlockPayload, T>,
+                       from: NodeIndex,
+                       to: NodeIndex| {
             if from == to {
                 local += 1;
-                Ok(Way::Local(local))
+                Ok(BlockSiteRoute::Local(local))
             } else {
-                world.connect(from, to, [&stack; 2]).map(Way::Connection)
+                world
+                    .connect(from, to, [&stack; 2])
+                    .map(BlockSiteRoute::Connection)
             }
         };
         let (master_node, client_node) = (node(&scene.master)?, node(&scene.client)?);
@@ -192,11 +198,12 @@ impl<T: Tap<Datagram>> Parts<T> {
             server_master.push(way(&mut world, at, master_node)?);
             client_server.push(way(&mut world, client_node, at)?);
         }
-        let mut client = Client::new(1);
+        let mut client = BlockClientMachine::new(1);
         let mut master = Master::default();
         let sets = set_up(scene, &mut master, &mut client)?;
         let servers = scene.servers.iter().enumerate().map(|(at, server)| {
-            let mut machine = Server::new(at as u16, server.disks.len() as u16, server.cache);
+            let mut machine =
+                DiskServerMachine::new(at as u16, server.disks.len() as u16, server.cache);
             let _ = machine.attach(u128::from(CLIENT), at as u64, None);
             machine
         });
@@ -210,7 +217,11 @@ impl<T: Tap<Datagram>> Parts<T> {
             server_master,
             client_server,
             master_free: Instant(0),
-            processors: scene.servers.iter().map(|_| Processor::default()).collect(),
+            processors: scene
+                .servers
+                .iter()
+                .map(|_| DiskServerProcessor::default())
+                .collect(),
             taking: BTreeMap::new(),
             disks_free: scene
                 .servers
@@ -219,7 +230,7 @@ impl<T: Tap<Datagram>> Parts<T> {
                 .collect(),
             writing: scene.servers.iter().map(|_| None).collect(),
             flights: looks_for_room(scene.stack)
-                .then(|| vec![(Flight::new(0), false); scene.servers.len()]),
+                .then(|| vec![(BlockSendWindow::new(0), false); scene.servers.len()]),
             generator: scene.seed.child("disks").generator(),
             tasks: BTreeMap::new(),
             next_task: 0,
@@ -233,18 +244,19 @@ impl<T: Tap<Datagram>> Parts<T> {
             .iter()
             .chain(&self.client_server)
             .chain([&self.client_master]);
-        ways.filter(|way| matches!(way, Way::Connection(_))).count()
+        ways.filter(|way| matches!(way, BlockSiteRoute::Connection(_)))
+            .count()
     }
 
     // --- time ---
 
-    pub(super) fn at(&mut self, at: Instant, task: Task) {
+    pub(super) fn at(&mut self, at: Instant, task: BlockSiteTask) {
         self.next_task += 1;
         self.tasks.insert(self.next_task, task);
         self.world.set_timer(at, self.next_task);
     }
 
-    pub(super) fn take_task(&mut self, token: u64) -> Option<Task> {
+    pub(super) fn take_task(&mut self, token: u64) -> Option<BlockSiteTask> {
         self.tasks.remove(&token)
     }
 
@@ -262,7 +274,7 @@ impl<T: Tap<Datagram>> Parts<T> {
         now: Instant,
         takes: Duration,
         urgent: bool,
-        task: Task,
+        task: BlockSiteTask,
     ) {
         let processor = &mut self.processors[server];
         let waiting = if urgent {
@@ -287,7 +299,7 @@ impl<T: Tap<Datagram>> Parts<T> {
         if let Some((takes, task)) = next {
             self.at(
                 now + takes,
-                Task::Computed {
+                BlockSiteTask::Computed {
                     server,
                     task: Box::new(task),
                 },
@@ -297,43 +309,54 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     // --- ways ---
 
-    fn send(&mut self, way: Way, side: Side, travels: Travels) {
+    fn send(&mut self, way: BlockSiteRoute, side: PairSide, travels: SimulatedBlockPayload) {
         match way {
-            Way::Connection(connection) => {
+            BlockSiteRoute::Connection(connection) => {
                 let bytes = travels.bytes();
                 self.world.send(connection, side, bytes, travels);
             }
-            Way::Local(number) => {
+            BlockSiteRoute::Local(number) => {
                 let now = self.world.now();
-                self.at(now, Task::Local(travels, number, side.other()));
+                self.at(now, BlockSiteTask::Local(travels, number, side.other()));
             }
         }
     }
 
-    pub(super) fn tell_master(&mut self, message: Message) {
+    pub(super) fn send_to_master(&mut self, message: Message) {
         self.send(
             self.client_master,
-            Side::Initiator,
-            Travels::Message(message),
+            PairSide::Initiator,
+            SimulatedBlockPayload::Message(message),
         );
     }
 
-    pub(super) fn tell_server(&mut self, server: usize, message: Message) {
+    pub(super) fn send_to_server(&mut self, server: usize, message: Message) {
         self.send(
             self.server_master[server],
-            Side::Responder,
-            Travels::Message(message),
+            PairSide::Responder,
+            SimulatedBlockPayload::Message(message),
         );
     }
 
     /// Sends the client a message of a server.
-    pub(super) fn tell_client(&mut self, server: usize, message: Message) {
-        let travels = Travels::Message(message);
-        self.hand(server, travels.bytes(), Some(travels), Writing::all(None));
+    pub(super) fn send_to_client(&mut self, server: usize, message: Message) {
+        let travels = SimulatedBlockPayload::Message(message);
+        self.hand(
+            server,
+            travels.bytes(),
+            Some(travels),
+            DiskServerWrite::all(None),
+        );
     }
 
     /// Hands over bytes to the client, and what they are where they end it.
-    fn hand(&mut self, server: usize, bytes: u64, ends: Option<Travels>, writing: Writing) {
+    fn hand(
+        &mut self,
+        server: usize,
+        bytes: u64,
+        ends: Option<SimulatedBlockPayload>,
+        writing: DiskServerWrite,
+    ) {
         let way = self.client_server[server];
         if let Some((flight, _)) = self
             .flights
@@ -342,24 +365,27 @@ impl<T: Tap<Datagram>> Parts<T> {
         {
             flight.handed(bytes);
         }
-        self.writing[server] = matches!(way, Way::Connection(_)).then_some(writing);
+        self.writing[server] = matches!(way, BlockSiteRoute::Connection(_)).then_some(writing);
         match (way, ends) {
-            (Way::Connection(connection), Some(travels)) => {
-                self.world.send(connection, Side::Responder, bytes, travels);
+            (BlockSiteRoute::Connection(connection), Some(travels)) => {
+                self.world
+                    .send(connection, PairSide::Responder, bytes, travels);
             }
-            (Way::Connection(connection), None) => {
-                self.world.send_part(connection, Side::Responder, bytes)
+            (BlockSiteRoute::Connection(connection), None) => {
+                self.world.send_part(connection, PairSide::Responder, bytes)
             }
-            (Way::Local(_), Some(travels)) => self.send(way, Side::Responder, travels),
-            (Way::Local(_), None) => {}
+            (BlockSiteRoute::Local(_), Some(travels)) => {
+                self.send(way, PairSide::Responder, travels)
+            }
+            (BlockSiteRoute::Local(_), None) => {}
         }
     }
 
     /// Sends the client a block, or the first part of one.
     pub(super) fn begin_block(&mut self, server: usize, head: BlockHead) {
         let bytes = before_data(&head);
-        let is_in_parts =
-            self.flights.is_some() && matches!(self.client_server[server], Way::Connection(_));
+        let is_in_parts = self.flights.is_some()
+            && matches!(self.client_server[server], BlockSiteRoute::Connection(_));
         if is_in_parts {
             self.part(server, head, (0, bytes));
         } else {
@@ -367,8 +393,8 @@ impl<T: Tap<Datagram>> Parts<T> {
             self.hand(
                 server,
                 bytes,
-                Some(Travels::Block(head)),
-                Writing::all(Some(unit)),
+                Some(SimulatedBlockPayload::Block(head)),
+                DiskServerWrite::all(Some(unit)),
             );
         }
     }
@@ -389,8 +415,8 @@ impl<T: Tap<Datagram>> Parts<T> {
             self.hand(
                 server,
                 bytes,
-                Some(Travels::Block(head)),
-                Writing::all(unit),
+                Some(SimulatedBlockPayload::Block(head)),
+                DiskServerWrite::all(unit),
             );
         } else {
             let rest = Some((head, done + length));
@@ -398,7 +424,7 @@ impl<T: Tap<Datagram>> Parts<T> {
                 server,
                 bytes,
                 None,
-                Writing {
+                DiskServerWrite {
                     unit,
                     rest,
                     is_taken: false,
@@ -409,7 +435,7 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// Hands over the next part of the block that is under way, or says that it ends where it is superseded. Whether there is one.
     pub(super) fn go_on(&mut self, server: usize) -> bool {
-        let Some(Writing {
+        let Some(DiskServerWrite {
             rest: Some((head, done)),
             ..
         }) = self.writing[server].take()
@@ -420,9 +446,9 @@ impl<T: Tap<Datagram>> Parts<T> {
             self.servers[server].cut(server as u64, head.unit);
             self.hand(
                 server,
-                Travels::Cut.bytes(),
-                Some(Travels::Cut),
-                Writing::all(None),
+                SimulatedBlockPayload::Cut.bytes(),
+                Some(SimulatedBlockPayload::Cut),
+                DiskServerWrite::all(None),
             );
         } else {
             self.part(server, head, (done, 0));
@@ -434,12 +460,15 @@ impl<T: Tap<Datagram>> Parts<T> {
     pub(super) fn server_of(&self, connection: u32) -> Option<usize> {
         self.client_server
             .iter()
-            .position(|way| *way == Way::Connection(connection))
+            .position(|way| *way == BlockSiteRoute::Connection(connection))
     }
 
     /// Whose lists come over a connection, or on one host.
     pub(super) fn control_of(&self, connection: u32) -> Option<usize> {
-        let ways = [Way::Connection(connection), Way::Local(connection)];
+        let ways = [
+            BlockSiteRoute::Connection(connection),
+            BlockSiteRoute::Local(connection),
+        ];
         self.server_master.iter().position(|way| ways.contains(way))
     }
 
@@ -463,15 +492,15 @@ impl<T: Tap<Datagram>> Parts<T> {
             match connection.checked_sub(FIRST_SERVER) {
                 Some(server) => self.at(
                     now + forward,
-                    Task::Forward {
+                    BlockSiteTask::Forward {
                         server: server as usize,
                         message,
                     },
                 ),
                 None => self.send(
                     self.client_master,
-                    Side::Responder,
-                    Travels::Message(message),
+                    PairSide::Responder,
+                    SimulatedBlockPayload::Message(message),
                 ),
             }
         }
@@ -480,7 +509,7 @@ impl<T: Tap<Datagram>> Parts<T> {
     // --- the application ---
 
     /// The application is at a block of a connection for so long, after those that came before, and reads none meanwhile.
-    pub(super) fn take(&mut self, now: Instant, connection: u32, side: Side, takes: Duration) {
+    pub(super) fn take(&mut self, now: Instant, connection: u32, side: PairSide, takes: Duration) {
         let until = self
             .taking
             .get(&connection)
@@ -488,11 +517,11 @@ impl<T: Tap<Datagram>> Parts<T> {
             + takes;
         self.taking.insert(connection, until);
         self.world.set_reading(connection, side, false);
-        self.at(until, Task::Reads { connection, side });
+        self.at(until, BlockSiteTask::Reads { connection, side });
     }
 
     /// The application reads on, unless a later block holds it.
-    pub(super) fn read_on(&mut self, now: Instant, connection: u32, side: Side) {
+    pub(super) fn read_on(&mut self, now: Instant, connection: u32, side: PairSide) {
         if self
             .taking
             .get(&connection)
@@ -517,7 +546,12 @@ impl<T: Tap<Datagram>> Parts<T> {
     }
 
     /// What a read takes, drawn; the disk is not free until then.
-    pub(super) fn disk_takes(&mut self, scene: &Scene<'_>, server: usize, disk: u16) -> Duration {
+    pub(super) fn disk_takes(
+        &mut self,
+        scene: &BlockScene<'_>,
+        server: usize,
+        disk: u16,
+    ) -> Duration {
         let at = usize::from(disk);
         self.disks_free[server][at] = false;
         Duration::from_seconds(scene.servers[server].disks[at].draw(&mut self.generator))
@@ -526,7 +560,7 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Whether a server's connection takes another block now. If not, it is told when one does, or when it is to look again.
     pub(super) fn may_begin(&mut self, now: Instant, server: usize) -> bool {
         let is_under_way = match &self.writing[server] {
-            Some(Writing {
+            Some(DiskServerWrite {
                 rest: Some(_),
                 is_taken: true,
                 ..
@@ -534,7 +568,7 @@ impl<T: Tap<Datagram>> Parts<T> {
             Some(_) => return false,
             None => false,
         };
-        let (Some(flights), Way::Connection(connection)) =
+        let (Some(flights), BlockSiteRoute::Connection(connection)) =
             (&mut self.flights, self.client_server[server])
         else {
             return true;
@@ -545,7 +579,7 @@ impl<T: Tap<Datagram>> Parts<T> {
         }
         let (flight, looks_again) = &mut flights[server];
         if !flight.may_begin()
-            && let Some(facts) = self.world.facts(connection, Side::Responder)
+            && let Some(facts) = self.world.facts(connection, PairSide::Responder)
         {
             let trips = RoundTrips {
                 usual: facts.rtt,
@@ -557,15 +591,15 @@ impl<T: Tap<Datagram>> Parts<T> {
         let may_begin = flight.may_begin();
         let look_at = (!may_begin && !*looks_again).then(|| now + flight.look_again());
         *looks_again |= !may_begin;
-        if may_begin && self.world.has_room(connection, Side::Responder) {
+        if may_begin && self.world.has_room(connection, PairSide::Responder) {
             return true;
         }
         if !is_under_way {
             self.servers[server].waits_for_room(now, server as u64);
         }
         match look_at {
-            Some(at) => self.at(at, Task::Room(server)),
-            None if may_begin => self.world.wait_for_room(connection, Side::Responder),
+            Some(at) => self.at(at, BlockSiteTask::Room(server)),
+            None if may_begin => self.world.wait_for_room(connection, PairSide::Responder),
             None => {}
         }
         false
@@ -584,7 +618,7 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// Nothing else of the server is written until the transport has taken this block.
     pub(super) fn begin_writing(&mut self, server: usize, unit: u64) {
-        self.writing[server] = Some(Writing::all(Some(unit)));
+        self.writing[server] = Some(DiskServerWrite::all(Some(unit)));
     }
 
     pub(super) fn next_write(
@@ -599,13 +633,13 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// The transport has taken what the server wrote.
     pub(super) fn sent(&mut self, now: Instant, server: usize) {
         match &mut self.writing[server] {
-            Some(Writing {
+            Some(DiskServerWrite {
                 rest: Some(_),
                 is_taken,
                 ..
             }) => *is_taken = true,
             writing => {
-                if let Some(Writing {
+                if let Some(DiskServerWrite {
                     unit: Some(unit), ..
                 }) = writing.take()
                 {
@@ -616,31 +650,33 @@ impl<T: Tap<Datagram>> Parts<T> {
     }
 
     /// What both ends of each server's connection know of themselves, servers' ends first.
-    pub(super) fn ends(&self) -> Vec<(usize, Side, Facts)> {
-        let of = |side: Side| {
+    pub(super) fn ends(&self) -> Vec<(usize, PairSide, TcpFacts)> {
+        let of = |side: PairSide| {
             self.client_server
                 .iter()
                 .enumerate()
                 .filter_map(move |(server, way)| match way {
-                    Way::Connection(connection) => {
+                    BlockSiteRoute::Connection(connection) => {
                         Some((server, side, self.world.facts(*connection, side)?))
                     }
-                    Way::Local(_) => None,
+                    BlockSiteRoute::Local(_) => None,
                 })
         };
-        of(Side::Responder).chain(of(Side::Initiator)).collect()
+        of(PairSide::Responder)
+            .chain(of(PairSide::Initiator))
+            .collect()
     }
 
     /// What is known of each server.
-    pub(super) fn server_outcomes(&self, scene: &Scene<'_>) -> Vec<ServerOutcome> {
-        let of = |(server, way): (&SimulatedServer, &Way)| {
-            let connection = if let Way::Connection(connection) = way {
+    pub(super) fn server_outcomes(&self, scene: &BlockScene<'_>) -> Vec<ServerOutcome> {
+        let of = |(server, way): (&SimulatedServer, &BlockSiteRoute)| {
+            let connection = if let BlockSiteRoute::Connection(connection) = way {
                 Some(*connection)
             } else {
                 None
             };
             let facts =
-                connection.and_then(|connection| self.world.facts(connection, Side::Responder));
+                connection.and_then(|connection| self.world.facts(connection, PairSide::Responder));
             ServerOutcome {
                 host: server.host.clone(),
                 connection,
@@ -686,7 +722,11 @@ fn as_live(stack: &Stack) -> Stack {
 }
 
 /// Servers join and sets are placed before time begins; the numbers of the sets.
-fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result<Vec<u32>> {
+fn set_up(
+    scene: &BlockScene<'_>,
+    master: &mut Master,
+    client: &mut BlockClientMachine,
+) -> Result<Vec<u32>> {
     let start = Instant(0);
     let refused = |actions: &Actions| -> Result<()> {
         let words = actions.sends.iter().find_map(|(_, message)| match message {
@@ -696,7 +736,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         words.map_or(Ok(()), |words| Err(Error::input(words)))
     };
     for (at, server) in scene.servers.iter().enumerate() {
-        let disk = |number| Disk {
+        let disk = |number| DiskInfo {
             identity: (at as u128 + 1) << 16 | number as u128,
             path: String::new(),
             capacity: CAPACITY,
@@ -707,12 +747,12 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         };
         let disks = (0..server.disks.len()).map(disk).collect();
         let connection = FIRST_SERVER + at as u64;
-        let _ = master.connected(connection, Role::Server, 0);
+        let _ = master.connected(connection, BlockPeerRole::Server, 0);
         let name = format!("{}-{at}", server.host);
         let kept = server
             .disks
             .iter()
-            .map(|_| Kept {
+            .map(|_| DiskOwnerRecord {
                 master: 0,
                 used: 0,
                 last_set: 0,
@@ -728,8 +768,8 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         refused(&master.handle(start, connection, join.into()))?;
     }
     let loader = 2;
-    let _ = master.connected(loader, Role::Loader, 0);
-    let _ = master.connected(CLIENT, Role::Client, u128::from(CLIENT));
+    let _ = master.connected(loader, BlockPeerRole::Loader, 0);
+    let _ = master.connected(CLIENT, BlockPeerRole::Client, u128::from(CLIENT));
     let mut sets = Vec::new();
     for (about, _) in &scene.sets {
         refused(
@@ -750,7 +790,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         while first < about.blocks() {
             let last = (first + limits::LONGEST_BATCH as u64).min(about.blocks());
             let blocks: Vec<u64> = (first..last).collect();
-            let given = if about.placement == Placement::Given {
+            let given = if about.placement == BlockPlacementPolicy::Given {
                 places(&scene.given, &blocks)
             } else {
                 Vec::new()
@@ -770,10 +810,10 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
                     Message::Reserved(reserved) => Some(reserved.rows),
                     _ => None,
                 });
-            let rows: Vec<Row> = rows.unwrap_or_default();
+            let rows: Vec<BlockMapEntry> = rows.unwrap_or_default();
             let blocks = (first..last)
                 .zip(rows)
-                .map(|(number, row)| Written { number, row })
+                .map(|(number, row)| CommittedBlock { number, row })
                 .collect();
             let seal = last == about.blocks();
             refused(
@@ -795,7 +835,7 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
             &master.handle(
                 start,
                 CLIENT,
-                Open {
+                OpenSetRequest {
                     request: 4,
                     name: about.name.clone(),
                 }

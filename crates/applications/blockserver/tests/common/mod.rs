@@ -5,13 +5,13 @@
     reason = "each test takes what it needs; what it cannot do fails it"
 )]
 
-use stackline_blocks::placement::Placement;
-use stackline_blocks::set::Set;
-use stackline_blocks::wire::greeting::Key;
-use stackline_blockserver::client::{Client, Options};
-use stackline_blockserver::disk::Disk;
-use stackline_blockserver::load::{self, Loaded, Source};
-use stackline_blockserver::places::Limits;
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_blocks::set::BlockSet;
+use stackline_blocks::wire::handshake::BlockWriteKey;
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::connection_slots::BlockConnectionLimits;
+use stackline_blockserver::disk::BlockDisk;
+use stackline_blockserver::load::{self, BlockLoadCounts, BlockSource};
 use stackline_blockserver::{key, master, server};
 use stackline_core::error::Result;
 use std::net::SocketAddr;
@@ -23,16 +23,16 @@ pub(crate) const ANYWHERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 pub(crate) struct Site {
     pub(crate) directory: TempDir,
-    pub(crate) key: Key,
-    pub(crate) master: master::Running,
-    pub(crate) servers: Vec<server::Running>,
+    pub(crate) key: BlockWriteKey,
+    pub(crate) master: master::RunningMaster,
+    pub(crate) servers: Vec<server::RunningDiskServer>,
 }
 
 impl Site {
     /// With so many servers of two disks each.
     pub(crate) fn new(servers: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let key = key::fresh().unwrap();
+        let key = key::generate_key().unwrap();
         let master = start_master(&directory.path().join("master"), &key, ANYWHERE.into());
         let mut site = Self {
             directory,
@@ -55,26 +55,26 @@ impl Site {
             .join(format!("server{server}/disk{disk}"))
     }
 
-    pub(crate) fn start_server(&self, number: usize) -> server::Running {
+    pub(crate) fn start_server(&self, number: usize) -> server::RunningDiskServer {
         self.start_server_with(number, |options| options)
     }
 
     pub(crate) fn start_server_with(
         &self,
         number: usize,
-        change: impl FnOnce(server::Options) -> server::Options,
-    ) -> server::Running {
+        change: impl FnOnce(server::DiskServerOptions) -> server::DiskServerOptions,
+    ) -> server::RunningDiskServer {
         let disks = (0..2).map(|disk| {
             let path = self.disk(number, disk);
             std::fs::create_dir_all(&path).unwrap();
-            Disk::open(&path, false, Some(1 << 30)).unwrap()
+            BlockDisk::open(&path, false, Some(1 << 30)).unwrap()
         });
         server::start(change(self.options(number)), disks.collect()).unwrap()
     }
 
     /// How a server is unless a test says otherwise.
-    pub(crate) fn options(&self, number: usize) -> server::Options {
-        server::Options {
+    pub(crate) fn options(&self, number: usize) -> server::DiskServerOptions {
+        server::DiskServerOptions {
             name: format!("server{number}"),
             listen: ANYWHERE.into(),
             master: self.master.address().to_string(),
@@ -84,25 +84,25 @@ impl Site {
             send_buffer: None,
             read_time: None,
             adopt: false,
-            places: Limits::default(),
+            places: BlockConnectionLimits::default(),
             say: |_| {},
         }
     }
 
-    pub(crate) fn client(&self, options: Options) -> Client {
-        Client::connect(&self.master.address().to_string(), options).unwrap()
+    pub(crate) fn client(&self, options: BlockClientOptions) -> BlockClient {
+        BlockClient::connect(&self.master.address().to_string(), options).unwrap()
     }
 
-    pub(crate) fn loader(&self) -> Client {
-        self.client(Options {
+    pub(crate) fn loader(&self) -> BlockClient {
+        self.client(BlockClientOptions {
             key: Some(self.key.clone()),
-            ..Options::default()
+            ..BlockClientOptions::default()
         })
     }
 
     /// Waits until the master knows of so many servers that are up.
     pub(crate) fn wait_for(&self, servers: usize) {
-        let client = self.client(Options::default());
+        let client = self.client(BlockClientOptions::default());
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             let up = client
@@ -120,7 +120,7 @@ impl Site {
         }
     }
 
-    pub(crate) fn load(&self, about: &Set) -> Result<Loaded> {
+    pub(crate) fn load(&self, about: &BlockSet) -> Result<BlockLoadCounts> {
         load::load(&self.loader(), &self.key, about, &mut Drawn, None, |_| {
             Ok(())
         })
@@ -129,27 +129,29 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.servers.iter().for_each(server::Running::stop);
+        self.servers
+            .iter()
+            .for_each(server::RunningDiskServer::stop);
         self.master.stop();
     }
 }
 
 pub(crate) fn start_master(
     data: &std::path::Path,
-    key: &Key,
+    key: &BlockWriteKey,
     listen: SocketAddr,
-) -> master::Running {
+) -> master::RunningMaster {
     try_master(data, key, listen).unwrap()
 }
 
 pub(crate) fn try_master(
     data: &std::path::Path,
-    key: &Key,
+    key: &BlockWriteKey,
     listen: SocketAddr,
-) -> Result<master::Running> {
-    let (key, places) = (Some(key.clone()), Limits::default());
+) -> Result<master::RunningMaster> {
+    let (key, places) = (Some(key.clone()), BlockConnectionLimits::default());
     master::start(
-        master::Options {
+        master::BlockMasterOptions {
             listen,
             key,
             places,
@@ -159,9 +161,9 @@ pub(crate) fn try_master(
     )
 }
 
-pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> Set {
-    let (block_size, placement, picture) = (8192, Placement::RoundRobin, None);
-    Set {
+pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> BlockSet {
+    let (block_size, placement, picture) = (8192, BlockPlacementPolicy::RoundRobin, None);
+    BlockSet {
         name: name.into(),
         block_size,
         bytes: blocks * 8192 - 100,
@@ -187,7 +189,7 @@ pub(crate) fn content(number: u64, length: usize) -> Vec<u8> {
 /// Blocks whose content is known.
 pub(crate) struct Drawn;
 
-impl Source for Drawn {
+impl BlockSource for Drawn {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
         into.extend(content(number, 8192));
         Ok(())

@@ -6,20 +6,20 @@
 )]
 
 use crate::common::{ANYWHERE, Site};
-use stackline_blocks::placement::Placement;
+use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::pyramid::Pyramid;
-use stackline_blocks::set::Set;
+use stackline_blocks::set::BlockSet;
 use stackline_blockserver::gateway::limits::{self, Patience};
-use stackline_blockserver::gateway::{self, Running};
-use stackline_blockserver::load::{self, Source};
+use stackline_blockserver::gateway::{self, RunningGateway};
+use stackline_blockserver::load::{self, BlockSource};
 use stackline_core::error::Result;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-pub(crate) fn options(site: &Site) -> gateway::Options {
+pub(crate) fn options(site: &Site) -> gateway::GatewayOptions {
     let (listen, master) = (ANYWHERE.into(), site.master.address().to_string());
-    gateway::Options {
+    gateway::GatewayOptions {
         listen,
         master,
         patience: Patience::default(),
@@ -28,7 +28,7 @@ pub(crate) fn options(site: &Site) -> gateway::Options {
     }
 }
 
-pub(crate) fn start(site: &Site) -> Running {
+pub(crate) fn start(site: &Site) -> RunningGateway {
     gateway::start(options(site)).unwrap()
 }
 
@@ -149,16 +149,16 @@ pub(crate) fn records(mut bytes: &[u8]) -> Vec<(u64, u32, Vec<u8>)> {
 }
 
 /// A picture whose every pixel says where it is.
-pub(crate) fn picture(name: &str, width: u32, height: u32, tile: u16) -> Set {
+pub(crate) fn picture(name: &str, width: u32, height: u32, tile: u16) -> BlockSet {
     let picture = Pyramid {
         width,
         height,
         tile,
         pixel_bytes: 3,
     };
-    let (block_size, placement) = (picture.tile_bytes() as u32, Placement::Tiles);
+    let (block_size, placement) = (picture.tile_bytes() as u32, BlockPlacementPolicy::Tiles);
     let bytes = picture.tile_bytes() * picture.tiles();
-    Set {
+    BlockSet {
         name: name.into(),
         block_size,
         bytes,
@@ -183,14 +183,14 @@ pub(crate) fn pixels(picture: &Pyramid, number: u64) -> Vec<u8> {
 
 struct Tiles(Pyramid);
 
-impl Source for Tiles {
+impl BlockSource for Tiles {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
         into.extend(pixels(&self.0, number));
         Ok(())
     }
 }
 
-pub(crate) fn load_picture(site: &Site, about: &Set) {
+pub(crate) fn load_picture(site: &Site, about: &BlockSet) {
     let mut tiles = Tiles(about.picture.clone().unwrap());
     load::load(&site.loader(), &site.key, about, &mut tiles, None, |_| {
         Ok(())

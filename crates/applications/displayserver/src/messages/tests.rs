@@ -1,9 +1,9 @@
 //! Limits of a display by messages: how long who says nothing stays, how many answers wait. Time is said, not waited for.
 
 use super::*;
-use crate::message_stream::{Messages, REPLY};
-use stackline_display::protocol::{Answer, Request, VERSION, put};
-use stackline_display::symbols::Limits;
+use crate::message_stream::{DisplayMessageStream, REPLY};
+use stackline_display::protocol::{DisplayAnswer, DisplayRequest, VERSION, write_request};
+use stackline_display::symbols::DisplayClientLimits;
 use std::io::{Read, Write};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,35 +12,36 @@ fn quiet(_: &str) {}
 
 /// A display whose messages a test answers by itself, at times of its own.
 struct Site {
-    messages: ikp::Server,
-    clients: Clients,
+    messages: ikp::IkpUdpServer,
+    clients: MessageDisplayClients,
     begun: Instant,
 }
 
 impl Site {
     fn new() -> Self {
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
-        let messages = ikp::Server::bind(local, &Options::default()).expect("loopback");
-        let server = Server::new(Limits::default(), b"secret".to_vec());
+        let messages =
+            ikp::IkpUdpServer::bind(local, &IkpTransferOptions::default()).expect("loopback");
+        let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
         Self {
             messages,
-            clients: Clients {
+            clients: MessageDisplayClients {
                 server,
                 known: HashMap::new(),
-                late: Late::default(),
+                late: LateDisplayAnswers::default(),
                 say: quiet,
             },
             begun: Instant::now(),
         }
     }
 
-    fn client(&self) -> Messages {
-        Messages::connect(&self.messages.local().expect("its address").to_string())
+    fn client(&self) -> DisplayMessageStream {
+        DisplayMessageStream::connect(&self.messages.local().expect("its address").to_string())
             .expect("a client")
     }
 
     /// A client's message, which is answered so long after the beginning.
-    fn said(&mut self, client: &mut Messages, bytes: &[u8], after: Duration) {
+    fn said(&mut self, client: &mut DisplayMessageStream, bytes: &[u8], after: Duration) {
         // Nothing to write would be no message.
         self.while_it(
             || client.exchange(REQUESTS, bytes).expect("an answer"),
@@ -49,7 +50,7 @@ impl Site {
     }
 
     /// A client goes; its place is free at once.
-    fn left(&mut self, client: Messages, after: Duration) {
+    fn left(&mut self, client: DisplayMessageStream, after: Duration) {
         self.while_it(|| drop(client), after);
         assert!(!self.is_there(after));
     }
@@ -80,9 +81,9 @@ impl Site {
 
 fn hello() -> Vec<u8> {
     let mut bytes = Vec::new();
-    put(
+    write_request(
         &mut bytes,
-        &Request::Hello {
+        &DisplayRequest::Hello {
             version: VERSION,
             token: b"secret",
         },
@@ -144,10 +145,10 @@ fn who_has_said_it_stays_until_it_was_silent_for_ten_minutes() {
 }
 
 /// A client that is known, of a display that serves itself.
-fn served() -> (Server, Messages) {
-    let server = Server::new(Limits::default(), b"secret".to_vec());
+fn served() -> (DisplayServer, DisplayMessageStream) {
+    let server = DisplayServer::new(DisplayClientLimits::default(), b"secret".to_vec());
     let local = serve(&server, "127.0.0.1:0", quiet).expect("loopback");
-    let mut client = Messages::connect(&local.to_string()).expect("a client");
+    let mut client = DisplayMessageStream::connect(&local.to_string()).expect("a client");
     client.write_all(&hello()).expect("an answer");
     (server, client)
 }
@@ -156,7 +157,7 @@ fn served() -> (Server, Messages) {
 fn asking() -> Vec<u8> {
     let mut message = Vec::new();
     for token in 0..100 {
-        put(&mut message, &Request::Sync(token), false);
+        write_request(&mut message, &DisplayRequest::Sync(token), false);
     }
     message
 }
@@ -201,12 +202,12 @@ fn who_reads_its_answers_gets_more_of_them_than_that() {
 }
 
 /// Reads to the last answer of a message.
-fn until_synced(client: &mut Messages, rest: &mut Vec<u8>) {
+fn until_synced(client: &mut DisplayMessageStream, rest: &mut Vec<u8>) {
     let mut piece = [0; 4096];
     loop {
-        while let Some((answer, length)) = Answer::take(rest).expect("answers") {
+        while let Some((answer, length)) = DisplayAnswer::take(rest).expect("answers") {
             rest.drain(..length);
-            if matches!(answer, Answer::Synced { token: 99, .. }) {
+            if matches!(answer, DisplayAnswer::Synced { token: 99, .. }) {
                 return;
             }
         }

@@ -2,11 +2,11 @@
 //!
 //! A stranger takes no connection's place before it has answered from where it says it is.
 
-use super::{LATE, Line, Pup, Shared, options, random};
+use super::{LATE, Pup, PupStreamShared, PupUdpSocket, options, random};
 use crate::message_stream::address;
 use stackline_core::time::Instant as Moment;
 use stackline_proto::pup::packet::HEADER;
-use stackline_proto::pup::{Connection, Kind, Packet, Port};
+use stackline_proto::pup::{PupConnection, PupPacket, PupPacketKind, PupPort};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
@@ -41,13 +41,13 @@ impl PupListener {
     pub fn bind(at: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address(at)?)?;
         let local = socket.local_addr()?;
-        let line = Arc::new(Line {
+        let line = Arc::new(PupUdpSocket {
             socket,
             begun: Instant::now(),
         });
         let (to, came) = sync_channel(BACKLOG);
         let alive = Arc::new(());
-        let mut office = Office {
+        let mut office = PupConnectionTable {
             line,
             to,
             known: HashMap::new(),
@@ -80,22 +80,22 @@ impl PupListener {
 }
 
 /// A connection of a listener; whether its other end has answered.
-struct Known {
-    shared: Arc<Shared>,
+struct PupListenerConnection {
+    shared: Arc<PupStreamShared>,
     since: Instant,
     is_there: bool,
     due: Option<Moment>,
 }
 
 /// All connections of a socket: by where they come from and their own socket's number.
-struct Office {
-    line: Arc<Line>,
+struct PupConnectionTable {
+    line: Arc<PupUdpSocket>,
     to: SyncSender<Pup>,
-    known: HashMap<(SocketAddr, u32), Known>,
+    known: HashMap<(SocketAddr, u32), PupListenerConnection>,
     alive: Weak<()>,
 }
 
-impl Office {
+impl PupConnectionTable {
     fn serve(&mut self) {
         let mut piece = [0; 2048];
         // Those that are there go on without a listener, until the last of them is over.
@@ -103,7 +103,7 @@ impl Office {
             let due = self.known.values().filter_map(|known| known.due).min();
             match self.line.hear(&mut piece, due) {
                 Ok(Some((count, from))) => {
-                    if let Ok(packet) = Packet::read(&piece[..count]) {
+                    if let Ok(packet) = PupPacket::read(&piece[..count]) {
                         self.came(from, &packet);
                     }
                 }
@@ -114,25 +114,31 @@ impl Office {
         }
     }
 
-    fn came(&mut self, from: SocketAddr, packet: &Packet<'_>) {
-        if packet.kind == Kind::Rfc {
+    fn came(&mut self, from: SocketAddr, packet: &PupPacket<'_>) {
+        if packet.kind == PupPacketKind::Rfc {
             return self.asked(from, packet);
         }
         let key = (from, packet.to.socket);
         let Some(known) = self.known.get_mut(&key) else {
             // Nobody is there, which an end that was forgotten hears too.
-            if !matches!(packet.kind, Kind::Error | Kind::Abort | Kind::EndReply) {
+            if !matches!(
+                packet.kind,
+                PupPacketKind::Error | PupPacketKind::Abort | PupPacketKind::EndReply
+            ) {
                 let quoted = packet.bytes(false);
                 self.say(
                     from,
                     packet,
-                    (Kind::Error, &[&quoted[..HEADER], &NO_SUCH_PORT].concat()),
+                    (
+                        PupPacketKind::Error,
+                        &[&quoted[..HEADER], &NO_SUCH_PORT].concat(),
+                    ),
                 );
             }
             return;
         };
         known.due = known.shared.turn(Some(packet));
-        if !known.is_there && packet.kind != Kind::Abort {
+        if !known.is_there && packet.kind != PupPacketKind::Abort {
             known.is_there = true;
             if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
                 self.to.try_send(Pup::of(Arc::clone(&known.shared), false))
@@ -147,7 +153,7 @@ impl Office {
     }
 
     /// A connection is asked for, or asked for again.
-    fn asked(&mut self, from: SocketAddr, packet: &Packet<'_>) {
+    fn asked(&mut self, from: SocketAddr, packet: &PupPacket<'_>) {
         let before = self
             .known
             .iter_mut()
@@ -166,22 +172,26 @@ impl Office {
             return self.say(
                 from,
                 packet,
-                (Kind::Abort, b"\0\0there are too many clients already"),
+                (
+                    PupPacketKind::Abort,
+                    b"\0\0there are too many clients already",
+                ),
             );
         }
         let Ok(socket) = random() else { return };
-        let own = Port {
+        let own = PupPort {
             socket,
             ..packet.to
         };
-        let Some(connection) = Connection::accept(self.line.now(), options(), own, packet) else {
+        let Some(connection) = PupConnection::accept(self.line.now(), options(), own, packet)
+        else {
             return;
         };
-        let shared = Shared::new(&self.line, from, connection);
+        let shared = PupStreamShared::new(&self.line, from, connection);
         let due = shared.turn(None);
         self.known.insert(
             (from, socket),
-            Known {
+            PupListenerConnection {
                 shared,
                 since: Instant::now(),
                 is_there: false,
@@ -202,8 +212,8 @@ impl Office {
     }
 
     /// Answers a packet that is of no connection.
-    fn say(&self, to: SocketAddr, packet: &Packet<'_>, (kind, data): (Kind, &[u8])) {
-        let answer = Packet {
+    fn say(&self, to: SocketAddr, packet: &PupPacket<'_>, (kind, data): (PupPacketKind, &[u8])) {
+        let answer = PupPacket {
             kind,
             id: packet.id,
             to: packet.from,

@@ -1,11 +1,11 @@
 //! The programs of a simulated display: what each has, and what it waits for.
 
-use super::script::{Action, Job};
+use super::trial_script::{Action, SimulatedDisplayRequest};
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
-use stackline_display::machine::{ClientId, Display, Watch};
-use stackline_display::protocol::Answer;
-use stackline_display::symbols::Limits;
+use stackline_display::machine::{ClientId, DisplayMachine, DisplayStepObserver};
+use stackline_display::protocol::DisplayAnswer;
+use stackline_display::symbols::DisplayClientLimits;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
@@ -22,21 +22,21 @@ pub(super) const PIECE: Duration = Duration(10_000_000);
 
 /// What travels between the hosts.
 #[derive(Clone, Debug)]
-pub(super) enum Travels {
+pub(super) enum SimulatedDisplayPayload {
     /// Requests that were handed over together.
-    Requests(Vec<Job>),
+    Requests(Vec<SimulatedDisplayRequest>),
     /// Bytes of answers.
     Answers(Vec<u8>),
 }
 
 /// Bytes of requests.
-pub(super) fn bytes(jobs: &[Job]) -> usize {
-    jobs.iter().map(Job::length).sum()
+pub(super) fn bytes(jobs: &[SimulatedDisplayRequest]) -> usize {
+    jobs.iter().map(SimulatedDisplayRequest::length).sum()
 }
 
 /// What the client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum SimulatedClientWait {
     Nothing,
     /// Its processor, room in the pipe, or that what it handed over is taken.
     Something,
@@ -46,12 +46,12 @@ pub(super) enum Waits {
 
 /// The client.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct SimulatedDisplayClient {
     pub(super) actions: VecDeque<Action>,
-    pub(super) waits: Waits,
-    pub(super) gathered: Vec<Job>,
+    pub(super) waits: SimulatedClientWait,
+    pub(super) gathered: Vec<SimulatedDisplayRequest>,
     /// What does not fit into the pipe.
-    pub(super) held: Option<Vec<Job>>,
+    pub(super) held: Option<Vec<SimulatedDisplayRequest>>,
     asked: u32,
     answered: u32,
     /// The last request that it made, and the last that it knows to be done.
@@ -62,23 +62,23 @@ pub(super) struct Client {
     begun: Option<(Instant, u32)>,
     /// Of each trial.
     pub(super) taken: Vec<Duration>,
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<SimulatedDisplayTrial>,
 }
 
 /// A time that is measured.
 #[derive(Clone, Debug)]
-pub(super) struct Trial {
+pub(super) struct SimulatedDisplayTrial {
     pub(super) begin: Instant,
     pub(super) end: Instant,
     /// The requests that were made in it.
     pub(super) requests: RangeInclusive<u32>,
 }
 
-impl Client {
+impl SimulatedDisplayClient {
     pub(super) fn new(actions: VecDeque<Action>) -> Self {
         Self {
             actions,
-            waits: Waits::Nothing,
+            waits: SimulatedClientWait::Nothing,
             gathered: Vec::new(),
             held: None,
             asked: 0,
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// A request is made.
-    pub(super) fn gather(&mut self, job: Job) {
+    pub(super) fn gather(&mut self, job: SimulatedDisplayRequest) {
         self.asked += u32::from(job.wants);
         self.made = job.number;
         self.gathered.push(job);
@@ -117,16 +117,18 @@ impl Client {
     /// What the display refused.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<()> {
         self.rest.extend_from_slice(bytes);
-        while let Ok(Some((answer, length))) = Answer::take(&self.rest) {
+        while let Ok(Some((answer, length))) = DisplayAnswer::take(&self.rest) {
             self.rest.drain(..length);
             match answer {
-                Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => self.answered += 1,
-                Answer::Refused { request, .. } => {
+                DisplayAnswer::Welcome { .. }
+                | DisplayAnswer::Done
+                | DisplayAnswer::Synced { .. } => self.answered += 1,
+                DisplayAnswer::Refused { request, .. } => {
                     return Err(Error::measurement(format!(
                         "the simulated display refused request {request}"
                     )));
                 }
-                Answer::Credit(_) | Answer::Input { .. } => {}
+                DisplayAnswer::Credit(_) | DisplayAnswer::Input { .. } => {}
             }
         }
         Ok(())
@@ -144,7 +146,7 @@ impl Client {
     pub(super) fn end(&mut self, now: Instant) {
         if let Some((begin, made)) = self.begun.take() {
             self.taken.push(now.since(begin));
-            self.trials.push(Trial {
+            self.trials.push(SimulatedDisplayTrial {
                 begin,
                 end: now,
                 requests: made + 1..=self.made,
@@ -156,7 +158,7 @@ impl Client {
 /// The agent of the client's host, behind a pipe.
 #[derive(Debug, Default)]
 pub(super) struct RemoteAgent {
-    pub(super) pipe: VecDeque<Vec<Job>>,
+    pub(super) pipe: VecDeque<Vec<SimulatedDisplayRequest>>,
     pub(super) is_busy: bool,
     /// The client waits for room.
     pub(super) is_full: bool,
@@ -168,8 +170,8 @@ impl RemoteAgent {
     }
 
     /// Takes messages out of the pipe, of so many bytes together, one at least.
-    pub(super) fn take(&mut self, most: usize) -> Vec<Job> {
-        let mut taken: Vec<Job> = self.pipe.pop_front().unwrap_or_default();
+    pub(super) fn take(&mut self, most: usize) -> Vec<SimulatedDisplayRequest> {
+        let mut taken: Vec<SimulatedDisplayRequest> = self.pipe.pop_front().unwrap_or_default();
         while let Some(next) = self.pipe.front()
             && bytes(&taken) + bytes(next) <= most
         {
@@ -182,7 +184,7 @@ impl RemoteAgent {
 /// The agent of the display's host.
 #[derive(Debug, Default)]
 pub(super) struct LocalAgent {
-    pub(super) came: VecDeque<Vec<Job>>,
+    pub(super) came: VecDeque<Vec<SimulatedDisplayRequest>>,
     pub(super) is_busy: bool,
     /// Answers that wait for it, as they will be handed over.
     pub(super) answers: VecDeque<Vec<u8>>,
@@ -193,11 +195,11 @@ pub(super) struct LocalAgent {
 
 /// The display's program.
 #[derive(Debug)]
-pub(super) struct Program {
-    display: Display,
+pub(super) struct SimulatedDisplayProgram {
+    display: DisplayMachine,
     id: ClientId,
-    pub(super) inbox: VecDeque<Vec<Job>>,
-    pub(super) jobs: VecDeque<Job>,
+    pub(super) inbox: VecDeque<Vec<SimulatedDisplayRequest>>,
+    pub(super) jobs: VecDeque<SimulatedDisplayRequest>,
     pub(super) is_busy: bool,
     /// What is left to draw of the present job.
     pub(super) to_draw: Duration,
@@ -210,17 +212,17 @@ pub(super) struct Program {
     pub(super) reply: Vec<u8>,
 }
 
-struct Clock(u64);
+struct SimulatedDisplayClock(u64);
 
-impl Watch for Clock {
+impl DisplayStepObserver for SimulatedDisplayClock {
     fn now(&mut self) -> u64 {
         self.0
     }
 }
 
-impl Program {
+impl SimulatedDisplayProgram {
     pub(super) fn new() -> Self {
-        let mut display = Display::new(Limits::default(), Vec::new());
+        let mut display = DisplayMachine::new(DisplayClientLimits::default(), Vec::new());
         let id = display.connect();
         Self {
             display,
@@ -246,7 +248,9 @@ impl Program {
     /// # Errors
     /// When it is no message.
     pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<()> {
-        let done = self.display.receive(self.id, request, &mut Clock(now.0));
+        let done = self
+            .display
+            .receive(self.id, request, &mut SimulatedDisplayClock(now.0));
         done.map_err(|why| {
             Error::measurement(format!(
                 "the simulated display ends its connection: {}",

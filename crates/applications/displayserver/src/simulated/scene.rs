@@ -3,12 +3,12 @@
 use stackline_core::network::Network;
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
-use stackline_display::item::{Item, Kind};
+use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_proto::pup;
 
 /// How an application is divided between the two hosts (2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum DisplaySceneClass {
     /// A: on the display's host; each message is answered when it is carried out.
     Local,
     /// B: on another host, by the same messages, over `ikp`.
@@ -22,7 +22,7 @@ pub enum Class {
     Distributed,
 }
 
-impl Class {
+impl DisplaySceneClass {
     /// All of them, with their names.
     pub const ALL: [(&str, Self); 5] = [
         ("local", Self::Local),
@@ -35,7 +35,7 @@ impl Class {
 
 /// When a symbol that is shown and being defined is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Shown {
+pub enum SymbolDrawMoment {
     /// Item by item, as they come.
     #[default]
     Growing,
@@ -45,11 +45,11 @@ pub enum Shown {
 
 /// What carries requests and answers between the hosts.
 #[derive(Clone, Copy, Debug)]
-pub enum Carrier<'n> {
+pub enum DisplaySceneCarrier<'n> {
     /// `tcp`, with its options at the client's end and at the display's.
     Tcp([&'n Stack; 2]),
     /// PUP, with its options.
-    Pup(pup::Options),
+    Pup(pup::PupOptions),
     /// `blast`, `saw` or `window`, with its options.
     Blast(&'n Stack),
     /// V's messages.
@@ -60,7 +60,7 @@ pub enum Carrier<'n> {
 
 /// What is simulated.
 #[derive(Clone, Debug)]
-pub struct Scene<'n> {
+pub struct SimulatedDisplayScene<'n> {
     /// The network; its hosts' `work` and `cpu` are what programs take.
     pub network: &'n Network,
     /// The client's host.
@@ -70,13 +70,13 @@ pub struct Scene<'n> {
     /// The host of an internet server at which the client's stream ends, where that is a program of its own: the display's or another one.
     pub internet: Option<String>,
     /// How the application is divided.
-    pub class: Class,
+    pub class: DisplaySceneClass,
     /// What carries requests and answers.
-    pub carrier: Carrier<'n>,
+    pub carrier: DisplaySceneCarrier<'n>,
     /// What the display takes.
-    pub drawing: Drawing,
+    pub drawing: DisplayDrawingCosts,
     /// When a symbol that is being defined is drawn.
-    pub shown: Shown,
+    pub shown: SymbolDrawMoment,
     /// Bytes of requests that a client hands over at once, where it need not wait for an answer.
     pub gathers: u64,
     /// Bytes that the request of a rectangle has beyond those of a line.
@@ -89,7 +89,7 @@ pub struct Scene<'n> {
 
 /// What the display takes of its processor, ns at the speed for which its host's `cpu` is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Drawing {
+pub struct DisplayDrawingCosts {
     /// A request: reading it, and keeping what it says.
     pub request: f64,
     /// A pixel of a line's length.
@@ -106,7 +106,7 @@ pub struct Drawing {
     pub answer: f64,
 }
 
-impl Drawing {
+impl DisplayDrawingCosts {
     /// Whether anything of it takes time.
     #[must_use]
     pub fn takes_time(&self) -> bool {
@@ -133,23 +133,23 @@ impl Drawing {
     }
 
     /// One item, with so many letters.
-    pub(super) fn item(&self, item: &Item, letters: usize) -> f64 {
+    pub(super) fn item(&self, item: &DisplayItem, letters: usize) -> f64 {
         match item.kind {
-            Some(Kind::Vector) => {
+            Some(DisplayItemKind::Vector) => {
                 let (wide, high) = (
                     f64::from(item.x1) - f64::from(item.x0),
                     f64::from(item.y1) - f64::from(item.y0),
                 );
                 self.pixel * wide.hypot(high)
             }
-            Some(Kind::Text) => self.letter * letters as f64,
+            Some(DisplayItemKind::Text) => self.letter * letters as f64,
             _ => self.rectangle,
         }
     }
 
     /// What an item by itself takes beyond being drawn.
-    pub(super) const fn alone(&self, item: &Item) -> f64 {
-        if matches!(item.kind, Some(Kind::Vector)) {
+    pub(super) const fn alone(&self, item: &DisplayItem) -> f64 {
+        if matches!(item.kind, Some(DisplayItemKind::Vector)) {
             self.added
         } else {
             self.added_rectangle

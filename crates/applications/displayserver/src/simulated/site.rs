@@ -5,20 +5,21 @@ mod display;
 mod internet;
 
 use super::programs::{
-    Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Trial, Waits, bytes,
+    LocalAgent, PIPE, PTY, RemoteAgent, SimulatedClientWait, SimulatedDisplayClient,
+    SimulatedDisplayPayload, SimulatedDisplayProgram, SimulatedDisplayTrial, bytes,
 };
-use super::scene::{Carrier, Class, Scene};
-use super::script::{Action, Job, Script};
-use super::serial::Serial;
-use super::ways::{Passed, Point};
+use super::request_events::{DisplayPointPassage, DisplayRequestPoint};
+use super::scene::{DisplaySceneCarrier, DisplaySceneClass, SimulatedDisplayScene};
+use super::serial_line::Serial;
+use super::trial_script::{Action, DisplayTrialScript, SimulatedDisplayRequest};
 use internet::Internet;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::WorkKind;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Node};
-use stackline_sim::Costs;
-use stackline_sim::messages::{Happening, Messages};
+use stackline_net::{NodeIndex, PortCounters};
+use stackline_sim::HostWorkCosts;
+use stackline_sim::messages::{Happening, MessageNetwork};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -31,7 +32,7 @@ const LANE: u32 = 56;
 
 /// What carries messages between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum DisplaySiteRoute {
     /// Nothing: they are on one.
     Local,
     /// A connection of `tcp`, PUP or blasts.
@@ -46,21 +47,21 @@ enum Way {
 
 /// What is done once a processor or a moment has come.
 #[derive(Clone, Debug)]
-enum Task {
+enum DisplaySiteTask {
     /// The client has made a request.
-    Made(Job),
+    Made(SimulatedDisplayRequest),
     /// It has handed messages to the transport.
-    Handed(Vec<Job>),
+    Handed(Vec<SimulatedDisplayRequest>),
     /// Its host's agent looks into the pipe, or has taken what is there.
     Look,
     Taken,
     /// The agent of the display's host has taken what came.
-    Came(Vec<Job>),
+    Came(Vec<SimulatedDisplayRequest>),
     /// The internet server has taken requests, or answers.
-    Crossed(Vec<Job>),
+    Crossed(Vec<SimulatedDisplayRequest>),
     AnswersCrossed(Vec<u8>),
     /// A serial line has brought requests, or has room for more; it has brought answers.
-    Over(Vec<Job>),
+    Over(Vec<SimulatedDisplayRequest>),
     Room,
     OverBack(Vec<u8>),
     /// It hands an answer over.
@@ -76,7 +77,7 @@ enum Task {
 
 /// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum DisplaySiteProgram {
     Client,
     RemoteAgent,
     LocalAgent,
@@ -84,7 +85,7 @@ enum Who {
     Internet,
 }
 
-impl Who {
+impl DisplaySiteProgram {
     /// How many there are.
     const ALL: u32 = 5;
 
@@ -99,28 +100,28 @@ impl Who {
 }
 
 /// The network and the hosts' processors, which several applications may share.
-pub(super) type World = RefCell<Messages<Travels, ()>>;
+pub(super) type DisplaySiteWorld = RefCell<MessageNetwork<SimulatedDisplayPayload, ()>>;
 
 /// An application: client, agents and display.
-pub(super) struct Site<'s> {
-    scene: &'s Scene<'s>,
-    world: &'s World,
+pub(super) struct DisplaySite<'s> {
+    scene: &'s SimulatedDisplayScene<'s>,
+    world: &'s DisplaySiteWorld,
     /// Its place among applications that share the world.
     lane: u32,
-    nodes: [Node; 3],
-    costs: [Option<Costs>; 3],
-    way: Way,
-    client: Client,
+    nodes: [NodeIndex; 3],
+    costs: [Option<HostWorkCosts>; 3],
+    way: DisplaySiteRoute,
+    client: SimulatedDisplayClient,
     remote: Option<RemoteAgent>,
     local: Option<LocalAgent>,
     internet: Option<Internet>,
-    program: Program,
+    program: SimulatedDisplayProgram,
     /// When a serial line is free, both ways.
     serial: Option<Serial>,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, DisplaySiteTask>,
     last_task: u64,
     /// The points that requests have passed, where somebody wants to know.
-    passed: Option<Vec<Passed>>,
+    passed: Option<Vec<DisplayPointPassage>>,
 }
 
 /// What came of it.
@@ -128,17 +129,17 @@ pub(super) struct Over {
     /// What each trial took.
     pub(super) taken: Vec<Duration>,
     /// When, and by which requests.
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<SimulatedDisplayTrial>,
     /// The points that requests have passed, in trials and between them.
-    pub(super) passed: Vec<Passed>,
+    pub(super) passed: Vec<DisplayPointPassage>,
 }
 
-impl<'s> Site<'s> {
+impl<'s> DisplaySite<'s> {
     pub(super) fn new(
-        scene: &'s Scene<'s>,
-        (world, lane): (&'s World, u32),
-        nodes: [Node; 3],
-        script: Script,
+        scene: &'s SimulatedDisplayScene<'s>,
+        (world, lane): (&'s DisplaySiteWorld, u32),
+        nodes: [NodeIndex; 3],
+        script: DisplayTrialScript,
         traced: bool,
     ) -> Result<Self> {
         let mut messages = world.borrow_mut();
@@ -148,31 +149,35 @@ impl<'s> Site<'s> {
             nodes[1]
         };
         let mut way = match (scene.class, scene.carrier) {
-            (Class::Local, _) => Way::Local,
-            (_, Carrier::Ikp) => Way::Calls(
+            (DisplaySceneClass::Local, _) => DisplaySiteRoute::Local,
+            (_, DisplaySceneCarrier::Ikp) => DisplaySiteRoute::Calls(
                 messages.call_to(nodes[0], nodes[1])?,
                 messages.call_to(nodes[1], nodes[0])?,
             ),
-            (_, Carrier::Tcp(stacks)) => Way::Stream(messages.connect(nodes[0], ends, stacks)?),
-            (_, Carrier::Pup(options)) => {
-                Way::Stream(messages.connect_pup(nodes[0], ends, options)?)
+            (_, DisplaySceneCarrier::Tcp(stacks)) => {
+                DisplaySiteRoute::Stream(messages.connect(nodes[0], ends, stacks)?)
             }
-            (_, Carrier::Blast(stack)) => {
-                Way::Stream(messages.connect_blast(nodes[0], ends, stack)?)
+            (_, DisplaySceneCarrier::Pup(options)) => {
+                DisplaySiteRoute::Stream(messages.connect_pup(nodes[0], ends, options)?)
             }
-            (_, Carrier::Line(_)) => Way::Line,
+            (_, DisplaySceneCarrier::Blast(stack)) => {
+                DisplaySiteRoute::Stream(messages.connect_blast(nodes[0], ends, stack)?)
+            }
+            (_, DisplaySceneCarrier::Line(_)) => DisplaySiteRoute::Line,
         };
         let serial = match scene.carrier {
-            Carrier::Line(bits) if way == Way::Line => Some(Serial::of(scene, bits)?),
+            DisplaySceneCarrier::Line(bits) if way == DisplaySiteRoute::Line => {
+                Some(Serial::of(scene, bits)?)
+            }
             _ => None,
         };
-        if let Way::Stream(connection) = way {
-            [Side::Initiator, Side::Responder]
+        if let DisplaySiteRoute::Stream(connection) = way {
+            [PairSide::Initiator, PairSide::Responder]
                 .into_iter()
                 .for_each(|side| messages.set_piece(connection, side, PIECE));
         }
         let mut internet = None;
-        if let (Way::Stream(connection), true) = (way, scene.internet.is_some()) {
+        if let (DisplaySiteRoute::Stream(connection), true) = (way, scene.internet.is_some()) {
             let elsewhere = nodes[2] != nodes[1];
             let calls = elsewhere.then(|| {
                 Ok::<_, Error>((
@@ -181,12 +186,16 @@ impl<'s> Site<'s> {
                 ))
             });
             internet = Some(Internet::new(connection, calls.transpose()?));
-            way = Way::Internet;
+            way = DisplaySiteRoute::Internet;
         }
-        let over_ikp = matches!(scene.carrier, Carrier::Ikp);
-        let has_pipe = scene.class == Class::Terminal || (scene.class == Class::Agent && over_ikp);
-        let has_agent = !matches!(scene.class, Class::Local | Class::Messages);
-        let costs = nodes.map(|node| Costs::of(&scene.network.hosts[node.0 as usize]));
+        let over_ikp = matches!(scene.carrier, DisplaySceneCarrier::Ikp);
+        let has_pipe = scene.class == DisplaySceneClass::Terminal
+            || (scene.class == DisplaySceneClass::Agent && over_ikp);
+        let has_agent = !matches!(
+            scene.class,
+            DisplaySceneClass::Local | DisplaySceneClass::Messages
+        );
+        let costs = nodes.map(|node| HostWorkCosts::of(&scene.network.hosts[node.0 as usize]));
         Ok(Self {
             scene,
             world,
@@ -194,11 +203,11 @@ impl<'s> Site<'s> {
             nodes,
             costs,
             way,
-            client: Client::new(script.actions),
+            client: SimulatedDisplayClient::new(script.actions),
             remote: has_pipe.then(RemoteAgent::default),
             local: has_agent.then(LocalAgent::default),
             internet,
-            program: Program::new(),
+            program: SimulatedDisplayProgram::new(),
             serial,
             tasks: BTreeMap::new(),
             last_task: 0,
@@ -208,7 +217,10 @@ impl<'s> Site<'s> {
 
     /// Begins: over a connection once that is there.
     pub(super) fn start(&mut self) -> Result<()> {
-        if matches!(self.way, Way::Stream(_) | Way::Internet) {
+        if matches!(
+            self.way,
+            DisplaySiteRoute::Stream(_) | DisplaySiteRoute::Internet
+        ) {
             Ok(())
         } else {
             self.client()
@@ -217,7 +229,7 @@ impl<'s> Site<'s> {
 
     /// Whether all trials are over.
     pub(super) fn is_over(&self) -> bool {
-        self.client.actions.is_empty() && self.client.waits == Waits::Nothing
+        self.client.actions.is_empty() && self.client.waits == SimulatedClientWait::Nothing
     }
 
     /// Whether a trial goes on.
@@ -226,7 +238,7 @@ impl<'s> Site<'s> {
     }
 
     /// What went through each direction of each link of the network, by now.
-    pub(super) fn counters(&self) -> Vec<Counters> {
+    pub(super) fn counters(&self) -> Vec<PortCounters> {
         let mut ports = self.world.borrow().counters();
         if let Some(serial) = &self.serial {
             serial.counted(&mut ports);
@@ -236,7 +248,7 @@ impl<'s> Site<'s> {
 
     /// What has come of it so far.
     pub(super) fn over(self) -> Over {
-        let Client { taken, trials, .. } = self.client;
+        let SimulatedDisplayClient { taken, trials, .. } = self.client;
         Over {
             taken,
             trials,
@@ -245,7 +257,7 @@ impl<'s> Site<'s> {
     }
 
     /// Whether that happened to this application.
-    pub(super) fn owns(&self, happening: &Happening<Travels>) -> bool {
+    pub(super) fn owns(&self, happening: &Happening<SimulatedDisplayPayload>) -> bool {
         match happening {
             Happening::Timer(token) | Happening::Worked(token) => {
                 token >> LANE == u64::from(self.lane)
@@ -264,10 +276,10 @@ impl<'s> Site<'s> {
     fn has(&self, id: u32) -> bool {
         let internet = self.internet.as_ref();
         match self.way {
-            Way::Local | Way::Line => false,
-            Way::Stream(connection) => connection == id,
-            Way::Calls(there, back) => there == id || back == id,
-            Way::Internet => internet.is_some_and(|internet| {
+            DisplaySiteRoute::Local | DisplaySiteRoute::Line => false,
+            DisplaySiteRoute::Stream(connection) => connection == id,
+            DisplaySiteRoute::Calls(there, back) => there == id || back == id,
+            DisplaySiteRoute::Internet => internet.is_some_and(|internet| {
                 internet.connection == id
                     || internet
                         .calls
@@ -281,24 +293,24 @@ impl<'s> Site<'s> {
     }
 
     /// Requests have passed a point now.
-    fn pass(&mut self, point: Point, jobs: &[Job]) {
+    fn pass(&mut self, point: DisplayRequestPoint, jobs: &[SimulatedDisplayRequest]) {
         let at = self.now();
         jobs.iter()
             .for_each(|job| self.pass_at(at, point, job.number..=job.number));
     }
 
     /// Requests of those numbers have passed a point at that moment; `Hello` is none.
-    fn pass_at(&mut self, at: Instant, point: Point, requests: RangeInclusive<u32>) {
+    fn pass_at(&mut self, at: Instant, point: DisplayRequestPoint, requests: RangeInclusive<u32>) {
         if let Some(passed) = &mut self.passed {
             passed.extend(
                 requests
                     .filter(|request| *request > 0)
-                    .map(|request| Passed { at, point, request }),
+                    .map(|request| DisplayPointPassage { at, point, request }),
             );
         }
     }
 
-    pub(super) fn happened(&mut self, happening: Happening<Travels>) -> Result<()> {
+    pub(super) fn happened(&mut self, happening: Happening<SimulatedDisplayPayload>) -> Result<()> {
         match happening {
             Happening::Connected(_) => {
                 if self.internet.as_ref().is_some_and(|internet| internet.calls.is_some()) {
@@ -314,42 +326,42 @@ impl<'s> Site<'s> {
                 Some(task) => self.carry_on(task),
                 None => Ok(()),
             },
-            Happening::Arrived { message: Travels::Requests(jobs), .. } if self.internet.is_some() => {
+            Happening::Arrived { message: SimulatedDisplayPayload::Requests(jobs), .. } if self.internet.is_some() => {
                 self.internet_has(jobs);
                 Ok(())
             }
-            Happening::Arrived { message: Travels::Requests(jobs), .. }
-            | Happening::Answered(_, Travels::Requests(jobs)) => {
+            Happening::Arrived { message: SimulatedDisplayPayload::Requests(jobs), .. }
+            | Happening::Answered(_, SimulatedDisplayPayload::Requests(jobs)) => {
                 self.arrived(jobs);
                 Ok(())
             }
-            Happening::Arrived { message: Travels::Answers(answers), .. } => self.came_back(answers),
-            Happening::Asked(_, Travels::Requests(jobs)) if self.local.is_some() => {
+            Happening::Arrived { message: SimulatedDisplayPayload::Answers(answers), .. } => self.came_back(answers),
+            Happening::Asked(_, SimulatedDisplayPayload::Requests(jobs)) if self.local.is_some() => {
                 self.arrived(jobs);
                 Ok(())
             }
-            Happening::Asked(_, Travels::Requests(jobs)) => {
-                self.pass(Point::Arrive, &jobs);
+            Happening::Asked(_, SimulatedDisplayPayload::Requests(jobs)) => {
+                self.pass(DisplayRequestPoint::Arrive, &jobs);
                 self.display_has(jobs)
             }
-            Happening::Asked(calls, Travels::Answers(answers)) if self.internet.is_some() => {
+            Happening::Asked(calls, SimulatedDisplayPayload::Answers(answers)) if self.internet.is_some() => {
                 self.internet_asked(calls, answers);
                 Ok(())
             }
-            Happening::Asked(calls, Travels::Answers(answers)) => {
-                self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new()));
+            Happening::Asked(calls, SimulatedDisplayPayload::Answers(answers)) => {
+                self.world.borrow_mut().answer(calls, 1, SimulatedDisplayPayload::Answers(Vec::new()));
                 self.came_back(answers)
             }
-            Happening::Answered(calls, Travels::Answers(answers)) => self.answered(calls, &answers),
-            Happening::Sent { side: Side::Initiator, .. } => self.handed_over(),
+            Happening::Answered(calls, SimulatedDisplayPayload::Answers(answers)) => self.answered(calls, &answers),
+            Happening::Sent { side: PairSide::Initiator, .. } => self.handed_over(),
             Happening::Sent { .. } | Happening::Room { .. } => Ok(()),
         }
     }
 
-    fn carry_on(&mut self, task: Task) -> Result<()> {
+    fn carry_on(&mut self, task: DisplaySiteTask) -> Result<()> {
         match task {
-            Task::Made(job) => {
-                self.client.waits = Waits::Nothing;
+            DisplaySiteTask::Made(job) => {
+                self.client.waits = SimulatedClientWait::Nothing;
                 let full = bytes(&self.client.gathered) + job.length() > self.gathers();
                 if full {
                     // It goes with the next ones.
@@ -358,76 +370,82 @@ impl<'s> Site<'s> {
                 self.client.gather(job);
                 self.client()
             }
-            Task::Handed(jobs) => self.transport(jobs),
-            Task::Look => {
+            DisplaySiteTask::Handed(jobs) => self.transport(jobs),
+            DisplaySiteTask::Look => {
                 self.work(
-                    Who::RemoteAgent,
+                    DisplaySiteProgram::RemoteAgent,
                     WorkKind::Messages,
                     self.message(0),
-                    Task::Taken,
+                    DisplaySiteTask::Taken,
                 );
                 Ok(())
             }
-            Task::Taken => self.taken(),
-            Task::Came(jobs) => self.agent_has(jobs),
-            Task::Crossed(jobs) => {
+            DisplaySiteTask::Taken => self.taken(),
+            DisplaySiteTask::Came(jobs) => self.agent_has(jobs),
+            DisplaySiteTask::Crossed(jobs) => {
                 self.crossed(jobs);
                 Ok(())
             }
-            Task::AnswersCrossed(answers) => {
+            DisplaySiteTask::AnswersCrossed(answers) => {
                 self.answers_crossed(answers);
                 Ok(())
             }
-            Task::Over(jobs) => {
+            DisplaySiteTask::Over(jobs) => {
                 self.arrived(jobs);
                 Ok(())
             }
-            Task::Room => self.handed_over(),
-            Task::OverBack(answers) => self.came_back(answers),
-            Task::Answers(answers) => self.answer(answers),
-            Task::Back(answers) => {
-                let polls = if matches!(self.way, Way::Calls(..)) {
+            DisplaySiteTask::Room => self.handed_over(),
+            DisplaySiteTask::OverBack(answers) => self.came_back(answers),
+            DisplaySiteTask::Answers(answers) => self.answer(answers),
+            DisplaySiteTask::Back(answers) => {
+                let polls = if matches!(self.way, DisplaySiteRoute::Calls(..)) {
                     None
                 } else {
                     self.costs[0].as_ref()
                 };
                 let seen = polls.map_or(self.now(), |costs| costs.seen(self.now()));
                 if seen > self.now() {
-                    self.at(seen, Task::Seen(answers));
+                    self.at(seen, DisplaySiteTask::Seen(answers));
                     return Ok(());
                 }
                 self.seen(&answers)
             }
-            Task::Seen(answers) => self.seen(&answers),
-            Task::Read => self.next_job(),
-            Task::Stored => self.stored(),
-            Task::Drawn(piece) => self.drawn(piece),
+            DisplaySiteTask::Seen(answers) => self.seen(&answers),
+            DisplaySiteTask::Read => self.next_job(),
+            DisplaySiteTask::Stored => self.stored(),
+            DisplaySiteTask::Drawn(piece) => self.drawn(piece),
         }
     }
 
     // --- processors ---
 
     /// Remembers what is to be done; its token in the world.
-    fn will_do(&mut self, task: Task) -> u64 {
+    fn will_do(&mut self, task: DisplaySiteTask) -> u64 {
         self.last_task += 1;
         let token = (u64::from(self.lane) << LANE) + self.last_task;
         self.tasks.insert(token, task);
         token
     }
 
-    fn at(&mut self, moment: Instant, task: Task) {
+    fn at(&mut self, moment: Instant, task: DisplaySiteTask) {
         let token = self.will_do(task);
         self.world.borrow_mut().set_timer(moment, token);
     }
 
-    fn work(&mut self, program: Who, kind: WorkKind, takes: Duration, task: Task) {
+    fn work(
+        &mut self,
+        program: DisplaySiteProgram,
+        kind: WorkKind,
+        takes: Duration,
+        task: DisplaySiteTask,
+    ) {
         if takes == Duration::ZERO {
             return self.at(self.now(), task);
         }
         let token = self.will_do(task);
         let who = (
             self.nodes[program.host()],
-            Who::ALL * self.lane + program as u32,
+            DisplaySiteProgram::ALL * self.lane + program as u32,
         );
         self.world.borrow_mut().work(who, kind, takes, token);
     }
@@ -435,7 +453,7 @@ impl<'s> Site<'s> {
     fn message(&self, host: usize) -> Duration {
         self.costs[host]
             .as_ref()
-            .map_or(Duration::ZERO, Costs::message)
+            .map_or(Duration::ZERO, HostWorkCosts::message)
     }
 
     /// What the client takes for a request of so many bytes.
@@ -455,7 +473,7 @@ impl<'s> Site<'s> {
     /// Bytes that are handed over at once.
     fn gathers(&self) -> usize {
         let most = match self.way {
-            Way::Calls(calls, _) => self
+            DisplaySiteRoute::Calls(calls, _) => self
                 .scene
                 .gathers
                 .min(self.world.borrow_mut().room_of(calls)),
@@ -466,17 +484,17 @@ impl<'s> Site<'s> {
 
     /// What the client does until it has to wait.
     fn client(&mut self) -> Result<()> {
-        while self.client.waits == Waits::Nothing {
+        while self.client.waits == SimulatedClientWait::Nothing {
             match self.client.actions.pop_front() {
                 None => return Ok(()),
                 Some(Action::Request(job)) => {
-                    self.client.waits = Waits::Something;
-                    self.pass(Point::Call, std::slice::from_ref(&job));
+                    self.client.waits = SimulatedClientWait::Something;
+                    self.pass(DisplayRequestPoint::Call, std::slice::from_ref(&job));
                     self.work(
-                        Who::Client,
+                        DisplaySiteProgram::Client,
                         WorkKind::Operations,
                         self.operation(job.length()),
-                        Task::Made(job),
+                        DisplaySiteTask::Made(job),
                     );
                 }
                 Some(Action::Hand) => self.hand(),
@@ -487,9 +505,9 @@ impl<'s> Site<'s> {
                 Some(Action::Await) => {
                     if self.client.is_answered() {
                         let completed = self.client.completed();
-                        self.pass_at(self.now(), Point::Done, completed);
+                        self.pass_at(self.now(), DisplayRequestPoint::Done, completed);
                     } else {
-                        self.client.waits = Waits::Answers;
+                        self.client.waits = SimulatedClientWait::Answers;
                         self.client.actions.push_front(Action::Await);
                     }
                 }
@@ -506,13 +524,13 @@ impl<'s> Site<'s> {
         if jobs.is_empty() {
             return;
         }
-        self.client.waits = Waits::Something;
+        self.client.waits = SimulatedClientWait::Something;
         if self.remote.is_none() {
             return self.work(
-                Who::Client,
+                DisplaySiteProgram::Client,
                 WorkKind::Messages,
                 self.message(0),
-                Task::Handed(jobs),
+                DisplaySiteTask::Handed(jobs),
             );
         }
         self.client.held = Some(jobs);
@@ -528,7 +546,7 @@ impl<'s> Site<'s> {
             return;
         };
         // A writer that had to wait is woken when half of the pipe is free.
-        let pipe = if self.scene.class == Class::Terminal {
+        let pipe = if self.scene.class == DisplaySceneClass::Terminal {
             PTY
         } else {
             PIPE
@@ -538,11 +556,11 @@ impl<'s> Site<'s> {
         if !agent.is_full
             && let Some(jobs) = self.client.held.take()
         {
-            self.pass(Point::Send, &jobs);
+            self.pass(DisplayRequestPoint::Send, &jobs);
             if let Some(agent) = &mut self.remote {
                 agent.pipe.push_back(jobs);
             }
-            self.client.waits = Waits::Nothing;
+            self.client.waits = SimulatedClientWait::Nothing;
             self.look();
         }
     }
@@ -553,17 +571,17 @@ impl<'s> Site<'s> {
             self.agent_handed_over();
             return Ok(());
         }
-        self.client.waits = Waits::Nothing;
+        self.client.waits = SimulatedClientWait::Nothing;
         self.client()
     }
 
     fn answered(&mut self, calls: u32, answers: &[u8]) -> Result<()> {
         match self.way {
-            Way::Calls(_, back) if calls == back => {
+            DisplaySiteRoute::Calls(_, back) if calls == back => {
                 self.answer_left();
                 Ok(())
             }
-            Way::Internet => {
+            DisplaySiteRoute::Internet => {
                 self.answer_left();
                 Ok(())
             }
@@ -577,23 +595,23 @@ impl<'s> Site<'s> {
     /// Answers are at the client's host.
     fn came_back(&mut self, answers: Vec<u8>) -> Result<()> {
         let program = if self.remote.is_some() {
-            Who::RemoteAgent
+            DisplaySiteProgram::RemoteAgent
         } else {
-            Who::Client
+            DisplaySiteProgram::Client
         };
         self.work(
             program,
             WorkKind::Messages,
             self.message(0),
-            Task::Back(answers),
+            DisplaySiteTask::Back(answers),
         );
         Ok(())
     }
 
     fn seen(&mut self, answers: &[u8]) -> Result<()> {
         self.client.receive(answers)?;
-        if self.client.waits == Waits::Answers && self.client.is_answered() {
-            self.client.waits = Waits::Nothing;
+        if self.client.waits == SimulatedClientWait::Answers && self.client.is_answered() {
+            self.client.waits = SimulatedClientWait::Nothing;
         }
         self.client()
     }

@@ -1,11 +1,11 @@
 //! What went wrong at the other end of a terminal: it was not opened, its program is lost, the display is gone.
 
-use crate::address::Address;
+use crate::address::DisplayAddress;
 use stackline_core::error::Error;
 use std::io;
 
 /// No terminal is opened there.
-pub(super) fn unopened(at: &Address, why: &str) -> Error {
+pub(super) fn unopened(at: &DisplayAddress, why: &str) -> Error {
     Error::environment(format!("the terminal at {at} is not opened: {why}"))
         .hint("its secret is in ~/.config/stackline/terminal.secret of the user who serves it: copy it, or name a file with --secret-file")
 }

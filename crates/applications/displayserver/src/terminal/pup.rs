@@ -1,24 +1,24 @@
 //! The PUP TELNET at both ends: bytes go as they are; marks say how large the terminal is and ask whether all before them is done; an
 //! interrupt with a mark behind it makes what was typed between them be dropped, and interrupts the program.
 
-use super::door::{self, Knock, Knocking};
+use super::admission::{TerminalAdmission, refused, sent_away};
 use super::failure::{lost, unopened};
 use super::keyboard::{LEAVES, end, size};
-use super::line::PIECE;
-use super::office::{Office, refused, sent_away};
-use super::program::{For, Terminal};
+use super::login::{self, Knock, Knocking};
+use super::pty_program::{For, ProgramTerminal};
+use super::telnet_end::PIECE;
 use super::typist::Typist;
-use crate::address::Address;
-use crate::pup::{Came, Pup};
-use crate::raw::Raw;
-use crate::stream::Stream;
+use crate::address::DisplayAddress;
+use crate::pup::{Pup, PupStreamInput};
+use crate::raw_terminal::RawTerminal;
+use crate::stream::DisplayStream;
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use stackline_core::error::Result;
+use stackline_guard::connection_slots::ConnectionSlot;
 use stackline_guard::deadline::Deadline;
-use stackline_guard::pool::Place;
 use stackline_guard::secret::Secret;
-use stackline_proto::pup::telnet::Mark;
+use stackline_proto::pup::telnet::PupTelnetMark;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -29,27 +29,27 @@ use std::thread;
 const INTERRUPT: u8 = 3;
 
 /// What came first: nothing in time, or that with its bytes.
-type First = (Option<Came>, [u8; PIECE]);
+type First = (Option<PupStreamInput>, [u8; PIECE]);
 
 /// What was typed behind the secret.
 fn first(typed: &[u8]) -> First {
     let mut piece = [0; PIECE];
     let count = typed.len().min(PIECE);
     piece[..count].copy_from_slice(&typed[..count]);
-    ((count > 0).then_some(Came::Data(count)), piece)
+    ((count > 0).then_some(PupStreamInput::Data(count)), piece)
 }
 
 /// One terminal, until its program or its connection ends.
-pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
+pub(super) fn one(stream: &Pup, office: &TerminalAdmission, place: ConnectionSlot) -> Result<()> {
     let Some(secret) = &office.service.secret else {
         stream.end();
         return Ok(());
     };
-    let identified = door::identify_by_pup(
+    let identified = login::identify_by_pup(
         stream,
         secret,
         &office.attempts,
-        Deadline::within(door::TIME),
+        Deadline::within(login::TIME),
     );
     let (is_display, typed) = match identified {
         Ok(identified) => identified,
@@ -60,10 +60,10 @@ pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
     };
     drop(place);
     let Some(_place) = office.terminals.enter() else {
-        return Err(refused(&mut Stream::Pup(stream.again())));
+        return Err(refused(&mut DisplayStream::Pup(stream.again())));
     };
     let (program, first) = (&office.service.program, first(&typed));
-    let terminal = Terminal::start(
+    let terminal = ProgramTerminal::start(
         program,
         if is_display {
             For::Display
@@ -90,13 +90,13 @@ pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
 
 /// Says that the program is for a display: a person's end says first how large its terminal is, or nothing.
 pub(super) fn begins_for_display(stream: &Pup) {
-    stream.say(Some(Mark::Timing.code()), None);
+    stream.say(Some(PupTelnetMark::Timing.code()), None);
 }
 
 /// What comes over the connection is typed into the terminal.
 fn type_in(stream: &Pup, mut typing: Typing, (mut first, mut piece): First) {
     while let Ok(came) = first.take().map_or_else(|| stream.next(&mut piece), Ok) {
-        if came == Came::Data(0) || !typing.takes(stream, came, &piece) {
+        if came == PupStreamInput::Data(0) || !typing.takes(stream, came, &piece) {
             break;
         }
     }
@@ -108,7 +108,7 @@ struct Typing {
     typist: Typist,
     pty: Arc<Pty>,
     /// The mark whose byte is next.
-    marked: Option<Mark>,
+    marked: Option<PupTelnetMark>,
     /// Lines and letters of the terminal.
     size: (u16, u16),
     /// Interrupts whose mark has not come, until which what is typed is dropped.
@@ -117,13 +117,15 @@ struct Typing {
 
 impl Typing {
     /// What came is done. False where nobody is there any more.
-    fn takes(&mut self, stream: &Pup, came: Came, piece: &[u8]) -> bool {
+    fn takes(&mut self, stream: &Pup, came: PupStreamInput, piece: &[u8]) -> bool {
         match came {
-            Came::Data(count) => self.data(&piece[..count]),
-            Came::Interrupt(_) => interrupt(&self.typist, &mut self.dropping),
-            Came::Mark(code) => match Mark::of(code) {
-                Some(Mark::Data) => self.dropping = self.dropping.saturating_sub(1),
-                Some(Mark::Timing) => stream.say(Some(Mark::TimingReply.code()), None),
+            PupStreamInput::Data(count) => self.data(&piece[..count]),
+            PupStreamInput::Interrupt(_) => interrupt(&self.typist, &mut self.dropping),
+            PupStreamInput::Mark(code) => match PupTelnetMark::of(code) {
+                Some(PupTelnetMark::Data) => self.dropping = self.dropping.saturating_sub(1),
+                Some(PupTelnetMark::Timing) => {
+                    stream.say(Some(PupTelnetMark::TimingReply.code()), None)
+                }
                 other => self.marked = other.filter(|mark| mark.has_argument()),
             },
         }
@@ -158,18 +160,18 @@ fn interrupt(typist: &Typist, dropping: &mut i32) {
 }
 
 /// The terminal has another size, as far as a mark says so.
-fn resize(pty: &Pty, size: &mut (u16, u16), mark: Mark, argument: u8) {
+fn resize(pty: &Pty, size: &mut (u16, u16), mark: PupTelnetMark, argument: u8) {
     match mark {
-        Mark::LineWidth => size.1 = u16::from(argument),
-        Mark::PageLength => size.0 = u16::from(argument),
+        PupTelnetMark::LineWidth => size.1 = u16::from(argument),
+        PupTelnetMark::PageLength => size.0 = u16::from(argument),
         _ => return,
     }
     let _ = pty.resize(Size::new(size.0, size.1));
 }
 
 /// A person at the other end. The program echoes.
-pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<()> {
-    let raw = Raw::of(io::stdin().as_fd());
+pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> Result<()> {
+    let raw = RawTerminal::of(io::stdin().as_fd());
     let (mut typing, is_raw) = (from.again(), raw.is_some());
     let (opens, opened) = channel::<()>();
     thread::spawn(move || {
@@ -187,7 +189,7 @@ pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<
                 return typing.end();
             }
             if is_raw && let Some(at) = bytes.iter().rposition(|byte| *byte == INTERRUPT) {
-                typing.say(Some(Mark::Data.code()), Some(0));
+                typing.say(Some(PupTelnetMark::Data.code()), Some(0));
                 bytes = &bytes[at + 1..];
             }
             if typing.write_all(bytes).is_err() {
@@ -199,8 +201,8 @@ pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<
     let (mut piece, mut knock, mut opens) = ([0; PIECE], Knock::new(secret), Some(opens));
     loop {
         let count = match from.next(&mut piece).map_err(lost)? {
-            Came::Data(count) => count,
-            Came::Mark(_) | Came::Interrupt(_) => continue,
+            PupStreamInput::Data(count) => count,
+            PupStreamInput::Mark(_) | PupStreamInput::Interrupt(_) => continue,
         };
         let mut data = piece[..count].to_vec();
         if let Some(answer) = knock.takes(&mut data) {
@@ -212,7 +214,7 @@ pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<
         if !matches!(knock.state(), Knocking::Waits | Knocking::Said)
             && let Some(opens) = opens.take()
         {
-            tell_size(from)?;
+            send_size(from)?;
             let _ = opens.send(());
         }
         let mut out = io::stdout().lock();
@@ -223,11 +225,13 @@ pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<
 }
 
 /// How large the person's terminal is, where it is one.
-fn tell_size(to: &Pup) -> Result<()> {
-    for (mark, count) in size()
-        .into_iter()
-        .flat_map(|(columns, rows)| [(Mark::LineWidth, columns), (Mark::PageLength, rows)])
-    {
+fn send_size(to: &Pup) -> Result<()> {
+    for (mark, count) in size().into_iter().flat_map(|(columns, rows)| {
+        [
+            (PupTelnetMark::LineWidth, columns),
+            (PupTelnetMark::PageLength, rows),
+        ]
+    }) {
         to.say(Some(mark.code()), None);
         to.again()
             .write_all(&[u8::try_from(count).unwrap_or(u8::MAX)])

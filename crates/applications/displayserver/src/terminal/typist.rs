@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const STUCK: Duration = Duration::from_secs(1);
 
 /// What waits.
-struct Queue {
+struct TypistQueue {
     bytes: VecDeque<u8>,
     /// When there was nothing, or the program took something.
     moved: Instant,
@@ -32,18 +32,18 @@ struct Queue {
     is_over: bool,
 }
 
-struct Shared {
+struct TypistShared {
     pty: Arc<Pty>,
-    queue: Mutex<Queue>,
+    queue: Mutex<TypistQueue>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl TypistShared {
+    fn queue(&self) -> MutexGuard<'_, TypistQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+    fn wait<'q>(&self, queue: MutexGuard<'q, TypistQueue>) -> MutexGuard<'q, TypistQueue> {
         self.changed
             .wait_timeout(queue, LOOK)
             .unwrap_or_else(PoisonError::into_inner)
@@ -78,18 +78,18 @@ impl Shared {
 }
 
 /// Types into one terminal until it is dropped.
-pub(super) struct Typist(Arc<Shared>);
+pub(super) struct Typist(Arc<TypistShared>);
 
 impl Typist {
     /// Reading and writing that terminal waits for nothing from now on.
     pub(super) fn new(pty: &Arc<Pty>) -> io::Result<Self> {
         ioctl_fionbio(pty, true)?;
-        let queue = Queue {
+        let queue = TypistQueue {
             bytes: VecDeque::new(),
             moved: Instant::now(),
             is_over: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TypistShared {
             pty: Arc::clone(pty),
             queue: Mutex::new(queue),
             changed: Condvar::new(),

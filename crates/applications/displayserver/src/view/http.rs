@@ -1,8 +1,8 @@
 //! What a browser asks in HTTP before its WebSocket is open: the page, and all that is refused, each with a sentence that says why.
 
-use crate::address::Address;
+use crate::address::DisplayAddress;
 use crate::server::hear_out;
-use crate::stream::Stream;
+use crate::stream::DisplayStream;
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use std::borrow::Cow;
@@ -27,14 +27,14 @@ const HEARD_OUT: (usize, Duration) = (1 << 20, Duration::from_secs(2));
 /// A stream whose first bytes, the head of a request, were read already.
 #[derive(Debug)]
 pub(super) struct Replayed {
-    pub(super) stream: Stream,
+    pub(super) stream: DisplayStream,
     head: Vec<u8>,
     at: usize,
 }
 
 impl Replayed {
     /// Reads the head of a request, or as much of it as is too long, by then as a whole.
-    pub(super) fn read(mut stream: Stream, deadline: Deadline) -> io::Result<Self> {
+    pub(super) fn read(mut stream: DisplayStream, deadline: Deadline) -> io::Result<Self> {
         let mut head = Vec::new();
         while !is_whole(&head) && head.len() <= HEAD {
             stream.read_within(Some(deadline.timeout()?))?;
@@ -60,7 +60,7 @@ impl Replayed {
     /// answer has to wait.
     pub(super) fn answered(
         &mut self,
-        door: &Door,
+        door: &BrowserAccess,
         failed: impl FnOnce() -> Duration,
     ) -> io::Result<bool> {
         let Some(answer) = door.answer(&self.head) else {
@@ -75,13 +75,13 @@ impl Replayed {
 
     /// Says why there is no room, whatever was asked, and ends.
     pub(super) fn refused(mut self, why: &str) {
-        let _ = self.says(&Answer::new(
+        let _ = self.says(&BrowserHttpAnswer::new(
             "503 Service Unavailable",
             format!("{why}: come again later\n"),
         ));
     }
 
-    fn says(&mut self, answer: &Answer) -> io::Result<()> {
+    fn says(&mut self, answer: &BrowserHttpAnswer) -> io::Result<()> {
         self.stream.write_all(&answer.bytes())?;
         self.stream.ends_writing();
         self.hears_out();
@@ -131,7 +131,7 @@ impl Write for Replayed {
 }
 
 /// An answer with which a connection ends.
-pub(super) struct Answer {
+pub(super) struct BrowserHttpAnswer {
     status: &'static str,
     /// A line of its head that only it has.
     line: &'static str,
@@ -142,7 +142,7 @@ pub(super) struct Answer {
     is_wrong_secret: bool,
 }
 
-impl Answer {
+impl BrowserHttpAnswer {
     fn new(status: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status,
@@ -182,15 +182,15 @@ fn is_whole(head: &[u8]) -> bool {
 
 /// Who may look on: whoever knows the secret, by a page that came from here.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct BrowserAccess {
     token: Secret,
     /// The address at which it listens; none where that are all of them, or a unix socket.
     address: Option<IpAddr>,
 }
 
-impl Door {
-    pub(super) fn new(token: Secret, at: Address) -> Self {
-        let place = if let Address::Tcp(place) = at {
+impl BrowserAccess {
+    pub(super) fn new(token: Secret, at: DisplayAddress) -> Self {
+        let place = if let DisplayAddress::Tcp(place) = at {
             place.parse::<SocketAddr>().ok()
         } else {
             None
@@ -202,14 +202,17 @@ impl Door {
     }
 
     /// What is answered to a request; nothing where it is for a WebSocket that can be opened.
-    pub(super) fn answer(&self, bytes: &[u8]) -> Option<Answer> {
+    pub(super) fn answer(&self, bytes: &[u8]) -> Option<BrowserHttpAnswer> {
         if bytes.len() > HEAD {
             let why = format!("the request is longer than the {HEAD} bytes that are read of one\n");
-            return Some(Answer::new("431 Request Header Fields Too Large", why));
+            return Some(BrowserHttpAnswer::new(
+                "431 Request Header Fields Too Large",
+                why,
+            ));
         }
-        let head = match Head::read(bytes) {
+        let head = match BrowserRequestHead::read(bytes) {
             Ok(head) => head,
-            Err(why) => return Some(Answer::new("400 Bad Request", why)),
+            Err(why) => return Some(BrowserHttpAnswer::new("400 Bad Request", why)),
         };
         // As proxies ask, with the host in the target: that one counts (RFC 9112, section 3.2.2).
         let authority = head
@@ -217,7 +220,7 @@ impl Door {
             .strip_prefix("http://")
             .map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
         if !self.is_own(head.host) || !authority.is_none_or(|authority| self.is_own(authority)) {
-            return Some(Answer::new(
+            return Some(BrowserHttpAnswer::new(
                 "421 Misdirected Request",
                 "no page of that host is here: open the address that the server prints\n",
             ));
@@ -227,7 +230,7 @@ impl Door {
             .is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
         if head.is_foreign(if is_socket { "websocket" } else { "navigate" }) {
             let why = "a page from elsewhere asks: open the address that the server prints\n";
-            return Some(Answer::new("403 Forbidden", why));
+            return Some(BrowserHttpAnswer::new("403 Forbidden", why));
         }
         if is_socket {
             return self.refusal(bytes, head.field("sec-websocket-version"));
@@ -262,53 +265,56 @@ impl Door {
     }
 
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
-    fn page(&self, &Head { method, target, .. }: &Head<'_>) -> Answer {
+    fn page(
+        &self,
+        &BrowserRequestHead { method, target, .. }: &BrowserRequestHead<'_>,
+    ) -> BrowserHttpAnswer {
         let absolute = target
             .strip_prefix("http://")
             .map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
         let path = absolute.unwrap_or(target);
         if !matches!(method, "GET" | "HEAD") {
-            let refused = Answer::new(
+            let refused = BrowserHttpAnswer::new(
                 "405 Method Not Allowed",
                 "the page can be had by GET, and its head by HEAD\n",
             );
-            return Answer {
+            return BrowserHttpAnswer {
                 line: "Allow: GET, HEAD\r\n",
                 ..refused
             };
         }
         let (path, said) = path.split_once('?').unwrap_or((path, ""));
         let answer = match path {
-            "/" | "" if self.token.is(said.as_bytes()) => Answer::new("200 OK", PAGE),
+            "/" | "" if self.token.is(said.as_bytes()) => BrowserHttpAnswer::new("200 OK", PAGE),
             "/" | "" => {
                 let why = "the address lacks the secret: open the one that the server prints\n";
-                Answer {
+                BrowserHttpAnswer {
                     is_wrong_secret: !said.is_empty(),
-                    ..Answer::new("403 Forbidden", why)
+                    ..BrowserHttpAnswer::new("403 Forbidden", why)
                 }
             }
-            _ => Answer::new("404 Not Found", "there is one page here, /\n"),
+            _ => BrowserHttpAnswer::new("404 Not Found", "there is one page here, /\n"),
         };
-        Answer {
+        BrowserHttpAnswer {
             is_head: method == "HEAD",
             ..answer
         }
     }
 
     /// Why no WebSocket is opened, where none is. Browsers speak several, of which 13 are RFC 6455's.
-    fn refusal(&self, head: &[u8], version: Option<&str>) -> Option<Answer> {
+    fn refusal(&self, head: &[u8], version: Option<&str>) -> Option<BrowserHttpAnswer> {
         if version != Some("13") {
-            let refused = Answer::new(
+            let refused = BrowserHttpAnswer::new(
                 "426 Upgrade Required",
                 "the WebSocket has to be of version 13, RFC 6455's\n",
             );
-            return Some(Answer {
+            return Some(BrowserHttpAnswer {
                 line: "Sec-WebSocket-Version: 13\r\n",
                 ..refused
             });
         }
         let bad = |why: &dyn std::fmt::Display| {
-            Some(Answer::new(
+            Some(BrowserHttpAnswer::new(
                 "400 Bad Request",
                 format!("no WebSocket is opened: {why}\n"),
             ))
@@ -319,7 +325,7 @@ impl Door {
             }
             Ok(Some((_, request))) => match create_response(&request) {
                 Err(error) => bad(&error),
-                Ok(_) if !is_of_page(&request) => Some(Answer::new(
+                Ok(_) if !is_of_page(&request) => Some(BrowserHttpAnswer::new(
                     "403 Forbidden",
                     "who looks on needs the secret, and a page from here\n",
                 )),
@@ -331,11 +337,11 @@ impl Door {
                     None
                 }
                 Ok(_) => {
-                    let refused = Answer::new(
+                    let refused = BrowserHttpAnswer::new(
                         "403 Forbidden",
                         "who looks on needs the secret, and a page from here\n",
                     );
-                    Some(Answer {
+                    Some(BrowserHttpAnswer {
                         is_wrong_secret: true,
                         ..refused
                     })
@@ -361,14 +367,14 @@ fn is_of_page(request: &Request) -> bool {
 }
 
 /// The head of a request, read as strictly as RFC 9112 asks of a server.
-struct Head<'h> {
+struct BrowserRequestHead<'h> {
     method: &'h str,
     target: &'h str,
     host: &'h str,
     fields: Vec<(&'h str, &'h str)>,
 }
 
-impl<'h> Head<'h> {
+impl<'h> BrowserRequestHead<'h> {
     /// Reads one; why it is none of HTTP/1 otherwise (RFC 9112, sections 3, 3.2, 5 and 6.3). What is behind it does not count.
     fn read(bytes: &'h [u8]) -> Result<Self, &'static str> {
         let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];

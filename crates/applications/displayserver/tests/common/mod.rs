@@ -7,29 +7,29 @@
 )]
 
 use stackline_display::machine::FULL_SIZE;
-use stackline_display::protocol::Request;
-use stackline_display::symbols::Limits;
-use stackline_displayserver::address::Address;
-use stackline_displayserver::client::Client;
-use stackline_displayserver::level::{Level, Picture, send};
-use stackline_displayserver::listener::Listener;
-use stackline_displayserver::server::Server;
-use stackline_displayserver::terminal::{self, Service};
+use stackline_display::protocol::DisplayRequest;
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel, send};
+use stackline_displayserver::server::DisplayServer;
+use stackline_displayserver::terminal::{self, TerminalServiceOptions};
 use stackline_guard::secret::Secret;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A display at that address; where it is.
-pub(crate) fn served(server: &Server, at: &str) -> Address {
-    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+pub(crate) fn served(server: &DisplayServer, at: &str) -> DisplayAddress {
+    let listener = DisplayListener::at(&DisplayAddress::of(at).unwrap()).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     address
 }
 
 /// A display that anybody draws on.
-pub(crate) fn display() -> Server {
-    Server::new(Limits::default(), Vec::new())
+pub(crate) fn display() -> DisplayServer {
+    DisplayServer::new(DisplayClientLimits::default(), Vec::new())
 }
 
 /// What lets somebody to a terminal.
@@ -41,10 +41,10 @@ pub(crate) fn word() -> Secret {
 }
 
 /// A program on terminals there, for those who know the word; where it is.
-pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> Address {
-    let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
+pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> DisplayAddress {
+    let listener = DisplayListener::at(&DisplayAddress::of(at).unwrap()).unwrap();
     let address = listener.address();
-    let service = Service {
+    let service = TerminalServiceOptions {
         program: program.iter().map(ToString::to_string).collect(),
         secret: Some(word()),
     };
@@ -54,20 +54,20 @@ pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> Address {
 
 /// A client that has drawn a picture at a level, and what its window shows.
 pub(crate) fn drawn(
-    server: &Server,
-    address: &Address,
-    picture: &Picture,
-    level: Level,
-) -> (Client, Vec<u8>) {
-    let mut client = Client::connect(address, b"").unwrap();
+    server: &DisplayServer,
+    address: &DisplayAddress,
+    picture: &DisplayPicture,
+    level: DisplaySendLevel,
+) -> (DisplayClient, Vec<u8>) {
+    let mut client = DisplayClient::connect(address, b"").unwrap();
     client
-        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .send(&DisplayRequest::CreateWindow(1, (800, 800), b"test"))
         .unwrap();
     client
-        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .send(&DisplayRequest::DisplayView(1, 100, (8, 8), FULL_SIZE))
         .unwrap();
-    client.send(&Request::DefineSymbol(100)).unwrap();
-    client.ask(&Request::EndSymbol).unwrap();
+    client.send(&DisplayRequest::DefineSymbol(100)).unwrap();
+    client.ask(&DisplayRequest::EndSymbol).unwrap();
     send(&mut client, level, picture, 100).unwrap();
     client.sync(3).unwrap();
     let pixels = server
@@ -77,7 +77,7 @@ pub(crate) fn drawn(
 }
 
 /// Waits until the display has no clients any more.
-pub(crate) fn all_gone(server: &Server) {
+pub(crate) fn all_gone(server: &DisplayServer) {
     let begun = Instant::now();
     while !server.displays().is_empty() {
         assert!(

@@ -3,8 +3,8 @@
 use crate::runs::Place;
 use crate::seeds;
 use stackline_truth::calibration::Reliability;
-use stackline_truth::judge::{CAUSE, Said, Truth, Verdict};
-use stackline_truth::{Change, Scenario};
+use stackline_truth::judge::{CAUSE, FindingVerdict, MeasuredTruth, ReportedFinding};
+use stackline_truth::{LimitCause, Scenario};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;
@@ -12,8 +12,8 @@ use std::time::Instant;
 /// One specification, judged.
 struct Judged {
     scenario: Scenario,
-    truth: Truth,
-    said: Vec<Said>,
+    truth: MeasuredTruth,
+    said: Vec<ReportedFinding>,
 }
 
 /// All that were judged, or what went wrong, by seed.
@@ -58,8 +58,8 @@ impl All {
             sure.sum()
         };
         (
-            of(Verdict::Right),
-            of(Verdict::Wrong),
+            of(FindingVerdict::Right),
+            of(FindingVerdict::Wrong),
             self.0.len() - judged().count(),
         )
     }
@@ -69,14 +69,14 @@ fn one(place: &Place, seed: u64) -> Result<Judged, String> {
     let scenario = Scenario::draw(seed);
     let (took_s, said) = place.diagnosed(&scenario)?;
     let mut without = BTreeMap::new();
-    for change in Change::ALL {
+    for change in LimitCause::ALL {
         if let Some(other) = change.without(&scenario) {
             without.insert(change, place.takes_s(&other)?);
         }
     }
     Ok(Judged {
         scenario,
-        truth: Truth::of(took_s, &without),
+        truth: MeasuredTruth::of(took_s, &without),
         said,
     })
 }
@@ -123,8 +123,8 @@ fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
 fn table(out: &mut String, all: &[&Judged], failed: usize) {
     let mut diagram = Reliability::default();
     let (mut named, mut causes) = (
-        BTreeMap::<Change, u32>::new(),
-        BTreeMap::<Change, u32>::new(),
+        BTreeMap::<LimitCause, u32>::new(),
+        BTreeMap::<LimitCause, u32>::new(),
     );
     let mut wrong = BTreeMap::<&str, (u32, u32)>::new();
     for Judged {
@@ -137,10 +137,10 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
             let verdict = truth.verdict(finding, scenario);
             diagram.add(finding.confidence, verdict);
             let (right, false_ones) = wrong.entry(&finding.kind).or_default();
-            *right += u32::from(verdict == Verdict::Right);
-            *false_ones += u32::from(verdict == Verdict::Wrong);
+            *right += u32::from(verdict == FindingVerdict::Right);
+            *false_ones += u32::from(verdict == FindingVerdict::Wrong);
         }
-        let sure: Vec<Said> = said
+        let sure: Vec<ReportedFinding> = said
             .iter()
             .filter(|said| said.confidence >= 0.8)
             .cloned()
@@ -188,8 +188,8 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
             named.get(cause).copied().unwrap_or(0)
         );
     }
-    let own = |cause: &&Change| !matches!(cause, Change::Rate | Change::Delay);
-    let sum = |of: &BTreeMap<Change, u32>| {
+    let own = |cause: &&LimitCause| !matches!(cause, LimitCause::Rate | LimitCause::Delay);
+    let sum = |of: &BTreeMap<LimitCause, u32>| {
         of.keys()
             .filter(own)
             .filter_map(|cause| of.get(cause))
@@ -210,7 +210,7 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
 /// How often exactly the causes were named.
 fn sets(out: &mut String, all: &[&Judged]) {
     let exact = |judged: &&&Judged| {
-        let sure: Vec<Said> = judged
+        let sure: Vec<ReportedFinding> = judged
             .said
             .iter()
             .filter(|said| said.confidence >= 0.8)
@@ -218,7 +218,7 @@ fn sets(out: &mut String, all: &[&Judged]) {
             .collect();
         judged.truth.is_exact(&sure, &judged.scenario)
     };
-    let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
+    let own = |cause: &LimitCause| matches!(cause, LimitCause::Rate | LimitCause::Delay);
     let _ = writeln!(
         out,
         "\n| causes | specifications | exactly these were named |\n| --- | --- | --- |"

@@ -1,7 +1,7 @@
 //! Runs a scenario with the command itself, and asks it for the diagnosis.
 
 use serde_json::Value;
-use stackline_truth::judge::Said;
+use stackline_truth::judge::ReportedFinding;
 use stackline_truth::{Question, Scenario};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,12 +48,15 @@ impl Place {
     }
 
     /// The same, and what is said to limit it.
-    pub(crate) fn diagnosed(&self, scenario: &Scenario) -> Result<(f64, Vec<Said>), String> {
+    pub(crate) fn diagnosed(
+        &self,
+        scenario: &Scenario,
+    ) -> Result<(f64, Vec<ReportedFinding>), String> {
         let run = self.run(scenario, true)?;
         let path = run.to_string_lossy().into_owned();
         let output = self.stackline(&["diagnose", "--json", &path])?;
         let json: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
-        let said = |finding: &Value| Said {
+        let said = |finding: &Value| ReportedFinding {
             kind: finding["kind"].as_str().unwrap_or_default().to_owned(),
             sentence: finding["sentence"].as_str().unwrap_or_default().to_owned(),
             confidence: finding["confidence"].as_f64().unwrap_or(0.0),

@@ -5,7 +5,7 @@ use stackline_core::distribution::Distribution;
 use stackline_core::units;
 
 /// A time, or a distribution of times, in seconds.
-pub(super) fn of(text: &str) -> Result<Distribution> {
+pub(super) fn parse_disk_time(text: &str) -> Result<Distribution> {
     let wrong = || {
         Error::input(format!("{text} is no time and no distribution of times")).hint(
             "as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`",
@@ -30,7 +30,7 @@ fn seconds(text: &str) -> Option<f64> {
     let factor = if unit.is_empty() {
         Some(1.0)
     } else {
-        units::factor(units::TIME_UNITS, unit.trim())
+        units::find_factor(units::TIME_UNITS, unit.trim())
     }?;
     number
         .trim()
@@ -46,9 +46,12 @@ mod tests {
 
     #[test]
     fn times_and_distributions() {
-        assert_eq!(of("10 ms").unwrap(), Distribution::Constant(0.01));
         assert_eq!(
-            of("bivalue(8 ms, 22ms)").unwrap(),
+            parse_disk_time("10 ms").unwrap(),
+            Distribution::Constant(0.01)
+        );
+        assert_eq!(
+            parse_disk_time("bivalue(8 ms, 22ms)").unwrap(),
             Distribution::Bivalue(0.008, 0.022, 0.5)
         );
         for wrong in [
@@ -60,7 +63,7 @@ mod tests {
             "-1 ms",
             "nan",
         ] {
-            assert!(of(wrong).is_err(), "{wrong}");
+            assert!(parse_disk_time(wrong).is_err(), "{wrong}");
         }
     }
 }

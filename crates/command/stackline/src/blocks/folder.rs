@@ -4,11 +4,11 @@
 //! a line of JSON for each file: `{"path":"a/b","bytes":7,"executable":false}`. An empty directory has a path that ends
 //! with `/`. Paths are relative and never lead out of the directory; links, owners and times are not kept.
 
-use super::reading::{shorter, unread};
+use super::source_files::{shorter, unread};
 use crate::exit::{Error, Result};
 use crate::output;
 use serde::{Deserialize, Serialize};
-use stackline_blockserver::load::Source;
+use stackline_blockserver::load::BlockSource;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -24,7 +24,7 @@ const LONGEST: u64 = 1 << 30;
 
 /// One line of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Line {
+struct FolderIndexLine {
     path: String,
     bytes: u64,
     executable: bool,
@@ -32,7 +32,7 @@ struct Line {
 
 /// A file in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FolderFile {
     /// Its path in the directory.
     pub(super) path: PathBuf,
     /// Bytes before it in the set.
@@ -53,7 +53,7 @@ pub(super) fn index_bytes(first: &[u8]) -> Option<u64> {
 }
 
 /// The files of a set, from its index and its size.
-pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
+pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     let damaged =
         |what: &str| Error::measurement(format!("the index of the directory is damaged: {what}"));
     let text = index
@@ -62,7 +62,8 @@ pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
     let mut at = index.len() as u64;
     let mut parts = Vec::new();
     for line in text.ok_or_else(|| damaged("it is no text"))?.lines() {
-        let line: Line = serde_json::from_str(line).map_err(|error| damaged(&error.to_string()))?;
+        let line: FolderIndexLine =
+            serde_json::from_str(line).map_err(|error| damaged(&error.to_string()))?;
         let path = Path::new(&line.path);
         let plain = path
             .components()
@@ -79,7 +80,7 @@ pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
         }
         let (is_directory, executable, bytes) =
             (line.path.ends_with('/'), line.executable, line.bytes);
-        parts.push(Part {
+        parts.push(FolderFile {
             path: path.into(),
             at,
             bytes,
@@ -93,7 +94,7 @@ pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
             "the sizes of its files are not the size of the set",
         ));
     }
-    let mut sorted: Vec<&Part> = parts.iter().collect();
+    let mut sorted: Vec<&FolderFile> = parts.iter().collect();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
     for two in sorted.windows(2) {
         let (first, second) = (&two[0].path, &two[1].path);
@@ -124,7 +125,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Of several names: files, and directories with all that is in them. One directory alone is the set itself.
     pub(super) fn open(names: &[String], block: u32) -> Result<Self> {
-        let mut found = Found::default();
+        let mut found = FolderContents::default();
         for name in names {
             let path = Path::new(name);
             if path
@@ -162,7 +163,7 @@ impl Folder {
         Self::of(found.files, block)
     }
 
-    fn of(found: Vec<(Line, PathBuf)>, block: u32) -> Result<Self> {
+    fn of(found: Vec<(FolderIndexLine, PathBuf)>, block: u32) -> Result<Self> {
         let mut lines = String::new();
         for (line, _) in &found {
             lines +=
@@ -226,7 +227,7 @@ impl Folder {
     }
 }
 
-impl Source for Folder {
+impl BlockSource for Folder {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
         let mut at = number * u64::from(self.block);
         into.resize(
@@ -252,17 +253,17 @@ fn last(path: &Path) -> Result<PathBuf> {
 }
 
 #[derive(Default)]
-struct Found {
-    files: Vec<(Line, PathBuf)>,
+struct FolderContents {
+    files: Vec<(FolderIndexLine, PathBuf)>,
     left_out: u64,
 }
 
-impl Found {
+impl FolderContents {
     fn directory(&mut self, path: &Path, inside: &Path) -> Result<()> {
         let mut entries = fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
         let entries = entries.as_mut().map_err(|error| unread(path, error))?;
         if entries.is_empty() && inside != Path::new("") {
-            let line = Line {
+            let line = FolderIndexLine {
                 path: text(inside)? + "/",
                 bytes: 0,
                 executable: false,
@@ -293,7 +294,7 @@ impl Found {
         }
         let executable = metadata.permissions().mode() & 0o100 != 0;
         self.files.push((
-            Line {
+            FolderIndexLine {
                 path: text(inside)?,
                 bytes: metadata.len(),
                 executable,
@@ -366,7 +367,7 @@ mod tests {
     #[test]
     fn an_index_that_leads_elsewhere_is_refused() {
         for path in ["../x", "/etc/x", "a/../../x", "", "a/./../../x"] {
-            let line = serde_json::to_string(&Line {
+            let line = serde_json::to_string(&FolderIndexLine {
                 path: path.into(),
                 bytes: 0,
                 executable: false,

@@ -4,8 +4,8 @@ use crate::exit::{Exit, Result};
 use crate::flags::BlocksGateway;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use stackline_blockserver::client::{self, Client};
-use stackline_blockserver::gateway::{self, Options, limits};
+use stackline_blockserver::client::{self, BlockClient};
+use stackline_blockserver::gateway::{self, GatewayOptions, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_secs(10);
 pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let options = Options {
+    let options = GatewayOptions {
         listen: flags.listen,
         master: flags.master.clone(),
         patience: limits::Patience::default(),
@@ -34,22 +34,22 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     let master = flags.master.clone();
     // Meanwhile it serves: what it needs of the master it asks for with each request.
     std::thread::spawn(move || {
-        if let Err(error) = Client::connect(&master, client::Options::default()) {
+        if let Err(error) = BlockClient::connect(&master, client::BlockClientOptions::default()) {
             output::say(&format!(
                 "{}; until it is there, answers are 503",
                 error.message
             ));
         }
     });
-    let (mut told, mut said) = (0, None::<Instant>);
+    let (mut reported, mut said) = (0, None::<Instant>);
     while !interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
         let closed = running.closed_for_room();
-        if closed > told && said.is_none_or(|said| said.elapsed() >= REST) {
+        if closed > reported && said.is_none_or(|said| said.elapsed() >= REST) {
             let words =
                 "clients that were closed because they took nothing while others waited for room";
-            output::say(&format!("{words}: {}", closed - told));
-            (told, said) = (closed, Some(Instant::now()));
+            output::say(&format!("{words}: {}", closed - reported));
+            (reported, said) = (closed, Some(Instant::now()));
         }
     }
     running.stop();

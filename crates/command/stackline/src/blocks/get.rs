@@ -1,13 +1,13 @@
 //! `blocks get`: reads a set back, each block checked, into a file, into a directory that was loaded, or into nothing.
 
-use super::{bar, folder, interruptible, tile};
+use super::{folder, interruptible, progress_bar, tile};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::BlocksGet;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::ProgressBar;
-use stackline_blockserver::client::{Client, OpenSet, Options};
-use stackline_blockserver::get::range_while;
+use stackline_blockserver::client::{BlockClient, BlockClientOptions, OpenSet};
+use stackline_blockserver::range_read::range_while;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A set that is read.
-struct Reading {
-    client: Client,
+struct BlockSetReader {
+    client: BlockClient,
     set: OpenSet,
     bar: ProgressBar,
     interrupted: Arc<AtomicBool>,
@@ -30,17 +30,17 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     let (master, name) = (flags.at.master.clone(), flags.set.clone());
     // A master that says nothing is not waited for by whoever wants to end it.
-    let (client, set) = interruptible::until(
+    let (client, set) = interruptible::run_interruptible(
         &interrupted,
         "the read was ended before it was done",
         move || {
-            let client = Client::connect(&master, Options::default())?;
+            let client = BlockClient::connect(&master, BlockClientOptions::default())?;
             let set = client.open(&name)?;
             Ok((client, set))
         },
     )?;
-    let bar = bar::bytes(0, "");
-    let reading = Reading {
+    let bar = progress_bar::create_byte_bar(0, "");
+    let reading = BlockSetReader {
         client,
         set,
         bar,
@@ -57,12 +57,12 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     Ok(Exit::Done)
 }
 
-impl Reading {
+impl BlockSetReader {
     fn get(&self, flags: &BlocksGet) -> Result<String> {
         let (name, blocks) = (&self.set.about.name, self.set.about.blocks());
         let numbers = match (flags.tile, flags.blocks) {
             (Some(which), _) => {
-                tile::block(&self.set.about, which).map(|number| number..number + 1)?
+                tile::find_tile_block(&self.set.about, which).map(|number| number..number + 1)?
             }
             (None, Some((first, last))) if last < blocks => first..last + 1,
             (None, Some((_, last))) => {
@@ -74,7 +74,7 @@ impl Reading {
         let bytes = self.bytes_before(numbers.end) - self.bytes_before(numbers.start);
         self.bar.set_length(bytes);
         self.bar.set_message(name.clone());
-        let clock = bar::clock();
+        let clock = progress_bar::start_clock();
         let count = numbers.end - numbers.start;
         let index = match flags.output.is_some() && flags.tile.is_none() && flags.blocks.is_none() {
             // Whoever cannot read the index is told of all blocks that cannot be read.
@@ -94,7 +94,7 @@ impl Reading {
                     pixels = data;
                     Ok(())
                 })?;
-                output::file(path, tile::png(&self.set.about, &pixels)?)?;
+                output::file(path, tile::encode_png(&self.set.about, &pixels)?)?;
                 format!(" to {}", path.display())
             }
             (Some(path), Some(index)) => {
@@ -113,7 +113,7 @@ impl Reading {
         };
         Ok(format!(
             "read {name}: {}{to}\n",
-            bar::figures(count, bytes, clock())
+            progress_bar::describe_throughput(count, bytes, clock())
         ))
     }
 
@@ -202,7 +202,7 @@ impl Reading {
             .prefix(".blocks-")
             .tempdir_in(parent)
             .map_err(failed)?;
-        let mut parts = Parts::make(making.path(), parts).map_err(failed)?;
+        let mut parts = FolderFileWriter::make(making.path(), parts).map_err(failed)?;
         self.read(numbers, |number, data| {
             parts.put(self.bytes_before(number), &data).map_err(failed)
         })?;
@@ -215,16 +215,16 @@ impl Reading {
 }
 
 /// The files of a directory while they are filled.
-struct Parts {
+struct FolderFileWriter {
     root: PathBuf,
-    parts: Vec<folder::Part>,
+    parts: Vec<folder::FolderFile>,
     /// The file that was written last.
     open: Option<(usize, File)>,
 }
 
-impl Parts {
+impl FolderFileWriter {
     /// All files, as long as they will be, in directories of their own.
-    fn make(root: &Path, parts: Vec<folder::Part>) -> std::io::Result<Self> {
+    fn make(root: &Path, parts: Vec<folder::FolderFile>) -> std::io::Result<Self> {
         for part in &parts {
             let path = root.join(&part.path);
             if part.is_directory {

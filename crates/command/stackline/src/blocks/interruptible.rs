@@ -11,7 +11,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Does that, or is interrupted, which is said in these words; then what it does ends with this process.
-pub(super) fn until<T: Send + 'static>(
+pub(super) fn run_interruptible<T: Send + 'static>(
     interrupted: &Arc<AtomicBool>,
     words: &str,
     work: impl FnOnce() -> Result<T> + Send + 'static,

@@ -4,14 +4,14 @@ use crate::exit::{Exit, Result};
 use crate::flags::BlocksList;
 use crate::output;
 use serde_json::{Value, json};
-use stackline_blocks::placement::Placement;
-use stackline_blocks::wire::control::{ServerInfo, SetInfo};
-use stackline_blockserver::client::{Client, Options};
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_blocks::wire::master_messages::{ServerInfo, SetInfo};
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_core::units;
 
 /// Prints what there is.
 pub(super) fn list(flags: &BlocksList) -> Result {
-    let client = Client::connect(&flags.at.master, Options::default())?;
+    let client = BlockClient::connect(&flags.at.master, BlockClientOptions::default())?;
     let (sets, servers) = client.list()?;
     if flags.json {
         let sets: Vec<Value> = sets.iter().map(set_json).collect();
@@ -23,13 +23,13 @@ pub(super) fn list(flags: &BlocksList) -> Result {
     Ok(Exit::Done)
 }
 
-fn placement(placement: Placement) -> String {
+fn placement(placement: BlockPlacementPolicy) -> String {
     match placement {
-        Placement::RoundRobin => "round-robin".into(),
-        Placement::Random(seed) => format!("random:{seed}"),
-        Placement::Hash => "hash".into(),
-        Placement::Tiles => "tiles".into(),
-        Placement::Given => "given".into(),
+        BlockPlacementPolicy::RoundRobin => "round-robin".into(),
+        BlockPlacementPolicy::Random(seed) => format!("random:{seed}"),
+        BlockPlacementPolicy::Hash => "hash".into(),
+        BlockPlacementPolicy::Tiles => "tiles".into(),
+        BlockPlacementPolicy::Given => "given".into(),
     }
 }
 
@@ -45,7 +45,7 @@ fn set_json(set: &SetInfo) -> Value {
 }
 
 fn server_json(server: &ServerInfo) -> Value {
-    let disk = |disk: &stackline_blocks::wire::data::Disk| {
+    let disk = |disk: &stackline_blocks::wire::server_messages::DiskInfo| {
         json!({ "path": disk.path, "identity": format!("{:032x}", disk.identity), "up": disk.up,
                 "writable": disk.writable, "used_bytes": disk.used, "capacity_bytes": disk.capacity, "damaged_copies": disk.damaged })
     };
@@ -125,7 +125,7 @@ fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
 fn room(bytes: u64) -> String {
     let exact = bytes < 10 << 20 || bytes.is_multiple_of(1 << 20);
     // An odd number of bytes is a whole number of no larger unit.
-    units::size(if exact { bytes } else { bytes | 1 })
+    units::format_size(if exact { bytes } else { bytes | 1 })
 }
 
 fn set_row(set: &SetInfo) -> [String; 8] {
@@ -146,8 +146,8 @@ fn set_row(set: &SetInfo) -> [String; 8] {
         format!("{}x{}, {} levels", p.width, p.height, p.levels())
     });
     let (bytes, block) = (
-        units::size(about.bytes),
-        units::size(about.block_size.into()),
+        units::format_size(about.bytes),
+        units::format_size(about.block_size.into()),
     );
     [
         about.name.clone(),

@@ -1,16 +1,16 @@
 //! `blocks load`: puts a source on the servers. It may end anywhere: what was acknowledged is there, and the next load of
 //! the same source under the same name goes on behind it.
 
-use super::{bar, interruptible, placement, source};
+use super::{block_source, interruptible, placement, progress_bar};
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::BlocksLoad;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use indicatif::ProgressBar;
-use stackline_blocks::set::Set;
-use stackline_blocks::wire::greeting::Key;
-use stackline_blockserver::client::{Client, Options};
-use stackline_blockserver::load::{self, How, Loaded};
+use stackline_blocks::set::BlockSet;
+use stackline_blocks::wire::handshake::BlockWriteKey;
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::load::{self, BlockLoadCounts, BlockLoadOptions};
 use stackline_blockserver::{connection, key};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,12 +20,16 @@ use std::time::Duration;
 pub(super) fn load(flags: &BlocksLoad) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+    let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?
         .ok_or_else(connection::no_key)?;
-    let bar = bar::bytes(0, "reading the source");
+    let bar = progress_bar::create_byte_bar(0, "reading the source");
     let (flags, loading) = (flags.clone(), bar.clone());
     let work = move || loaded(&flags, &key, &loading);
-    let result = interruptible::until(&interrupted, "the load was ended before it was done", work);
+    let result = interruptible::run_interruptible(
+        &interrupted,
+        "the load was ended before it was done",
+        work,
+    );
     let result = result.map_err(|error| match error.blame {
         Blame::Interrupted => error.hint("start it again: it goes on where it was"),
         _ => error,
@@ -36,16 +40,17 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
 }
 
 /// Loads, and says what was loaded.
-fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
-    let client = Client::connect(
+fn loaded(flags: &BlocksLoad, key: &BlockWriteKey, bar: &ProgressBar) -> Result<String> {
+    let client = BlockClient::connect(
         &flags.at.master,
-        Options {
+        BlockClientOptions {
             key: Some(key.clone()),
-            ..Options::default()
+            ..BlockClientOptions::default()
         },
     )?;
-    let mut opened = source::open(&flags.source, flags.block, flags.plain)?;
-    let (placement, given) = placement::of(flags.placement.as_deref(), opened.picture.is_some())?;
+    let mut opened = block_source::open(&flags.source, flags.block, flags.plain)?;
+    let (placement, given) =
+        placement::parse_placement(flags.placement.as_deref(), opened.picture.is_some())?;
     if let Some(given) = &given {
         let servers = client.list()?.1;
         placement::check(
@@ -59,7 +64,7 @@ fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
     }
     let (block_size, bytes, replicas) = (opened.block, opened.bytes, flags.replicas);
     let name = flags.set.clone();
-    let about = Set {
+    let about = BlockSet {
         name,
         block_size,
         bytes,
@@ -76,10 +81,10 @@ fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
     bar.set_length(bytes);
     bar.set_message(about.name.clone());
     bar.reset_eta();
-    let clock = bar::clock();
+    let clock = progress_bar::start_clock();
     let disk_of =
         given.map(|given| move |number: u64| given[(number % given.len() as u64) as usize]);
-    let how = How {
+    let how = BlockLoadOptions {
         given: disk_of.as_ref().map(|disk| disk as &dyn Fn(u64) -> u32),
         batch: flags.batch,
     };
@@ -91,7 +96,11 @@ fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
     Ok(words(&about, loaded, clock()))
 }
 
-fn words(about: &Set, Loaded { written, before }: Loaded, took: Duration) -> String {
+fn words(
+    about: &BlockSet,
+    BlockLoadCounts { written, before }: BlockLoadCounts,
+    took: Duration,
+) -> String {
     // The last block may be shorter, and is written last.
     let bytes = about.bytes.min(written * u64::from(about.block_size));
     let before = match before {
@@ -101,6 +110,6 @@ fn words(about: &Set, Loaded { written, before }: Loaded, took: Duration) -> Str
     format!(
         "loaded {}: {}{before}\n",
         about.name,
-        bar::figures(written, bytes, took)
+        progress_bar::describe_throughput(written, bytes, took)
     )
 }

@@ -13,13 +13,13 @@ use std::path::Path;
 
 /// The form of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PictureFormat {
     Png,
     Jpeg,
     Tiff,
 }
 
-impl Form {
+impl PictureFormat {
     /// Told by its first bytes.
     pub(super) fn of(first: &[u8]) -> Option<Self> {
         let begins = |with: &[u8]| first.starts_with(with);
@@ -39,11 +39,11 @@ impl Form {
 }
 
 /// A file of the tiles of all levels, and what picture they are of.
-pub(super) fn cut(form: Form, file: File, path: &Path) -> Result<(File, Pyramid)> {
+pub(super) fn cut(form: PictureFormat, file: File, path: &Path) -> Result<(File, Pyramid)> {
     let (cutter, about) = match form {
-        Form::Png => png::cut(file),
-        Form::Jpeg => jpeg::cut(file, path),
-        Form::Tiff => tiff::cut(file),
+        PictureFormat::Png => png::cut(file),
+        PictureFormat::Jpeg => jpeg::cut(file, path),
+        PictureFormat::Tiff => tiff::cut(file),
     }
     .map_err(|error| error.within(&path.display().to_string()))?;
     Ok((cutter.finish()?, about))

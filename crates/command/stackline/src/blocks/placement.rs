@@ -1,19 +1,19 @@
 //! Which block is put on which disk, as the command line says it.
 
 use crate::exit::{Error, Result};
-use stackline_blocks::placement::Placement;
+use stackline_blocks::placement::BlockPlacementPolicy;
 
 /// A placement, and the disks of blocks one after the other where they are given.
-pub(super) type Placed = (Placement, Option<Vec<u32>>);
+pub(super) type Placed = (BlockPlacementPolicy, Option<Vec<u32>>);
 
 /// Of what `--placement` says; of a picture tiles, of all else one disk after the other without it.
-pub(super) fn of(text: Option<&str>, is_picture: bool) -> Result<Placed> {
+pub(super) fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
     let Some(text) = text else {
         return Ok((
             if is_picture {
-                Placement::Tiles
+                BlockPlacementPolicy::Tiles
             } else {
-                Placement::RoundRobin
+                BlockPlacementPolicy::RoundRobin
             },
             None,
         ));
@@ -22,16 +22,19 @@ pub(super) fn of(text: Option<&str>, is_picture: bool) -> Result<Placed> {
         .split_once(':')
         .map_or((text, None), |(word, rest)| (word, Some(rest)));
     match (word, rest) {
-        ("round-robin", None) => Ok((Placement::RoundRobin, None)),
-        ("hash", None) => Ok((Placement::Hash, None)),
-        ("tiles", None) if is_picture => Ok((Placement::Tiles, None)),
+        ("round-robin", None) => Ok((BlockPlacementPolicy::RoundRobin, None)),
+        ("hash", None) => Ok((BlockPlacementPolicy::Hash, None)),
+        ("tiles", None) if is_picture => Ok((BlockPlacementPolicy::Tiles, None)),
         ("tiles", None) => Err(Error::input("only a picture has tiles")
             .hint("--placement round-robin is for all sets")),
         ("random", seed) => {
             let seed = seed.map_or(Some(1), |seed| seed.parse().ok());
-            Ok((Placement::Random(seed.ok_or_else(|| unknown(text))?), None))
+            Ok((
+                BlockPlacementPolicy::Random(seed.ok_or_else(|| unknown(text))?),
+                None,
+            ))
         }
-        ("given", Some(disks)) => Ok((Placement::Given, Some(given(disks)?))),
+        ("given", Some(disks)) => Ok((BlockPlacementPolicy::Given, Some(given(disks)?))),
         _ => Err(unknown(text)),
     }
 }
@@ -93,15 +96,21 @@ mod tests {
 
     #[test]
     fn words_and_lists() {
-        assert_eq!(of(None, true).unwrap(), (Placement::Tiles, None));
-        assert_eq!(of(None, false).unwrap(), (Placement::RoundRobin, None));
         assert_eq!(
-            of(Some("random:9"), false).unwrap(),
-            (Placement::Random(9), None)
+            parse_placement(None, true).unwrap(),
+            (BlockPlacementPolicy::Tiles, None)
         );
         assert_eq!(
-            of(Some("given:0,2,1"), false).unwrap(),
-            (Placement::Given, Some(vec![0, 2, 1]))
+            parse_placement(None, false).unwrap(),
+            (BlockPlacementPolicy::RoundRobin, None)
+        );
+        assert_eq!(
+            parse_placement(Some("random:9"), false).unwrap(),
+            (BlockPlacementPolicy::Random(9), None)
+        );
+        assert_eq!(
+            parse_placement(Some("given:0,2,1"), false).unwrap(),
+            (BlockPlacementPolicy::Given, Some(vec![0, 2, 1]))
         );
         for text in [
             "tiles",
@@ -115,7 +124,7 @@ mod tests {
             "hash:1",
             "elsewhere",
         ] {
-            assert!(of(Some(text), false).is_err(), "{text}");
+            assert!(parse_placement(Some(text), false).is_err(), "{text}");
         }
         assert!(check(&[0, 1], 2).is_ok() && check(&[2], 2).is_err() && check(&[0], 0).is_err());
     }

@@ -1,31 +1,31 @@
 //! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
 //! of a network.
 
-mod demand;
 mod emulated;
-mod flags;
-mod on_network;
-mod shown;
+mod flag_checks;
+mod network_session;
+mod port_watcher;
+mod session_demand;
+mod session_results;
 mod simulated;
-mod watched;
 
+use crate::event_run;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay};
-use crate::kept;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use demand::{demand, keeps, schedule};
-use flags::Way;
-use shown::{Session, show};
-use stackline_blocks::record::Record;
-use stackline_blocks::replay::Demand;
-use stackline_blocks::wire::message::Transport;
-use stackline_blockserver::client::{Client, Options};
-use stackline_blockserver::ways::{Names, ways};
-use stackline_blockserver::{list_trace, replay as live};
+use flag_checks::BlocksReplayMode;
+use session_demand::{demand, keeps, schedule};
+use session_results::{BlocksReplaySession, show};
+use stackline_blocks::demand::Demand;
+use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_blocks::wire::message::BlockDataTransport;
+use stackline_blockserver::block_events::{BlockEventNames, emit_block_events};
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::{list_file, session_replay as live};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_core::units::{rate, time};
+use stackline_core::units::{format_rate, format_time};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -39,18 +39,22 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Replays a session.
 pub(crate) fn replay(flags: &Replay) -> Result {
-    let way = Way::of(flags);
-    flags::check(flags, way)?;
+    let way = BlocksReplayMode::of(flags);
+    flag_checks::check(flags, way)?;
     match way {
-        Way::Live => against(flags),
-        Way::Simulated => simulated::replay(flags),
-        Way::Emulated => emulated::replay(flags),
+        BlocksReplayMode::Live => against(flags),
+        BlocksReplayMode::Simulated => simulated::replay(flags),
+        BlocksReplayMode::Emulated => emulated::replay(flags),
     }
 }
 
 /// Against a master and servers that are there.
 fn against(flags: &Replay) -> Result {
-    let lists = flags.trace.as_deref().map(list_trace::read).transpose()?;
+    let lists = flags
+        .trace
+        .as_deref()
+        .map(list_file::read_lists)
+        .transpose()?;
     let names: Vec<String> = match (&lists, flags.sets.is_empty()) {
         (Some(lists), true) => lists.keys().cloned().collect(),
         (None, true) => {
@@ -60,12 +64,12 @@ fn against(flags: &Replay) -> Result {
         _ => flags.sets.clone(),
     };
     let transport = match flags.transport {
-        BlockTransport::Tcp => Transport::Tcp,
-        BlockTransport::Udp => Transport::Udp,
-        BlockTransport::Rtp => Transport::Rtp,
-        BlockTransport::Blast => Transport::Blast,
+        BlockTransport::Tcp => BlockDataTransport::Tcp,
+        BlockTransport::Udp => BlockDataTransport::Udp,
+        BlockTransport::Rtp => BlockDataTransport::Rtp,
+        BlockTransport::Blast => BlockDataTransport::Blast,
     };
-    let options = Options {
+    let options = BlockClientOptions {
         transport,
         age: flags.age.map(|age| age.as_nanos() as u64),
         receive_buffer: flags.receive_buffer.map(|bytes| bytes as usize),
@@ -74,9 +78,9 @@ fn against(flags: &Replay) -> Result {
         report: true,
         first_unit: Some(1),
         capture: flags.capture.clone(),
-        ..Options::default()
+        ..BlockClientOptions::default()
     };
-    let client = Client::connect(&flags.master, options)?;
+    let client = BlockClient::connect(&flags.master, options)?;
     wait_for_servers(&client, flags.servers)?;
     let mut sets = Vec::new();
     for name in &names {
@@ -98,7 +102,7 @@ fn against(flags: &Replay) -> Result {
     let servers = client.list()?.1;
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let session = live::Session {
+    let session = live::BlockReplaySession {
         sets,
         schedule: schedule(flags),
         keeps: keeps(flags),
@@ -121,7 +125,7 @@ fn against(flags: &Replay) -> Result {
     if outcome.latest.0 > LATE.0 {
         notes.push(format!(
             "a list was {} late: this machine was too busy to keep the times",
-            time(outcome.latest.seconds())
+            format_time(outcome.latest.seconds())
         ));
     }
     if outcome.interrupted {
@@ -129,7 +133,7 @@ fn against(flags: &Replay) -> Result {
     }
     let client_name = flags.as_host.clone().unwrap_or_else(|| "client".into());
     let master = flags.master_name.clone().unwrap_or_else(|| "master".into());
-    let names_of_hosts = Names {
+    let names_of_hosts = BlockEventNames {
         client: client_name,
         master,
         servers: names.clone(),
@@ -137,13 +141,13 @@ fn against(flags: &Replay) -> Result {
     let record = outcome.record;
     let run = match flags.no_history {
         true => None,
-        false => Some(kept::keep(
+        false => Some(event_run::keep_run(
             (&flags.name, flags.sharing.access()),
             &names_of_hosts.client,
             |emit| {
-                ways(&record, &names_of_hosts, 0, emit);
+                emit_block_events(&record, &names_of_hosts, 0, emit);
                 if let Some(file) = &flags.watched {
-                    watched::tell(file, emit);
+                    port_watcher::emit_watched_events(file, emit);
                 }
             },
         )?),
@@ -152,7 +156,7 @@ fn against(flags: &Replay) -> Result {
     let asked_for = schedule(flags).duration;
     show(
         flags,
-        Session {
+        BlocksReplaySession {
             record,
             end: outcome.end,
             asked_for,
@@ -171,7 +175,7 @@ fn against(flags: &Replay) -> Result {
 }
 
 /// Waits until so many servers are up.
-fn wait_for_servers(client: &Client, servers: Option<usize>) -> Result<()> {
+fn wait_for_servers(client: &BlockClient, servers: Option<usize>) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     while let Some(servers) = servers
         && client.list()?.1.iter().filter(|server| server.up).count() < servers
@@ -187,7 +191,7 @@ fn wait_for_servers(client: &Client, servers: Option<usize>) -> Result<()> {
 }
 
 /// A running summary, on a terminal.
-fn running(record: &Record) {
+fn running(record: &BlockSessionRecord) {
     if stderr().is_terminal() {
         let score = &record.score;
         let last = score
@@ -201,7 +205,7 @@ fn running(record: &Record) {
             "{} lists, {} blocks, {} useful",
             score.lists,
             score.requested,
-            rate(last as f64 * 8.0)
+            format_rate(last as f64 * 8.0)
         ));
     }
 }

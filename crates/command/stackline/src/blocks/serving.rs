@@ -5,9 +5,9 @@ use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use stackline_blockserver::disk::Disk;
-use stackline_blockserver::places::Limits;
-use stackline_blockserver::{connection, key, master, notes, server};
+use stackline_blockserver::connection_slots::BlockConnectionLimits;
+use stackline_blockserver::disk::BlockDisk;
+use stackline_blockserver::{connection, key, master, notices, server};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?;
+    let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
         output::say(
             &"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)",
@@ -32,13 +32,13 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
-    let places = Limits::default();
+    let places = BlockConnectionLimits::default();
     let running = master::start(
-        master::Options {
+        master::BlockMasterOptions {
             listen: flags.listen,
             key,
             places,
-            say: notes::say,
+            say: notices::print_notice,
         },
         &data,
     )?;
@@ -63,13 +63,13 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+    let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?
         .ok_or_else(connection::no_key)?;
     let disks = disks(flags)?;
     let send_buffer = flags
         .send_buffer
         .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let options = server::Options {
+    let options = server::DiskServerOptions {
         name: flags
             .name
             .clone()
@@ -80,10 +80,14 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
         cache: flags.cache,
         depth: usize::from(flags.depth),
         send_buffer,
-        read_time: flags.disk_time.as_deref().map(disk_time::of).transpose()?,
+        read_time: flags
+            .disk_time
+            .as_deref()
+            .map(disk_time::parse_disk_time)
+            .transpose()?,
         adopt: flags.adopt,
-        places: Limits::default(),
-        say: notes::say,
+        places: BlockConnectionLimits::default(),
+        say: notices::print_notice,
     };
     let running = server::start(options, disks)?;
     say_who_may_read(running.address());
@@ -94,20 +98,20 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
 }
 
 /// The disks of a server: one that cannot be used now keeps its place, as long as another can.
-fn disks(flags: &flags::BlocksServe) -> Result<Vec<Disk>> {
-    let opened: Vec<Result<Disk>> = flags
+fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
+    let opened: Vec<Result<BlockDisk>> = flags
         .disk
         .iter()
-        .map(|path| Disk::open(path, flags.direct, flags.size))
+        .map(|path| BlockDisk::open(path, flags.direct, flags.size))
         .collect();
     let is_any_there = opened.iter().any(|disk| disk.is_ok());
-    let disk = |(path, opened): (&PathBuf, Result<Disk>)| match opened {
+    let disk = |(path, opened): (&PathBuf, Result<BlockDisk>)| match opened {
         Err(error) if is_any_there && error.blame == Blame::Environment => {
             output::say(&format!(
                 "note: {}; the other disks are served without it",
                 error.message
             ));
-            Ok(Disk::missing(path))
+            Ok(BlockDisk::missing(path))
         }
         Ok(disk) if !disk.is_writable() => {
             output::say(&format!(

@@ -3,10 +3,10 @@
 //! Heights are value noise of several octaves (lattices of random numbers, smoothly interpolated), coloured by height and
 //! shaded by a light from the north-west. A coarse level leaves out the octaves it could not show.
 
-use super::cutter::{self, PIXEL, SIDE, TILE_BYTES};
+use super::tile_cutter::{self, PIXEL, SIDE, TILE_BYTES};
 use crate::exit::{Error, Result};
 use stackline_blocks::pyramid::{Pyramid, Tile};
-use stackline_blockserver::load::Source;
+use stackline_blockserver::load::BlockSource;
 
 /// Points of a tile's side and one around it, for slopes.
 const POINTS: usize = SIDE + 2;
@@ -31,7 +31,7 @@ impl Terrain {
                 "terrain:WIDTHxHEIGHT or terrain:WIDTHxHEIGHT:SEED, as in terrain:4096x4096:7",
             )));
         };
-        Some(cutter::about(width, height).map(|about| Self { about, seed }))
+        Some(tile_cutter::describe_pyramid(width, height).map(|about| Self { about, seed }))
     }
 
     pub(super) fn about(&self) -> Pyramid {
@@ -121,7 +121,7 @@ impl Terrain {
     }
 }
 
-impl Source for Terrain {
+impl BlockSource for Terrain {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
         into.reserve(TILE_BYTES as usize);
         if let Some(tile) = self.about.tile(number) {

@@ -2,9 +2,9 @@
 
 use crate::exit::{Error, Result};
 use stackline_blocks::pyramid::{Pyramid, Tile};
-use stackline_blocks::set::Set;
+use stackline_blocks::set::BlockSet;
 
-fn picture(about: &Set) -> Result<&Pyramid> {
+fn picture(about: &BlockSet) -> Result<&Pyramid> {
     about.picture.as_ref().ok_or_else(|| {
         Error::input(format!("the set {} is no picture", about.name))
             .hint("leave --tile out; --blocks reads a part of it")
@@ -12,7 +12,10 @@ fn picture(about: &Set) -> Result<&Pyramid> {
 }
 
 /// The block of a tile: its level, row and column.
-pub(super) fn block(about: &Set, (level, row, column): (u8, u32, u32)) -> Result<u64> {
+pub(super) fn find_tile_block(
+    about: &BlockSet,
+    (level, row, column): (u8, u32, u32),
+) -> Result<u64> {
     let picture = picture(about)?;
     picture.number(Tile { level, row, column }).ok_or_else(|| {
         let error = Error::input(format!(
@@ -31,7 +34,7 @@ pub(super) fn block(about: &Set, (level, row, column): (u8, u32, u32)) -> Result
 }
 
 /// Pixels as PNG.
-pub(super) fn png(about: &Set, pixels: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn encode_png(about: &BlockSet, pixels: &[u8]) -> Result<Vec<u8>> {
     let picture = picture(about)?;
     let colour = match picture.pixel_bytes {
         1 => png::ColorType::Grayscale,

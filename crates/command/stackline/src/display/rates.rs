@@ -3,20 +3,23 @@
 use crate::exit::{Exit, Result};
 use crate::flags::{DisplayBench, PictureFlag};
 use crate::output;
-use stackline_displayserver::bench::{self, Measured};
-use stackline_displayserver::level::{Level, Picture};
-use stackline_report::display::{Row, display, display_json};
+use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
+use stackline_report::display::{DisplayRateRow, display, display_json};
 
 /// The levels that are measured.
-pub(super) fn levels(flags: &DisplayBench) -> Vec<Level> {
+pub(super) fn levels(flags: &DisplayBench) -> Vec<DisplaySendLevel> {
     match flags.level.is_empty() {
-        true => Level::ALL.iter().map(|(_, level)| *level).collect(),
+        true => DisplaySendLevel::ALL
+            .iter()
+            .map(|(_, level)| *level)
+            .collect(),
         false => flags.level.iter().map(|level| (*level).into()).collect(),
     }
 }
 
 /// The pictures that are sent.
-pub(super) fn pictures(flags: &DisplayBench) -> Vec<Picture> {
+pub(super) fn pictures(flags: &DisplayBench) -> Vec<DisplayPicture> {
     let paper = [
         PictureFlag::Vectors,
         PictureFlag::Rectangles,
@@ -27,12 +30,13 @@ pub(super) fn pictures(flags: &DisplayBench) -> Vec<Picture> {
     } else {
         &flags.picture
     };
-    let is_wanted = |picture: &Picture| wanted.iter().any(|flag| flag.name() == picture.name);
+    let is_wanted =
+        |picture: &DisplayPicture| wanted.iter().any(|flag| flag.name() == picture.name);
     bench::pictures().into_iter().filter(is_wanted).collect()
 }
 
 /// Prints the rates of a display at a place.
-pub(super) fn show(place: &str, rows: &[Row], json: bool) -> Result {
+pub(super) fn show(place: &str, rows: &[DisplayRateRow], json: bool) -> Result {
     match json {
         true => output::json(&display_json(place, rows), false)?,
         false => output::print(&display(place, rows))?,
@@ -41,8 +45,8 @@ pub(super) fn show(place: &str, rows: &[Row], json: bool) -> Result {
 }
 
 /// The rates as a report has them.
-pub(super) fn rows(all: &[Measured]) -> Vec<Row> {
-    let row = |one: &Measured| Row {
+pub(super) fn rows(all: &[DisplayBenchResult]) -> Vec<DisplayRateRow> {
+    let row = |one: &DisplayBenchResult| DisplayRateRow {
         picture: one.picture,
         rate: one.rate.name(),
         unit: one.unit,

@@ -3,8 +3,8 @@
 
 use crate::exit::{Error, Result};
 use crate::output;
-use stackline_displayserver::address::Address;
-use stackline_guard::secret::{Found, Secret, Source};
+use stackline_displayserver::address::DisplayAddress;
+use stackline_guard::secret::{FoundSecret, Secret, SecretSource};
 use std::path::Path;
 
 /// Whose secret: the variable of the environment, and the name of the usual file.
@@ -22,15 +22,15 @@ pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret")
 /// Bytes of a secret that the protocols have room for.
 const MOST: usize = 255;
 
-const fn source((variable, usual): Of, file: Option<&Path>) -> Source<'_> {
-    Source {
+const fn source((variable, usual): Of, file: Option<&Path>) -> SecretSource<'_> {
+    SecretSource {
         file,
         variable,
         usual,
     }
 }
 
-fn told(found: Found) -> Result<Secret> {
+fn check_secret(found: FoundSecret) -> Result<Secret> {
     if let Some(note) = found.note {
         output::say(&note);
     }
@@ -44,19 +44,19 @@ fn told(found: Found) -> Result<Secret> {
 }
 
 /// The secret of a service that begins.
-pub(super) fn served(of: Of, file: Option<&Path>) -> Result<Secret> {
-    told(source(of, file).find_or_make()?)
+pub(super) fn find_or_make_secret(of: Of, file: Option<&Path>) -> Result<Secret> {
+    check_secret(source(of, file).find_or_make()?)
 }
 
 /// The secret of a service that is asked, where this user has it.
-pub(super) fn known(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
-    source(of, file).find()?.map(told).transpose()
+pub(super) fn find_secret(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
+    source(of, file).find()?.map(check_secret).transpose()
 }
 
 /// An address with the secret of the internet server in it, where there is one.
-pub(super) fn through(address: &Address) -> Result<Address> {
+pub(super) fn add_internet_secret(address: &DisplayAddress) -> Result<DisplayAddress> {
     let secret = if address.is_through_server() {
-        known(INTERNET, None)?
+        find_secret(INTERNET, None)?
     } else {
         None
     };

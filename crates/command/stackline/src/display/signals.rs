@@ -3,7 +3,7 @@
 
 use crate::exit::{Error, Result};
 use nix::sys::signal::{SigSet, Signal, raise};
-use stackline_displayserver::raw;
+use stackline_displayserver::raw_terminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,7 +21,7 @@ pub(super) fn watch(stop: &Arc<AtomicBool>) -> Result<()> {
     thread::spawn(move || {
         while let Ok(signal) = signals.wait() {
             match signal {
-                Signal::SIGTSTP => drop(raw::restored(|| raise(Signal::SIGSTOP))),
+                Signal::SIGTSTP => drop(raw_terminal::restored(|| raise(Signal::SIGSTOP))),
                 _ => stop.store(true, Ordering::Relaxed),
             }
         }

@@ -1,41 +1,41 @@
 //! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network.
 
-mod beside;
 mod carrier;
 mod combinations;
 mod factors;
-mod stage;
-mod steps;
+mod next_steps;
+mod second_client;
+mod testbed;
 
 pub(super) use factors::factors;
 
 use super::rates::{levels, pictures, rows, show};
-use crate::across;
 use crate::exit::{Exit, Result};
 use crate::flags::DisplayBench;
-use crate::{kept, output};
-use stackline_displayserver::bench::{self, Measured};
-use stackline_displayserver::simulated::{Ways, measure, trace};
-use stackline_report::display::Row;
-use stackline_runs::Access;
-use stage::Stage;
+use crate::network_stack;
+use crate::{event_run, output};
+use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_displayserver::simulated::{DisplayRequestPaths, measure, trace};
+use stackline_report::display::DisplayRateRow;
+use stackline_runs::RunFileAccess;
 use std::time::{SystemTime, UNIX_EPOCH};
+use testbed::DisplayTestbed;
 
 /// Simulates what the flags say.
 pub(super) fn bench(flags: &DisplayBench) -> Result {
     let own = &flags.simulated;
-    let network = across::network(own.across.as_deref(), own.scene.network.as_deref())?;
-    let stage = Stage::of(&own.scene, network)?;
+    let network = network_stack::network(own.across.as_deref(), own.scene.network.as_deref())?;
+    let stage = DisplayTestbed::of(&own.scene, network)?;
     if let Some(beside) = &own.beside {
-        return beside::bench(flags, &stage, beside);
+        return second_client::bench(flags, &stage, beside);
     }
-    let mut ways = own.keep.is_some().then(Ways::default);
+    let mut ways = own.keep.is_some().then(DisplayRequestPaths::default);
     let all = measured(flags, &stage, ways.as_mut())?;
     if all.iter().all(|one| one.trials.is_empty()) {
-        return Err(stage::no_rate());
+        return Err(testbed::no_rate());
     }
     let place = format!("{}, simulated", stage.place());
-    let rows: Vec<Row> = rows(&all)
+    let rows: Vec<DisplayRateRow> = rows(&all)
         .into_iter()
         .map(|row| stage.explained(row))
         .collect();
@@ -58,9 +58,9 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
 
 fn measured(
     flags: &DisplayBench,
-    stage: &Stage,
-    mut ways: Option<&mut Ways>,
-) -> Result<Vec<Measured>> {
+    stage: &DisplayTestbed,
+    mut ways: Option<&mut DisplayRequestPaths>,
+) -> Result<Vec<DisplayBenchResult>> {
     let (scene, trials) = (stage.scene(1), usize::from(flags.trials));
     let mut all = Vec::new();
     for picture in &pictures(flags) {
@@ -74,11 +74,15 @@ fn measured(
 }
 
 /// Keeps the ways of requests as a run; where.
-fn keep(kept_as: (&str, Access), stage: &Stage, ways: &Ways) -> Result<String> {
+fn keep(
+    kept_as: (&str, RunFileAccess),
+    stage: &DisplayTestbed,
+    ways: &DisplayRequestPaths,
+) -> Result<String> {
     let zero = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(kept_as, stage.client(), |emit| {
-        ways.tell(&stage.network, zero, emit)
+    event_run::keep_run(kept_as, stage.client(), |emit| {
+        ways.emit_events(&stage.network, zero, emit)
     })
 }

@@ -1,18 +1,18 @@
 //! How much of an experiment fits into a time, and what that gives up. It runs nothing.
 
 use stackline_core::units;
-use stackline_factors::{Design, Kind};
+use stackline_factors::{Design, DesignKind};
 use std::time::Duration;
 
 /// A time, what a run takes of it, and how many are made at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RunBudget {
     pub(crate) within: Duration,
     pub(crate) each: Duration,
     pub(crate) at_once: usize,
 }
 
-impl Budget {
+impl RunBudget {
     /// How many runs there is time for.
     pub(crate) fn runs(&self) -> usize {
         // A part is for what is not known yet: other levels may take longer.
@@ -25,18 +25,20 @@ impl Budget {
     pub(crate) fn given_up(&self, design: &Design, replicates: u32) -> String {
         let full: usize = design.levels.iter().product();
         let (within, runs) = (
-            units::time(self.within.as_secs_f64()),
-            units::time(self.each.as_secs_f64()),
+            units::format_time(self.within.as_secs_f64()),
+            units::format_time(self.each.as_secs_f64()),
         );
         let lost = match (&design.kind, design.resolution()) {
-            (Kind::Full, _) => "nothing is given up",
-            (Kind::Fraction(_), Some(3)) => "effects are mixed with interactions of two",
-            (Kind::Fraction(_), Some(4)) => "interactions of two are mixed with each other",
-            (Kind::Fraction(_), _) => "interactions of two are mixed with those of three and more",
-            (Kind::Screening, _) => {
+            (DesignKind::Full, _) => "nothing is given up",
+            (DesignKind::Fraction(_), Some(3)) => "effects are mixed with interactions of two",
+            (DesignKind::Fraction(_), Some(4)) => "interactions of two are mixed with each other",
+            (DesignKind::Fraction(_), _) => {
+                "interactions of two are mixed with those of three and more"
+            }
+            (DesignKind::Screening, _) => {
                 "interactions are not seen, and parts of them are in the effects"
             }
-            (Kind::OneAtATime | Kind::Given, _) => "interactions are not seen",
+            (DesignKind::OneAtATime | DesignKind::Given, _) => "interactions are not seen",
         };
         let combinations = design.rows.len();
         let takes = self.each.as_secs_f64() * combinations as f64 * f64::from(replicates)
@@ -44,7 +46,7 @@ impl Budget {
         let late = if takes > self.within.as_secs_f64() {
             format!(
                 "; it does not fit: it takes about {}, and nothing smaller says anything",
-                units::time(takes)
+                units::format_time(takes)
             )
         } else {
             String::new()

@@ -1,20 +1,20 @@
 //! The combinations of an experiment: each one's specification and its plan, checked before anything is run.
 
-use super::apart::{are_apart, in_order, with_levels};
+use super::level_conflicts::{are_apart, in_order, with_levels};
 use crate::exit::{Error, Result};
-use crate::flags::{Factors as Flags, ResponseFlag, Text};
+use crate::flags::{Factors as Flags, ResponseFlag, SpecTextFlags};
 use crate::output;
-use crate::source::Source;
+use crate::spec_source::SpecSource;
 use stackline_core::plan::{Plan, World};
-use stackline_factors::{Design, Kind, Wish};
-use stackline_spec::{Factor, Level, vary};
+use stackline_factors::{Design, DesignKind, Wish};
+use stackline_spec::{Factor, FactorLevel, vary};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// A specification, what is varied in it, and the combinations.
-pub(super) struct Experiment<'f> {
-    source: Source,
-    flags: &'f Text,
+pub(super) struct SpecExperiment<'f> {
+    source: SpecSource,
+    flags: &'f SpecTextFlags,
     line: Option<usize>,
     /// Programs that are run in the place of a measurement.
     pub(super) programs: Vec<OsString>,
@@ -27,9 +27,9 @@ pub(super) struct Experiment<'f> {
     centre_text: Option<String>,
 }
 
-impl<'f> Experiment<'f> {
+impl<'f> SpecExperiment<'f> {
     /// Reads the specification, and tries every level by itself.
-    pub(super) fn new(flags: &'f Flags, source: Source, factors: Vec<Factor>) -> Result<Self> {
+    pub(super) fn new(flags: &'f Flags, source: SpecSource, factors: Vec<Factor>) -> Result<Self> {
         // Mistakes and doubts of the text itself are shown where they stand.
         let programs = flags.programs();
         if programs.is_empty() {
@@ -39,7 +39,7 @@ impl<'f> Experiment<'f> {
         }
         let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
         let design = Design {
-            kind: Kind::OneAtATime,
+            kind: DesignKind::OneAtATime,
             levels,
             rows: Vec::new(),
         };
@@ -106,7 +106,7 @@ impl<'f> Experiment<'f> {
         if self.has_blocks() { 1 } else { cores }
     }
 
-    fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
+    fn levels(&self, row: &[usize]) -> Vec<(&Factor, &FactorLevel)> {
         self.factors
             .iter()
             .zip(row)
@@ -115,7 +115,7 @@ impl<'f> Experiment<'f> {
     }
 
     /// The specification of one combination.
-    pub(super) fn varied(&self, changes: &[(&Factor, &Level)]) -> Result<Source> {
+    pub(super) fn varied(&self, changes: &[(&Factor, &FactorLevel)]) -> Result<SpecSource> {
         vary(self.source.named().1, self.line, changes).map(|text| self.source.varied(text))
     }
 
@@ -125,7 +125,7 @@ impl<'f> Experiment<'f> {
     }
 
     /// The same of any levels.
-    pub(super) fn plan_of(&self, changes: &[(&Factor, &Level)]) -> Result<Plan> {
+    pub(super) fn plan_of(&self, changes: &[(&Factor, &FactorLevel)]) -> Result<Plan> {
         let varied = self.varied(changes)?;
         if !self.programs.is_empty() {
             // What else the text measures is none of the programs' business.
@@ -192,16 +192,18 @@ impl<'f> Experiment<'f> {
     /// The plan with every factor half way between its levels.
     pub(super) fn look_at_centre(&mut self) -> Result<()> {
         let middle = |factor: &Factor| match factor.levels[..] {
-            [Level::AsWritten, Level::Times(times)] => Ok(Level::Times(times.sqrt())),
+            [FactorLevel::AsWritten, FactorLevel::Times(times)] => {
+                Ok(FactorLevel::Times(times.sqrt()))
+            }
             _ => Err(Error::input(format!(
                 "`{}` has no level half way between its levels",
                 factor.name
             ))
             .hint("a centre needs factors of the form `WHAT x NUMBER`")),
         };
-        let levels: Result<Vec<Level>> = self.factors.iter().map(middle).collect();
+        let levels: Result<Vec<FactorLevel>> = self.factors.iter().map(middle).collect();
         let levels = levels?;
-        let changes: Vec<(&Factor, &Level)> = self.factors.iter().zip(&levels).collect();
+        let changes: Vec<(&Factor, &FactorLevel)> = self.factors.iter().zip(&levels).collect();
         self.centre_text = Some(self.varied(&changes)?.named().1.to_owned());
         let plan = self.plan_of(&changes)?;
         self.plans.push(plan);
@@ -296,7 +298,7 @@ impl<'f> Experiment<'f> {
     }
 
     fn is_calls(&self) -> bool {
-        use stackline_core::program::{Call, Side};
+        use stackline_core::procedure::{OperationCall, PairSide};
         let Some(measurement) = self.base.measurements.first() else {
             return true;
         };
@@ -305,10 +307,10 @@ impl<'f> Experiment<'f> {
             .iter()
             .filter(|part| !part.background)
             .any(|part| {
-                let calls = part.procedure.calls(Side::Initiator);
+                let calls = part.procedure.calls(PairSide::Initiator);
                 calls
                     .iter()
-                    .any(|call| matches!(call, Call::RpcCall { .. }))
+                    .any(|call| matches!(call, OperationCall::RpcCall { .. }))
             })
     }
 
@@ -321,7 +323,7 @@ impl<'f> Experiment<'f> {
                 factor.name
             ));
         }
-        if self.design.kind == Kind::OneAtATime && self.factors.len() > 1 {
+        if self.design.kind == DesignKind::OneAtATime && self.factors.len() > 1 {
             notes.push("one factor at a time: what factors do together is not seen, and gains do not multiply".into());
         }
         notes

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use gateway::BlocksGateway;
-pub(crate) use replay::{BlockTransport, Replay, ViewerPath, Where};
+pub(crate) use replay::{BlockTransport, NetworkWorld, Replay, ViewerPath};
 
 pub(super) const AFTER: &str = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
 docs/BLOCKS.md describes the commands, what is bounded, and the messages.";
 
 #[derive(Args, Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct BlocksFlags {
     #[command(subcommand)]
     pub(crate) command: BlocksCommand,
 }
@@ -72,7 +72,7 @@ pub(crate) struct KeyFile {
 
 /// Where the master is.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct At {
+pub(crate) struct MasterFlags {
     /// The master's address
     #[arg(
         long,
@@ -121,7 +121,7 @@ served read-only.";
 #[derive(Args, Debug)]
 pub(crate) struct BlocksServe {
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: MasterFlags,
     /// Its disks
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub(crate) disk: Vec<PathBuf>,
@@ -179,7 +179,7 @@ pub(crate) struct BlocksLoad {
     #[arg(required = true)]
     pub(crate) source: Vec<String>,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: MasterFlags,
     /// Bytes of a block; of a picture those of its tiles
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) block: Option<u64>,
@@ -220,7 +220,7 @@ pub(crate) struct BlocksGet {
     #[arg(long, value_name = "LEVEL/ROW/COLUMN", value_parser = tile, conflicts_with = "blocks", requires = "output")]
     pub(crate) tile: Option<(u8, u32, u32)>,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: MasterFlags,
 }
 
 /// Numbers of blocks, both ends included.
@@ -250,7 +250,7 @@ fn tile(text: &str) -> Result<(u8, u32, u32), String> {
 #[derive(Args, Debug)]
 pub(crate) struct BlocksList {
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: MasterFlags,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -261,7 +261,7 @@ pub(crate) struct BlocksDelete {
     /// The set
     pub(crate) set: String,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: MasterFlags,
     #[command(flatten)]
     pub(crate) key: KeyFile,
 }

@@ -12,7 +12,7 @@ Examples:
   stackline client python > stackline_events.py    # the whole client: import it";
 
 #[derive(Args, Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientFlags {
     /// The language of the program
     pub(crate) language: Language,
     /// Print a program that uses the client instead

@@ -2,9 +2,9 @@
 
 use super::factors::FactorExperiment;
 use clap::{Args, Subcommand, ValueEnum};
-use stackline_displayserver::address::Address;
-use stackline_displayserver::level::Level;
-use stackline_displayserver::simulated::{Class, Drawing};
+use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::simulated::{DisplayDrawingCosts, DisplaySceneClass};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ Examples:
 docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
 
 #[derive(Args, Debug)]
-pub(crate) struct Display {
+pub(crate) struct DisplayFlags {
     #[command(subcommand)]
     pub(crate) command: DisplayCommand,
 }
@@ -52,8 +52,8 @@ pub(crate) enum DisplayCommand {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayVserver {
     /// Where it is asked: ikp:HOST:PORT
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
-    pub(crate) listen: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
+    pub(crate) listen: DisplayAddress,
     /// What its clients have to know is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is made where it is not there
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
@@ -73,14 +73,14 @@ pub(crate) struct DisplayVserver {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayExecute {
     /// Where the V-server is: ikp:HOST:PORT
-    #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7090")]
-    pub(crate) program: Address,
+    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
+    pub(crate) program: DisplayAddress,
     /// The V-server's secret is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that gets what the program says
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
-    pub(crate) to: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    pub(crate) to: DisplayAddress,
     /// Answers of the display travel as if they were typed, a byte a message
     #[arg(long)]
     pub(crate) typed: bool,
@@ -89,8 +89,8 @@ pub(crate) struct DisplayExecute {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
     /// Where it is asked: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "ikp:127.0.0.1:7089")]
-    pub(crate) listen: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
+    pub(crate) listen: DisplayAddress,
     /// What its clients have to know is the first line of this file; without it $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is made where it is not there
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
@@ -99,14 +99,14 @@ pub(crate) struct DisplayInternet {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayAgent {
     /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7086")]
-    pub(crate) listen: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
+    pub(crate) listen: DisplayAddress,
     /// What clients have to know here, as the display does, is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
-    pub(crate) to: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    pub(crate) to: DisplayAddress,
     /// Memory of a client's symbols, at most: as much as the display's
     #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
     pub(crate) memory: u64,
@@ -118,8 +118,8 @@ pub(crate) struct DisplayAgent {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTerminal {
     /// Where terminals are served: HOST:PORT, unix:PATH, or pup:HOST:PORT by the PUP TELNET
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
-    pub(crate) listen: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
+    pub(crate) listen: DisplayAddress,
     /// What the other end has to know is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else
     /// ~/.config/stackline/terminal.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
@@ -138,14 +138,14 @@ pub(crate) struct DisplayTerminal {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTelnet {
     /// Where the terminal is served
-    #[arg(value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7023")]
-    pub(crate) terminal: Address,
+    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
+    pub(crate) terminal: DisplayAddress,
     /// The terminal's secret is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that gets what its program says; a person at this terminal without it
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
-    pub(crate) to: Option<Address>,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
+    pub(crate) to: Option<DisplayAddress>,
     /// Answers of the display travel as if they were typed, a byte a message
     #[arg(long, requires = "to")]
     pub(crate) typed: bool,
@@ -154,11 +154,11 @@ pub(crate) struct DisplayTelnet {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayServe {
     /// Where clients connect: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, ngp:ADDRESS where definitions are sent once; may be given several times
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:7085")]
-    pub(crate) listen: Vec<Address>,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    pub(crate) listen: Vec<DisplayAddress>,
     /// Where browsers look on: HOST:PORT, or unix:PATH
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of, default_value = "127.0.0.1:8085")]
-    pub(crate) view: Address,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
+    pub(crate) view: DisplayAddress,
     /// What clients have to know is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
@@ -174,8 +174,8 @@ pub(crate) struct DisplayServe {
 pub(crate) struct DisplayBench {
     /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once (ngp-newest:ADDRESS where the newest of several changes is enough), `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
     /// where none is given
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::of)]
-    pub(crate) to: Option<Address>,
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
+    pub(crate) to: Option<DisplayAddress>,
     /// The display's secret is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
@@ -293,7 +293,7 @@ pub(crate) struct DisplayScene {
     /// What the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
     /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); nothing without it
     #[arg(long, value_name = "TIMES", value_parser = drawing, default_value = "", hide_default_value = true, requires = "across")]
-    pub(crate) draw: Drawing,
+    pub(crate) draw: DisplayDrawingCosts,
     /// When a picture that is being defined is drawn
     #[arg(
         long,
@@ -340,8 +340,8 @@ pub(crate) fn gathers(text: &str) -> Result<u64, String> {
 }
 
 /// `pixel = 5 us, rectangle = 0.7 ms`.
-fn drawing(text: &str) -> Result<Drawing, String> {
-    let mut drawing = Drawing::default();
+fn drawing(text: &str) -> Result<DisplayDrawingCosts, String> {
+    let mut drawing = DisplayDrawingCosts::default();
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
         let (name, time) = one
             .split_once('=')
@@ -379,7 +379,7 @@ pub(crate) enum ClassFlag {
     Distributed,
 }
 
-impl From<ClassFlag> for Class {
+impl From<ClassFlag> for DisplaySceneClass {
     fn from(flag: ClassFlag) -> Self {
         match flag {
             ClassFlag::Local => Self::Local,
@@ -405,8 +405,8 @@ pub(crate) struct DisplayView {
     #[arg(value_name = "ADDRESS")]
     pub(crate) from: String,
     /// The port for browsers
-    #[arg(long, value_name = "HOST:PORT", value_parser = Address::of, default_value = "127.0.0.1:8085")]
-    pub(crate) listen: Address,
+    #[arg(long, value_name = "HOST:PORT", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
+    pub(crate) listen: DisplayAddress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -417,7 +417,7 @@ pub(crate) enum LevelFlag {
     Structured,
 }
 
-impl From<LevelFlag> for Level {
+impl From<LevelFlag> for DisplaySendLevel {
     fn from(flag: LevelFlag) -> Self {
         match flag {
             LevelFlag::StopAndWait => Self::StopAndWait,

@@ -1,9 +1,9 @@
 //! Flags of `stackline factors`. They touch nothing.
 
-use super::Text;
+use super::SpecTextFlags;
 use super::time::duration;
 use clap::{Args, ValueEnum};
-use stackline_factors::{Scale, Wish};
+use stackline_factors::{EffectScale, Wish};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 pub(crate) struct Factors {
     #[command(flatten)]
-    pub(crate) text: Text,
+    pub(crate) text: SpecTextFlags,
     /// What is varied, and its levels; once for each factor, beside those that the specification declares
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
@@ -128,7 +128,7 @@ pub(crate) enum ModelFlag {
     Multiplicative,
 }
 
-impl From<ModelFlag> for Scale {
+impl From<ModelFlag> for EffectScale {
     fn from(flag: ModelFlag) -> Self {
         match flag {
             ModelFlag::Additive => Self::Additive,

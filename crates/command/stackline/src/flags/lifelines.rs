@@ -15,7 +15,7 @@ Examples:
 Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
 
 #[derive(Args, Debug)]
-pub(crate) struct Lifelines {
+pub(crate) struct LifelinesFlags {
     /// A run with events: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
     /// Which data field holds the id of the unit in events of other programs, from 1
@@ -26,14 +26,14 @@ pub(crate) struct Lifelines {
     pub(crate) ranges: bool,
     /// Also show times of each server, host, stack or flow
     #[arg(long, value_name = "WHAT")]
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<LifelineGrouping>,
     /// Units of one measurement only, from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
     #[command(flatten)]
     pub(crate) took: Took,
     /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::assembled::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::assembly::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// How many of the slowest units are drawn, each on its lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -54,7 +54,7 @@ pub(crate) struct Lifelines {
 
 /// What lines are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
+pub(crate) enum LifelineGrouping {
     /// The host that answers
     Server,
     /// The host where the line begins

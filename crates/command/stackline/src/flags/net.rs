@@ -1,9 +1,9 @@
 //! The command line of `net`: networks shown, run programs on, kept and changed. Nothing here touches the machine.
 
-use super::Text;
+use super::SpecTextFlags;
 use crate::exit::{Error, Result};
 use clap::{Args, Subcommand};
-use stackline_emu::engine::Options;
+use stackline_emu::engine::EmulatorOptions;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -54,13 +54,13 @@ pub(crate) struct NetShow {
 
 impl NetShow {
     /// The specification, with nothing in it replaced.
-    pub(crate) fn text(&self) -> Text {
+    pub(crate) fn text(&self) -> SpecTextFlags {
         let (spec, expression) = (self.spec.clone(), self.expression.clone());
-        Text {
+        SpecTextFlags {
             spec,
             expression,
             json: self.json,
-            ..Text::default()
+            ..SpecTextFlags::default()
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) struct NetExec {
 
 impl NetExec {
     /// The specification, with nothing in it replaced, and the host.
-    pub(crate) fn text(&self) -> Result<(Text, &str)> {
+    pub(crate) fn text(&self) -> Result<(SpecTextFlags, &str)> {
         let (spec, host) = match (&self.words[..], &self.expression) {
             ([spec, host], None) => (Some(spec.clone()), host),
             ([host], Some(_)) => (None, host),
@@ -130,19 +130,19 @@ impl NetExec {
             .to_str()
             .ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
         Ok((
-            Text {
+            SpecTextFlags {
                 spec,
                 expression,
                 seed: self.seed,
-                ..Text::default()
+                ..SpecTextFlags::default()
             },
             host,
         ))
     }
 
     /// How the network is emulated.
-    pub(crate) fn options(&self) -> Options {
-        Options::default()
+    pub(crate) fn options(&self) -> EmulatorOptions {
+        EmulatorOptions::default()
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) struct NetUp {
 
 impl NetUp {
     /// The specification, with nothing in it replaced, and the network's name.
-    pub(crate) fn text(&self) -> Result<(Text, Option<String>)> {
+    pub(crate) fn text(&self) -> Result<(SpecTextFlags, Option<String>)> {
         let (spec, network) = match (&self.words[..], &self.expression) {
             ([spec], None) => (Some(spec.clone()), None),
             ([spec, network], None) => (Some(spec.clone()), Some(network)),
@@ -190,19 +190,19 @@ impl NetUp {
         };
         let network = network.map(|name| name.to_string_lossy().into_owned());
         Ok((
-            Text {
+            SpecTextFlags {
                 spec,
                 expression: self.expression.clone(),
                 seed: self.seed,
-                ..Text::default()
+                ..SpecTextFlags::default()
             },
             network,
         ))
     }
 
     /// How the network is emulated.
-    pub(crate) fn options(&self) -> Options {
-        Options::default()
+    pub(crate) fn options(&self) -> EmulatorOptions {
+        EmulatorOptions::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who may read what a command keeps.
 
 use clap::Args;
-use stackline_runs::Access;
+use stackline_runs::RunFileAccess;
 
 /// Who may read what a command keeps.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -13,11 +13,11 @@ pub(crate) struct Sharing {
 
 impl Sharing {
     /// Who may read it.
-    pub(crate) const fn access(self) -> Access {
+    pub(crate) const fn access(self) -> RunFileAccess {
         if self.share {
-            Access::Shared
+            RunFileAccess::Shared
         } else {
-            Access::Private
+            RunFileAccess::Private
         }
     }
 }

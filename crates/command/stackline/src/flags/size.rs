@@ -15,7 +15,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         "M" => Some(1 << 20),
         "G" => Some(1 << 30),
         "T" => Some(1 << 40),
-        unit => units::factor(units::SIZE_UNITS, unit).map(|factor| factor as u64),
+        unit => units::find_factor(units::SIZE_UNITS, unit).map(|factor| factor as u64),
     };
     let bytes = factor.and_then(|factor| digits.parse::<u64>().ok()?.checked_mul(factor));
     bytes

@@ -35,7 +35,7 @@ pub(super) fn moment(text: &str) -> Result<f64, String> {
         .trim()
         .parse()
         .ok()
-        .zip(units::factor(units::TIME_UNITS, unit))
+        .zip(units::find_factor(units::TIME_UNITS, unit))
         .map(|(n, f): (f64, f64)| n * f);
     seconds
         .filter(|s| (0.0..1e9).contains(s))

@@ -18,7 +18,7 @@ given time to listen. It ends with the last program, or with Ctrl-C; the others 
 seen, what is not and what it costs.";
 
 #[derive(Args, Debug)]
-pub(crate) struct Trace {
+pub(crate) struct TraceFlags {
     /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
@@ -29,8 +29,8 @@ pub(crate) struct Trace {
     #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::time::duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// What is looked at beside packets
-    #[arg(long, value_enum, default_value_t = See::Calls)]
-    pub(crate) see: See,
+    #[arg(long, value_enum, default_value_t = TraceScopeFlag::Calls)]
+    pub(crate) see: TraceScopeFlag,
     /// Keep names of requests whole, up to 256 bytes each, instead of without values: targets of HTTP with users, queries and fragments,
     /// statements of SQL with literals and passwords, keys of Redis, users of logins, texts that answer. Headers, bodies, rows, bound
     /// values and texts of errors are never kept
@@ -62,7 +62,7 @@ pub(crate) struct Trace {
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum See {
+pub(crate) enum TraceScopeFlag {
     /// Nothing: the cheapest
     Packets,
     /// What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by

@@ -17,7 +17,7 @@ has lines `community = ...`, `authentication = ...`, `privacy = ...`; the enviro
 STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
 #[derive(Args, Debug)]
-pub(crate) struct Watch {
+pub(crate) struct WatchFlags {
     /// Sampling interval of the monitors: 10ms to 60s
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
     pub(crate) interval: Duration,
@@ -41,10 +41,10 @@ pub(crate) struct Watch {
     pub(crate) snmp_user: Option<String>,
     /// How the user is authenticated
     #[arg(long, value_name = "HASH", requires = "snmp_user")]
-    pub(crate) snmp_auth: Option<Hash>,
+    pub(crate) snmp_auth: Option<SnmpHashFlag>,
     /// How requests are encrypted
     #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
-    pub(crate) snmp_privacy: Option<Cipher>,
+    pub(crate) snmp_privacy: Option<SnmpCipherFlag>,
     /// File with the secrets of SNMP
     #[arg(long, value_name = "FILE", requires = "snmp")]
     pub(crate) snmp_secrets: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct Watch {
 
 /// Hashes of SNMP v3.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Hash {
+pub(crate) enum SnmpHashFlag {
     Md5,
     Sha1,
     Sha224,
@@ -77,7 +77,7 @@ pub(crate) enum Hash {
 
 /// Ciphers of SNMP v3.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Cipher {
+pub(crate) enum SnmpCipherFlag {
     Des,
     Aes128,
     Aes192,

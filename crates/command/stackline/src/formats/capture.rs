@@ -1,15 +1,18 @@
 //! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports; those of all captures
 //! of one import are told together, when each has been looked at.
 
-use super::format::{Importer, Shared, report, unread};
+use super::format::{ImportContext, Importer, report, unread};
 use crate::exit::{Error, Result};
 use crate::output;
-use stackline_core::trace::{Clock, Flow, HostTrace, Import, Index};
-use stackline_events::Table;
+use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, TraceImport};
+use stackline_events::EventTable;
 use stackline_exchange::capture::{
-    Asked, FIRST_LOOKUP, Finished, Known, Options, Plan, Reader, Survey,
+    CaptureEventReader, CapturePlan, CaptureReadOptions, CapturedRequest, FIRST_LOOKUP, Finished,
+    StreamRegistry, Survey,
 };
-use stackline_runs::events::{Intake, Log, Wanted, event_files, read_batches, read_index};
+use stackline_runs::events::{
+    EventColumnSelection, ImportLog, Intake, event_files, read_batches, read_index,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
@@ -32,7 +35,7 @@ pub(super) const FROM: Importer = Importer {
 };
 
 /// A capture that was looked at and is to be read.
-pub(crate) struct Capture {
+pub(crate) struct SurveyedCapture {
     survey: Survey,
     /// It from its beginning on, and how much of it was looked at.
     file: File,
@@ -42,29 +45,29 @@ pub(crate) struct Capture {
 }
 
 /// Looks at a capture; its events come with those of the others.
-fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
+fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Result<TraceImport> {
     let again = shared.file.take();
     // What cannot be read again is copied.
     let mut copy = again
         .is_none()
-        .then(stackline_guard::scratch::file)
+        .then(stackline_guard::scratch::create_file)
         .transpose()
         .map_err(|cause| uncopied(&log, &cause))?;
     let (mut count, mut failed) = (0, None);
-    let Log {
+    let ImportLog {
         bytes,
         name,
         host,
         present_ns,
     } = log;
-    let seen = Seen {
+    let seen = CountingReader {
         from: bytes,
         copy: copy.as_mut(),
         count: &mut count,
         failed: &mut failed,
     };
     let survey = Survey::of(seen, name, host);
-    let log = Log {
+    let log = ImportLog {
         bytes: &mut io::empty(),
         name,
         host,
@@ -78,21 +81,21 @@ fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
         return Err(uncopied(&log, &io::Error::other("no file")));
     };
     file.rewind().map_err(|cause| uncopied(&log, &cause))?;
-    shared.captures.push(Capture {
+    shared.captures.push(SurveyedCapture {
         survey,
         file,
         bytes: count,
         place: shared.place,
     });
-    Ok(Import {
+    Ok(TraceImport {
         source: name.to_owned(),
         form: "capture".to_owned(),
         bytes: count,
-        ..Import::default()
+        ..TraceImport::default()
     })
 }
 
-fn uncopied(log: &Log<'_>, cause: &io::Error) -> Error {
+fn uncopied(log: &ImportLog<'_>, cause: &io::Error) -> Error {
     Error::environment(format!(
         "{} cannot be read twice, which captures are: {cause}",
         log.name
@@ -101,14 +104,14 @@ fn uncopied(log: &Log<'_>, cause: &io::Error) -> Error {
 }
 
 /// What came of the captures of an import.
-pub(crate) struct Told {
-    plan: Plan,
+pub(crate) struct CaptureImport {
+    plan: CapturePlan,
     finished: Finished,
 }
 
-impl Told {
+impl CaptureImport {
     /// Requests that logs may tell of.
-    pub(crate) fn asked(&self) -> &[Asked] {
+    pub(crate) fn asked(&self) -> &[CapturedRequest] {
         &self.finished.asked
     }
 
@@ -118,7 +121,7 @@ impl Told {
         for (at, host) in self.plan.hosts.iter().enumerate() {
             let is_given = given.iter().any(|(name, _)| *name == host.name);
             let trace: &mut HostTrace = index.hosts.entry(host.name.clone()).or_default();
-            if !is_given && self.plan.clocks[at] != Clock::default() {
+            if !is_given && self.plan.clocks[at] != ClockCorrection::default() {
                 trace.clock = self.plan.clocks[at].clone();
             }
             trace.notes.extend(self.plan.notes[at].iter().cloned());
@@ -126,8 +129,8 @@ impl Told {
         if let Some(first) = self.plan.hosts.first().filter(|_| is_new) {
             index.reference.clone_from(&first.name);
         }
-        let new = |flow: &&Flow| !index.flows.iter().any(|known| known.id == flow.id);
-        let new: Vec<Flow> = match index.flows.is_empty() {
+        let new = |flow: &&RunFlow| !index.flows.iter().any(|known| known.id == flow.id);
+        let new: Vec<RunFlow> = match index.flows.is_empty() {
             true => self.finished.flows.clone(),
             false => self.finished.flows.iter().filter(new).cloned().collect(),
         };
@@ -179,18 +182,18 @@ impl Told {
 }
 
 /// Reads all captures that were looked at, in the order of time, into a run.
-pub(crate) fn tell(
-    captures: Vec<Capture>,
+pub(crate) fn read_captures(
+    captures: Vec<SurveyedCapture>,
     into: &mut Intake,
-    imports: &mut [Import],
+    imports: &mut [TraceImport],
     given: &[(String, i64)],
-    options: Options,
-) -> Result<Option<Told>> {
+    options: CaptureReadOptions,
+) -> Result<Option<CaptureImport>> {
     if captures.is_empty() {
         return Ok(None);
     }
     let (known, first_lookup) = known(into.run())?;
-    let options = Options {
+    let options = CaptureReadOptions {
         first_lookup,
         ..options
     };
@@ -202,12 +205,12 @@ pub(crate) fn tell(
             (capture.survey, from)
         })
         .unzip();
-    let plan = Plan::of(&surveys, &given.iter().cloned().collect());
+    let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect());
     drop(surveys);
     let failed = |cause: stackline_exchange::Error| {
         Error::input(format!("a capture cannot be read again: {cause}"))
     };
-    let mut reader = Reader::open(files, &plan, known, options).map_err(failed)?;
+    let mut reader = CaptureEventReader::open(files, &plan, known, options).map_err(failed)?;
     while let Some(tables) = reader.next_batch() {
         for (table, place) in tables.zip(&places) {
             count(table, &mut imports[*place]);
@@ -222,11 +225,11 @@ pub(crate) fn tell(
     for (mistakes, place) in finished.mistakes.iter().zip(&places) {
         report(mistakes.clone(), &mut imports[*place]);
     }
-    Ok(Some(Told { plan, finished }))
+    Ok(Some(CaptureImport { plan, finished }))
 }
 
 /// Counts what comes of a capture, by host.
-fn count(table: &Table, import: &mut Import) {
+fn count(table: &EventTable, import: &mut TraceImport) {
     import.events += table.len() as u64;
     let mut hosts = vec![0_u64; table.names.len()];
     table
@@ -243,10 +246,10 @@ fn count(table: &Table, import: &mut Import) {
 
 /// What a run has of its connections: who was connected to whom on which stream, and which flows are taken; and the first one that is
 /// free for a question after a name.
-fn known(run: &Path) -> Result<(Known, u32)> {
+fn known(run: &Path) -> Result<(StreamRegistry, u32)> {
     const FIELDS: [usize; 3] = [1, 4, 5];
     if event_files(run).is_err() {
-        return Ok((Known::default(), 0));
+        return Ok((StreamRegistry::default(), 0));
     }
     let (mut first_flow, mut first_lookup) = (0, 0);
     let mut take = |flow: u32| {
@@ -262,7 +265,7 @@ fn known(run: &Path) -> Result<(Known, u32)> {
         .flat_map(|index| &index.flows)
         .for_each(|flow| take(flow.id));
     let mut streams = BTreeMap::new();
-    read_batches(run, &Wanted::fields(&FIELDS), |events| {
+    read_batches(run, &EventColumnSelection::fields(&FIELDS), |events| {
         let connected = ["APP_CONNECTED", "APP_ACCEPTED"].map(|keyword| events.names.find(keyword));
         for row in 0..events.len() {
             let Some(stream) = events.number(row, FIELDS[0]) else {
@@ -281,22 +284,22 @@ fn known(run: &Path) -> Result<(Known, u32)> {
             }
         }
     })?;
-    Ok((Known::new(streams, first_flow), first_lookup))
+    Ok((StreamRegistry::new(streams, first_flow), first_lookup))
 }
 
-fn address(events: &Table, row: usize, field: usize) -> Option<SocketAddr> {
+fn address(events: &EventTable, row: usize, field: usize) -> Option<SocketAddr> {
     events.value(row, field).text()?.parse().ok()
 }
 
 /// Counts what is read, and copies it where that is wanted.
-struct Seen<'r> {
+struct CountingReader<'r> {
     from: &'r mut (dyn Read + Send),
     copy: Option<&'r mut File>,
     count: &'r mut u64,
     failed: &'r mut Option<io::Error>,
 }
 
-impl Read for Seen<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(into)?;
         *self.count += read as u64;

@@ -1,12 +1,12 @@
 //! What a format of events is, and what all that are read or written have in common.
 
-use super::chosen::Chosen;
+use super::selection::ExportSelection;
 use crate::exit::{Error, Result};
 use crate::flags;
-use stackline_core::trace::Import;
-use stackline_events::Table;
+use stackline_core::trace_index::TraceImport;
+use stackline_events::EventTable;
 use stackline_exchange::Imported;
-use stackline_runs::events::{Intake, Log, rename_hosts};
+use stackline_runs::events::{ImportLog, Intake, rename_hosts};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,14 +17,14 @@ pub(crate) struct Importer {
     /// Whether a log is of this format, by its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
     pub(crate) recognises: fn(&str, &[u8]) -> bool,
     /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
-    pub(crate) import: fn(Log<'_>, &mut Intake, &mut Shared) -> Result<Import>,
+    pub(crate) import: fn(ImportLog<'_>, &mut Intake, &mut ImportContext) -> Result<TraceImport>,
 }
 
 /// What logs that are imported together know of one another.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct ImportContext {
     /// Captures that were looked at: their events come when all were.
-    pub(crate) captures: Vec<super::capture::Capture>,
+    pub(crate) captures: Vec<super::capture::SurveyedCapture>,
     /// The log that is read, once more, where it can be read again; and its place among all.
     pub(crate) file: Option<std::fs::File>,
     /// See `file`.
@@ -38,7 +38,7 @@ pub(crate) struct Exporter {
     /// Where it goes: `None`, standard output, or a file.
     pub(crate) flag: fn(&flags::Export) -> Option<&Option<PathBuf>>,
     /// Writes the chosen events of a run.
-    pub(crate) export: fn(&Path, &Chosen, &mut dyn Write) -> Result<Exported>,
+    pub(crate) export: fn(&Path, &ExportSelection, &mut dyn Write) -> Result<Exported>,
 }
 
 /// What was written.
@@ -62,29 +62,29 @@ impl From<u64> for Exported {
 /// Puts what another tool's file gave into a run, and reports what became of it.
 pub(super) fn take(
     format: &str,
-    log: &Log<'_>,
+    log: &ImportLog<'_>,
     bytes: u64,
     imported: Imported,
     into: &mut Intake,
-) -> Result<Import> {
-    let mut import = Import {
+) -> Result<TraceImport> {
+    let mut import = TraceImport {
         source: log.name.to_owned(),
         form: format.to_owned(),
         bytes,
-        ..Import::default()
+        ..TraceImport::default()
     };
-    put(log, imported.table, into, &mut import)?;
+    put_events(log, imported.table, into, &mut import)?;
     report(imported.mistakes, &mut import);
     import.left_out = imported.left_out.names();
     Ok(import)
 }
 
 /// Some events of it.
-pub(super) fn put(
-    log: &Log<'_>,
-    mut table: Table,
+pub(super) fn put_events(
+    log: &ImportLog<'_>,
+    mut table: EventTable,
     into: &mut Intake,
-    import: &mut Import,
+    import: &mut TraceImport,
 ) -> Result<()> {
     if let Some(host) = log.host {
         rename_hosts(&mut table, host);
@@ -94,7 +94,7 @@ pub(super) fn put(
 }
 
 /// What could not be read.
-pub(super) fn report((count, words): (u64, Vec<String>), import: &mut Import) {
+pub(super) fn report((count, words): (u64, Vec<String>), import: &mut TraceImport) {
     if count > 0 {
         import.refused.insert("not read".to_owned(), count);
     }
@@ -109,7 +109,7 @@ pub(super) fn report((count, words): (u64, Vec<String>), import: &mut Import) {
 const LARGEST: u64 = 1 << 30;
 
 /// All of it.
-pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
+pub(super) fn read_whole_log(log: &mut ImportLog<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
         Error::input(format!("{} cannot be read: {cause}", log.name))
@@ -130,7 +130,7 @@ pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
+pub(super) fn unread(log: &ImportLog<'_>, cause: &stackline_exchange::Error) -> Error {
     Error::input(format!("{} cannot be imported: {cause}", log.name))
         .hint("`--as FORM` says what it is")
 }

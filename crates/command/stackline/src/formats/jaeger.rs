@@ -1,6 +1,6 @@
 //! Traces as Jaeger's page downloads them.
 
-use super::format::{Importer, take, unread, whole};
+use super::format::{Importer, read_whole_log, take, unread};
 use stackline_exchange::jaeger;
 
 pub(super) const FROM: Importer = Importer {
@@ -10,7 +10,7 @@ pub(super) const FROM: Importer = Importer {
         first.trim_ascii_start().starts_with(b"{") && says(b"\"data\"") && says(b"\"traceID\"")
     },
     import: |mut log, into, shared| {
-        let bytes = whole(&mut log)?;
+        let bytes = read_whole_log(&mut log)?;
         let read = jaeger::read(&bytes, shared.contents).map_err(|cause| unread(&log, &cause))?;
         take("jaeger", &log, bytes.len() as u64, read, into)
     },

@@ -1,30 +1,30 @@
 //! NetLogger's lines of `name=value`, in both forms.
 
-use super::format::{Importer, take, whole};
+use super::format::{Importer, read_whole_log, take};
 use crate::exit::Result;
-use stackline_core::trace::Import;
-use stackline_exchange::netlogger::{Form, read, recognise};
-use stackline_runs::events::{Intake, Log};
+use stackline_core::trace_index::TraceImport;
+use stackline_exchange::netlogger::{NetLoggerForm, read, recognise};
+use stackline_runs::events::{ImportLog, Intake};
 
 pub(super) const ULM: Importer = Importer {
     name: "ulm",
-    recognises: |_, first| recognise(first) == Some(Form::Ulm),
-    import: |log, into, shared| import((Form::Ulm, "ulm"), shared.contents, log, into),
+    recognises: |_, first| recognise(first) == Some(NetLoggerForm::Ulm),
+    import: |log, into, shared| import((NetLoggerForm::Ulm, "ulm"), shared.contents, log, into),
 };
 
 pub(super) const BP: Importer = Importer {
     name: "bp",
-    recognises: |_, first| recognise(first) == Some(Form::Bp),
-    import: |log, into, shared| import((Form::Bp, "bp"), shared.contents, log, into),
+    recognises: |_, first| recognise(first) == Some(NetLoggerForm::Bp),
+    import: |log, into, shared| import((NetLoggerForm::Bp, "bp"), shared.contents, log, into),
 };
 
 fn import(
-    (form, name): (Form, &str),
+    (form, name): (NetLoggerForm, &str),
     contents: bool,
-    mut log: Log<'_>,
+    mut log: ImportLog<'_>,
     into: &mut Intake,
-) -> Result<Import> {
-    let bytes = whole(&mut log)?;
+) -> Result<TraceImport> {
+    let bytes = read_whole_log(&mut log)?;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     let import = take(
         name,
@@ -33,5 +33,5 @@ fn import(
         read(&bytes, form, contents),
         into,
     )?;
-    Ok(Import { lines, ..import })
+    Ok(TraceImport { lines, ..import })
 }

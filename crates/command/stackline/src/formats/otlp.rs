@@ -1,7 +1,7 @@
 //! Spans of OpenTelemetry: protobuf or JSON in, both out.
 
-use super::chosen::Chosen;
-use super::format::{Exporter, Importer, take, unread, unwritten, whole};
+use super::format::{Exporter, Importer, read_whole_log, take, unread, unwritten};
+use super::selection::ExportSelection;
 use crate::exit::Result;
 use stackline_exchange::otlp::{self, messages::TracesData};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(super) const FROM: Importer = Importer {
         json || name.ends_with(".otlp")
     },
     import: |mut log, into, shared| {
-        let bytes = whole(&mut log)?;
+        let bytes = read_whole_log(&mut log)?;
         let read = otlp::read(&bytes, shared.contents).map_err(|cause| unread(&log, &cause))?;
         take("otlp", &log, bytes.len() as u64, read, into)
     },
@@ -41,7 +41,7 @@ pub(super) const JSON: Exporter = Exporter {
 };
 
 /// Lifelines as spans, and how many events are on them.
-fn spans(run: &Path, chosen: &Chosen) -> Result<(TracesData, u64)> {
+fn spans(run: &Path, chosen: &ExportSelection) -> Result<(TracesData, u64)> {
     let loaded = chosen.loaded(run)?;
     let data = otlp::spans(&loaded.lifelines, &loaded.events);
     Ok((

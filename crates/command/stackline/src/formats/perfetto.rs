@@ -1,7 +1,7 @@
 //! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
 
-use super::chosen::Chosen;
 use super::format::{Exported, Exporter, unwritten};
+use super::selection::ExportSelection;
 use crate::exit::Result;
 use stackline_exchange::perfetto::{MANIFEST, files};
 use std::io::{Result as Io, Write};
@@ -12,7 +12,7 @@ pub(super) const TO: Exporter = Exporter {
     export,
 };
 
-fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<Exported> {
+fn export(run: &Path, chosen: &ExportSelection, to: &mut dyn Write) -> Result<Exported> {
     let loaded = chosen.loaded(run)?;
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a QUIC stack logs of itself.
 
-use super::format::{Importer, take, unread, whole};
+use super::format::{Importer, read_whole_log, take, unread};
 use stackline_exchange::qlog;
 
 pub(super) const FROM: Importer = Importer {
@@ -13,7 +13,7 @@ pub(super) const FROM: Importer = Importer {
             || name.ends_with(".sqlog")
     },
     import: |mut log, into, shared| {
-        let bytes = whole(&mut log)?;
+        let bytes = read_whole_log(&mut log)?;
         let read =
             qlog::read(&bytes, None, shared.contents).map_err(|cause| unread(&log, &cause))?;
         take("qlog", &log, bytes.len() as u64, read, into)

@@ -1,7 +1,7 @@
 //! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
 
-use super::opened::{Chosen, declared, notes, unknown};
-use super::running::by_name;
+use super::host_network::{NetworkSelection, declared, notes, unknown};
+use super::running_networks::by_name;
 use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
@@ -19,14 +19,14 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         let _ = set_pdeathsig(Signal::SIGKILL);
     }
     if flags.trace {
-        return crate::trace::one(&text, host, &flags.command);
+        return crate::trace::trace_one_program(&text, host, &flags.command);
     }
     let (mut emulation, network) = match by_name(&text)? {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
         None => {
             let (network, options) = (flags.network.as_deref(), flags.options());
             declared(
-                &Chosen {
+                &NetworkSelection {
                     network,
                     seed: flags.seed,
                     join: flags.join,

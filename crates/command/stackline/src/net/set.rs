@@ -2,17 +2,17 @@
 //!
 //! A mistake is shown in the value that was written. What a network that is up can change, the emulator decides.
 
-use super::names::{link_name, shortened};
-use super::running::joined;
+use super::network_names::{link_name, shortened};
+use super::running_networks::join_network;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::NetSet;
 use crate::output;
-use crate::source::Source;
-use stackline_core::network::{Discipline, Link, Network, Queue, Rate};
+use crate::spec_source::SpecSource;
+use stackline_core::network::{Discipline, LinkQueue, LinkRate, Network, NetworkLink};
 
 /// Changes a link of a network that is up.
 pub(super) fn set(flags: &NetSet) -> Result {
-    let (mut emulation, description) = joined(&flags.network)?;
+    let (mut emulation, description) = join_network(&flags.network)?;
     let network = &description.network;
     let link = link_named(network, &flags.link)?;
     let new = changed(flags, network, &network.links[link])?;
@@ -26,7 +26,7 @@ pub(super) fn set(flags: &NetSet) -> Result {
 }
 
 /// A link of a network as a text changes it: `link client - edge 100 Mbit/s`; what the text leaves out stays.
-pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link)> {
+pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink)> {
     let example = "--try 'link client - edge 100 Mbit/s'";
     let wrong = || {
         Error::input(format!("`{text}` is no link"))
@@ -65,7 +65,7 @@ pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link
     let (rate, more) = rest.split_at(behind_rate);
     let delay = if has_delay { "" } else { " 0 s " };
     let value = [&rate.join(" "), delay, &more.join(" ")].join(" ");
-    let plan = Source::value(
+    let plan = SpecSource::value(
         "--try",
         ["network try { host a, b; link a - b ", &value, "; }"],
         example,
@@ -93,7 +93,7 @@ pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link
 /// The link that the names of its ends mean.
 fn link_named(network: &Network, word: &str) -> Result<usize> {
     let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();
-    let means = |link: &Link| {
+    let means = |link: &NetworkLink| {
         let (first, second) = &link.ends;
         let one_way = [format!("{first}->{second}"), format!("{first}>{second}")];
         let both = [format!("{first}-{second}"), format!("{second}-{first}")];
@@ -107,7 +107,7 @@ fn link_named(network: &Network, word: &str) -> Result<usize> {
     match found[..] {
         [one] => Ok(one),
         [] => {
-            let name = |link: &Link| link_name(link).replace(' ', "");
+            let name = |link: &NetworkLink| link_name(link).replace(' ', "");
             let names: Vec<String> = network.links.iter().map(name).collect();
             let message = format!("the network {} has no link {word}", network.name);
             Err(Error::input(message).hint(format!("its links are {}", shortened(&names))))
@@ -125,15 +125,15 @@ fn link_named(network: &Network, word: &str) -> Result<usize> {
 }
 
 /// A flag with what stands before its value in the text of a link, what behind it, and an example.
-type Place = (&'static str, &'static str, &'static str, &'static str);
+type LinkFlagText = (&'static str, &'static str, &'static str, &'static str);
 
-const RATE: Place = ("--rate", "", " 0 s", "--rate '2 Mbit/s'");
-const DELAY: Place = ("--delay", "unlimited ", "", "--delay '80 ms'");
-const LOSS: Place = ("--loss", "unlimited 0 s loss ", "", "--loss 1%");
-const QUEUE: Place = ("--queue", "unlimited 0 s queue ", "", "--queue '32 KiB'");
+const RATE: LinkFlagText = ("--rate", "", " 0 s", "--rate '2 Mbit/s'");
+const DELAY: LinkFlagText = ("--delay", "unlimited ", "", "--delay '80 ms'");
+const LOSS: LinkFlagText = ("--loss", "unlimited 0 s loss ", "", "--loss 1%");
+const QUEUE: LinkFlagText = ("--queue", "unlimited 0 s queue ", "", "--queue '32 KiB'");
 
 /// The link with what the flags say.
-fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
+fn changed(flags: &NetSet, network: &Network, link: &NetworkLink) -> Result<NetworkLink> {
     if [&flags.rate, &flags.delay, &flags.loss, &flags.queue]
         .iter()
         .all(|flag| flag.is_none())
@@ -169,12 +169,12 @@ fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
 
 /// A link of which that value alone is written; `take` copies what the value may give, and all else is too much.
 fn alone(
-    (flag, before, after, example): Place,
+    (flag, before, after, example): LinkFlagText,
     value: &str,
-    take: fn(&mut Link, &Link),
-) -> Result<Link> {
+    take: fn(&mut NetworkLink, &NetworkLink),
+) -> Result<NetworkLink> {
     const LINK: &str = "network set { host a, b; link a - b ";
-    let plan = Source::value(
+    let plan = SpecSource::value(
         flag,
         [&format!("{LINK}{before}"), value, &format!("{after}; }}")],
         example,
@@ -182,10 +182,10 @@ fn alone(
     if let [Network { hosts, links, .. }] = &plan.networks[..]
         && let ([_, _], [read]) = (&hosts[..], &links[..])
     {
-        let mut new = Link {
+        let mut new = NetworkLink {
             ends: ("a".into(), "b".into()),
-            rate: Rate::Unlimited,
-            ..Link::default()
+            rate: LinkRate::Unlimited,
+            ..NetworkLink::default()
         };
         take(&mut new, read);
         if new == *read {
@@ -197,10 +197,10 @@ fn alone(
 }
 
 /// The queue of the link with new limits; a discipline that is not named stays.
-fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
+fn limited(text: &str, new: &LinkQueue, old: Option<&LinkQueue>) -> LinkQueue {
     let named = new.discipline != Discipline::DropTail || new.ecn || text.contains("drop_tail");
     match old {
-        Some(old) if !named => Queue {
+        Some(old) if !named => LinkQueue {
             discipline: old.discipline,
             ecn: old.ecn,
             ..new.clone()
@@ -217,7 +217,9 @@ mod tests {
     #[test]
     fn what_the_text_of_a_link_leaves_out_stays() {
         let text = "network n { host a, b; router r; link a - r 10 Mbit/s 5 ms loss 2%; link r - b 1 Gbit/s 1 ms; }";
-        let network = &Source::value("-e", ["", text, ""], "").unwrap().networks[0];
+        let network = &SpecSource::value("-e", ["", text, ""], "")
+            .unwrap()
+            .networks[0];
         let changed = |text: &str| link_of_text(network, text).unwrap();
         let (at, link) = changed("link a - r 100 Mbit/s");
         assert_eq!(

@@ -2,15 +2,15 @@
 //!
 //! The emulator's own process keeps them; nothing here outlives its command.
 
-use super::declared::{chosen, emulated_only, none};
-use super::names::{link_name, quoted, shortened};
-use super::running::{described, is_second, named};
+use super::declared_networks::{choose_network, describe_missing, emulated_only};
+use super::network_names::{link_name, quoted, shortened};
+use super::running_networks::{describe_network, find_named, is_second};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{NetDown, NetList, NetUp};
 use crate::output;
-use crate::source::Source;
-use crate::text::counted;
-use stackline_core::network::Link;
+use crate::spec_commands::format_count;
+use crate::spec_source::SpecSource;
+use stackline_core::network::NetworkLink;
 use stackline_core::random::Seed;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation};
@@ -19,11 +19,11 @@ use stackline_report::topology::link_changes;
 /// Makes a network, or joins it, and keeps it.
 pub(super) fn up(flags: &NetUp) -> Result {
     let (text, name) = flags.text()?;
-    let source = Source::of(&text)?;
+    let source = SpecSource::of(&text)?;
     let plan = source.declarations(&text)?;
-    let network = match chosen(&plan.networks, name.as_deref(), &source)?[..] {
+    let network = match choose_network(&plan.networks, name.as_deref(), &source)?[..] {
         [network] => network,
-        [] => return Err(none(&plan.networks, name.as_deref(), &source)),
+        [] => return Err(describe_missing(&plan.networks, name.as_deref(), &source)),
         ref several => {
             let names: Vec<String> = several
                 .iter()
@@ -74,14 +74,14 @@ pub(super) fn up(flags: &NetUp) -> Result {
 
 /// Ends a network that is kept, with its last program.
 pub(super) fn down(flags: &NetDown) -> Result {
-    let up = client::up()?;
+    let up = client::up_networks()?;
     let named = match &flags.network {
         None => up,
-        Some(word) => named(&up, word)?,
+        Some(word) => find_named(&up, word)?,
     };
     let mut kept = Vec::new();
     for network in &named {
-        kept.extend(described(network)?.filter(|(_, description)| description.kept));
+        kept.extend(describe_network(network)?.filter(|(_, description)| description.kept));
     }
     if flags.network.is_none() && kept.len() > 1 {
         let names: Vec<String> = kept
@@ -120,8 +120,8 @@ pub(super) fn down(flags: &NetDown) -> Result {
 /// Prints the networks that are up.
 pub(super) fn list(flags: &NetList) -> Result {
     let mut all = Vec::new();
-    for network in client::up()? {
-        all.extend(described(&network)?.map(|(_, description)| description));
+    for network in client::up_networks()? {
+        all.extend(describe_network(&network)?.map(|(_, description)| description));
     }
     if flags.json {
         let one = |up: &Description| {
@@ -146,8 +146,8 @@ pub(super) fn list(flags: &NetList) -> Result {
         format!(
             "{}: {}, {}; programs: {}; up for {}; {kept}\n{}",
             network.name,
-            counted(hosts as u64, "host"),
-            counted(links as u64, "link"),
+            format_count(hosts as u64, "host"),
+            format_count(links as u64, "link"),
             up.leases,
             up.up,
             links_set(up)
@@ -164,7 +164,7 @@ pub(super) fn list(flags: &NetList) -> Result {
 
 /// A line for each link of which something was set.
 fn links_set(up: &Description) -> String {
-    let line = |(at, was): &(usize, Link)| {
+    let line = |(at, was): &(usize, NetworkLink)| {
         let link = up.network.links.get(*at)?;
         Some(format!(
             "  link {}: {} (set)\n",

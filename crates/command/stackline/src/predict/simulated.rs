@@ -1,15 +1,21 @@
 //! What no form covers, simulated at once: a few runs of different seeds, kept nowhere.
 
-use crate::flags::Text;
-use crate::simulated::{alone, runs};
-use crate::source::Source;
-use stackline_analyze::predicted::{Outcome, Prediction, RUNS, by_simulation};
+use crate::flags::SpecTextFlags;
+use crate::simulated_runs::{simulate_summaries, single_group_plan};
+use crate::spec_source::SpecSource;
+use stackline_analyze::predicted::{PartPrediction, PredictionOutcome, RUNS, by_simulation};
 use std::time::{Duration, Instant};
 
 /// Puts what simulated runs say in the place of what is not covered, as far as there is time. Where they say nothing, why.
-pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction], time: Duration) {
-    let open =
-        |prediction: &&Prediction| prediction.answer().is_none() && prediction.network.is_some();
+pub(super) fn fill(
+    source: &SpecSource,
+    flags: &SpecTextFlags,
+    predictions: &mut [PartPrediction],
+    time: Duration,
+) {
+    let open = |prediction: &&PartPrediction| {
+        prediction.answer().is_none() && prediction.network.is_some()
+    };
     let mut indices: Vec<usize> = predictions
         .iter()
         .filter(open)
@@ -24,7 +30,7 @@ pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction]
     let until = Instant::now() + time;
     for index in indices {
         let found = match &plan {
-            Some(Ok(plan)) => runs(&alone(plan, index), RUNS, until),
+            Some(Ok(plan)) => simulate_summaries(&single_group_plan(plan, index), RUNS, until),
             Some(Err(error)) => Err(error.message.clone()),
             None => return,
         };
@@ -32,7 +38,7 @@ pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction]
             .iter_mut()
             .filter(|prediction| prediction.measurement == index)
         {
-            let Outcome::NotCovered(reason) = &prediction.outcome else {
+            let PredictionOutcome::NotCovered(reason) = &prediction.outcome else {
                 continue;
             };
             prediction.outcome = match &found {
@@ -51,6 +57,6 @@ pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction]
     }
 }
 
-fn unknown(reason: &str, why: &str) -> Outcome {
-    Outcome::NotCovered(format!("{reason}; simulated: {why}"))
+fn unknown(reason: &str, why: &str) -> PredictionOutcome {
+    PredictionOutcome::NotCovered(format!("{reason}; simulated: {why}"))
 }

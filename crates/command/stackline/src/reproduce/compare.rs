@@ -3,14 +3,14 @@
 use crate::exit::{Error, Result};
 use serde_json::Value;
 use stackline_guard::scratch;
-use stackline_papers::{Compared, Comparison, Session};
+use stackline_papers::{Compared, PaperComparison, PaperSession};
 use stackline_report::sheet::Sheet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Carries the sessions out so often and makes their table. `done` gets how many runs are over, and how many there are.
 pub(super) fn compare(
-    comparison: &Comparison,
+    comparison: &PaperComparison,
     seed: u64,
     runs: u32,
     done: &dyn Fn(usize, usize),
@@ -20,7 +20,7 @@ pub(super) fn compare(
             "a file for a specification cannot be made: {error}"
         ))
     };
-    let directory = scratch::directory("reproduce").map_err(failed)?;
+    let directory = scratch::create_directory("reproduce").map_err(failed)?;
     let sessions = (comparison.sessions)();
     let all = sessions.len() * runs as usize;
     let mut compared = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn compare(
 
 /// What the command printed, or its own words why not.
 fn carried_out(
-    session: &Session,
+    session: &PaperSession,
     across: &Path,
     world: &str,
     seed: u64,

@@ -22,12 +22,12 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that is to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct TracedProgram {
     pub(super) host: String,
     pub(super) command: Vec<OsString>,
 }
 
-impl Program {
+impl TracedProgram {
     /// Refuses one that is not there, or may not be executed, before anything is made for it. Hosts have the files of this machine.
     pub(super) fn can_be_started(&self) -> Result<()> {
         let name = &self.command[0];
@@ -66,13 +66,13 @@ fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
 }
 
 /// The programs that the words of a command line name.
-pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
+pub(super) fn programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
     let is_break = |at: usize| words.get(at).is_some_and(|word| word == "--");
     let hint = "stackline trace -- COMMAND, or HOST -- COMMAND [HOST2 -- COMMAND2]; `here` is this machine";
-    let mut found: Vec<Program> = Vec::new();
+    let mut found: Vec<TracedProgram> = Vec::new();
     let mut at = usize::from(is_break(0));
     if at == 1 || !is_break(1) {
-        found.push(Program {
+        found.push(TracedProgram {
             host: HERE.into(),
             command: Vec::new(),
         });
@@ -82,7 +82,7 @@ pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
             let host = word
                 .to_str()
                 .ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
-            found.push(Program {
+            found.push(TracedProgram {
                 host: host.into(),
                 command: Vec::new(),
             });
@@ -107,15 +107,15 @@ pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
 
 /// Programs that run.
 #[derive(Debug)]
-pub(super) struct Running {
-    children: Vec<(Program, Child, Option<ExitStatus>)>,
+pub(super) struct RunningPrograms {
+    children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
 }
 
-impl Running {
+impl RunningPrograms {
     /// Starts them in their order; `command` makes the command of each. Those before the last have time to listen.
     pub(super) fn start(
-        programs: Vec<Program>,
-        command: impl Fn(&Program) -> Result<Command>,
+        programs: Vec<TracedProgram>,
+        command: impl Fn(&TracedProgram) -> Result<Command>,
         stop: &AtomicBool,
         mut started: impl FnMut(u32),
     ) -> Result<Self> {
@@ -235,9 +235,9 @@ fn listeners(pid: u32) -> usize {
 mod tests {
     use super::*;
 
-    fn told(words: &[&str]) -> Vec<(String, String)> {
+    fn parsed_programs(words: &[&str]) -> Vec<(String, String)> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let line = |program: &Program| {
+        let line = |program: &TracedProgram| {
             let words: Vec<_> = program
                 .command
                 .iter()
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_started_is_refused() {
         let judged = |word: &str| {
-            Program {
+            TracedProgram {
                 host: HERE.into(),
                 command: vec![word.into()],
             }
@@ -276,10 +276,16 @@ mod tests {
     #[test]
     fn a_host_before_two_dashes_begins_a_program() {
         let pair = |host: &str, command: &str| (host.to_owned(), command.to_owned());
-        assert_eq!(told(&["curl", "-s", "x"]), [pair("here", "curl -s x")]);
-        assert_eq!(told(&["--", "curl", "-s"]), [pair("here", "curl -s")]);
         assert_eq!(
-            told(&[
+            parsed_programs(&["curl", "-s", "x"]),
+            [pair("here", "curl -s x")]
+        );
+        assert_eq!(
+            parsed_programs(&["--", "curl", "-s"]),
+            [pair("here", "curl -s")]
+        );
+        assert_eq!(
+            parsed_programs(&[
                 "web",
                 "--",
                 "nginx",
@@ -296,7 +302,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(&["here", "--", "a", "here", "--", "b"]),
+            parsed_programs(&["here", "--", "a", "here", "--", "b"]),
             [pair("here", "a"), pair("here", "b")]
         );
         for wrong in [

@@ -1,20 +1,22 @@
 //! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
 
-use super::sources::Seen;
-use super::who::Who;
+use super::thread_directory::ThreadDirectory;
+use super::trace_sources::TraceSourceEvent;
+use crate::event_run::put_event;
 use crate::exit::Result;
-use crate::kept::put;
-use stackline_core::trace::{Flow, Index};
-use stackline_events::{EventLog, Value, unit};
+use stackline_core::trace_index::{Index, RunFlow};
+use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
-use stackline_monitor::observe::connections::Connections;
-use stackline_monitor::observe::cost::Cost;
+use stackline_monitor::observe::connections::SocketConnections;
+use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
-use stackline_requests::builder::Origin;
-use stackline_requests::emit::{self, Known, Work};
-use stackline_requests::exchange::Kind;
-use stackline_requests::parents::{Span, parents};
-use stackline_requests::{Bound, Builder, Exchange, Host, LeftOut, Secrets, SocketEvent, Unknown};
+use stackline_requests::exchange::ExchangeKind;
+use stackline_requests::exchange_builder::ConnectionOrigin;
+use stackline_requests::exchange_events::{self, ExchangeContext, ServerThreadWork};
+use stackline_requests::request_parents::{RequestSpan, find_parents};
+use stackline_requests::{
+    Bound, Builder, Exchange, LeftOut, ObservedHost, Secrets, SocketEvent, Unknown,
+};
 use stackline_runs::events::{Spool, Spooling};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,11 +36,11 @@ const MOST_OWNERS: usize = Bound::Owners.most();
 const AT_ONCE: usize = 1 << 20;
 
 /// Makes requests of what was seen.
-pub(super) struct Recorder {
+pub(super) struct RequestRecorder {
     builder: Builder,
     hosts: Vec<String>,
-    pub(super) who: Who,
-    sockets: Connections,
+    pub(super) who: ThreadDirectory,
+    sockets: SocketConnections,
     times: ThreadTimes,
     has_threads: bool,
     /// Only requests of these programs are wanted.
@@ -47,10 +49,10 @@ pub(super) struct Recorder {
     logs: BTreeMap<String, EventLog>,
     /// What is seen at the doors of hosts, apart where the network itself is recorded.
     doors: Option<(Spool, BTreeMap<String, EventLog>)>,
-    spans: Vec<Span>,
+    spans: Vec<RequestSpan>,
     /// Times of calls by unit, ns; in the end only of those that no other was made for.
     totals: BTreeMap<i64, u64>,
-    flows: BTreeMap<u32, Flow>,
+    flows: BTreeMap<u32, RunFlow>,
     /// The last known threads of each connection's client and server.
     owners: BTreeMap<u32, (u32, u32)>,
     pub(super) count: u64,
@@ -62,9 +64,9 @@ pub(super) struct Recorder {
     left_out: LeftOut,
 }
 
-impl Recorder {
+impl RequestRecorder {
     pub(super) fn new(
-        hosts: Vec<Host>,
+        hosts: Vec<ObservedHost>,
         has_threads: bool,
         only_traced: bool,
         contents: bool,
@@ -73,8 +75,8 @@ impl Recorder {
         Self {
             builder: Builder::new(hosts),
             hosts: names,
-            who: Who::default(),
-            sockets: Connections::default(),
+            who: ThreadDirectory::default(),
+            sockets: SocketConnections::default(),
             times: ThreadTimes::default(),
             has_threads,
             only_traced,
@@ -108,17 +110,17 @@ impl Recorder {
     }
 
     /// The flow of a connection that began so.
-    pub(super) fn flow_of(&self, origin: &Origin) -> Option<u32> {
+    pub(super) fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
         self.builder
             .flow_of(origin)
-            .map(|flow| flow & unit::LAST_FLOW)
+            .map(|flow| flow & unit_ids::LAST_FLOW)
     }
 
     /// From which number on no flow has one.
     pub(super) const fn free_flow(&self) -> u32 {
         let next = self.builder.next_flow();
-        if next > unit::LAST_FLOW {
-            unit::LAST_FLOW + 1
+        if next > unit_ids::LAST_FLOW {
+            unit_ids::LAST_FLOW + 1
         } else {
             next
         }
@@ -130,14 +132,14 @@ impl Recorder {
         self.contents
     }
 
-    pub(super) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
-        put(&mut self.logs, host, name, at_ns, values);
+    pub(super) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
+        put_event(&mut self.logs, host, name, at_ns, values);
     }
 
     /// Something happened.
-    pub(super) fn see(&mut self, at_ns: u64, seen: Seen) {
+    pub(super) fn see(&mut self, at_ns: u64, seen: TraceSourceEvent) {
         match seen {
-            Seen::Packet {
+            TraceSourceEvent::Packet {
                 host,
                 outgoing,
                 length,
@@ -145,11 +147,11 @@ impl Recorder {
             } => {
                 self.builder.packet(host, outgoing, at_ns, &bytes, length);
             }
-            Seen::Thread(event) => {
+            TraceSourceEvent::Thread(event) => {
                 self.who.see(&event);
                 self.times.see(&event);
             }
-            Seen::Socket(event) => self.socket(at_ns, &event),
+            TraceSourceEvent::Socket(event) => self.socket(at_ns, &event),
         }
     }
 
@@ -219,11 +221,11 @@ impl Recorder {
             .iter()
             .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
             .collect();
-        for (child, parent, ppm) in parents(&spans, &mut self.left_out) {
+        for (child, parent, ppm) in find_parents(&spans, &mut self.left_out) {
             self.totals.remove(&child);
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let host = self.hosts.get(host).cloned().unwrap_or_default();
-            put(
+            put_event(
                 &mut self.logs,
                 &host,
                 "REQUEST_PARENT",
@@ -249,7 +251,7 @@ impl Recorder {
         }
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
-            put(
+            put_event(
                 &mut self.logs,
                 &host,
                 "EVENTS_LOST",
@@ -260,13 +262,13 @@ impl Recorder {
     }
 
     /// What it cost programs to be looked at is an event itself.
-    pub(super) fn cost(&mut self, at_ns: u64, cost: &Cost) {
+    pub(super) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
         if let Some(host) = self.hosts.first().cloned() {
             let (without, with) = cost.medians_ns;
             let batches = (cost.batches.0 + cost.batches.1) as u64;
             let values =
-                [batches, without as u64, with as u64, cost.spread_ns as u64].map(Value::from);
-            put(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
+                [batches, without as u64, with as u64, cost.spread_ns as u64].map(EventValue::from);
+            put_event(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
         }
     }
 
@@ -306,7 +308,7 @@ impl Recorder {
             self.who.name(of_client).to_owned(),
             self.who.name(of_server).to_owned(),
         );
-        let known = Known {
+        let known = ExchangeContext {
             programs: (&names.0, &names.1),
             work,
             wait,
@@ -314,13 +316,13 @@ impl Recorder {
             contents: self.contents,
         };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
-        emit::emit(
+        exchange_events::emit_exchange(
             exchange,
             &known,
             &self.hosts,
             &mut |host, name, at_ns, values| match &mut doors {
-                Some(doors) if name == "NET_SEEN" => put(doors, host, name, at_ns, values),
-                _ => put(logs, host, name, at_ns, values),
+                Some(doors) if name == "NET_SEEN" => put_event(doors, host, name, at_ns, values),
+                _ => put_event(logs, host, name, at_ns, values),
             },
         );
         self.note(exchange, &names);
@@ -345,8 +347,8 @@ impl Recorder {
         self.count += 1;
         *self.by_protocol.entry(exchange.protocol).or_default() += 1;
         let places = [
-            emit::place_name(&exchange.client, &self.hosts),
-            emit::place_name(&exchange.server, &self.hosts),
+            exchange_events::place_name(&exchange.client, &self.hosts),
+            exchange_events::place_name(&exchange.server, &self.hosts),
         ];
         for (place, name) in places.iter().zip([&names.0, &names.1]) {
             self.programs
@@ -354,17 +356,17 @@ impl Recorder {
                 .or_default()
                 .insert(exchange.protocol);
         }
-        let id = exchange.flow & unit::LAST_FLOW;
+        let id = exchange.flow & unit_ids::LAST_FLOW;
         if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
             self.left_out.add(Bound::Named, 1);
         } else {
             let [client, server] = places;
             let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(Flow {
+            self.flows.entry(id).or_insert(RunFlow {
                 id,
                 hosts: (client, server),
                 stack,
-                ..Flow::default()
+                ..RunFlow::default()
             });
         }
     }
@@ -386,14 +388,16 @@ impl Recorder {
             .as_ref()
             .and_then(|answer| answer.left)
             .map_or(end, |(_, last)| last);
-        if exchange.kind == Kind::Call && exchange.void.is_none() {
+        if exchange.kind == ExchangeKind::Call && exchange.void.is_none() {
             let first = exchange.begin_ns().unwrap_or(begin);
-            self.totals
-                .insert(emit::unit_of(exchange), end.saturating_sub(first));
+            self.totals.insert(
+                exchange_events::unit_of(exchange),
+                end.saturating_sub(first),
+            );
         }
         let process = |thread: u32| self.who.process(thread).unwrap_or(0);
-        self.spans.push(Span {
-            unit: emit::unit_of(exchange),
+        self.spans.push(RequestSpan {
+            unit: exchange_events::unit_of(exchange),
             client_host: exchange.client.host,
             client: (client, process(client)),
             asked: (exchange.begin_ns().unwrap_or(begin), end),
@@ -404,14 +408,14 @@ impl Recorder {
     }
 
     /// What the thread that answered did since the request was read.
-    fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<Work> {
+    fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<ServerThreadWork> {
         let from = exchange.request.read?;
         let (to, _) = exchange.response.as_ref()?.left?;
         self.did(thread, from, to)
     }
 
     /// What the thread that read a request did while that lay unread, where this is worth a word.
-    fn wait(&mut self, exchange: &Exchange) -> Option<Work> {
+    fn wait(&mut self, exchange: &Exchange) -> Option<ServerThreadWork> {
         let (_, from) = exchange.request.arrived?;
         let to = exchange
             .request
@@ -421,7 +425,7 @@ impl Recorder {
     }
 
     /// What a thread did from one moment to another.
-    fn did(&mut self, thread: u32, from: u64, to: u64) -> Option<Work> {
+    fn did(&mut self, thread: u32, from: u64, to: u64) -> Option<ServerThreadWork> {
         if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
             return None;
         }
@@ -448,7 +452,7 @@ impl Recorder {
             .min(times.socket_ns + times.unnamed_ns);
         let socket_ns = times.socket_ns.saturating_sub(of_child);
         let unnamed_ns = times.unnamed_ns - (of_child - (times.socket_ns - socket_ns));
-        Some(Work {
+        Some(ServerThreadWork {
             thread,
             cpu_ns: times.running_ns,
             runnable_ns: times.ready_ns,
@@ -489,8 +493,8 @@ mod tests {
 
     #[test]
     fn programs_of_one_connection_more_than_is_remembered_are_counted() {
-        Bound::Owners.is_told(|count| {
-            let mut recorder = Recorder::new(Vec::new(), false, false, false);
+        Bound::Owners.assert_reported(|count| {
+            let mut recorder = RequestRecorder::new(Vec::new(), false, false, false);
             for flow in 0..count as u32 {
                 let _ = recorder.owners(flow, 1, 2);
             }

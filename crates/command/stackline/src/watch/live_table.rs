@@ -3,7 +3,7 @@
 //! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
 use stackline_core::units;
-use stackline_events::{EventLog, Record, catalogue};
+use stackline_events::{EventLog, EventRecord, catalogue};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{Write as _, stdout};
@@ -93,18 +93,18 @@ impl LiveTable {
     }
 
     /// Adds events and returns their number.
-    pub(super) fn add(&mut self, tape: &EventLog) -> u64 {
+    pub(super) fn add(&mut self, log: &EventLog) -> u64 {
         let mut count = 0;
-        for record in tape.records() {
+        for record in log.records() {
             count += 1;
             self.newest_ns = self.newest_ns.max(record.at_ns);
-            self.add_record(&Fields::of(&record));
+            self.add_record(&RecordFields::of(&record));
         }
         self.events += count;
         count
     }
 
-    fn add_record(&mut self, record: &Fields<'_>) {
+    fn add_record(&mut self, record: &RecordFields<'_>) {
         let at_ns = record.record.at_ns;
         let (section, name, line) = match record.record.keyword {
             "CPU_USE" => (
@@ -185,7 +185,7 @@ impl LiveTable {
         );
         let mut text = vec![format!(
             "watching every {}   {elapsed:.1} s   {} events   Ctrl-C ends",
-            units::time(interval),
+            units::format_time(interval),
             self.events
         )];
         let stale_ns = u64::try_from((self.interval * STALE).as_nanos()).unwrap_or(u64::MAX);
@@ -224,13 +224,13 @@ impl LiveTable {
 }
 
 /// A record whose fields are found by name.
-struct Fields<'r> {
-    record: &'r Record<'r>,
+struct RecordFields<'r> {
+    record: &'r EventRecord<'r>,
     names: &'static [&'static str],
 }
 
-impl<'r> Fields<'r> {
-    fn of(record: &'r Record<'r>) -> Self {
+impl<'r> RecordFields<'r> {
+    fn of(record: &'r EventRecord<'r>) -> Self {
         Self {
             record,
             names: catalogue::find(record.keyword).map_or(&[], |entry| entry.data),
@@ -286,7 +286,7 @@ impl<'r> Fields<'r> {
 }
 
 /// A bar of a core's time and the shares in percent.
-fn core(record: &Fields<'_>) -> String {
+fn core(record: &RecordFields<'_>) -> String {
     let share = |names: &[&str]| names.iter().map(|name| record.number(name)).sum::<i64>();
     let parts = [
         ('#', share(&["user_ppm"])),
@@ -309,9 +309,10 @@ fn core(record: &Fields<'_>) -> String {
     format!("{bar:.<BAR$}  {}", percents.join(" "))
 }
 
-fn memory(record: &Fields<'_>) -> String {
-    let size =
-        |name: &str| units::size(u64::try_from(record.number(name)).unwrap_or(0) >> 20 << 20);
+fn memory(record: &RecordFields<'_>) -> String {
+    let size = |name: &str| {
+        units::format_size(u64::try_from(record.number(name)).unwrap_or(0) >> 20 << 20)
+    };
     format!(
         "available {}  free {}  dirty {}",
         size("available_bytes"),
@@ -321,7 +322,7 @@ fn memory(record: &Fields<'_>) -> String {
 }
 
 /// Pressure; empty when nothing waited.
-fn pressure(record: &Fields<'_>) -> String {
+fn pressure(record: &RecordFields<'_>) -> String {
     let (some, full) = (record.number("some_ppm"), record.number("full_ppm"));
     if some == 0 {
         String::new()
@@ -331,7 +332,7 @@ fn pressure(record: &Fields<'_>) -> String {
 }
 
 /// Rates in both directions, drops and errors; empty when there is no traffic.
-fn traffic(record: &Fields<'_>, in_name: &str, out_name: &str) -> String {
+fn traffic(record: &RecordFields<'_>, in_name: &str, out_name: &str) -> String {
     let mut line = String::new();
     for (direction, name) in [("in", in_name), ("out", out_name)] {
         let bits = record.per_second(&format!("{name}_bytes")) * 8.0;
@@ -340,7 +341,7 @@ fn traffic(record: &Fields<'_>, in_name: &str, out_name: &str) -> String {
             let _ = write!(
                 line,
                 "{direction} {} {}packets  ",
-                units::rate(bits),
+                units::format_rate(bits),
                 units::per_second(packets).replace("/s", "")
             );
         }
@@ -355,12 +356,12 @@ fn traffic(record: &Fields<'_>, in_name: &str, out_name: &str) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
-fn connection(record: &Fields<'_>) -> String {
+fn connection(record: &RecordFields<'_>) -> String {
     let mut line = format!(
         "{}  rtt {}  cwnd {}",
-        units::rate(record.per_second("acked_bytes") * 8.0),
-        units::time(record.number("rtt_ns") as f64 / 1e9),
-        units::size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
+        units::format_rate(record.per_second("acked_bytes") * 8.0),
+        units::format_time(record.number("rtt_ns") as f64 / 1e9),
+        units::format_size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
     );
     let retransmits = record.number("retransmits");
     if retransmits > 0 {
@@ -372,20 +373,20 @@ fn connection(record: &Fields<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_events::{Value, keyword};
+    use stackline_events::{EventValue, keyword};
 
     fn table(records: &[(&str, &[i64])]) -> LiveTable {
-        let mut tape = EventLog::default();
-        tape.host("khons");
+        let mut log = EventLog::default();
+        log.host("khons");
         for (name, numbers) in records {
-            let values: Vec<Value<'_>> = numbers
+            let values: Vec<EventValue<'_>> = numbers
                 .iter()
-                .map(|number| Value::Number(*number))
+                .map(|number| EventValue::Number(*number))
                 .collect();
-            tape.push(keyword::intern(name), 1_000, &values);
+            log.push(keyword::intern(name), 1_000, &values);
         }
         let mut table = LiveTable::new(Duration::from_millis(100));
-        assert_eq!(table.add(&tape), records.len() as u64);
+        assert_eq!(table.add(&log), records.len() as u64);
         table
     }
 
@@ -419,24 +420,24 @@ mod tests {
     #[test]
     fn a_monitor_without_a_form_of_its_own_has_a_line_for_each_thing_and_a_pause_is_an_occurrence()
     {
-        let mut tape = EventLog::default();
-        tape.push(
+        let mut log = EventLog::default();
+        log.push(
             keyword::intern("DISK"),
             1_000,
             &[100.into(), "vda".into(), 3.into()],
         );
-        tape.push(
+        log.push(
             keyword::intern("DISK"),
             1_000,
             &[100.into(), "vdb".into(), 5.into()],
         );
-        tape.push(
+        log.push(
             keyword::intern("PROCESS_PAUSED"),
             1_000,
             &[100.into(), 7.into(), 50.into()],
         );
         let mut table = LiveTable::new(Duration::from_millis(100));
-        table.add(&tape);
+        table.add(&log);
         let text = table.text();
         let [.., machine, vda, vdb, _, last, pause] = &text[..] else {
             panic!("{text:#?}")
@@ -454,17 +455,17 @@ mod tests {
 
     #[test]
     fn control_characters_never_reach_the_terminal() {
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         let data = [
-            Value::Absent,
-            Value::Absent,
-            Value::Absent,
-            Value::Absent,
-            Value::Text("loss\x1b[2J"),
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::Text("loss\x1b[2J"),
         ];
-        tape.push(keyword::intern("TCP_STATE"), 1_000, &data);
+        log.push(keyword::intern("TCP_STATE"), 1_000, &data);
         let mut table = LiveTable::new(Duration::from_millis(100));
-        table.add(&tape);
+        table.add(&log);
         let codes = table.render();
         assert!(codes.contains("TCP_STATE state loss[2J\x1b[K"), "{codes:?}");
     }

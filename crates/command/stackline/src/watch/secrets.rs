@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Result};
 use crate::flags;
-use stackline_monitor::snmp::{Access, Authentication, Privacy, SHORTEST_PASSWORD, Secret};
+use stackline_monitor::snmp::{Authentication, Privacy, SHORTEST_PASSWORD, SnmpAccess, SnmpSecret};
 use std::path::Path;
 
 /// The name of each secret in the file and in the environment.
@@ -14,7 +14,7 @@ const PRIVACY: (&str, &str) = ("privacy", "STACKLINE_SNMP_PRIVACY");
 const LONGEST: u64 = 64 << 10;
 
 /// The access that the flags ask for.
-pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
+pub(super) fn access(flags: &flags::WatchFlags) -> Result<SnmpAccess> {
     let file = match &flags.snmp_secrets {
         Some(path) => read(path)?,
         None => String::new(),
@@ -31,22 +31,22 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn access_with(
-    flags: &flags::Watch,
+    flags: &flags::WatchFlags,
     file: &str,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Access> {
+) -> Result<SnmpAccess> {
     let secret = |(name, variable): (&str, &str)| {
         let value = in_file(file, name)
             .or_else(|| environment(variable))
             .filter(|value| !value.is_empty());
-        value.map(Secret).ok_or_else(|| {
+        value.map(SnmpSecret).ok_or_else(|| {
             let hint =
                 format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
             Error::input(format!("there is no {name} secret for --snmp")).hint(hint)
         })
     };
     let Some(name) = &flags.snmp_user else {
-        return Ok(Access::Community(secret(COMMUNITY)?));
+        return Ok(SnmpAccess::Community(secret(COMMUNITY)?));
     };
     let password = |which| match secret(which)? {
         short if short.0.len() < SHORTEST_PASSWORD => {
@@ -64,7 +64,7 @@ fn access_with(
         Some(cipher) => Some((cipher.into(), password(PRIVACY)?)),
         None => None,
     };
-    Ok(Access::User {
+    Ok(SnmpAccess::User {
         name: name.clone(),
         authentication,
         privacy,
@@ -79,26 +79,26 @@ fn in_file(file: &str, name: &str) -> Option<String> {
     })
 }
 
-impl From<flags::Hash> for Authentication {
-    fn from(hash: flags::Hash) -> Self {
+impl From<flags::SnmpHashFlag> for Authentication {
+    fn from(hash: flags::SnmpHashFlag) -> Self {
         match hash {
-            flags::Hash::Md5 => Self::Md5,
-            flags::Hash::Sha1 => Self::Sha1,
-            flags::Hash::Sha224 => Self::Sha224,
-            flags::Hash::Sha256 => Self::Sha256,
-            flags::Hash::Sha384 => Self::Sha384,
-            flags::Hash::Sha512 => Self::Sha512,
+            flags::SnmpHashFlag::Md5 => Self::Md5,
+            flags::SnmpHashFlag::Sha1 => Self::Sha1,
+            flags::SnmpHashFlag::Sha224 => Self::Sha224,
+            flags::SnmpHashFlag::Sha256 => Self::Sha256,
+            flags::SnmpHashFlag::Sha384 => Self::Sha384,
+            flags::SnmpHashFlag::Sha512 => Self::Sha512,
         }
     }
 }
 
-impl From<flags::Cipher> for Privacy {
-    fn from(cipher: flags::Cipher) -> Self {
+impl From<flags::SnmpCipherFlag> for Privacy {
+    fn from(cipher: flags::SnmpCipherFlag) -> Self {
         match cipher {
-            flags::Cipher::Des => Self::Des,
-            flags::Cipher::Aes128 => Self::Aes128,
-            flags::Cipher::Aes192 => Self::Aes192,
-            flags::Cipher::Aes256 => Self::Aes256,
+            flags::SnmpCipherFlag::Des => Self::Des,
+            flags::SnmpCipherFlag::Aes128 => Self::Aes128,
+            flags::SnmpCipherFlag::Aes192 => Self::Aes192,
+            flags::SnmpCipherFlag::Aes256 => Self::Aes256,
         }
     }
 }
@@ -108,12 +108,15 @@ mod tests {
     use super::*;
     use clap::Parser as _;
 
-    fn flags(words: &[&str]) -> flags::Watch {
+    fn flags(words: &[&str]) -> flags::WatchFlags {
         let words = ["stackline", "watch", "--snmp", "switch1"]
             .iter()
             .chain(words);
-        match flags::Flags::try_parse_from(words).unwrap().command {
-            flags::Command::Watch(watch) => watch,
+        match flags::StacklineFlags::try_parse_from(words)
+            .unwrap()
+            .command
+        {
+            flags::StacklineCommand::Watch(watch) => watch,
             other => panic!("{other:?}"),
         }
     }
@@ -124,10 +127,11 @@ mod tests {
             (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from the environment".to_owned())
         };
         let community =
-            |flags: &flags::Watch, file: &str| match access_with(flags, file, environment).unwrap()
+            |flags: &flags::WatchFlags, file: &str| match access_with(flags, file, environment)
+                .unwrap()
             {
-                Access::Community(secret) => secret.0,
-                Access::User { .. } => panic!("a user"),
+                SnmpAccess::Community(secret) => secret.0,
+                SnmpAccess::User { .. } => panic!("a user"),
             };
         assert_eq!(community(&flags(&[]), ""), "from the environment");
         assert_eq!(
@@ -155,7 +159,7 @@ mod tests {
             "aes128",
         ]);
         let file = "authentication = first password\nprivacy = second password\n";
-        let Access::User {
+        let SnmpAccess::User {
             name,
             authentication,
             privacy,

@@ -442,7 +442,7 @@ fn a_master_that_is_not_there_or_something_else() {
     answers(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).fails(3, &["is no block server"]);
     let why = stackline_blocks::wire::message::Why::Version as u8;
     let words = "this program speaks version 9, the other side 1".to_owned();
-    let refused = stackline_blocks::wire::control::Refused {
+    let refused = stackline_blocks::wire::master_messages::BlockRequestRefused {
         request: 0,
         why,
         words,

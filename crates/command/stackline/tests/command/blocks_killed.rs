@@ -4,8 +4,8 @@
 
 use crate::support::blocks::{Site, content};
 use crate::support::{noise, until};
-use stackline_blocks::wire::control::Row;
-use stackline_blockserver::client::{Client, Event, OpenSet};
+use stackline_blocks::wire::master_messages::BlockMapEntry;
+use stackline_blockserver::client::{BlockClient, BlockClientEvent, OpenSet};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn nothing_acknowledged_is_lost_wherever_a_load_is_killed() {
         .unwrap_or(200_u64);
     let within: u64 = std::thread::scope(|scope| {
         let sites = (0..SITES)
-            .map(|site| scope.spawn(move || Story::new(site).told((kills + site) / SITES)));
+            .map(|site| scope.spawn(move || Story::new(site).run_kills((kills + site) / SITES)));
         let sites: Vec<_> = sites.collect();
         sites.into_iter().map(|site| site.join().unwrap()).sum()
     });
@@ -64,7 +64,7 @@ impl Story {
     }
 
     /// Kills so often, then ends all loads and reads everything; how many of the kills were within a load.
-    fn told(mut self, kills: u64) -> u64 {
+    fn run_kills(mut self, kills: u64) -> u64 {
         let (mut loader, mut within) = (None, 0);
         for _ in 0..kills {
             let mut loading = loader.take().unwrap_or_else(|| self.loader(self.set));
@@ -124,12 +124,12 @@ impl Story {
     }
 
     /// Where the master says that blocks of the set are.
-    fn acknowledged(&self) -> Vec<Row> {
+    fn acknowledged(&self) -> Vec<BlockMapEntry> {
         self.open().map_or_else(Vec::new, |(_, _, rows)| rows)
     }
 
     /// The set with its blocks. A load that fails before any is acknowledged deletes it again, also while it is looked at.
-    fn open(&self) -> Option<(Client, OpenSet, Vec<Row>)> {
+    fn open(&self) -> Option<(BlockClient, OpenSet, Vec<BlockMapEntry>)> {
         let client = self.site.client().unwrap();
         let open = client.open(&name(self.set)).ok()?;
         match client.map(open.id, 0, BLOCKS as u64) {
@@ -146,8 +146,8 @@ impl Story {
     }
 
     /// What was acknowledged before still is, and all that is can be read.
-    fn all_there(&self, before: &[Row]) {
-        let is_written = |row: &Row| !row.places.is_empty();
+    fn all_there(&self, before: &[BlockMapEntry]) {
+        let is_written = |row: &BlockMapEntry| !row.places.is_empty();
         let Some((client, open, now)) = self.open() else {
             assert!(
                 !before.iter().any(is_written),
@@ -170,7 +170,7 @@ impl Story {
         client.request(open.id, wanted.clone(), true).unwrap();
         while !wanted.is_empty() {
             match client.next(Some(Duration::from_secs(20))) {
-                Some(Event::Block(block)) => {
+                Some(BlockClientEvent::Block(block)) => {
                     let number = block.head.number;
                     let at = number as usize * BLOCK;
                     assert!(
@@ -179,7 +179,7 @@ impl Story {
                     );
                     wanted.retain(|one| *one != number);
                 }
-                Some(Event::Failed { number, why, .. }) => {
+                Some(BlockClientEvent::Failed { number, why, .. }) => {
                     panic!("block {number}: {}", why.words())
                 }
                 Some(_) => {}

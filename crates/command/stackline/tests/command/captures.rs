@@ -2,7 +2,7 @@
 
 use crate::support::events::{events, field};
 use crate::support::{Place, skip};
-use stackline_events::text::Event;
+use stackline_events::text::TextEvent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
@@ -94,7 +94,7 @@ fn times(run: &Path) -> Vec<i64> {
     let mut found = BTreeMap::new();
     let events = events(run);
     // Before the server listened its connection was refused: no request was made then.
-    let is_attempt = |event: &&Event| {
+    let is_attempt = |event: &&TextEvent| {
         event.keyword == "REQUEST" && event.to_string().contains("; connection; TCP; ")
     };
     let attempts: Vec<i64> = events
@@ -102,7 +102,7 @@ fn times(run: &Path) -> Vec<i64> {
         .filter(is_attempt)
         .filter_map(|event| field(event, "unit"))
         .collect();
-    let is_time = |event: &&Event| event.keyword == "REQUEST_TIME";
+    let is_time = |event: &&TextEvent| event.keyword == "REQUEST_TIME";
     for event in events
         .iter()
         .filter(is_time)

@@ -5,7 +5,7 @@
 
 use crate::support::{Place, Process, has_program, program, said, skip};
 use nix::sys::signal::Signal;
-use stackline_core::network::{Host, Link, Network, Rate};
+use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_emu::client::Emulation;
@@ -648,16 +648,16 @@ fn anybody_may_emulate() {
 
 /// A network as plain data.
 fn two_hosts(mtu: u64) -> Network {
-    let host = |name: &str| Host {
+    let host = |name: &str| NetworkHost {
         name: name.into(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
-    let link = Link {
+    let link = NetworkLink {
         ends: ("a".into(), "b".into()),
-        rate: Rate::Constant(1e8),
+        rate: LinkRate::Constant(1e8),
         delay: Duration(5_000_000),
         mtu_bytes: Some(mtu),
-        ..Link::default()
+        ..NetworkLink::default()
     };
     Network {
         name: "n".into(),

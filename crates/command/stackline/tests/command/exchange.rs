@@ -164,12 +164,12 @@ fn a_log_comes_in_once_however_it_is_called() {
 #[test]
 fn what_no_line_could_say_is_refused_from_a_tape_too() {
     let place = Place::new();
-    let mut tape = stackline_events::EventLog::default();
-    tape.host("h");
+    let mut event_log = stackline_events::EventLog::default();
+    event_log.host("h");
     for at in [1, u64::MAX] {
-        tape.push(stackline_events::keyword::intern("A"), at, &[]);
+        event_log.push(stackline_events::keyword::intern("A"), at, &[]);
     }
-    fs::write(place.path("a.tape"), tape.bytes()).unwrap();
+    fs::write(place.path("a.tape"), event_log.bytes()).unwrap();
     let json = place.stackline(&["import", "a.tape", "--json"]).json();
     assert_eq!(json["imports"][0]["events"], 1);
     assert_eq!(json["imports"][0]["refused"]["time out of range"], 1);

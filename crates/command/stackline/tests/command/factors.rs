@@ -407,11 +407,11 @@ fn the_account_of_one_run_tells_the_limit_of_calls() {
         .iter()
         .zip([55.5 / 45.0, 55.5 / 15.5])
     {
-        for told in ["times_as_fast", "by_account"] {
-            let gain = number(&limit[told]);
+        for field in ["times_as_fast", "by_account"] {
+            let gain = number(&limit[field]);
             assert!(
                 (gain / expected - 1.0).abs() < 0.02,
-                "{told} {gain} instead of {expected}: {limit}"
+                "{field} {gain} instead of {expected}: {limit}"
             );
         }
     }

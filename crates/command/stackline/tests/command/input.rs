@@ -389,8 +389,9 @@ fn a_drawn_size_beyond_all_memory() {
 
 #[test]
 fn an_option_beyond_what_a_socket_takes() {
-    let told = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
-    told.mistakes(&["the option `send_buffer` may be at most 1073741824"])
+    let finished = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
+    finished
+        .mistakes(&["the option `send_buffer` may be at most 1073741824"])
         .hints("1 B to 1 GiB");
 }
 

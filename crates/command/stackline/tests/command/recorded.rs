@@ -3,22 +3,22 @@
 use crate::support::events::{field, range, referred};
 use crate::support::{Place, SSH, pair, program, skip, stacks, until};
 use nix::sys::signal::Signal;
-use stackline_core::trace::Index;
-use stackline_events::text::Event;
+use stackline_core::trace_index::Index;
+use stackline_events::text::TextEvent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-fn traced(place: &Place, command: &mut Command) -> (Index, Vec<Event>) {
+fn traced(place: &Place, command: &mut Command) -> (Index, Vec<TextEvent>) {
     place.finish(command).succeeds();
     referred(&place.kept().0)
 }
 
-fn live(text: &str) -> (Index, Vec<Event>) {
+fn live(text: &str) -> (Index, Vec<TextEvent>) {
     let place = Place::new();
     traced(&place, &mut place.command(&["run", "--trace", "-e", text]))
 }
 
-fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
+fn emulated(text: &str) -> Option<(Index, Vec<TextEvent>)> {
     let place = Place::new();
     let output = place.stackline(&["run", "--trace", "--in", "emulated", "-e", text]);
     if output.status.code() == Some(3) {
@@ -30,14 +30,14 @@ fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
 }
 
 /// The keywords of each unit's events of the application, in the order of time, by unit.
-fn ways(events: &[Event]) -> BTreeMap<i64, Vec<&str>> {
+fn ways(events: &[TextEvent]) -> BTreeMap<i64, Vec<&str>> {
     let mut ways: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
     for event in events
         .iter()
         .filter(|event| event.keyword.starts_with("APP_"))
     {
         let Some(unit) =
-            field(event, "unit").filter(|unit| !stackline_events::unit::parts(*unit).2)
+            field(event, "unit").filter(|unit| !stackline_events::unit_ids::parts(*unit).2)
         else {
             continue;
         };
@@ -167,11 +167,11 @@ fn what_a_killed_run_recorded_can_be_read() {
 }
 
 /// One call after the other to a host whose agent is started so; its clock as it is told.
-fn elsewhere(start: &str) -> Option<(Index, Vec<Event>)> {
+fn elsewhere(start: &str) -> Option<(Index, Vec<TextEvent>)> {
     measured_elsewhere(start, "2 to far rr 100*10")
 }
 
-fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Event>)> {
+fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<TextEvent>)> {
     let place = Place::new();
     let ssh = place.script("ssh", &format!("{SSH}{start}"));
     let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
@@ -205,7 +205,7 @@ fn a_clock_that_is_ahead_is_corrected() {
         let slack = i128::from(error);
         for unit in ways(&events).keys() {
             let when = |keyword: &str| {
-                let of = |event: &&Event| {
+                let of = |event: &&TextEvent| {
                     event.keyword == keyword && field(event, "unit") == Some(*unit)
                 };
                 i128::from(events.iter().find(of).unwrap().at_ns)
@@ -281,8 +281,8 @@ fn a_host_in_a_time_namespace_has_another_clock() {
 #[test]
 fn tracing_reports_its_cost() {
     let place = Place::new();
-    let told = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
-    told.succeeds();
+    let finished = place.stackline(&["run", "--trace", "-e", "1 rr 100*200;"]);
+    finished.succeeds();
     let (index, _) = referred(&place.kept().0);
     for host in ["initiator", "responder"] {
         let trace = &index.hosts[host];
@@ -302,8 +302,8 @@ fn near(loss: &str) -> String {
 }
 
 /// Ranges of stream 0 that those events report at a place.
-fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
-    let of = |event: &&Event| {
+fn ranges(events: &[TextEvent], keyword: &str, place: &str) -> Vec<(i64, i64)> {
+    let of = |event: &&TextEvent| {
         event.keyword == keyword
             && field(event, "stream") == Some(0)
             && event.data.get(4).is_some_and(|p| p == place)
@@ -343,7 +343,7 @@ fn bytes_that_an_emulated_network_drops_are_sent_again() {
         );
     }
     // The bytes of every unit are reported to arrive at the host, in whichever packets.
-    let received: Vec<&Event> = events
+    let received: Vec<&TextEvent> = events
         .iter()
         .filter(|event| event.keyword == "APP_RECEIVED")
         .collect();

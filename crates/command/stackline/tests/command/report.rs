@@ -124,7 +124,7 @@ fn what_a_crafted_run_directory_holds_is_no_markup() {
         serde_json::json!({hostile: hostile}).to_string(),
     )
     .unwrap();
-    let mut events = stackline_events::Table::default();
+    let mut events = stackline_events::EventTable::default();
     for at_ns in [1, 2, 3] {
         events.push(hostile, hostile, at_ns, &[hostile.into(), hostile.into()]);
     }

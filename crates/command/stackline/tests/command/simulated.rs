@@ -93,13 +93,13 @@ fn every_application_type_runs_over_every_stack() {
         ])
         .succeeds();
     assert_eq!(place.kept().journal(), 2 * stacks.len() * types.len());
-    let told = place.stackline(&["stacks", "blast", "--in", "simulated"]);
-    let told = &told.succeeds().out;
+    let finished = place.stackline(&["stacks", "blast", "--in", "simulated"]);
+    let listing = &finished.succeeds().out;
     assert!(
-        told.contains("selective")
-            && told.contains("AwaitStartBulkGet")
-            && !told.contains("carrier"),
-        "{told}"
+        listing.contains("selective")
+            && listing.contains("AwaitStartBulkGet")
+            && !listing.contains("carrier"),
+        "{listing}"
     );
 }
 
@@ -201,7 +201,7 @@ fn a_network_is_made_up_for_those_who_name_none() {
         output.out
     );
     // The only one declared is taken.
-    let told = place.stackline(&[
+    let finished = place.stackline(&[
         "run",
         "-e",
         &format!("{} 1 rr 32*10 over udp", pair("")),
@@ -209,7 +209,7 @@ fn a_network_is_made_up_for_those_who_name_none() {
         "simulated",
         "--json",
     ]);
-    assert!(number(&told.json(), "/measurements/0/response_s/mean") > 0.02);
+    assert!(number(&finished.json(), "/measurements/0/response_s/mean") > 0.02);
 }
 
 #[test]

@@ -42,12 +42,12 @@ fn both_ends_elsewhere() {
 fn a_banner_before_the_agent_speaks() {
     let place = Place::new();
     let banner = "echo 'Welcome to b!'; echo '{\"not\": \"for us\"}'; echo\n";
-    let told = place.finish(&mut with(
+    let finished = place.finish(&mut with(
         &place,
         &format!("{SSH}{banner}exec sh -c \"$*\""),
         ONE,
     ));
-    assert_eq!(number(&told.json(), "/measurements/0/runs"), 2.0);
+    assert_eq!(number(&finished.json(), "/measurements/0/runs"), 2.0);
 }
 
 #[test]

@@ -4,16 +4,16 @@
 
 use crate::support::events::{events, field, range};
 use crate::support::{Place, number, pair, stacks};
-use stackline_events::text::Event;
+use stackline_events::text::TextEvent;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Runs it traced, simulated.
-fn traced(text: &str, seed: &str) -> (Place, Vec<Event>) {
+fn traced(text: &str, seed: &str) -> (Place, Vec<TextEvent>) {
     traced_in("simulated", text, seed)
 }
 
-fn traced_in(world: &str, text: &str, seed: &str) -> (Place, Vec<Event>) {
+fn traced_in(world: &str, text: &str, seed: &str) -> (Place, Vec<TextEvent>) {
     let place = Place::new();
     place
         .stackline(&["run", "-e", text, "--in", world, "--trace", "--seed", seed])
@@ -58,8 +58,8 @@ fn small_runs_have_the_logs_that_are_kept() {
 }
 
 /// The ranges of a stream that events of that keyword name, one behind the other.
-fn ranges(events: &[Event], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
-    let of = |event: &&Event| {
+fn ranges(events: &[TextEvent], keywords: &[&str], stream: i64) -> Vec<(i64, i64)> {
+    let of = |event: &&TextEvent| {
         keywords.contains(&event.keyword.as_str()) && field(event, "stream") == Some(stream)
     };
     let mut ranges: Vec<(i64, i64)> = events.iter().filter(of).filter_map(range).collect();
@@ -258,7 +258,7 @@ fn a_processor_that_copies_is_busy() {
         &format!("{slow} 1 from a to b bulk_put 1000*60 over udp across n;"),
         "7",
     );
-    let of = |event: &&Event| event.keyword == "CPU_USE" && event.host == "a";
+    let of = |event: &&TextEvent| event.keyword == "CPU_USE" && event.host == "a";
     let shares: Vec<i64> = events
         .iter()
         .filter(of)
@@ -282,7 +282,7 @@ fn a_host_with_a_wrong_clock_stamps_with_it() {
         &format!("{wrong} 1 from a to b rr 100*2 over tcp across n;"),
         "7",
     );
-    let at = |events: &[Event], host: &str| {
+    let at = |events: &[TextEvent], host: &str| {
         let of = events.iter().filter(|event| event.host == host);
         of.map(|event| event.at_ns).collect::<Vec<_>>()
     };
@@ -379,18 +379,18 @@ fn a_processor_whose_programs_are_slow_is_named_and_a_faster_one_simulated() {
     place
         .stackline(&["run", "--trace", "slow.stackline"])
         .succeeds();
-    let told = place
+    let listing = place
         .stackline(&["diagnose", "last"])
         .succeeds()
         .out
         .clone();
-    let first = told.lines().take(8).collect::<Vec<_>>().join(" ");
+    let first = listing.lines().take(8).collect::<Vec<_>>().join(" ");
     assert!(
         first.contains("1. the processor of b is at its limit"),
-        "{told}"
+        "{listing}"
     );
     assert!(
-        told.contains("at twice its speed: 2.0") || told.contains("at twice its speed: 1.9"),
-        "{told}"
+        listing.contains("at twice its speed: 2.0") || listing.contains("at twice its speed: 1.9"),
+        "{listing}"
     );
 }

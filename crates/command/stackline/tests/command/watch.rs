@@ -29,7 +29,7 @@ fn lines_of_text_and_of_json() {
     assert!(
         lines
             .iter()
-            .all(|line| line.parse::<stackline_events::Event>().is_ok())
+            .all(|line| line.parse::<stackline_events::TextEvent>().is_ok())
     );
     assert!(
         output.err.contains(" of CPU, ") && output.err.contains("every 20.0 ms"),

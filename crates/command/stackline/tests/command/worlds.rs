@@ -168,8 +168,14 @@ fn a_stack_of_one_host_has_none_to_speak_with() {
     }
     let place = Place::new();
     let text = format!("{} 1 from a to b rr 100*10 over unix across n;", pair(""));
-    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
-    assert_eq!(told.status.code(), Some(2), "{}{}", told.out, told.err);
+    let finished = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    assert_eq!(
+        finished.status.code(),
+        Some(2),
+        "{}{}",
+        finished.out,
+        finished.err
+    );
 }
 
 #[test]
@@ -286,13 +292,13 @@ fn what_a_world_cannot_obey_is_refused_first() {
         let text = format!("{network}{row}");
         for command in ["check", "plan", "run"] {
             let place = Place::new();
-            let told = place.stackline(&[command, "-e", &text, "--in", world]);
-            told.mistakes(&[message]).hints("");
+            let finished = place.stackline(&[command, "-e", &text, "--in", world]);
+            finished.mistakes(&[message]).hints("");
             let line = text.trim_end().lines().count();
             assert!(
-                told.err.contains(&format!("expression:{line}:")),
+                finished.err.contains(&format!("expression:{line}:")),
                 "{}",
-                told.err
+                finished.err
             );
             assert!(!place.path("runs").exists(), "{command} {row}");
         }
@@ -309,13 +315,15 @@ fn a_network_that_loses_all_is_no_firewall() {
         "{} 1 from a to b rr 100*10 over udp across n;",
         pair("loss 100%")
     );
-    let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
+    let finished = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
     assert!(
-        told.err.contains("hint: the network loses every packet"),
+        finished
+            .err
+            .contains("hint: the network loses every packet"),
         "{}",
-        told.err
+        finished.err
     );
-    assert!(!told.err.contains("firewall"), "{}", told.err);
+    assert!(!finished.err.contains("firewall"), "{}", finished.err);
 }
 
 #[test]

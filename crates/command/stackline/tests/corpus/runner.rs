@@ -4,7 +4,7 @@ use super::cases::{Case, Plant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use stackline_events::Table;
+use stackline_events::EventTable;
 use stackline_runs::events::{read_index, read_table, write_index, write_table};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -251,7 +251,7 @@ fn lose(run: &Path, percent: u32) -> Result<(), String> {
 /// Keeps the chosen events of each file; how many of each host were taken away.
 fn filter(
     run: &Path,
-    mut keep: impl FnMut(&Table, usize) -> bool,
+    mut keep: impl FnMut(&EventTable, usize) -> bool,
 ) -> Result<Vec<(String, u64)>, String> {
     let files = fs::read_dir(run.join("events"))
         .map_err(|e| e.to_string())?
@@ -263,7 +263,7 @@ fn filter(
             .is_some_and(|extension| extension == "parquet")
     }) {
         let table = read_table(&path).map_err(|e| e.to_string())?;
-        let mut kept = Table::default();
+        let mut kept = EventTable::default();
         (0..table.len())
             .filter(|row| keep(&table, *row))
             .for_each(|row| kept.push_event(&table.event(row)));

@@ -1,21 +1,23 @@
 //! Bulk transfers: the least of what the rate, the window, losses, buffers, hosts and the pace allow, and what slow start
 //! and the exchanges at both ends take of it.
 
-use super::limits::{FEW_SEGMENTS, Flow, Limits};
-use super::situation::{Situation, Values};
-use super::{interval, uncovered};
-use crate::prediction::{Answer, Quantity, Unit};
-use crate::real;
+use super::flow_limits::{FEW_SEGMENTS, FlowLimits, ModelledFlow};
+use super::situation::{IntermediateValues, Situation};
+use super::{error_interval, uncovered};
+use crate::count_to_f64;
+use crate::prediction::{FigureUnit, PredictedFigure, PredictedQuantity};
 use crate::response::{message_s, packet_s};
-use crate::start::{Ended, Sent, Transfer, before_first_loss, send};
-use crate::transport::Congestion;
+use crate::slow_start::{
+    SlowStartEnd, SlowStartOutcome, SlowStartTransfer, before_first_loss, time_transfer,
+};
+use crate::transport::CongestionModel;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
+use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
 /// What is moved.
-pub(super) struct Bulk<'s> {
+pub(super) struct BulkTransfer<'s> {
     pub(super) get: bool,
     pub(super) unit: SizeArgument,
     pub(super) count: CountArgument,
@@ -24,21 +26,24 @@ pub(super) struct Bulk<'s> {
 }
 
 /// The throughput of a bulk transfer.
-pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, String> {
+pub(super) fn predict(
+    s: &Situation<'_>,
+    bulk: &BulkTransfer<'_>,
+) -> Result<PredictedFigure, String> {
     let (data, acks) = if bulk.get {
         (&s.back, &s.there)
     } else {
         (&s.there, &s.back)
     };
     let unit = s.size(bulk.unit)?;
-    let flow = Flow {
+    let flow = ModelledFlow {
         s,
         data,
         acks,
         unit,
         bytes: s.bytes(bulk.count, unit),
     };
-    let mut values = Values::new();
+    let mut values = IntermediateValues::new();
     let limits = flow.limits(bulk.waits, &mut values)?;
     let Some((binds, steady)) = limits.least() else {
         return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
@@ -55,9 +60,10 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
     let assumptions = flow.assumptions(&limits, run.long_run);
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
-    let interval = interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
-    Ok(Answer {
-        quantity: Quantity::Throughput,
+    let interval =
+        error_interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
+    Ok(PredictedFigure {
+        quantity: PredictedQuantity::Throughput,
         value,
         interval,
         limit,
@@ -68,22 +74,22 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
 }
 
 /// What one transfer comes to.
-struct Run {
+struct BulkEstimate {
     throughput_bit_s: f64,
     limit: Option<&'static str>,
     moved: Option<(f64, f64)>,
     long_run: bool,
 }
 
-impl Flow<'_> {
+impl ModelledFlow<'_> {
     /// The transfer from the start to the stop of its clock.
     fn run(
         &self,
-        bulk: &Bulk<'_>,
-        limits: &Limits,
+        bulk: &BulkTransfer<'_>,
+        limits: &FlowLimits,
         steady: f64,
-        values: &mut Values,
-    ) -> Result<Run, String> {
+        values: &mut IntermediateValues,
+    ) -> Result<BulkEstimate, String> {
         let s = self.s;
         let around_s = self
             .around_s(bulk)
@@ -92,7 +98,7 @@ impl Flow<'_> {
         // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
         let Some(bytes) = self.bytes.or((endless < u64::MAX).then_some(endless)) else {
-            return Ok(Run {
+            return Ok(BulkEstimate {
                 throughput_bit_s: steady,
                 limit: None,
                 moved: None,
@@ -103,7 +109,8 @@ impl Flow<'_> {
             return Err("no data units are moved".to_string());
         }
         let mut sending = self.sending(bytes, limits, steady)?;
-        let mut moved = real(bytes) * (1.0 - if s.transport.stream { 0.0 } else { self.loss() });
+        let mut moved =
+            count_to_f64(bytes) * (1.0 - if s.transport.stream { 0.0 } else { self.loss() });
         if let Some(limit_s) = limit_s.filter(|limit_s| around_s + sending.time_s > *limit_s) {
             // The limit cuts the steady part short.
             let over_s =
@@ -114,13 +121,13 @@ impl Flow<'_> {
         values.add(
             "slow start",
             Some(sending.grown_s).filter(|t| *t > 0.0),
-            Unit::Seconds,
+            FigureUnit::Seconds,
             "RFC 5681 section 3.1, round by round",
         );
         values.add(
             "exchanges and the way of the last packet",
             around_s,
-            Unit::Seconds,
+            FigureUnit::Seconds,
             "store and forward",
         );
         let elapsed_s = around_s + sending.time_s;
@@ -132,7 +139,7 @@ impl Flow<'_> {
         values.add(
             "transfer time",
             elapsed_s,
-            Unit::Seconds,
+            FigureUnit::Seconds,
             "slow start, the rest at the least limit, the exchanges",
         );
         let limit = if sending.grown_s > elapsed_s / 2.0 {
@@ -142,7 +149,7 @@ impl Flow<'_> {
         } else {
             None
         };
-        Ok(Run {
+        Ok(BulkEstimate {
             throughput_bit_s: 8.0 * moved / elapsed_s,
             limit,
             moved: Some((moved, elapsed_s)),
@@ -151,32 +158,41 @@ impl Flow<'_> {
     }
 
     /// From the first byte to the last byte going onto the bottleneck.
-    fn sending(&self, bytes: u64, limits: &Limits, steady: f64) -> Result<Sending, String> {
+    fn sending(
+        &self,
+        bytes: u64,
+        limits: &FlowLimits,
+        steady: f64,
+    ) -> Result<TransferTime, String> {
         let s = self.s;
         if !s.transport.stream {
             // Lost datagrams took their time as well.
             let handed = steady / (1.0 - self.loss());
-            return Ok(Sending {
-                time_s: 8.0 * real(bytes) / handed,
+            return Ok(TransferTime {
+                time_s: 8.0 * count_to_f64(bytes) / handed,
                 grown_s: 0.0,
             });
         }
         let segment = s.transport.segment_bytes;
-        let total = real(bytes);
-        let growing = before_first_loss(total / real(segment), self.loss()) * real(segment);
+        let total = count_to_f64(bytes);
+        let growing =
+            before_first_loss(total / count_to_f64(segment), self.loss()) * count_to_f64(segment);
         // Flows that begin together open their windows together: one flow as large as all of them.
         let flows = u64::from(self.alike());
-        let transfer = Transfer {
+        let transfer = SlowStartTransfer {
             bytes: bytes_of(growing.min(total)).saturating_mul(flows),
             segment_bytes: segment,
-            initial_segments: if s.transport.congestion == Congestion::None {
+            initial_segments: if s.transport.congestion == CongestionModel::None {
                 u64::MAX
             } else {
                 s.transport.initial_segments.saturating_mul(flows)
             },
-            rate_bit_s: limits.at_once().map(|rate| rate * real(flows)),
+            rate_bit_s: limits.at_once().map(|rate| rate * count_to_f64(flows)),
             rtt_s: self.rtt_s()?,
-            window_bytes: s.transport.window_bytes.map(|window| window * real(flows)),
+            window_bytes: s
+                .transport
+                .window_bytes
+                .map(|window| window * count_to_f64(flows)),
         };
         let sent = self
             .first_pieces(transfer)
@@ -185,7 +201,7 @@ impl Flow<'_> {
         let rest = 8.0 * (total - growing).max(0.0) / steady;
         // What came after the growth went at the rate or the window; a small buffer makes that less.
         let settled = sent.time_s - grown_s;
-        let settled = if sent.ended == Ended::Rate {
+        let settled = if sent.ended == SlowStartEnd::Rate {
             settled
                 * limits
                     .at_once()
@@ -193,20 +209,20 @@ impl Flow<'_> {
         } else {
             settled
         };
-        Ok(Sending {
+        Ok(TransferTime {
             time_s: grown_s + settled + rest,
             grown_s,
         })
     }
 
     /// Units that leave as they are handed over, each in segments of its own, fill the first window with less than full segments.
-    fn first_pieces(&self, transfer: Transfer) -> Option<Sent> {
+    fn first_pieces(&self, transfer: SlowStartTransfer) -> Option<SlowStartOutcome> {
         let (segments, full) = (transfer.initial_segments, transfer.segment_bytes.max(1));
         let each = self.unit.div_ceil(full).max(1);
         let small =
             self.s.part.stack.flag("nodelay") && self.unit < each * full && segments < u64::MAX;
         if !small {
-            return send(&transfer);
+            return time_transfer(&transfer);
         }
         let first = (segments / each).saturating_mul(self.unit) + segments % each * full;
         let (first, rest) = (
@@ -218,24 +234,25 @@ impl Flow<'_> {
             .div_ceil(self.unit.max(1))
             .saturating_mul(each)
             .min(segments);
-        let wire = real(first + packets * self.s.transport.header_bytes) * real(full)
-            / real(self.packet());
+        let wire = count_to_f64(first + packets * self.s.transport.header_bytes)
+            * count_to_f64(full)
+            / count_to_f64(self.packet());
         let first_s = transfer.rate_bit_s.map_or(0.0, |rate| 8.0 * wire / rate);
         if rest == 0 {
-            return Some(Sent {
+            return Some(SlowStartOutcome {
                 time_s: first_s,
-                ..send(&Transfer {
+                ..time_transfer(&SlowStartTransfer {
                     bytes: first,
                     ..transfer
                 })?
             });
         }
-        let sent = send(&Transfer {
+        let sent = time_transfer(&SlowStartTransfer {
             bytes: rest,
             initial_segments: 2 * segments,
             ..transfer
         })?;
-        Some(Sent {
+        Some(SlowStartOutcome {
             time_s: sent.time_s + first_s.max(transfer.rtt_s),
             rounds: sent.rounds + 1,
             ..sent
@@ -252,7 +269,7 @@ impl Flow<'_> {
     }
 
     /// How many times longer a full path takes because of its small buffer.
-    fn slowed(&self, limits: &Limits, at_once: f64) -> f64 {
+    fn slowed(&self, limits: &FlowLimits, at_once: f64) -> f64 {
         let buffer = limits
             .named
             .iter()
@@ -262,7 +279,7 @@ impl Flow<'_> {
     }
 
     /// Exchanges at both ends of the transfer, and what the last packet takes beyond its time at the bottleneck.
-    fn around_s(&self, bulk: &Bulk<'_>) -> Option<f64> {
+    fn around_s(&self, bulk: &BulkTransfer<'_>) -> Option<f64> {
         let s = self.s;
         let control = s.transport.control_bytes;
         let (there, back) = (packet_s(&s.there, control)?, packet_s(&s.back, control)?);
@@ -279,7 +296,7 @@ impl Flow<'_> {
             .bottleneck(packets.last_bytes)
             .map_or(Some(0.0), |hop| {
                 Some(
-                    real(packets.full) * hop.serialisation_s(packets.full_bytes)?
+                    count_to_f64(packets.full) * hop.serialisation_s(packets.full_bytes)?
                         + hop.serialisation_s(packets.last_bytes)?,
                 )
             })?;
@@ -287,7 +304,7 @@ impl Flow<'_> {
         Some(connect + start + stop + (through - busiest).max(0.0))
     }
 
-    fn assumptions(&self, limits: &Limits, long_run: bool) -> Vec<String> {
+    fn assumptions(&self, limits: &FlowLimits, long_run: bool) -> Vec<String> {
         let s = self.s;
         let mut all = s.assumptions();
         if s.contended(self.data) {
@@ -295,7 +312,7 @@ impl Flow<'_> {
                 "transfers at the same time share each link in equal parts, each taking all of its part".to_string(),
             );
         }
-        if let Congestion::Other(name) = &s.transport.congestion {
+        if let CongestionModel::Other(name) = &s.transport.congestion {
             all.push(format!("no closed form covers how {name} reacts to losses and small buffers: none is assumed"));
         }
         if limits
@@ -310,7 +327,7 @@ impl Flow<'_> {
             };
             all.push(format!(
                 "losses are independent; {timeouts}, the first after {} and a round trip",
-                stackline_core::units::time(s.transport.least_timeout_s)
+                stackline_core::units::format_time(s.transport.least_timeout_s)
             ));
         }
         if s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
@@ -330,12 +347,12 @@ impl Flow<'_> {
 }
 
 /// The time of a transfer, and how much of it the window grew.
-struct Sending {
+struct TransferTime {
     time_s: f64,
     grown_s: f64,
 }
 
-fn grown_s(sent: &Sent, rtt_s: f64) -> f64 {
+fn grown_s(sent: &SlowStartOutcome, rtt_s: f64) -> f64 {
     (f64::from(sent.rounds) * rtt_s).min(sent.time_s)
 }
 

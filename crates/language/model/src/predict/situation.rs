@@ -1,35 +1,35 @@
 //! What is known of one part before its form is chosen: the ways there and back, the stack, who else is on them.
 
-use crate::path::{Hop, Path};
-use crate::prediction::{Unit, Value};
-use crate::real;
-use crate::recognise::{Shape, recognise};
+use crate::count_to_f64;
+use crate::path::{HopModel, PathModel};
+use crate::prediction::{FigureUnit, IntermediateValue};
 use crate::response::{Packets, packet_s};
-use crate::transport::Transport;
+use crate::transport::TransportModel;
+use crate::workload_pattern::{WorkloadPattern, recognise};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use stackline_core::network::{Interface, Network};
-use stackline_core::plan::{Access, Count, Data, Measurement, Part, Size};
-use stackline_core::program::{CountArgument, DelayArgument, SizeArgument};
+use stackline_core::network::{Network, NetworkInterface};
+use stackline_core::plan::{DataAccess, DataSpec, Measurement, MeasurementPart, Size, UnitCount};
+use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
 /// How many bulk flows of a measurement go over each direction of each link.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Load(Vec<((String, String), u32)>);
+pub(super) struct LinkFlowCounts(Vec<((String, String), u32)>);
 
-impl Load {
+impl LinkFlowCounts {
     pub(super) fn of(network: &Network, measurement: &Measurement) -> Self {
         let mut load = Self::default();
         for part in &measurement.parts {
             let (Some(from), Some(to)) = (&part.from, &part.to) else {
                 continue;
             };
-            let Ok(Shape::Bulk { get, .. }) = recognise(&part.procedure) else {
+            let Ok(WorkloadPattern::Bulk { get, .. }) = recognise(&part.procedure) else {
                 continue;
             };
             let (sender, receiver) = if get { (to, from) } else { (from, to) };
-            for hop in Path::between(network, sender, receiver)
+            for hop in PathModel::between(network, sender, receiver)
                 .map(|path| path.hops)
                 .unwrap_or_default()
             {
@@ -47,12 +47,12 @@ impl Load {
     }
 
     /// Whether a bulk flow goes over a hop.
-    pub(super) fn carries(&self, hop: &Hop) -> bool {
+    pub(super) fn carries(&self, hop: &HopModel) -> bool {
         self.0.iter().any(|(ends, _)| *ends == hop.ends)
     }
 
     /// Flows on a hop, at least the one in question.
-    pub(super) fn on(&self, hop: &Hop) -> u32 {
+    pub(super) fn on(&self, hop: &HopModel) -> u32 {
         self.0
             .iter()
             .find(|(ends, _)| *ends == hop.ends)
@@ -60,7 +60,7 @@ impl Load {
     }
 
     /// The path as one of the flows on it finds it: each hop's rate divided by their number.
-    pub(super) fn share(&self, path: &Path) -> Path {
+    pub(super) fn share(&self, path: &PathModel) -> PathModel {
         let mut shared = path.clone();
         for hop in &mut shared.hops {
             hop.rate_bit_s = hop.rate_bit_s.map(|rate| rate / f64::from(self.on(hop)));
@@ -72,22 +72,22 @@ impl Load {
 /// One part on its network.
 pub(super) struct Situation<'p> {
     pub(super) measurement: &'p Measurement,
-    pub(super) part: &'p Part,
+    pub(super) part: &'p MeasurementPart,
     /// Initiator to responder.
-    pub(super) there: Path,
+    pub(super) there: PathModel,
     /// Responder to initiator.
-    pub(super) back: Path,
-    pub(super) transport: Transport,
-    pub(super) load: &'p Load,
+    pub(super) back: PathModel,
+    pub(super) transport: TransportModel,
+    pub(super) load: &'p LinkFlowCounts,
 }
 
 impl<'p> Situation<'p> {
     pub(super) fn of(
         measurement: &'p Measurement,
-        part: &'p Part,
-        there: Path,
-        back: Path,
-        load: &'p Load,
+        part: &'p MeasurementPart,
+        there: PathModel,
+        back: PathModel,
+        load: &'p LinkFlowCounts,
     ) -> Result<Self, String> {
         let stuck = there
             .hops
@@ -100,7 +100,7 @@ impl<'p> Situation<'p> {
                 hop.ends.0, hop.ends.1
             ));
         }
-        let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
+        let transport = TransportModel::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
         Ok(Self {
             measurement,
             part,
@@ -136,7 +136,12 @@ impl<'p> Situation<'p> {
     }
 
     /// A round trip: a packet of that size on one way, a bare acknowledgement on the other.
-    pub(super) fn round_trip_s(&self, data: &Path, acks: &Path, packet_bytes: u64) -> Option<f64> {
+    pub(super) fn round_trip_s(
+        &self,
+        data: &PathModel,
+        acks: &PathModel,
+        packet_bytes: u64,
+    ) -> Option<f64> {
         Some(packet_s(data, packet_bytes)? + packet_s(acks, self.transport.ack_bytes)?)
     }
 
@@ -150,7 +155,7 @@ impl<'p> Situation<'p> {
 
     /// A size in bytes, its mean where it is drawn.
     pub(super) fn size(&self, argument: SizeArgument) -> Result<u64, String> {
-        let data: &Data = &self.part.data;
+        let data: &DataSpec = &self.part.data;
         let size = match argument {
             SizeArgument::Bytes(bytes) => return Ok(bytes),
             SizeArgument::Unit => &data.unit,
@@ -170,21 +175,21 @@ impl<'p> Situation<'p> {
     /// Data units of one pass; `None` without end.
     pub(super) fn count(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
-            (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => {
+            (CountArgument::Times(times), _) | (CountArgument::Count, UnitCount::Units(times)) => {
                 Some(times)
             }
-            (CountArgument::Count, Count::Amount(bytes)) => {
+            (CountArgument::Count, UnitCount::Amount(bytes)) => {
                 Some(bytes.div_ceil(unit.max(1)).max(1))
             }
             // How long a file is shows only where it lies.
-            (CountArgument::Count, Count::Unlimited | Count::WholeFile) => None,
+            (CountArgument::Count, UnitCount::Unlimited | UnitCount::WholeFile) => None,
         }
     }
 
     /// Bytes of the data units of one pass; `None` without end.
     pub(super) fn bytes(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
-            (CountArgument::Count, Count::Amount(bytes)) => Some(bytes),
+            (CountArgument::Count, UnitCount::Amount(bytes)) => Some(bytes),
             _ => Some(self.count(argument, unit)?.saturating_mul(unit)),
         }
     }
@@ -223,7 +228,7 @@ impl<'p> Situation<'p> {
         }
         if [&self.part.source, &self.part.destination]
             .iter()
-            .any(|end| matches!(end, Access::File(_)))
+            .any(|end| matches!(end, DataAccess::File(_)))
         {
             all.push("reading and writing files takes no time".to_string());
         }
@@ -237,7 +242,7 @@ impl<'p> Situation<'p> {
     }
 
     /// The way back of one of the two ways.
-    pub(super) fn opposite(&self, way: &Path) -> &Path {
+    pub(super) fn opposite(&self, way: &PathModel) -> &PathModel {
         if core::ptr::eq(way, &self.there) {
             &self.back
         } else {
@@ -247,7 +252,7 @@ impl<'p> Situation<'p> {
 
     /// A host whose processor copies, for other parts of the measurement as well.
     pub(super) fn busy_with_others(&self) -> Option<&str> {
-        let copies = |interface: &Interface| {
+        let copies = |interface: &NetworkInterface| {
             interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0
         };
         let ends = [
@@ -273,7 +278,7 @@ impl<'p> Situation<'p> {
 
     /// Whether all parts of the measurement have the same stack, and the same way.
     pub(super) fn others_are_alike(&self) -> bool {
-        let like = |part: &Part| {
+        let like = |part: &MeasurementPart| {
             part.stack == self.part.stack
                 && (&part.from, &part.to) == (&self.part.from, &self.part.to)
         };
@@ -281,7 +286,7 @@ impl<'p> Situation<'p> {
     }
 
     /// Whether several bulk flows share a hop of this path.
-    pub(super) fn contended(&self, path: &Path) -> bool {
+    pub(super) fn contended(&self, path: &PathModel) -> bool {
         path.hops.iter().any(|hop| self.load.on(hop) > 1)
     }
 }
@@ -297,19 +302,19 @@ fn whole(bytes: f64) -> u64 {
 }
 
 /// The loss of a message of several packets.
-pub(super) fn loss_of(path: &Path, packets: &Packets, of_transfer: Option<u64>) -> f64 {
+pub(super) fn loss_of(path: &PathModel, packets: &Packets, of_transfer: Option<u64>) -> f64 {
     let full = libm::pow(
         1.0 - path.loss_of(packets.full_bytes, of_transfer),
-        real(packets.full),
+        count_to_f64(packets.full),
     );
     1.0 - full * (1.0 - path.loss_of(packets.last_bytes, of_transfer))
 }
 
 /// Collects values on the way to a figure.
 #[derive(Debug, Default)]
-pub(super) struct Values(pub(super) Vec<Value>);
+pub(super) struct IntermediateValues(pub(super) Vec<IntermediateValue>);
 
-impl Values {
+impl IntermediateValues {
     pub(super) fn new() -> Self {
         Self(vec![])
     }
@@ -318,11 +323,11 @@ impl Values {
         &mut self,
         name: &'static str,
         value: impl Into<Option<f64>>,
-        unit: Unit,
+        unit: FigureUnit,
         source: &'static str,
     ) {
         if let Some(value) = value.into().filter(|value| value.is_finite()) {
-            self.0.push(Value {
+            self.0.push(IntermediateValue {
                 name,
                 value,
                 unit,

@@ -1,33 +1,37 @@
 //! Predictions of whole plans against values worked by hand.
 
 use super::*;
-use crate::prediction::Value;
+use crate::prediction::IntermediateValue;
 use alloc::collections::BTreeMap;
 use proptest::prelude::*;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Host, Link, Loss, Queue, Rate, Switch};
-use stackline_core::plan::{self, Access, Count, Data, Size, Warmup, World};
-use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
+use stackline_core::network::{
+    LinkQueue, LinkRate, LossModel, NetworkHost, NetworkLink, NetworkSwitch,
+};
+use stackline_core::plan::{self, DataAccess, DataSpec, Size, UnitCount, Warmup, World};
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OperationCall, Procedure, ProcedureStep, SizeArgument,
+};
 use stackline_core::time::Duration;
 
 const UNIT: SizeArgument = SizeArgument::Unit;
 
-fn call(call: Call) -> Step {
-    Step::Call(call)
+fn call(call: OperationCall) -> ProcedureStep {
+    ProcedureStep::Call(call)
 }
 
-fn repeat(body: Vec<Step>) -> Step {
-    Step::Repeat(CountArgument::Count, body)
+fn repeat(body: Vec<ProcedureStep>) -> ProcedureStep {
+    ProcedureStep::Repeat(CountArgument::Count, body)
 }
 
-fn clocked(inner: Vec<Step>, connected: bool, responder: Vec<Step>) -> Procedure {
-    let mut initiator = vec![call(Call::StartMeasurement)];
+fn clocked(inner: Vec<ProcedureStep>, connected: bool, responder: Vec<ProcedureStep>) -> Procedure {
+    let mut initiator = vec![call(OperationCall::StartMeasurement)];
     initiator.extend(inner);
-    initiator.push(call(Call::StopMeasurement));
+    initiator.push(call(OperationCall::StopMeasurement));
     if connected {
-        initiator.insert(0, call(Call::ConnectRequest));
-        initiator.push(call(Call::DisconnectRequest));
+        initiator.insert(0, call(OperationCall::ConnectRequest));
+        initiator.push(call(OperationCall::DisconnectRequest));
     }
     Procedure {
         name: "mine".into(),
@@ -39,14 +43,14 @@ fn clocked(inner: Vec<Step>, connected: bool, responder: Vec<Step>) -> Procedure
 
 fn put() -> Procedure {
     let body = vec![
-        call(Call::Pace(DelayArgument::Timing(0))),
-        call(Call::DataRequest(UNIT)),
+        call(OperationCall::Pace(DelayArgument::Timing(0))),
+        call(OperationCall::DataRequest(UNIT)),
     ];
     clocked(
         vec![
-            call(Call::StartBulkPut),
+            call(OperationCall::StartBulkPut),
             repeat(body),
-            call(Call::StopBulkPut),
+            call(OperationCall::StopBulkPut),
         ],
         true,
         vec![],
@@ -55,16 +59,16 @@ fn put() -> Procedure {
 
 fn rr() -> Procedure {
     let body = vec![
-        call(Call::Pace(DelayArgument::Timing(0))),
-        call(Call::RpcCall(UNIT, SizeArgument::Reply)),
+        call(OperationCall::Pace(DelayArgument::Timing(0))),
+        call(OperationCall::RpcCall(UNIT, SizeArgument::Reply)),
     ];
-    let delay = call(Call::Delay(DelayArgument::Timing(1)));
+    let delay = call(OperationCall::Delay(DelayArgument::Timing(1)));
     clocked(
         vec![repeat(body)],
         true,
         vec![repeat(vec![
             delay,
-            call(Call::RpcReturn(SizeArgument::Reply)),
+            call(OperationCall::RpcReturn(SizeArgument::Reply)),
         ])],
     )
 }
@@ -72,56 +76,56 @@ fn rr() -> Procedure {
 fn connections() -> Procedure {
     clocked(
         vec![repeat(vec![
-            call(Call::ConnectRequest),
-            call(Call::DisconnectRequest),
+            call(OperationCall::ConnectRequest),
+            call(OperationCall::DisconnectRequest),
         ])],
         false,
         vec![],
     )
 }
 
-fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Part {
-    Part {
+fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> MeasurementPart {
+    MeasurementPart {
         text: "a part".into(),
         replicas: 1,
         from: Some("a".into()),
         to: Some("b".into()),
         procedure,
-        data: Data {
+        data: DataSpec {
             unit: Size::Bytes(unit),
             reply: Size::Bytes(unit),
-            count: Count::Units(count),
+            count: UnitCount::Units(count),
             timings: vec![],
             least_drawn: plan::any_size(),
         },
-        source: Access::Memory,
-        destination: Access::Memory,
+        source: DataAccess::Memory,
+        destination: DataAccess::Memory,
         stack: crate::transport::tests::stack(stack, &[]),
         cpu: (None, None),
         background: false,
     }
 }
 
-fn option(mut part: Part, name: &str, value: OptionValue) -> Part {
+fn option(mut part: MeasurementPart, name: &str, value: OptionValue) -> MeasurementPart {
     part.stack.options.insert(name.into(), value);
     part
 }
 
 /// Two hops of 100 Mbit/s and 5 ms.
 fn network() -> Network {
-    let link = |a: &str, b: &str| Link {
+    let link = |a: &str, b: &str| NetworkLink {
         ends: (a.into(), b.into()),
-        rate: Rate::Constant(100e6),
+        rate: LinkRate::Constant(100e6),
         delay: Duration(5_000_000),
-        ..Link::default()
+        ..NetworkLink::default()
     };
-    let host = |name: &str| Host {
+    let host = |name: &str| NetworkHost {
         name: name.into(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
-    let edge = Switch {
+    let edge = NetworkSwitch {
         name: "s".into(),
-        ..Switch::default()
+        ..NetworkSwitch::default()
     };
     let links = vec![link("a", "s"), link("s", "b")];
     Network {
@@ -132,7 +136,7 @@ fn network() -> Network {
     }
 }
 
-fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
+fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
     Measurement {
         text: "a measurement".into(),
         line: 1,
@@ -148,7 +152,7 @@ fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
     }
 }
 
-fn over(network: Network, composer: Composer, parts: Vec<Part>) -> Vec<Prediction> {
+fn over(network: Network, composer: Composer, parts: Vec<MeasurementPart>) -> Vec<PartPrediction> {
     let measurements = vec![measurement(composer, parts)];
     predict(&Plan {
         seed: 1,
@@ -158,22 +162,22 @@ fn over(network: Network, composer: Composer, parts: Vec<Part>) -> Vec<Predictio
     })
 }
 
-fn one(network: Network, part: Part) -> Answer {
+fn one(network: Network, part: MeasurementPart) -> PredictedFigure {
     match over(network, Composer::Basic, vec![part]).remove(0).outcome {
-        Outcome::Predicted(answer) => answer,
-        Outcome::NotCovered(reason) => panic!("{reason}"),
+        PredictionOutcome::Predicted(answer) => answer,
+        PredictionOutcome::NotCovered(reason) => panic!("{reason}"),
     }
 }
 
-fn refused(network: Network, part: Part) -> String {
+fn refused(network: Network, part: MeasurementPart) -> String {
     match over(network, Composer::Basic, vec![part]).remove(0).outcome {
-        Outcome::Predicted(answer) => panic!("{answer:?}"),
-        Outcome::NotCovered(reason) => reason,
+        PredictionOutcome::Predicted(answer) => panic!("{answer:?}"),
+        PredictionOutcome::NotCovered(reason) => reason,
     }
 }
 
-fn value(answer: &Answer, name: &str) -> f64 {
-    let found: Option<&Value> = answer.values.iter().find(|value| value.name == name);
+fn value(answer: &PredictedFigure, name: &str) -> f64 {
+    let found: Option<&IntermediateValue> = answer.values.iter().find(|value| value.name == name);
     found
         .unwrap_or_else(|| panic!("no {name} in {answer:#?}"))
         .value
@@ -193,7 +197,7 @@ fn a_long_transfer_takes_the_rate() {
     let answer = one(network(), part(put(), "tcp", 1000, 100_000));
     assert_eq!(
         (answer.quantity, answer.limit),
-        (Quantity::Throughput, "rate")
+        (PredictedQuantity::Throughput, "rate")
     );
     close(value(&answer, "round trip time"), RTT, 1e-9);
     close(
@@ -253,14 +257,14 @@ fn a_window_binds() {
 #[test]
 fn loss_binds() {
     let mut lossy = network();
-    lossy.links[1].loss = Loss::Independent(0.01);
+    lossy.links[1].loss = LossModel::Independent(0.01);
     let answer = one(lossy.clone(), part(put(), "tcp", 1000, 1_000_000));
     assert_eq!(answer.limit, "loss");
     // sqrt(3 / 2 / 0.01) = 12.247 segments a round trip; CUBIC's own curve is below that here.
     close(answer.value, 8.0 * 1448.0 * 12.247 / RTT, 1e-2);
     let datagrams = one(lossy.clone(), part(put(), "udp", 1472, 100_000));
     close(datagrams.value, 0.99 * 100e6 * 1472.0 / 1500.0, 1e-2);
-    lossy.links[1].loss = Loss::Independent(1.0);
+    lossy.links[1].loss = LossModel::Independent(1.0);
     assert!(refused(lossy, part(put(), "tcp", 1000, 10)).contains("lost"));
 }
 
@@ -268,9 +272,9 @@ fn loss_binds() {
 fn a_small_buffer_binds() {
     let reno = |queue| {
         let mut shallow = network();
-        shallow.links[0].queue = Some(Queue {
+        shallow.links[0].queue = Some(LinkQueue {
             limit_bytes: Some(queue),
-            ..Queue::default()
+            ..LinkQueue::default()
         });
         let mut part = part(put(), "tcp", 1000, 1_000_000);
         part.stack
@@ -296,10 +300,10 @@ fn a_small_buffer_binds() {
 /// A network whose second link is slower, with a queue.
 fn narrow(rate_bit_s: f64, queue: u64) -> Network {
     let mut narrow = network();
-    narrow.links[1].rate = Rate::Constant(rate_bit_s);
-    narrow.links[1].queue = Some(Queue {
+    narrow.links[1].rate = LinkRate::Constant(rate_bit_s);
+    narrow.links[1].queue = Some(LinkQueue {
         limit_bytes: Some(queue),
-        ..Queue::default()
+        ..LinkQueue::default()
     });
     narrow
 }
@@ -307,7 +311,7 @@ fn narrow(rate_bit_s: f64, queue: u64) -> Network {
 #[test]
 fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     let bulk = |bytes: u64| part(put(), "tcp", 1000, bytes / 1000);
-    let says = |network: Network, part: Part, what: &str| {
+    let says = |network: Network, part: MeasurementPart, what: &str| {
         let reason = refused(network, part);
         assert!(reason.contains(what), "{reason}");
     };
@@ -327,16 +331,16 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
         "messages are longer than the queue",
     );
     let mut lossy = network();
-    lossy.links[0].loss = Loss::Independent(0.001);
+    lossy.links[0].loss = LossModel::Independent(0.001);
     says(lossy.clone(), bulk(5_000_000), "3.5 losses are expected");
     let mut lossier = network();
-    lossier.links[0].loss = Loss::Independent(0.01);
+    lossier.links[0].loss = LossModel::Independent(0.01);
     says(
         lossier,
         part(rr(), "tcp", 32, 100),
         "1.99 % of the turns meet a loss",
     );
-    lossy.links[0].loss = Loss::GilbertElliott {
+    lossy.links[0].loss = LossModel::GilbertElliott {
         to_bad: 0.001,
         to_good: 0.2,
         loss_good: 0.0,
@@ -356,8 +360,8 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(network(), random, "a pause between calls closes the window");
     let mut back = network();
     back.links[1].one_way = true;
-    back.links.push(Link {
-        rate: Rate::Constant(100e3),
+    back.links.push(NetworkLink {
+        rate: LinkRate::Constant(100e3),
         ends: ("b".into(), "s".into()),
         ..back.links[1].clone()
     });
@@ -382,7 +386,7 @@ fn pairs_that_call_share_what_is_busiest() {
     // 10 x 1052 bytes at 1 Mbit/s take longer than the way.
     let answer = one(
         narrow(1e6, 100_000),
-        Part {
+        MeasurementPart {
             replicas: 10,
             ..part(rr(), "tcp", 1000, 1000)
         },
@@ -405,11 +409,11 @@ fn calls_and_connections() {
     let answer = one(network(), part(rr(), "tcp", 32, 1000));
     assert_eq!(
         (answer.quantity, answer.limit),
-        (Quantity::Response, "propagation")
+        (PredictedQuantity::Response, "propagation")
     );
     close(answer.value, 4.0 * (0.005 + 84.0 * 8.0 / 100e6), 1e-9);
     let answer = one(network(), part(connections(), "tcp", 0, 1000));
-    assert_eq!(answer.quantity, Quantity::Connect);
+    assert_eq!(answer.quantity, PredictedQuantity::Connect);
     close(answer.value, 4.0 * (0.005 + 60.0 * 8.0 / 100e6), 1e-9);
     close(
         one(network(), part(connections(), "udp", 0, 1)).value,
@@ -442,7 +446,7 @@ fn parts_at_once_share() {
     let two = || {
         vec![
             part(put(), "tcp", 1000, 1_000_000),
-            Part {
+            MeasurementPart {
                 replicas: 3,
                 ..part(put(), "tcp", 1000, 1_000_000)
             },
@@ -458,7 +462,7 @@ fn parts_at_once_share() {
     let total = over(network(), Composer::Total, two());
     assert_eq!(total.len(), 1);
     close(total[0].answer().unwrap().value, RATE, 1e-2);
-    let load = Part {
+    let load = MeasurementPart {
         background: true,
         ..part(put(), "tcp", 1000, 1)
     };
@@ -473,7 +477,7 @@ fn parts_at_once_share() {
 
 #[test]
 fn calls_behind_a_transfer_know_of_its_queue() {
-    let load = Part {
+    let load = MeasurementPart {
         background: true,
         ..part(put(), "tcp", 1000, 1)
     };
@@ -483,7 +487,7 @@ fn calls_behind_a_transfer_know_of_its_queue() {
         Composer::Background,
         vec![part(rr(), "tcp", 32, 10), load],
     );
-    let Outcome::NotCovered(reason) = all.remove(0).outcome else {
+    let PredictionOutcome::NotCovered(reason) = all.remove(0).outcome else {
         panic!("covered")
     };
     // 1 Mbit at 10 Mbit/s.
@@ -499,7 +503,7 @@ fn what_is_not_covered_is_said() {
     assert!(
         refused(
             network(),
-            Part {
+            MeasurementPart {
                 to: None,
                 ..part(put(), "tcp", 1000, 10)
             }
@@ -520,7 +524,7 @@ fn what_is_not_covered_is_said() {
         measurements: vec![nowhere],
     };
     assert!(
-        matches!(&predict(&plan)[0].outcome, Outcome::NotCovered(reason) if reason.contains("across"))
+        matches!(&predict(&plan)[0].outcome, PredictionOutcome::NotCovered(reason) if reason.contains("across"))
     );
 }
 
@@ -573,7 +577,7 @@ fn a_tcp_of_other_rules_has_no_form() {
 #[test]
 fn a_time_limit_cuts_what_has_no_end() {
     let mut endless = part(put(), "tcp", 1000, 1);
-    endless.data.count = Count::Unlimited;
+    endless.data.count = UnitCount::Unlimited;
     let limited = Measurement {
         time_limit: Some(Duration::from_seconds(10.0)),
         ..measurement(Composer::Basic, vec![endless])
@@ -597,19 +601,19 @@ proptest! {
         stack in prop_oneof![Just("tcp"), Just("udp"), Just("quic")],
     ) {
         let mut net = network();
-        net.links[0] = Link { rate: Rate::Constant(rate), delay: Duration(delay), mtu_bytes: Some(mtu), ..net.links[0].clone() };
-        net.links[1].loss = Loss::Independent(p);
-        net.links[0].queue = Some(Queue { limit_bytes: Some(queue), ..Queue::default() });
+        net.links[0] = NetworkLink { rate: LinkRate::Constant(rate), delay: Duration(delay), mtu_bytes: Some(mtu), ..net.links[0].clone() };
+        net.links[1].loss = LossModel::Independent(p);
+        net.links[0].queue = Some(LinkQueue { limit_bytes: Some(queue), ..LinkQueue::default() });
         for procedure in [put(), rr(), connections()] {
-            let part = Part { replicas, ..part(procedure, stack, unit, count) };
+            let part = MeasurementPart { replicas, ..part(procedure, stack, unit, count) };
             for prediction in over(net.clone(), Composer::Basic, vec![part]) {
-                if let Outcome::Predicted(answer) = &prediction.outcome {
+                if let PredictionOutcome::Predicted(answer) = &prediction.outcome {
                     prop_assert!(answer.value.is_finite() && answer.value > 0.0, "{:?}", answer);
                     let [least, greatest] = answer.interval;
                     prop_assert!(0.0 <= least && least <= answer.value && answer.value <= greatest, "{:?}", answer);
                     prop_assert!(answer.values.iter().all(|v| v.value.is_finite() && v.value >= 0.0), "{:?}", answer);
                     let most = rate * (1.0 + 1e-9);
-                    prop_assert!(answer.quantity != Quantity::Throughput || answer.value <= most, "{:?}", answer);
+                    prop_assert!(answer.quantity != PredictedQuantity::Throughput || answer.value <= most, "{:?}", answer);
                 }
             }
         }

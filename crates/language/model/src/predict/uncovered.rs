@@ -1,11 +1,11 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
-use super::limits::Flow;
+use super::flow_limits::ModelledFlow;
 use super::situation::Situation;
-use crate::path::{CHANGING_RATE, EXPLICIT_RATES, Path};
-use crate::start::INITIAL_SEGMENTS;
-use crate::transport::Congestion;
-use crate::{Hop, mean, pipe, real};
+use crate::path::{CHANGING_RATE, EXPLICIT_RATES, PathModel};
+use crate::slow_start::INITIAL_SEGMENTS;
+use crate::transport::CongestionModel;
+use crate::{HopModel, count_to_f64, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
 use stackline_core::units;
@@ -23,7 +23,7 @@ const FIRST_TIMEOUT_S: f64 = 1.0;
 
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
 pub(super) fn transfer(
-    flow: &Flow<'_>,
+    flow: &ModelledFlow<'_>,
     [binds, limit]: [&str; 2],
     elapsed_s: f64,
     rtt_s: f64,
@@ -49,9 +49,10 @@ pub(super) fn transfer(
 }
 
 /// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
-fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
+fn datagrams(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let packet = flow.packet().max(flow.piece());
-    let sent = flow.bytes.map(real).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
+    let sent =
+        flow.bytes.map(count_to_f64).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
     let narrow = flow
         .data
         .bottleneck(packet)
@@ -60,7 +61,7 @@ fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
         Some((hop, queue)) if sent > queue => Err(format!(
             "datagrams come faster than {} passes them, and its queue of {} loses what it cannot hold",
             name(hop),
-            units::size(queue as u64)
+            units::format_size(queue as u64)
         )),
         _ => Ok(()),
     }
@@ -68,7 +69,7 @@ fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
 
 /// Rates that change while it lasts.
 pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
-    let changes = |path: &Path| path.left_out.contains(&CHANGING_RATE);
+    let changes = |path: &PathModel| path.left_out.contains(&CHANGING_RATE);
     if changes(&s.there) || changes(&s.back) {
         return Err("a rate on the way changes in time, and no form follows it".into());
     }
@@ -113,7 +114,7 @@ fn older(s: &Situation<'_>) -> Result<(), String> {
 }
 
 /// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
-fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String> {
+fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else {
         return Ok(());
@@ -121,12 +122,13 @@ fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String
     let packets = bytes
         .div_ceil(s.transport.segment_bytes.max(1))
         .min(s.transport.initial_segments);
-    let seconds =
-        real(packets) * hop.serialisation_s(packet).unwrap_or(0.0) * f64::from(s.part.replicas);
+    let seconds = count_to_f64(packets)
+        * hop.serialisation_s(packet).unwrap_or(0.0)
+        * f64::from(s.part.replicas);
     if seconds > FIRST_TIMEOUT_S {
         return Err(format!(
             "the first packets take {} at {}, longer than timers wait",
-            units::time(seconds),
+            units::format_time(seconds),
             name(hop)
         ));
     }
@@ -134,7 +136,7 @@ fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String
 }
 
 /// A send buffer is filled again when a part of it is free, not with each acknowledgement.
-fn send_buffer(flow: &Flow<'_>) -> Result<(), String> {
+fn send_buffer(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let stack = &flow.s.part.stack;
     let others = ["window", "receive_buffer"]
         .into_iter()
@@ -150,7 +152,7 @@ fn send_buffer(flow: &Flow<'_>) -> Result<(), String> {
 }
 
 /// Others on the same link.
-fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
+fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
         return Err(format!(
@@ -185,14 +187,15 @@ fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
 /// Windows that open side by side: each stream's packets lie between those of the others, so its trains are longer than it made them, and
 /// it takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
-    if s.part.replicas > 1 && s.transport.stream && s.transport.congestion == Congestion::Cubic {
+    if s.part.replicas > 1 && s.transport.stream && s.transport.congestion == CongestionModel::Cubic
+    {
         return Err("windows of several streams open side by side, and no form says when each leaves slow start".into());
     }
     Ok(())
 }
 
 /// A way back that is too narrow for the acknowledgements.
-fn way_back(s: &Situation<'_>, data: &Path, acks: &Path) -> Result<(), String> {
+fn way_back(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let (Some(there), Some(back)) = (
         data.bottleneck(packet),
@@ -213,14 +216,14 @@ fn way_back(s: &Situation<'_>, data: &Path, acks: &Path) -> Result<(), String> {
 }
 
 /// Few losses on a stream: whether and when they come decides.
-fn losses(flow: &Flow<'_>) -> Result<(), String> {
+fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let p = flow.loss();
     if p <= 0.0 || !flow.s.transport.stream {
         return Ok(());
     }
     let expected = flow
         .packets()
-        .map_or(f64::INFINITY, |packets| p * real(packets))
+        .map_or(f64::INFINITY, |packets| p * count_to_f64(packets))
         * f64::from(flow.s.part.replicas);
     if expected < LITTLE {
         return Ok(());
@@ -229,7 +232,7 @@ fn losses(flow: &Flow<'_>) -> Result<(), String> {
         .data
         .hops
         .iter()
-        .any(|hop| mean::in_bursts(&hop.losses))
+        .any(|hop| mean_loss::in_bursts(&hop.losses))
     {
         return Err("no form says what bursts of loss cost a stream".into());
     }
@@ -242,9 +245,9 @@ fn losses(flow: &Flow<'_>) -> Result<(), String> {
 }
 
 /// Windows of few segments wait for delayed acknowledgements.
-fn small_window(flow: &Flow<'_>) -> Result<(), String> {
+fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
     const FEW: f64 = 10.0;
-    let segment = real(flow.s.transport.segment_bytes);
+    let segment = count_to_f64(flow.s.transport.segment_bytes);
     let Some(window) = flow
         .s
         .transport
@@ -253,7 +256,10 @@ fn small_window(flow: &Flow<'_>) -> Result<(), String> {
     else {
         return Ok(());
     };
-    if flow.bytes.is_some_and(|bytes| real(bytes) <= window) {
+    if flow
+        .bytes
+        .is_some_and(|bytes| count_to_f64(bytes) <= window)
+    {
         return Ok(());
     }
     Err(format!(
@@ -264,7 +270,7 @@ fn small_window(flow: &Flow<'_>) -> Result<(), String> {
 
 /// A queue that can grow: packets come faster than they leave.
 struct Fed<'p> {
-    hop: &'p Hop,
+    hop: &'p HopModel,
     /// What it holds, bytes.
     queue: f64,
     /// At which they leave, bit/s.
@@ -274,7 +280,7 @@ struct Fed<'p> {
 }
 
 /// The queues of a path that can grow.
-fn fed(path: &Path) -> impl Iterator<Item = Fed<'_>> {
+fn fed(path: &PathModel) -> impl Iterator<Item = Fed<'_>> {
     path.hops.iter().enumerate().filter_map(|(at, hop)| {
         let before = path.hops[..at]
             .iter()
@@ -291,8 +297,8 @@ fn fed(path: &Path) -> impl Iterator<Item = Fed<'_>> {
 }
 
 /// A queue that the beginning overruns, or that is too small for the window in the long run.
-fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
-    let (s, packet) = (flow.s, real(flow.packet()));
+fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
+    let (s, packet) = (flow.s, count_to_f64(flow.packet()));
     for Fed {
         hop,
         queue,
@@ -302,11 +308,11 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
     {
         let flows = f64::from(s.part.replicas);
         let most = flow.bytes.map_or(f64::INFINITY, |bytes| {
-            real(bytes.div_ceil(s.transport.segment_bytes))
+            count_to_f64(bytes.div_ceil(s.transport.segment_bytes))
         }) * packet;
         let window = s.transport.window_bytes.unwrap_or(f64::INFINITY) * packet
-            / real(s.transport.segment_bytes);
-        let first = (real(s.transport.initial_segments) * packet)
+            / count_to_f64(s.transport.segment_bytes);
+        let first = (count_to_f64(s.transport.initial_segments) * packet)
             .min(window)
             .min(most)
             * flows;
@@ -326,7 +332,7 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
             .max(opened.min(product + queue + packet))
             .max(stands)
             + packet;
-        let size = units::size(queue as u64);
+        let size = units::format_size(queue as u64);
         if needed > queue && rounds < LONG {
             return Err(format!(
                 "slow start overruns the queue of {size} at {}, and no form says what that costs",
@@ -337,7 +343,7 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
             return Err(format!(
                 "the queue of {size} at {} is small for {} on the way: no form holds there",
                 name(hop),
-                units::size(product as u64)
+                units::format_size(product as u64)
             ));
         }
     }
@@ -345,13 +351,13 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
 }
 
 /// Whether a queue is far from bridging a fall of the window.
-fn small(flow: &Flow<'_>, product: f64, queue: f64) -> bool {
-    let least = if flow.s.transport.congestion == Congestion::Reno {
+fn small(flow: &ModelledFlow<'_>, product: f64, queue: f64) -> bool {
+    let least = if flow.s.transport.congestion == CongestionModel::Reno {
         0.8
     } else {
         0.4
     };
-    queue < least * product || queue < 16.0 * real(flow.packet())
+    queue < least * product || queue < 16.0 * count_to_f64(flow.packet())
 }
 
 /// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
@@ -367,11 +373,11 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         slow_packets(s, path, bytes)?;
         let packets = s.packets(bytes);
         let all = f64::from(s.part.replicas)
-            * (real(packets.full * packets.full_bytes + packets.last_bytes));
+            * (count_to_f64(packets.full * packets.full_bytes + packets.last_bytes));
         if s.transport.stream
             && s.transport
                 .window_bytes
-                .is_some_and(|window| window < real(bytes))
+                .is_some_and(|window| window < count_to_f64(bytes))
         {
             return Err("messages are longer than the buffers written, and no form says how their windows move".into());
         }
@@ -390,8 +396,8 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             before,
         } in fed(path)
         {
-            if all * (1.0 - rate / before) + real(most) > queue && packets.full > 0 {
-                let size = units::size(queue as u64);
+            if all * (1.0 - rate / before) + count_to_f64(most) > queue && packets.full > 0 {
+                let size = units::format_size(queue as u64);
                 return Err(format!(
                     "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
                     name(hop)
@@ -465,7 +471,7 @@ pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String
 pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> {
     // SYN, ACK, the introduction, FIN; the same back.
     const PACKETS: f64 = 4.0;
-    let each = |path: &Path| {
+    let each = |path: &PathModel| {
         path.bottleneck(64)
             .and_then(|hop| hop.serialisation_s(64))
             .unwrap_or(0.0)
@@ -494,7 +500,7 @@ pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> R
                 .zip(hop.rate_bit_s)
                 .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
             let most = most.map_or_else(String::new, |s| {
-                format!(", {} when it is full", units::time(s))
+                format!(", {} when it is full", units::format_time(s))
             });
             return Err(format!(
                 "what others send waits in the queue at {}{most}: no form says how full it is",
@@ -521,6 +527,6 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn name(hop: &Hop) -> String {
+fn name(hop: &HopModel) -> String {
     format!("{} -> {}", hop.ends.0, hop.ends.1)
 }

@@ -1,14 +1,14 @@
 //! Clauses that hold for a part, and variables that a stretch of the text names.
 
-use crate::diagnostic::Span;
-use crate::layout::{Marked, Role};
-use crate::tree::{At, Clause, ClauseKind, PartItem, Specification, StackItem, Word};
+use crate::diagnostic::TextSpan;
+use crate::token_layout::{Marked, TokenRole};
+use crate::tree::{Clause, ClauseKind, PartItem, Specification, StackItem, TokenIndices, Word};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::plan::World;
 
 /// The clause of a kind that holds for a part: its own, or the composer's.
-pub(crate) fn effective<'s, T>(
+pub(crate) fn find_effective_clause<'s, T>(
     specification: &'s Specification,
     part: &'s PartItem,
     pick: impl Fn(&'s ClauseKind) -> Option<T>,
@@ -17,7 +17,7 @@ pub(crate) fn effective<'s, T>(
     clauses.find_map(|clause| pick(&clause.kind).map(|found| (found, clause)))
 }
 
-pub(crate) fn across(kind: &ClauseKind) -> Option<&Word> {
+pub(crate) fn clause_network(kind: &ClauseKind) -> Option<&Word> {
     if let ClauseKind::Across(name) = kind {
         Some(name)
     } else {
@@ -25,7 +25,7 @@ pub(crate) fn across(kind: &ClauseKind) -> Option<&Word> {
     }
 }
 
-pub(crate) fn world(kind: &ClauseKind) -> Option<World> {
+pub(crate) fn clause_world(kind: &ClauseKind) -> Option<World> {
     if let ClauseKind::In(world) = kind {
         Some(*world)
     } else {
@@ -33,7 +33,7 @@ pub(crate) fn world(kind: &ClauseKind) -> Option<World> {
     }
 }
 
-pub(crate) fn over(kind: &ClauseKind) -> Option<&[StackItem]> {
+pub(crate) fn clause_stacks(kind: &ClauseKind) -> Option<&[StackItem]> {
     if let ClauseKind::Over(stacks) = kind {
         Some(stacks)
     } else {
@@ -42,8 +42,8 @@ pub(crate) fn over(kind: &ClauseKind) -> Option<&[StackItem]> {
 }
 
 /// Swept variables that tokens name, with where.
-pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
-    at.filter(|index| marked.mark(*index).role == Role::Variable)
+pub(crate) fn find_variables(marked: &Marked<'_>, at: TokenIndices) -> Vec<(String, TextSpan)> {
+    at.filter(|index| marked.mark(*index).role == TokenRole::Variable)
         .filter_map(|index| {
             marked
                 .token(index)

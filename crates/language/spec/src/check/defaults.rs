@@ -5,7 +5,7 @@
 use crate::context::Available;
 use alloc::format;
 use alloc::string::{String, ToString};
-use stackline_core::network::{Host, Link, Network, Rate, Switch};
+use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink, NetworkSwitch};
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -65,8 +65,8 @@ pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> O
     made_up.then(|| {
         format!(
             "no network was named: each host has a link of {} and {} to one switch",
-            units::rate(RATE_BIT_S),
-            units::time(DELAY.seconds())
+            units::format_rate(RATE_BIT_S),
+            units::format_time(DELAY.seconds())
         )
     })
 }
@@ -84,9 +84,9 @@ fn extend(plain: &mut Network, measurement: &Measurement) {
     for part in &measurement.parts {
         for name in [named(&part.from, "initiator"), named(&part.to, "responder")] {
             if plain.host(&name).is_none() {
-                plain.hosts.push(Host {
+                plain.hosts.push(NetworkHost {
                     name,
-                    ..Host::default()
+                    ..NetworkHost::default()
                 });
             }
         }
@@ -94,15 +94,15 @@ fn extend(plain: &mut Network, measurement: &Measurement) {
 }
 
 fn join(plain: &mut Network) {
-    plain.switches.push(Switch {
+    plain.switches.push(NetworkSwitch {
         name: "(switch)".into(),
-        ..Switch::default()
+        ..NetworkSwitch::default()
     });
-    let link = |host: &Host| Link {
+    let link = |host: &NetworkHost| NetworkLink {
         ends: (host.name.clone(), "(switch)".into()),
-        rate: Rate::Constant(RATE_BIT_S),
+        rate: LinkRate::Constant(RATE_BIT_S),
         delay: DELAY,
-        ..Link::default()
+        ..NetworkLink::default()
     };
     plain.links = plain.hosts.iter().map(link).collect();
 }

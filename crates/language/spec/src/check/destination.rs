@@ -6,8 +6,8 @@ use crate::tree::{AccessItem, PartItem, Specification, Word};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use stackline_core::plan::{Part, Stack};
-use stackline_core::program::{Call, Procedure, Side};
+use stackline_core::plan::{MeasurementPart, Stack};
+use stackline_core::procedure::{OperationCall, PairSide, Procedure};
 
 const HINT: &str = "give each writer a FILE of its own, or write `> memory`";
 
@@ -35,13 +35,20 @@ impl Checker<'_> {
     }
 
     /// All parts of a measurement, which write at once.
-    pub(crate) fn destinations(&mut self, specification: &Specification, parts: &[Option<Part>]) {
+    pub(crate) fn destinations(
+        &mut self,
+        specification: &Specification,
+        parts: &[Option<MeasurementPart>],
+    ) {
         let mut writers: BTreeMap<(&Option<String>, &str), usize> = BTreeMap::new();
         for (index, (item, part)) in specification.parts.iter().zip(parts).enumerate() {
             let (Some(file), Some(part)) = (destination(item), part) else {
                 continue;
             };
-            for (side, host) in [(Side::Initiator, &part.from), (Side::Responder, &part.to)] {
+            for (side, host) in [
+                (PairSide::Initiator, &part.from),
+                (PairSide::Responder, &part.to),
+            ] {
                 if !takes(&part.procedure, side) {
                     continue;
                 }
@@ -68,9 +75,12 @@ fn destination(item: &PartItem) -> Option<&Word> {
 }
 
 /// Whether that side writes what arrives.
-fn takes(procedure: &Procedure, side: Side) -> bool {
+fn takes(procedure: &Procedure, side: PairSide) -> bool {
     let calls = procedure.calls(side);
-    calls
-        .iter()
-        .any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
+    calls.iter().any(|call| {
+        matches!(
+            call,
+            OperationCall::AwaitDataIndication(_) | OperationCall::WriteFile(_)
+        )
+    })
 }

@@ -1,10 +1,10 @@
 //! Values with their variables filled in, as whole numbers, sizes and times within bounds; distributions.
 
-use super::files::Files;
+use super::referenced_files::SpecFiles;
 use super::series::is_whole;
 use crate::diagnostic::Diagnostic;
-use crate::names;
-use crate::tree::{Base, Drawn, Value};
+use crate::spelling;
+use crate::tree::{Base, DistributionItem, SpecValue};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ impl Bindings<'_> {
     }
 
     /// The value in its base unit; an undefined variable, reported elsewhere, counts as 1.
-    pub(crate) fn number(&self, value: &Value) -> f64 {
+    pub(crate) fn number(&self, value: &SpecValue) -> f64 {
         let base = match &value.base {
             Base::Number(number) => *number,
             Base::Variable(name) => self.get(name).unwrap_or(1.0),
@@ -38,7 +38,7 @@ impl Bindings<'_> {
     }
 
     /// ` with N = 3` behind a message about a value that varies.
-    pub(crate) fn with(&self, value: &Value) -> String {
+    pub(crate) fn with(&self, value: &SpecValue) -> String {
         match &value.base {
             Base::Variable(name) => format!(" with {name} = {}", self.get(name).unwrap_or(1.0)),
             Base::Number(_) => String::new(),
@@ -53,7 +53,7 @@ impl Bindings<'_> {
     )]
     pub(crate) fn whole(
         &self,
-        value: &Value,
+        value: &SpecValue,
         what: &str,
         least: u64,
         most: u64,
@@ -81,7 +81,7 @@ impl Bindings<'_> {
     }
 
     /// A time above zero.
-    pub(crate) fn time(&self, value: &Value, what: &str) -> Result<Duration, Diagnostic> {
+    pub(crate) fn time(&self, value: &SpecValue, what: &str) -> Result<Duration, Diagnostic> {
         let seconds = self.number(value);
         let duration = Duration::from_seconds(seconds);
         if duration == Duration::ZERO {
@@ -101,11 +101,11 @@ impl Bindings<'_> {
     /// A distribution; reads the file of an empirical one.
     pub(crate) fn distribution(
         &self,
-        drawn: &Drawn,
-        files: &mut Files<'_>,
+        drawn: &DistributionItem,
+        files: &mut SpecFiles<'_>,
     ) -> Result<Distribution, Diagnostic> {
-        let name = names::fold(&drawn.name.text);
-        if !names::is_distribution(&name) {
+        let name = spelling::fold(&drawn.name.text);
+        if !spelling::is_distribution(&name) {
             let message = format!("there is no distribution `{}`", drawn.name.text);
             let known: Vec<&str> = TABLE
                 .iter()
@@ -141,10 +141,10 @@ impl Bindings<'_> {
         self.parameters(&name, drawn)
     }
 
-    fn parameters(&self, name: &str, drawn: &Drawn) -> Result<Distribution, Diagnostic> {
+    fn parameters(&self, name: &str, drawn: &DistributionItem) -> Result<Distribution, Diagnostic> {
         let row = TABLE.iter().find(|(known, ..)| *known == name);
         if let Some(value) = row.and_then(|(.., plain)| drawn.parameters.get((*plain)?))
-            && value.unit != crate::tree::Unit::None
+            && value.unit != crate::tree::SpecUnit::None
         {
             return Err(Diagnostic::error(
                 value.span,
@@ -170,6 +170,11 @@ impl Bindings<'_> {
 }
 
 /// An integer in a place where nothing varies.
-pub(crate) fn fixed(value: &Value, what: &str, least: u64, most: u64) -> Result<u64, Diagnostic> {
+pub(crate) fn fixed(
+    value: &SpecValue,
+    what: &str,
+    least: u64,
+    most: u64,
+) -> Result<u64, Diagnostic> {
     Bindings(&[]).whole(value, what, least, most)
 }

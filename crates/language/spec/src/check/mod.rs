@@ -5,36 +5,36 @@
 
 mod checker;
 mod clauses;
-mod crossing;
+mod crossed_network;
 mod defaults;
 mod destination;
-mod doubts;
-mod ending;
 pub(crate) mod evaluate;
-mod expand;
-mod files;
-mod mirror;
-mod names;
+mod expansion;
+mod ineffective_clauses;
+mod mahimahi_trace;
+mod measurement_origin;
 mod network;
-mod origin;
 mod part;
-mod partial;
+mod partial_spec;
+mod plan_text;
 mod procedure;
+mod referenced_files;
+mod references;
 mod series;
+mod side_matching;
+mod spanned_step;
 mod stack;
-mod step;
-mod text;
-mod trace;
-mod varied;
-mod world;
+mod termination;
+mod varied_network;
+mod world_capability;
 
 pub(crate) use checker::Instead;
 
-use crate::context::{Context, Overrides};
-use crate::diagnostic::{Diagnostic, Origin, Report, Span};
-use crate::layout::Marked;
+use crate::context::{CheckContext, Overrides};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin, TextSpan};
 use crate::prelude::PRELUDE;
-use crate::tree::{HostItem, Item, NetworkItem, ProcedureItem, Readable, Tree, Value};
+use crate::token_layout::Marked;
+use crate::tree::{HostItem, NetworkItem, ProcedureItem, Readable, SpecItem, SpecValue, Tree};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
@@ -42,7 +42,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use checker::Checker;
 use evaluate::{MOST_CORES, fixed};
-use files::Files;
+use referenced_files::SpecFiles;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::{HostPlan, Plan, Via};
 
@@ -54,9 +54,9 @@ pub(crate) fn check<'c>(
     tree: &Tree,
     marked: &'c Marked<'c>,
     instead: Option<Instead<'c>>,
-    context: &'c Context<'c>,
+    context: &'c CheckContext<'c>,
     overrides: &'c Overrides,
-    report: &'c mut Report,
+    report: &'c mut DiagnosticReport,
 ) -> (Plan, Option<String>) {
     let plan = Plan {
         seed: SEED,
@@ -64,7 +64,7 @@ pub(crate) fn check<'c>(
         networks: Vec::new(),
         measurements: Vec::new(),
     };
-    let files = Files::new(context.read_file);
+    let files = SpecFiles::new(context.read_file);
     let mut checker = Checker {
         context,
         overrides,
@@ -76,7 +76,7 @@ pub(crate) fn check<'c>(
         hosts: BTreeMap::new(),
         networks: BTreeMap::new(),
         varied: BTreeMap::new(),
-        budget: expand::BUDGET,
+        budget: expansion::BUDGET,
         plan,
         origins: Vec::new(),
     };
@@ -91,12 +91,12 @@ pub(crate) fn check<'c>(
 impl Checker<'_> {
     /// The prelude, by the same way as a text's own procedures.
     fn prelude(&mut self) {
-        let mut report = Report::default();
-        let tokens = crate::token::lex(PRELUDE, Origin::File, &mut report);
+        let mut report = DiagnosticReport::default();
+        let tokens = crate::token::lex(PRELUDE, TextOrigin::File, &mut report);
         let mut marked = Marked::new(PRELUDE, &tokens);
         for item in crate::parse::parse(&mut marked, &mut report).items {
-            if let Item::Procedure(item) = item {
-                let key = crate::names::application_key(&item.name.text);
+            if let SpecItem::Procedure(item) = item {
+                let key = crate::spelling::application_key(&item.name.text);
                 self.procedures
                     .insert(key, procedure::compile(&item, &mut report, &mut self.files));
             }
@@ -109,10 +109,10 @@ impl Checker<'_> {
         let mut own: BTreeSet<String> = BTreeSet::new();
         for item in &tree.items {
             match item {
-                Item::Host(item) => self.host(item),
-                Item::Network(item) => self.network(item),
-                Item::Procedure(item) => self.procedure(item, &mut own),
-                Item::Seed(value, span) => {
+                SpecItem::Host(item) => self.host(item),
+                SpecItem::Network(item) => self.network(item),
+                SpecItem::Procedure(item) => self.procedure(item, &mut own),
+                SpecItem::Seed(value, span) => {
                     if core::mem::replace(&mut seeded, true) {
                         self.report.push(Diagnostic::error(
                             *span,
@@ -124,7 +124,7 @@ impl Checker<'_> {
                         self.plan.seed = seed;
                     }
                 }
-                Item::Specification(_) | Item::Factor(_) => {}
+                SpecItem::Specification(_) | SpecItem::Factor(_) => {}
             }
         }
         for (name, host) in &self.overrides.hosts {
@@ -140,7 +140,7 @@ impl Checker<'_> {
     }
 
     /// A number that no variable can stand for; a mistake is reported.
-    fn whole(&mut self, value: &Value, what: &str, least: u64, most: u64) -> Option<u64> {
+    fn whole(&mut self, value: &SpecValue, what: &str, least: u64, most: u64) -> Option<u64> {
         match fixed(value, what, least, most) {
             Ok(number) => Some(number),
             Err(mistake) => {
@@ -191,7 +191,7 @@ impl Checker<'_> {
 
     fn network(&mut self, item: &NetworkItem) {
         let network = if self.vary(item) {
-            network::declared(item, self.report)
+            network::resolve_names(item, self.report)
         } else {
             let network = network::resolve(item, self.report, &mut self.files);
             self.plan.networks.push(network.clone());
@@ -211,7 +211,7 @@ impl Checker<'_> {
     }
 
     fn procedure(&mut self, item: &ProcedureItem, own: &mut BTreeSet<String>) {
-        let key = crate::names::application_key(&item.name.text);
+        let key = crate::spelling::application_key(&item.name.text);
         let compiled = procedure::compile(item, self.report, &mut self.files);
         if !own.insert(key.clone()) {
             let message = format!("the procedure `{}` is declared twice", item.name.text);
@@ -234,11 +234,13 @@ impl Checker<'_> {
         let mut named: BTreeSet<&str> = BTreeSet::new();
         for item in &tree.items {
             match item {
-                Item::Host(item) => named.extend(item.names.iter().map(|word| word.text.as_str())),
-                Item::Network(item) => {
+                SpecItem::Host(item) => {
+                    named.extend(item.names.iter().map(|word| word.text.as_str()))
+                }
+                SpecItem::Network(item) => {
                     named.extend(item.host_names().map(|word| word.text.as_str()))
                 }
-                Item::Specification(item) => {
+                SpecItem::Specification(item) => {
                     let ends = item
                         .parts
                         .iter()
@@ -246,7 +248,7 @@ impl Checker<'_> {
                         .flatten();
                     named.extend(ends.map(|word| word.text.as_str()));
                 }
-                Item::Procedure(_) | Item::Seed(..) | Item::Factor(_) => {}
+                SpecItem::Procedure(_) | SpecItem::Seed(..) | SpecItem::Factor(_) => {}
             }
         }
         // It may stand in what could not be read.
@@ -258,10 +260,10 @@ impl Checker<'_> {
             if named.contains(name.as_str()) || (!whole && stands(name)) {
                 continue;
             }
-            let span = Span {
+            let span = TextSpan {
                 start: 0,
                 end: name.len(),
-                origin: Origin::Host(index),
+                origin: TextOrigin::Host(index),
             };
             let message = format!("the specification names no host `{name}`");
             let hint = match named.iter().copied().collect::<Vec<_>>().as_slice() {
@@ -279,7 +281,7 @@ impl Checker<'_> {
     fn override_stacks(&mut self, tree: &Tree) {
         let Some(instead) = &self.instead else { return };
         let specifications = tree.items.iter().filter_map(|item| match item {
-            Item::Specification(specification) => Some(self.tables(specification)),
+            SpecItem::Specification(specification) => Some(self.tables(specification)),
             _ => None,
         });
         // One list a world; most files know one world.
@@ -302,7 +304,7 @@ impl Checker<'_> {
     fn specifications(&mut self, tree: &Tree) {
         let mut any = false;
         for (index, item) in tree.items.iter().enumerate() {
-            if let Item::Specification(specification) = item {
+            if let SpecItem::Specification(specification) = item {
                 any = true;
                 match specification.readable {
                     Readable::Whole => self.specification(index, specification),
@@ -316,8 +318,11 @@ impl Checker<'_> {
             self.without_values();
         }
         if !any && self.report.errors() == 0 {
-            let diagnostic =
-                Diagnostic::warning(Span::default(), "the specification has no measurement", "");
+            let diagnostic = Diagnostic::warning(
+                TextSpan::default(),
+                "the specification has no measurement",
+                "",
+            );
             self.report
                 .push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
         }

@@ -1,32 +1,36 @@
 //! A network's tree to its plain data: ends that exist, sensible values, every host in reach of every other.
 
 mod cells;
-mod doubts;
 mod figures;
+mod full_size_packets;
 mod host;
 pub(super) use host::processor_share;
 mod imp;
 mod link;
 mod queue;
 mod rate;
-mod reach;
+mod reachability;
 mod schedule;
 
 use super::evaluate::fixed;
-use super::files::Files;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{LinkItem, NetworkItem, SwitchItem, Value};
+use super::referenced_files::SpecFiles;
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::tree::{LinkItem, NetworkItem, SpecValue, SwitchItem};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use figures::{CELL_HEADER, LARGEST_BUFFER, LARGEST_PACKET};
-use stackline_core::network::{Host, Network, Switch};
+use stackline_core::network::{Network, NetworkHost, NetworkSwitch};
 
 /// Hosts and switches of a network.
 const MOST_NODES: usize = 32_768;
 
 /// The network, with every mistake in it reported.
-pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files<'_>) -> Network {
-    let mut network = declared(item, report);
+pub(crate) fn resolve(
+    item: &NetworkItem,
+    report: &mut DiagnosticReport,
+    files: &mut SpecFiles<'_>,
+) -> Network {
+    let mut network = resolve_names(item, report);
     network.hosts = item
         .hosts
         .iter()
@@ -44,12 +48,12 @@ pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files
         .collect();
     cells::report(item, &network, report);
     imp::report(item, report);
-    doubts::report(item, &network, report);
+    full_size_packets::report(item, &network, report);
     network
 }
 
 /// The names of its hosts alone, with every mistake in what does not vary: names, and which host reaches which.
-pub(crate) fn declared(item: &NetworkItem, report: &mut Report) -> Network {
+pub(crate) fn resolve_names(item: &NetworkItem, report: &mut DiagnosticReport) -> Network {
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
     for word in item.node_names() {
         if !nodes.insert(&word.text) {
@@ -71,11 +75,11 @@ pub(crate) fn declared(item: &NetworkItem, report: &mut Report) -> Network {
             format!("this has {}", nodes.len()),
         ));
     } else if !item.broken && nodes.len() == item.node_names().count() {
-        reach::check(item, report);
+        reachability::check(item, report);
     }
-    let hosts = item.host_names().map(|word| Host {
+    let hosts = item.host_names().map(|word| NetworkHost {
         name: word.text.clone(),
-        ..Host::default()
+        ..NetworkHost::default()
     });
     Network {
         name: item.name.text.clone(),
@@ -84,7 +88,12 @@ pub(crate) fn declared(item: &NetworkItem, report: &mut Report) -> Network {
     }
 }
 
-fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mut Report) {
+fn ends(
+    link: &LinkItem,
+    item: &NetworkItem,
+    nodes: &BTreeSet<&str>,
+    report: &mut DiagnosticReport,
+) {
     let (first, second) = (&link.ends.0, &link.ends.1);
     for end in [first, second] {
         if !nodes.contains(end.text.as_str()) && !item.broken && !report.full() {
@@ -104,7 +113,7 @@ fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mu
     }
 }
 
-fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
+fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
     if let (Some((true, span)), None) = (item.abr, &item.cells) {
         let diagnostic = Diagnostic::error(
             span,
@@ -113,7 +122,7 @@ fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
         );
         report.push(diagnostic.hint("`cells 53;` makes it an ATM switch"));
     }
-    Switch {
+    NetworkSwitch {
         name: item.name.text.clone(),
         buffer_bytes: item
             .buffer
@@ -131,7 +140,7 @@ fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
     }
 }
 
-fn cell(value: &Value) -> Result<u64, Diagnostic> {
+fn cell(value: &SpecValue) -> Result<u64, Diagnostic> {
     let bytes = fixed(value, "the size of a cell", 0, LARGEST_PACKET)?;
     if bytes > CELL_HEADER {
         return Ok(bytes);

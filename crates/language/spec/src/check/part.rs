@@ -1,24 +1,26 @@
 //! One part with its variables filled in: sizes, counts, ends, and whether its stack can carry it.
 
 use super::checker::Checker;
-use super::clauses::effective;
+use super::clauses::find_effective_clause;
 use super::evaluate::{Bindings, MOST_CORES};
-use super::expand::Chosen;
+use super::expansion::SweepCombination;
 use super::procedure::LARGEST_UNIT;
-use super::{ending, stack};
-use crate::diagnostic::{Diagnostic, Span};
+use super::{stack, termination};
+use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::tree::{
-    AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Unit,
-    Value,
+    AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, SpecUnit, SpecValue,
+    Specification,
 };
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
 use stackline_core::distribution::Distribution;
-use stackline_core::plan::{self, Access, Composer, Count, Data, Part, Size, Stack, Via};
-use stackline_core::program::{
-    Call, CountArgument, DelayArgument, Procedure, Side, SizeArgument, Step,
+use stackline_core::plan::{
+    self, Composer, DataAccess, DataSpec, MeasurementPart, Size, Stack, UnitCount, Via,
+};
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OperationCall, PairSide, Procedure, ProcedureStep, SizeArgument,
 };
 
 const MOST_REPLICAS: u64 = 10_000;
@@ -30,8 +32,8 @@ impl Checker<'_> {
         &mut self,
         specification: &Specification,
         index: usize,
-        chosen: &Chosen<'_>,
-    ) -> Option<Part> {
+        chosen: &SweepCombination<'_>,
+    ) -> Option<MeasurementPart> {
         let item = specification.parts.get(index)?;
         let (_, stack) = chosen.stacks.get(index)?;
         let procedure = self.program(item)?;
@@ -49,7 +51,7 @@ impl Checker<'_> {
         self.destination(item, stack, replicas);
         let cpu = self.cores(specification, item, chosen.bindings);
         let (source, destination) = accesses?;
-        Some(Part {
+        Some(MeasurementPart {
             text: self.part_text(specification, index, chosen),
             replicas: u32::try_from(replicas).ok()?,
             from: item.from.as_ref().map(|word| word.text.clone()),
@@ -72,7 +74,7 @@ impl Checker<'_> {
         index: usize,
         procedure: &Procedure,
         bindings: Bindings<'_>,
-    ) -> Option<Data> {
+    ) -> Option<DataSpec> {
         let ends = is_load(specification, index) || specification.time_limit.is_some();
         self.data(specification.parts.get(index)?, procedure, bindings, ends)
     }
@@ -110,7 +112,7 @@ impl Checker<'_> {
         procedure: &Procedure,
         bindings: Bindings<'_>,
         ends: bool,
-    ) -> Option<Data> {
+    ) -> Option<DataSpec> {
         let Some(data) = &item.data else {
             let name = &procedure.name;
             let such_as = if procedure.carries_data() {
@@ -139,14 +141,14 @@ impl Checker<'_> {
         };
         let count = self.count(item, data, procedure, bindings, ends);
         let timings = self.timings(item, procedure, bindings);
-        let whole = Data {
+        let whole = DataSpec {
             unit: unit?,
             reply: reply?,
             count: count?,
             timings: timings?,
             least_drawn: plan::any_size(),
         };
-        if let Some(trouble) = ending::trouble(procedure, &whole, data.span) {
+        if let Some(trouble) = termination::check_termination(procedure, &whole, data.span) {
             self.report.push(trouble);
             return None;
         }
@@ -184,8 +186,8 @@ impl Checker<'_> {
     }
 
     fn second_size(&mut self, procedure: &Procedure, data: &DataItem, reply: &SizeItem) {
-        let mut calls = procedure.calls(Side::Initiator);
-        calls.extend(procedure.calls(Side::Responder));
+        let mut calls = procedure.calls(PairSide::Initiator);
+        calls.extend(procedure.calls(PairSide::Responder));
         if !calls
             .into_iter()
             .any(|call| call.sizes().contains(&Some(SizeArgument::Reply)))
@@ -208,19 +210,19 @@ impl Checker<'_> {
         procedure: &Procedure,
         bindings: Bindings<'_>,
         ends: bool,
-    ) -> Option<Count> {
+    ) -> Option<UnitCount> {
         if let Some(count) = self.whole_file(item, data, procedure) {
             return count;
         }
         match &data.count {
             CountItem::Times(value) => {
                 let result = bindings.whole(value, "the number of data units", 1, MOST_UNITS);
-                self.report.keep(result).map(Count::Units)
+                self.report.keep(result).map(UnitCount::Units)
             }
             CountItem::Amount(value) => self.amount(value, data, bindings),
-            CountItem::Open if ends => Some(Count::Unlimited),
+            CountItem::Open if ends => Some(UnitCount::Unlimited),
             CountItem::Open if !counts(&procedure.initiator) && !counts(&procedure.responder) => {
-                Some(Count::Units(1))
+                Some(UnitCount::Units(1))
             }
             CountItem::Open => {
                 let message = "this part would never end";
@@ -252,7 +254,7 @@ impl Checker<'_> {
         item: &PartItem,
         data: &DataItem,
         procedure: &Procedure,
-    ) -> Option<Option<Count>> {
+    ) -> Option<Option<UnitCount>> {
         if let Some(AccessItem::WholeFile(name)) = &item.destination {
             let diagnostic = Diagnostic::error(
                 name.span,
@@ -266,18 +268,20 @@ impl Checker<'_> {
         let Some(AccessItem::WholeFile(name)) = &item.source else {
             return None;
         };
-        let sends = |side: Side| {
-            procedure
-                .calls(side)
-                .iter()
-                .any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+        let sends = |side: PairSide| {
+            procedure.calls(side).iter().any(|call| {
+                matches!(
+                    call,
+                    OperationCall::DataRequest(_) | OperationCall::ReadFile(_)
+                )
+            })
         };
         let trouble = if !matches!(data.count, CountItem::Open) {
             Some((
                 "the whole FILE or so many data units, not both",
                 "leave the number or amount out, or `whole`",
             ))
-        } else if sends(Side::Initiator) && sends(Side::Responder) {
+        } else if sends(PairSide::Initiator) && sends(PairSide::Responder) {
             Some((
                 "both sides send, so it is not clear whose FILE is meant",
                 "write an amount, as in `64 KiB 1 GB`",
@@ -286,7 +290,7 @@ impl Checker<'_> {
             None
         };
         let Some((message, hint)) = trouble else {
-            return Some(Some(Count::WholeFile));
+            return Some(Some(UnitCount::WholeFile));
         };
         self.report
             .push(Diagnostic::error(name.span, message, "a whole FILE").hint(hint));
@@ -298,11 +302,11 @@ impl Checker<'_> {
         &mut self,
         item: &PartItem,
         procedure: &Procedure,
-        data: &Data,
+        data: &DataSpec,
         table: &StackTable,
     ) {
         let least = least(procedure, table);
-        let (Count::Amount(amount), Some(written), true) = (data.count, &item.data, least > 1)
+        let (UnitCount::Amount(amount), Some(written), true) = (data.count, &item.data, least > 1)
         else {
             return;
         };
@@ -328,7 +332,12 @@ impl Checker<'_> {
         }
     }
 
-    fn amount(&mut self, value: &Value, data: &DataItem, bindings: Bindings<'_>) -> Option<Count> {
+    fn amount(
+        &mut self,
+        value: &SpecValue,
+        data: &DataItem,
+        bindings: Bindings<'_>,
+    ) -> Option<UnitCount> {
         if matches!(&data.unit, SizeItem::Value(unit) if bindings.number(unit) == 0.0) {
             let message = "units of no size never make up an amount";
             let diagnostic = Diagnostic::error(value.span, message, "an amount in bytes");
@@ -336,7 +345,7 @@ impl Checker<'_> {
                 .push(diagnostic.hint("write a number of units, as in `0*1000`"));
             return None;
         }
-        if let (Base::Number(bytes), Unit::None) = (&value.base, &value.unit) {
+        if let (Base::Number(bytes), SpecUnit::None) = (&value.base, &value.unit) {
             let message = format!("the amount of data is taken as {bytes} B");
             let diagnostic = Diagnostic::warning(value.span, message, "no unit");
             self.report.push(diagnostic.hint(format!(
@@ -344,7 +353,7 @@ impl Checker<'_> {
             )));
         }
         let result = bindings.whole(value, "the amount of data", 1, 1_000_000_000_000_000);
-        self.report.keep(result).map(Count::Amount)
+        self.report.keep(result).map(UnitCount::Amount)
     }
 
     fn timings(
@@ -385,12 +394,12 @@ impl Checker<'_> {
 
     /// A pace without a wait: every moment is the clock's start, so each operation counts the time of all before it.
     fn paced_at_once(&mut self, item: &PartItem, procedure: &Procedure, timings: &[Distribution]) {
-        let calls = [Side::Initiator, Side::Responder]
+        let calls = [PairSide::Initiator, PairSide::Responder]
             .map(|side| procedure.calls(side))
             .concat();
         for (index, ((drawn, _), timing)) in item.timings.iter().zip(timings).enumerate() {
             if timing.constant() != Some(0.0)
-                || !calls.contains(&&Call::Pace(DelayArgument::Timing(index)))
+                || !calls.contains(&&OperationCall::Pace(DelayArgument::Timing(index)))
             {
                 continue;
             }
@@ -406,11 +415,17 @@ impl Checker<'_> {
     }
 
     /// Whether the stack can carry units of these sizes.
-    fn carried(&mut self, item: &PartItem, procedure: &Procedure, data: &Data, table: &StackTable) {
+    fn carried(
+        &mut self,
+        item: &PartItem,
+        procedure: &Procedure,
+        data: &DataSpec,
+        table: &StackTable,
+    ) {
         if !procedure.carries_data() {
             return;
         }
-        let calls = procedure.calls(Side::Initiator);
+        let calls = procedure.calls(PairSide::Initiator);
         let least = least(procedure, table);
         let spans = item.data.as_ref().map(|data| {
             let span = |size: &SizeItem| match size {
@@ -425,7 +440,7 @@ impl Checker<'_> {
         let Some((unit, reply)) = spans else { return };
         self.within(range(&data.unit), unit, least, table);
         self.within(range(&data.reply), reply, least, table);
-        for bytes in calls.into_iter().flat_map(Call::sizes).flatten() {
+        for bytes in calls.into_iter().flat_map(OperationCall::sizes).flatten() {
             if let SizeArgument::Bytes(bytes) = bytes {
                 #[expect(
                     clippy::cast_precision_loss,
@@ -445,7 +460,7 @@ impl Checker<'_> {
         clippy::cast_precision_loss,
         reason = "limits of stacks are far below 2^53, or no limits at all"
     )]
-    fn within(&mut self, (low, high): (f64, f64), span: Span, least: u64, table: &StackTable) {
+    fn within(&mut self, (low, high): (f64, f64), span: TextSpan, least: u64, table: &StackTable) {
         let name = table.name;
         if low < least as f64 {
             let message = format!("`{name}` carries data units of at least {least} bytes here");
@@ -470,11 +485,13 @@ impl Checker<'_> {
         if !table.one_way {
             return;
         }
-        let calls = procedure.calls(Side::Initiator);
-        let waits = |call: &&Call| {
+        let calls = procedure.calls(PairSide::Initiator);
+        let waits = |call: &&OperationCall| {
             matches!(
                 call,
-                Call::StartBulkGet | Call::AwaitDataIndication(_) | Call::RpcCall(..)
+                OperationCall::StartBulkGet
+                    | OperationCall::AwaitDataIndication(_)
+                    | OperationCall::RpcCall(..)
             )
         };
         if let Some(call) = calls.into_iter().find(waits) {
@@ -513,7 +530,7 @@ impl Checker<'_> {
         item: &PartItem,
         procedure: &Procedure,
         table: &StackTable,
-    ) -> Option<(Access, Access)> {
+    ) -> Option<(DataAccess, DataAccess)> {
         let before = self.report.errors();
         let (source, destination) = (
             access(item.source.as_ref()),
@@ -524,15 +541,19 @@ impl Checker<'_> {
                 self.file_end(&name.text, name.span, reading, procedure, table);
             }
         }
-        let mut calls = procedure.calls(Side::Initiator);
-        calls.extend(procedure.calls(Side::Responder));
-        let reads = calls.iter().any(|call| matches!(call, Call::ReadFile(_)));
-        let writes = calls.iter().any(|call| matches!(call, Call::WriteFile(_)));
+        let mut calls = procedure.calls(PairSide::Initiator);
+        calls.extend(procedure.calls(PairSide::Responder));
+        let reads = calls
+            .iter()
+            .any(|call| matches!(call, OperationCall::ReadFile(_)));
+        let writes = calls
+            .iter()
+            .any(|call| matches!(call, OperationCall::WriteFile(_)));
         for (needed, end, sign, name) in [
             (reads, &source, '<', "ReadFile"),
             (writes, &destination, '>', "WriteFile"),
         ] {
-            if needed && !matches!(end, Access::File(_)) {
+            if needed && !matches!(end, DataAccess::File(_)) {
                 let message = format!("`{}` does {name}, but no FILE is given", procedure.name);
                 let diagnostic = Diagnostic::error(
                     item.application.span,
@@ -549,16 +570,16 @@ impl Checker<'_> {
     fn file_end(
         &mut self,
         name: &str,
-        span: Span,
+        span: TextSpan,
         reading: bool,
         procedure: &Procedure,
         table: &StackTable,
     ) {
-        let mut calls = procedure.calls(Side::Initiator);
-        calls.extend(procedure.calls(Side::Responder));
+        let mut calls = procedure.calls(PairSide::Initiator);
+        calls.extend(procedure.calls(PairSide::Responder));
         let used = calls.iter().any(|call| match call {
-            Call::DataRequest(_) | Call::ReadFile(_) => reading,
-            Call::AwaitDataIndication(_) | Call::WriteFile(_) => !reading,
+            OperationCall::DataRequest(_) | OperationCall::ReadFile(_) => reading,
+            OperationCall::AwaitDataIndication(_) | OperationCall::WriteFile(_) => !reading,
             _ => false,
         });
         let diagnostic = if !table.files {
@@ -600,10 +621,10 @@ impl Checker<'_> {
                 None
             }
         };
-        let Some(((first, second), _)) = effective(specification, item, pick) else {
+        let Some(((first, second), _)) = find_effective_clause(specification, item, pick) else {
             return Some((None, None));
         };
-        let mut core = |value: &Value| {
+        let mut core = |value: &SpecValue| {
             let result = bindings.whole(value, "the number of a core", 0, MOST_CORES);
             self.report
                 .keep(result)
@@ -623,12 +644,12 @@ fn timings(number: usize) -> alloc::string::String {
     }
 }
 
-fn access(item: Option<&AccessItem>) -> Access {
+fn access(item: Option<&AccessItem>) -> DataAccess {
     match item {
-        None | Some(AccessItem::Memory) => Access::Memory,
-        Some(AccessItem::VirtualMemory) => Access::VirtualMemory,
+        None | Some(AccessItem::Memory) => DataAccess::Memory,
+        Some(AccessItem::VirtualMemory) => DataAccess::VirtualMemory,
         Some(AccessItem::File(name) | AccessItem::WholeFile(name)) => {
-            Access::File(name.text.clone())
+            DataAccess::File(name.text.clone())
         }
     }
 }
@@ -636,9 +657,9 @@ fn access(item: Option<&AccessItem>) -> Access {
 /// The smallest data unit of a procedure over a stack.
 fn least(procedure: &Procedure, table: &StackTable) -> u64 {
     let bulk = procedure
-        .calls(Side::Initiator)
+        .calls(PairSide::Initiator)
         .into_iter()
-        .any(|c| matches!(c, Call::StartBulkGet | Call::StartBulkPut));
+        .any(|c| matches!(c, OperationCall::StartBulkGet | OperationCall::StartBulkPut));
     if bulk {
         table.least_unit.max(table.least_bulk_unit)
     } else {
@@ -655,11 +676,11 @@ fn is_load(specification: &Specification, index: usize) -> bool {
 }
 
 /// Whether a repeat goes by the data specification's count.
-fn counts(steps: &[Step]) -> bool {
+fn counts(steps: &[ProcedureStep]) -> bool {
     steps.iter().any(|step| match step {
-        Step::Call(_) => false,
-        Step::Repeat(CountArgument::Count, _) => true,
-        Step::Repeat(CountArgument::Times(_), body) => counts(body),
+        ProcedureStep::Call(_) => false,
+        ProcedureStep::Repeat(CountArgument::Count, _) => true,
+        ProcedureStep::Repeat(CountArgument::Times(_), body) => counts(body),
     })
 }
 

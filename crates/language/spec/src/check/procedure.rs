@@ -3,17 +3,18 @@
 //! Whether the two sides fit together is [`super::mirror`]'s.
 
 use super::evaluate::{Bindings, fixed};
-use super::files::Files;
-use super::mirror;
-use super::step::{SpannedStep, StepKind};
-use crate::diagnostic::{Diagnostic, Report, Span};
-use crate::names;
-use crate::tree::{Argument, ProcedureItem, Statement, Unit, Value, Word};
+use super::referenced_files::SpecFiles;
+use super::side_matching;
+use super::spanned_step::{SpannedStep, StepKind};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
+use crate::spelling;
+use crate::tree::{Argument, ProcedureItem, SpecUnit, SpecValue, Statement, Word};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::program::{
-    Call, CountArgument, DelayArgument, OPERATIONS, Procedure, Side, SizeArgument, Step, Takes,
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OPERATIONS, OperationArguments, OperationCall, PairSide,
+    Procedure, ProcedureStep, SizeArgument,
 };
 
 /// Largest size of a data unit, 1 TiB.
@@ -22,27 +23,27 @@ pub(crate) const LARGEST_UNIT: u64 = 1 << 40;
 struct Compiler<'c, 'f> {
     timings: &'c [Word],
     used: Vec<bool>,
-    side: Side,
-    report: &'c mut Report,
-    files: &'c mut Files<'f>,
+    side: PairSide,
+    report: &'c mut DiagnosticReport,
+    files: &'c mut SpecFiles<'f>,
 }
 
 /// The program, when there is no mistake in it.
 pub(crate) fn compile(
     item: &ProcedureItem,
-    report: &mut Report,
-    files: &mut Files<'_>,
+    report: &mut DiagnosticReport,
+    files: &mut SpecFiles<'_>,
 ) -> Option<Procedure> {
     let before = report.errors();
     let mut compiler = Compiler {
         timings: &item.timings,
         used: alloc::vec![false; item.timings.len()],
-        side: Side::Initiator,
+        side: PairSide::Initiator,
         report,
         files,
     };
-    let initiator = compiler.side(item, Side::Initiator);
-    let responder = compiler.side(item, Side::Responder);
+    let initiator = compiler.side(item, PairSide::Initiator);
+    let responder = compiler.side(item, PairSide::Responder);
     let unused: Vec<&Word> = item
         .timings
         .iter()
@@ -62,31 +63,31 @@ pub(crate) fn compile(
         ));
     }
     measured(&initiator, item, report);
-    mirror::connections(&initiator, report);
+    side_matching::connections(&initiator, report);
     if report.errors() == before {
-        mirror::compare(&initiator, &responder, item.name.span, report);
+        side_matching::compare(&initiator, &responder, item.name.span, report);
     }
     (report.errors() == before).then(|| Procedure {
-        name: names::application_text(&item.name.text),
+        name: spelling::application_text(&item.name.text),
         timings: item.timings.iter().map(|word| word.text.clone()).collect(),
         initiator: steps(initiator),
         responder: steps(responder),
     })
 }
 
-fn steps(placed: Vec<SpannedStep>) -> Vec<Step> {
+fn steps(placed: Vec<SpannedStep>) -> Vec<ProcedureStep> {
     placed
         .into_iter()
         .map(|placed| match placed.kind {
-            StepKind::Call(call) => Step::Call(call),
-            StepKind::Repeat(count, body) => Step::Repeat(count, steps(body)),
+            StepKind::Call(call) => ProcedureStep::Call(call),
+            StepKind::Repeat(count, body) => ProcedureStep::Repeat(count, steps(body)),
         })
         .collect()
 }
 
 /// One StartMeasurement and one StopMeasurement behind it, outside any repeat.
-fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report) {
-    let outer = |wanted: &Call| -> Vec<usize> {
+fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut DiagnosticReport) {
+    let outer = |wanted: &OperationCall| -> Vec<usize> {
         let calls = initiator.iter().enumerate();
         calls
             .filter(|(_, p)| matches!(&p.kind, StepKind::Call(call) if call == wanted))
@@ -106,8 +107,8 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report
         return;
     }
     let (starts, stops) = (
-        outer(&Call::StartMeasurement),
-        outer(&Call::StopMeasurement),
+        outer(&OperationCall::StartMeasurement),
+        outer(&OperationCall::StopMeasurement),
     );
     let right = matches!((starts.as_slice(), stops.as_slice()), ([start], [stop]) if start < stop);
     if !right {
@@ -126,10 +127,12 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report
     }
 }
 
-fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<Span> {
+fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<TextSpan> {
     steps.iter().find_map(|placed| match &placed.kind {
         StepKind::Repeat(_, body) => within_repeat(body, true),
-        StepKind::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => {
+        StepKind::Call(OperationCall::StartMeasurement | OperationCall::StopMeasurement)
+            if inside =>
+        {
             Some(placed.span)
         }
         StepKind::Call(_) => None,
@@ -141,11 +144,11 @@ const CHAIN: &str = "a chain of calls through a middle host cannot be written; `
     (docs/LIMITS.md)";
 
 impl Compiler<'_, '_> {
-    fn side(&mut self, item: &ProcedureItem, side: Side) -> Vec<SpannedStep> {
+    fn side(&mut self, item: &ProcedureItem, side: PairSide) -> Vec<SpannedStep> {
         self.side = side;
         let (statements, word) = match side {
-            Side::Initiator => (&item.initiator, "initiator"),
-            Side::Responder => (&item.responder, "responder"),
+            PairSide::Initiator => (&item.initiator, "initiator"),
+            PairSide::Responder => (&item.responder, "responder"),
         };
         let Some(statements) = statements else {
             if !item.broken {
@@ -198,16 +201,18 @@ impl Compiler<'_, '_> {
         &mut self,
         name: &'static str,
         arguments: &[Argument],
-        span: Span,
-    ) -> Result<Call, Diagnostic> {
+        span: TextSpan,
+    ) -> Result<OperationCall, Diagnostic> {
         let (takes, side) = OPERATIONS
             .iter()
             .find(|(known, ..)| *known == name)
-            .map_or((Takes::Nothing, None), |(_, takes, side)| (*takes, *side));
+            .map_or((OperationArguments::Nothing, None), |(_, takes, side)| {
+                (*takes, *side)
+            });
         if side.is_some_and(|side| side != self.side) {
             let (here, there) = match self.side {
-                Side::Initiator => ("initiator", "responder"),
-                Side::Responder => ("responder", "initiator"),
+                PairSide::Initiator => ("initiator", "responder"),
+                PairSide::Responder => ("responder", "initiator"),
             };
             let message = format!("`{name}` is not an operation of the {here}");
             let diagnostic =
@@ -219,9 +224,9 @@ impl Compiler<'_, '_> {
             });
         }
         let most = match takes {
-            Takes::Nothing => 0,
-            Takes::TwoSizes => 2,
-            Takes::Size | Takes::Delay | Takes::Name => 1,
+            OperationArguments::Nothing => 0,
+            OperationArguments::TwoSizes => 2,
+            OperationArguments::Size | OperationArguments::Delay | OperationArguments::Name => 1,
         };
         if arguments.len() > most {
             let message = format!("`{name}` takes {}", plural(most));
@@ -236,16 +241,16 @@ impl Compiler<'_, '_> {
         };
         use SizeArgument::{Reply, Unit};
         Ok(match name {
-            "DataRequest" => Call::DataRequest(size(0, Unit)?),
-            "AwaitDataIndication" => Call::AwaitDataIndication(size(0, Unit)?),
-            "RPCCall" => Call::RpcCall(size(0, Unit)?, size(1, Reply)?),
-            "RPCAwaitCallInd" => Call::RpcAwaitCallInd(size(0, Unit)?),
-            "RPCReturn" => Call::RpcReturn(size(0, Reply)?),
-            "ReadFile" => Call::ReadFile(size(0, Unit)?),
-            "WriteFile" => Call::WriteFile(size(0, Unit)?),
-            "Delay" => Call::Delay(self.delay(name, arguments, span)?),
-            "Pace" => Call::Pace(self.delay(name, arguments, span)?),
-            "Mark" => Call::Mark(mark(arguments, span)?),
+            "DataRequest" => OperationCall::DataRequest(size(0, Unit)?),
+            "AwaitDataIndication" => OperationCall::AwaitDataIndication(size(0, Unit)?),
+            "RPCCall" => OperationCall::RpcCall(size(0, Unit)?, size(1, Reply)?),
+            "RPCAwaitCallInd" => OperationCall::RpcAwaitCallInd(size(0, Unit)?),
+            "RPCReturn" => OperationCall::RpcReturn(size(0, Reply)?),
+            "ReadFile" => OperationCall::ReadFile(size(0, Unit)?),
+            "WriteFile" => OperationCall::WriteFile(size(0, Unit)?),
+            "Delay" => OperationCall::Delay(self.delay(name, arguments, span)?),
+            "Pace" => OperationCall::Pace(self.delay(name, arguments, span)?),
+            "Mark" => OperationCall::Mark(mark(arguments, span)?),
             _ => plain(name),
         })
     }
@@ -254,7 +259,7 @@ impl Compiler<'_, '_> {
         &mut self,
         name: &str,
         arguments: &[Argument],
-        span: Span,
+        span: TextSpan,
     ) -> Result<DelayArgument, Diagnostic> {
         match arguments.first() {
             Some(Argument::Drawn(drawn)) => Ok(DelayArgument::Drawn(
@@ -311,11 +316,11 @@ fn plural(number: usize) -> String {
 
 fn size_argument(argument: &Argument) -> Result<SizeArgument, Diagnostic> {
     match argument {
-        Argument::Word(word) if names::fold(&word.text) == "unit" => Ok(SizeArgument::Unit),
-        Argument::Word(word) if names::fold(&word.text) == "reply" => Ok(SizeArgument::Reply),
+        Argument::Word(word) if spelling::fold(&word.text) == "unit" => Ok(SizeArgument::Unit),
+        Argument::Word(word) if spelling::fold(&word.text) == "reply" => Ok(SizeArgument::Reply),
         Argument::Value(
-            value @ Value {
-                unit: Unit::None | Unit::Size(_),
+            value @ SpecValue {
+                unit: SpecUnit::None | SpecUnit::Size(_),
                 ..
             },
         ) => Ok(SizeArgument::Bytes(fixed(
@@ -334,7 +339,7 @@ fn size_argument(argument: &Argument) -> Result<SizeArgument, Diagnostic> {
 
 const SIZES: &str = "write `unit`, `reply`, or a number of bytes such as `64 KiB`";
 
-fn no_size(span: Span) -> Diagnostic {
+fn no_size(span: TextSpan) -> Diagnostic {
     Diagnostic::error(
         span,
         "this is not a size",
@@ -343,7 +348,7 @@ fn no_size(span: Span) -> Diagnostic {
     .hint(SIZES)
 }
 
-fn mark(arguments: &[Argument], span: Span) -> Result<String, Diagnostic> {
+fn mark(arguments: &[Argument], span: TextSpan) -> Result<String, Diagnostic> {
     match arguments.first() {
         Some(Argument::Word(word)) => Ok(word.text.clone()),
         _ => Err(Diagnostic::error(
@@ -354,25 +359,25 @@ fn mark(arguments: &[Argument], span: Span) -> Result<String, Diagnostic> {
     }
 }
 
-fn plain(name: &str) -> Call {
-    const PLAIN: &[Call] = &[
-        Call::ConnectRequest,
-        Call::AwaitConnectIndication,
-        Call::DisconnectRequest,
-        Call::AwaitDisconnectIndication,
-        Call::StartBulkGet,
-        Call::AwaitStartBulkGet,
-        Call::StopBulkGet,
-        Call::AwaitStopBulkGet,
-        Call::StartBulkPut,
-        Call::AwaitStartBulkPut,
-        Call::StopBulkPut,
-        Call::AwaitStopBulkPut,
-        Call::StartMeasurement,
+fn plain(name: &str) -> OperationCall {
+    const PLAIN: &[OperationCall] = &[
+        OperationCall::ConnectRequest,
+        OperationCall::AwaitConnectIndication,
+        OperationCall::DisconnectRequest,
+        OperationCall::AwaitDisconnectIndication,
+        OperationCall::StartBulkGet,
+        OperationCall::AwaitStartBulkGet,
+        OperationCall::StopBulkGet,
+        OperationCall::AwaitStopBulkGet,
+        OperationCall::StartBulkPut,
+        OperationCall::AwaitStartBulkPut,
+        OperationCall::StopBulkPut,
+        OperationCall::AwaitStopBulkPut,
+        OperationCall::StartMeasurement,
     ];
     PLAIN
         .iter()
         .find(|call| call.name() == name)
         .cloned()
-        .unwrap_or(Call::StopMeasurement)
+        .unwrap_or(OperationCall::StopMeasurement)
 }

@@ -1,7 +1,7 @@
 //! The series rule: which values `1, 8, 32 ... 4096` stands for.
 
-use crate::diagnostic::{Diagnostic, Report, Span};
-use crate::tree::{Step, Sweep};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
+use crate::tree::{Sweep, SweepStep};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,10 +12,10 @@ const MOST: usize = 10_000;
 const CLOSE: f64 = 1e-9;
 
 /// All values of a sweep, or `None` when it stands for none; mistakes are reported.
-pub(crate) fn values(sweep: &Sweep, report: &mut Report) -> Option<Vec<f64>> {
+pub(crate) fn values(sweep: &Sweep, report: &mut DiagnosticReport) -> Option<Vec<f64>> {
     let mut values: Vec<f64> = Vec::new();
     for (step, value, span) in &sweep.values {
-        if *step == Step::Next || values.is_empty() {
+        if *step == SweepStep::Next || values.is_empty() {
             values.push(*value);
         } else {
             let more = fill(&values, *value, *span, report)?;
@@ -33,7 +33,7 @@ pub(crate) fn values(sweep: &Sweep, report: &mut Report) -> Option<Vec<f64>> {
     }
 }
 
-fn too_many(span: Span) -> Diagnostic {
+fn too_many(span: TextSpan) -> Diagnostic {
     Diagnostic::error(
         span,
         format!("a sweep has more than {MOST} values"),
@@ -43,7 +43,12 @@ fn too_many(span: Span) -> Diagnostic {
 }
 
 /// What `...` and the end add behind `before`.
-fn fill(before: &[f64], end: f64, span: Span, report: &mut Report) -> Option<Vec<f64>> {
+fn fill(
+    before: &[f64],
+    end: f64,
+    span: TextSpan,
+    report: &mut DiagnosticReport,
+) -> Option<Vec<f64>> {
     let last = *before.last()?;
     let previous = before
         .len()
@@ -81,8 +86,8 @@ fn ended(
     last: f64,
     next: f64,
     end: f64,
-    span: Span,
-    report: &mut Report,
+    span: TextSpan,
+    report: &mut DiagnosticReport,
 ) -> Vec<f64> {
     let below = powers.last().copied().unwrap_or(last);
     let near = if end - below < next - end {
@@ -118,8 +123,8 @@ fn arithmetic(
     last: f64,
     step: f64,
     end: f64,
-    span: Span,
-    report: &mut Report,
+    span: TextSpan,
+    report: &mut DiagnosticReport,
 ) -> Option<Option<Vec<f64>>> {
     let steps = (end - last) / step;
     if !steps.is_finite() || steps < 0.5 || !is_whole(steps) {

@@ -1,15 +1,16 @@
 //! Stacks and their options, against the tables of what there is.
 
 use super::evaluate::Bindings;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::names::fold;
-use crate::tree::{Base, OptionItem, OptionText, StackItem, Unit, Value};
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::spelling::fold;
+use crate::tree::{Base, OptionItem, OptionText, SpecUnit, SpecValue, StackItem};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{
-    Available, OptionKind, OptionTable, OptionValue, StackTable, completes, excludes, lacks,
+    Available, OptionKind, OptionTable, OptionValue, StackTable, describe_exclusion,
+    describe_missing_option, suggest_completion,
 };
 use stackline_core::plan::Stack;
 
@@ -51,7 +52,7 @@ pub(crate) fn verify(
     item: &StackItem,
     stacks: &[StackTable],
     elsewhere: Option<&Available<'_>>,
-    report: &mut Report,
+    report: &mut DiagnosticReport,
 ) {
     let Err(mut diagnostic) = resolve(item, stacks, Bindings(&[]), report) else {
         return;
@@ -76,7 +77,13 @@ pub(crate) fn verify(
 
 /// Whether a world has such a stack with such options.
 fn takes(item: &StackItem, there: &Available<'_>) -> bool {
-    resolve(item, there.stacks, Bindings(&[]), &mut Report::default()).is_ok()
+    resolve(
+        item,
+        there.stacks,
+        Bindings(&[]),
+        &mut DiagnosticReport::default(),
+    )
+    .is_ok()
 }
 
 /// The stack with its options, as the plan has it. Every mistake but the last one is reported here.
@@ -84,7 +91,7 @@ pub(crate) fn resolve(
     item: &StackItem,
     stacks: &[StackTable],
     bindings: Bindings<'_>,
-    report: &mut Report,
+    report: &mut DiagnosticReport,
 ) -> Result<Stack, Diagnostic> {
     let table = table(item, stacks)?;
     let mut options: BTreeMap<String, OptionValue> = BTreeMap::new();
@@ -130,7 +137,7 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
         let span = last(&[name(one), name(other)]);
         let diagnostic = Diagnostic::error(
             span,
-            excludes(table.name, one, other),
+            describe_exclusion(table.name, one, other),
             "this one or the other",
         );
         return Some(diagnostic.hint("keep one of them"));
@@ -138,10 +145,10 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
     let (one, other) = table.lack(stack)?;
     let diagnostic = Diagnostic::error(
         last(&[name(one)]),
-        lacks(one, other),
+        describe_missing_option(one, other),
         "this one needs the other",
     );
-    Some(diagnostic.hint(completes(one, other)))
+    Some(diagnostic.hint(suggest_completion(one, other)))
 }
 
 fn one(
@@ -214,7 +221,7 @@ fn number(
     stack: &str,
     option: &OptionTable,
     item: &OptionItem,
-    value: &Value,
+    value: &SpecValue,
     bindings: Bindings<'_>,
 ) -> Result<OptionValue, Diagnostic> {
     let kind = option.kind;
@@ -225,13 +232,13 @@ fn number(
     let open = matches!(&value.base, Base::Variable(name) if bindings.get(name).is_none());
     match (kind, value.unit) {
         (OptionKind::Bytes(..) | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
-        (OptionKind::Bytes(least, most), Unit::None | Unit::Size(_)) => Ok(OptionValue::Number(
+        (OptionKind::Bytes(least, most), SpecUnit::None | SpecUnit::Size(_)) => Ok(
+            OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?),
+        ),
+        (OptionKind::Number(least, most), SpecUnit::None) => Ok(OptionValue::Number(
             bindings.whole(value, &what, least, most).map_err(bounds)?,
         )),
-        (OptionKind::Number(least, most), Unit::None) => Ok(OptionValue::Number(
-            bindings.whole(value, &what, least, most).map_err(bounds)?,
-        )),
-        (OptionKind::Time, Unit::None | Unit::Time(_)) => {
+        (OptionKind::Time, SpecUnit::None | SpecUnit::Time(_)) => {
             Ok(OptionValue::Seconds(bindings.number(value)))
         }
         _ if matches!(value.base, Base::Variable(_)) => Err(swept_word(stack, option, item, value)),
@@ -240,7 +247,12 @@ fn number(
 }
 
 /// A variable where a word belongs.
-fn swept_word(stack: &str, option: &OptionTable, item: &OptionItem, value: &Value) -> Diagnostic {
+fn swept_word(
+    stack: &str,
+    option: &OptionTable,
+    item: &OptionItem,
+    value: &SpecValue,
+) -> Diagnostic {
     let name = option.name;
     let (one, other) = match option.kind {
         OptionKind::Word([one, other, ..]) => (*one, *other),

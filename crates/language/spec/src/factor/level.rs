@@ -4,7 +4,7 @@ use alloc::string::String;
 
 /// One level.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Level {
+pub enum FactorLevel {
     /// What the specification says.
     AsWritten,
     /// So many times that.
@@ -13,7 +13,7 @@ pub enum Level {
     Text(String),
 }
 
-impl core::fmt::Display for Level {
+impl core::fmt::Display for FactorLevel {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::AsWritten => f.write_str("as it is"),

@@ -3,36 +3,36 @@
 //! A level changes the text and nothing else, so [`crate::check`] judges every run of a design as it judges any text, and whoever wants
 //! to can run one by hand. Nothing here knows designs.
 
-mod edit;
 mod level;
-mod link;
-mod node;
-mod part;
-mod written;
+mod level_edit;
+mod link_levels;
+mod node_levels;
+mod part_levels;
+mod written_spec;
 
-pub use level::Level;
+pub use level::FactorLevel;
 
-use crate::Origin;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::layout::Marked;
+use crate::TextOrigin;
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
 use crate::parse;
 use crate::token::lex;
-use crate::tree::{FactorItem, Item, LevelItem, LinkProperty, Varied};
+use crate::token_layout::Marked;
+use crate::tree::{FactorItem, LevelItem, LinkProperty, SpecItem, VariedProperty};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use edit::{Edit, applied};
+use level_edit::{LevelEdit, apply_edits};
 use stackline_core::error::{Error, Result};
-use written::{Written, parsed};
+use written_spec::{WrittenSpec, with_parsed};
 
 /// What is varied, and its levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
-    what: Varied,
+    what: VariedProperty,
     /// As it is written, without its levels: `bandwidth of a - b`.
     pub name: String,
     /// At least two.
-    pub levels: Vec<Level>,
+    pub levels: Vec<FactorLevel>,
 }
 
 impl core::fmt::Display for Factor {
@@ -40,7 +40,7 @@ impl core::fmt::Display for Factor {
         let levels: Vec<String> = self
             .levels
             .iter()
-            .filter(|l| **l != Level::AsWritten)
+            .filter(|l| **l != FactorLevel::AsWritten)
             .map(ToString::to_string)
             .collect();
         let sign = if levels.iter().all(|level| level.starts_with("x ")) {
@@ -57,10 +57,10 @@ impl Factor {
     #[must_use]
     pub const fn better(&self) -> Option<f64> {
         match &self.what {
-            Varied::Link(LinkProperty::Bandwidth | LinkProperty::Queue, _)
-            | Varied::Cpu(_)
-            | Varied::Buffer(_) => Some(1000.0),
-            Varied::Link(LinkProperty::Delay | LinkProperty::Loss, _) => Some(0.001),
+            VariedProperty::Link(LinkProperty::Bandwidth | LinkProperty::Queue, _)
+            | VariedProperty::Cpu(_)
+            | VariedProperty::Buffer(_) => Some(1000.0),
+            VariedProperty::Link(LinkProperty::Delay | LinkProperty::Loss, _) => Some(0.001),
             _ => None,
         }
     }
@@ -69,7 +69,7 @@ impl Factor {
     #[must_use]
     pub fn of_link(&self) -> Option<(&'static str, Option<(&str, &str)>)> {
         match &self.what {
-            Varied::Link(property, ends) => Some((
+            VariedProperty::Link(property, ends) => Some((
                 property.word(),
                 ends.as_ref()
                     .map(|(first, second)| (first.as_str(), second.as_str())),
@@ -81,7 +81,7 @@ impl Factor {
     /// Whether its levels change how much work there is, so that times cannot be compared but for a unit of it.
     #[must_use]
     pub const fn changes_work(&self) -> bool {
-        matches!(self.what, Varied::Size | Varied::Clients)
+        matches!(self.what, VariedProperty::Size | VariedProperty::Clients)
     }
 
     /// Whether it is of a measurement, so that declarations alone do not have it.
@@ -89,7 +89,10 @@ impl Factor {
     pub const fn is_of_measurement(&self) -> bool {
         matches!(
             self.what,
-            Varied::Stack | Varied::Size | Varied::Clients | Varied::Place(_)
+            VariedProperty::Stack
+                | VariedProperty::Size
+                | VariedProperty::Clients
+                | VariedProperty::Place(_)
         )
     }
 
@@ -97,9 +100,9 @@ impl Factor {
     #[must_use]
     pub fn times(&self, level: usize) -> Option<f64> {
         match self.levels.get(level)? {
-            Level::AsWritten => Some(1.0),
-            Level::Times(times) => Some(*times),
-            Level::Text(_) => None,
+            FactorLevel::AsWritten => Some(1.0),
+            FactorLevel::Times(times) => Some(*times),
+            FactorLevel::Text(_) => None,
         }
     }
 }
@@ -109,15 +112,15 @@ impl Factor {
 /// # Errors
 /// Its mistakes.
 pub fn factors(source: &str) -> core::result::Result<Vec<Factor>, Vec<Diagnostic>> {
-    let mut report = Report::default();
-    let tokens = lex(source, Origin::File, &mut report);
+    let mut report = DiagnosticReport::default();
+    let tokens = lex(source, TextOrigin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
     if report.errors() > 0 {
         return Err(report.finish());
     }
     let items = tree.items.iter().filter_map(|item| {
-        if let Item::Factor(factor) = item {
+        if let SpecItem::Factor(factor) = item {
             Some(factor)
         } else {
             None
@@ -131,8 +134,8 @@ pub fn factors(source: &str) -> core::result::Result<Vec<Factor>, Vec<Diagnostic
 /// # Errors
 /// Its mistakes.
 pub fn factor(text: &str) -> core::result::Result<Factor, Vec<Diagnostic>> {
-    let mut report = Report::default();
-    let tokens = lex(text, Origin::File, &mut report);
+    let mut report = DiagnosticReport::default();
+    let tokens = lex(text, TextOrigin::File, &mut report);
     let mut marked = Marked::new(text, &tokens);
     let item = parse::parse_factor(&mut marked, &mut report);
     match item.filter(|_| report.errors() == 0) {
@@ -143,8 +146,8 @@ pub fn factor(text: &str) -> core::result::Result<Factor, Vec<Diagnostic>> {
 
 fn made(item: &FactorItem, source: &str) -> Factor {
     let level = |level: &LevelItem| match level {
-        LevelItem::Times(times) => Level::Times(*times),
-        LevelItem::Set(span) => Level::Text(
+        LevelItem::Times(times) => FactorLevel::Times(*times),
+        LevelItem::Set(span) => FactorLevel::Text(
             source
                 .get(span.start..span.end)
                 .unwrap_or("")
@@ -152,10 +155,10 @@ fn made(item: &FactorItem, source: &str) -> Factor {
                 .to_string(),
         ),
     };
-    let mut levels: Vec<Level> = item.levels.iter().map(level).collect();
+    let mut levels: Vec<FactorLevel> = item.levels.iter().map(level).collect();
     // One level alone, or multiples, stand beside what is written.
-    if levels.len() < 2 || matches!(levels.first(), Some(Level::Times(_))) {
-        levels.insert(0, Level::AsWritten);
+    if levels.len() < 2 || matches!(levels.first(), Some(FactorLevel::Times(_))) {
+        levels.insert(0, FactorLevel::AsWritten);
     }
     Factor {
         name: named(&item.what),
@@ -164,24 +167,24 @@ fn made(item: &FactorItem, source: &str) -> Factor {
     }
 }
 
-fn named(what: &Varied) -> String {
+fn named(what: &VariedProperty) -> String {
     match what {
-        Varied::Link(property, Some((first, second))) => {
+        VariedProperty::Link(property, Some((first, second))) => {
             format!("{} of {first} - {second}", property.word())
         }
-        Varied::Link(property, None) => property.word().to_string(),
-        Varied::Cpu(Some(node)) => format!("cpu of {node}"),
-        Varied::Cpu(None) => "cpu".to_string(),
-        Varied::Share(Some(node)) => format!("share of {node}"),
-        Varied::Share(None) => "share".to_string(),
-        Varied::Buffer(Some(node)) => format!("buffer of {node}"),
-        Varied::Buffer(None) => "buffer".to_string(),
-        Varied::Stack => "stack".to_string(),
-        Varied::Size => "size".to_string(),
-        Varied::Clients => "clients".to_string(),
-        Varied::Place(crate::tree::Side::From) => "from".to_string(),
-        Varied::Place(crate::tree::Side::To) => "to".to_string(),
-        Varied::Named(name) => name.clone(),
+        VariedProperty::Link(property, None) => property.word().to_string(),
+        VariedProperty::Cpu(Some(node)) => format!("cpu of {node}"),
+        VariedProperty::Cpu(None) => "cpu".to_string(),
+        VariedProperty::Share(Some(node)) => format!("share of {node}"),
+        VariedProperty::Share(None) => "share".to_string(),
+        VariedProperty::Buffer(Some(node)) => format!("buffer of {node}"),
+        VariedProperty::Buffer(None) => "buffer".to_string(),
+        VariedProperty::Stack => "stack".to_string(),
+        VariedProperty::Size => "size".to_string(),
+        VariedProperty::Clients => "clients".to_string(),
+        VariedProperty::Place(crate::tree::FactorSide::From) => "from".to_string(),
+        VariedProperty::Place(crate::tree::FactorSide::To) => "to".to_string(),
+        VariedProperty::Named(name) => name.clone(),
     }
 }
 
@@ -189,7 +192,11 @@ fn named(what: &Varied) -> String {
 ///
 /// # Errors
 /// What cannot be varied in it, and what could.
-pub fn vary(source: &str, line: Option<usize>, changes: &[(&Factor, &Level)]) -> Result<String> {
+pub fn vary(
+    source: &str,
+    line: Option<usize>,
+    changes: &[(&Factor, &FactorLevel)],
+) -> Result<String> {
     vary_beside(source, line, changes, &[])
 }
 
@@ -200,7 +207,7 @@ pub fn vary(source: &str, line: Option<usize>, changes: &[(&Factor, &Level)]) ->
 pub fn vary_beside(
     source: &str,
     line: Option<usize>,
-    changes: &[(&Factor, &Level)],
+    changes: &[(&Factor, &FactorLevel)],
     working: &[&str],
 ) -> Result<String> {
     let mut text = match line {
@@ -213,33 +220,35 @@ pub fn vary_beside(
     Ok(text)
 }
 
-fn with(text: &str, factor: &Factor, level: &Level, working: &[&str]) -> Result<String> {
-    if *level == Level::AsWritten {
+fn with(text: &str, factor: &Factor, level: &FactorLevel, working: &[&str]) -> Result<String> {
+    if *level == FactorLevel::AsWritten {
         return Ok(text.to_string());
     }
-    let edits = parsed(text, |written: Written<'_>| match &factor.what {
-        Varied::Link(property, ends) => link::edits(&written, *property, ends.as_ref(), level),
-        Varied::Cpu(host) => node::cpu(&written, host.as_deref(), level, working),
-        Varied::Share(host) => node::share(&written, host.as_deref(), level),
-        Varied::Buffer(switch) => node::buffer(&written, switch.as_deref(), level),
-        Varied::Stack => part::stack(&written, level),
-        Varied::Size => part::size(&written, level),
-        Varied::Clients => part::clients(&written, level),
-        Varied::Place(side) => part::place(&written, *side, level),
-        Varied::Named(name) => part::named(&written, name, level),
+    let edits = with_parsed(text, |written: WrittenSpec<'_>| match &factor.what {
+        VariedProperty::Link(property, ends) => {
+            link_levels::edits(&written, *property, ends.as_ref(), level)
+        }
+        VariedProperty::Cpu(host) => node_levels::cpu(&written, host.as_deref(), level, working),
+        VariedProperty::Share(host) => node_levels::share(&written, host.as_deref(), level),
+        VariedProperty::Buffer(switch) => node_levels::buffer(&written, switch.as_deref(), level),
+        VariedProperty::Stack => part_levels::stack(&written, level),
+        VariedProperty::Size => part_levels::size(&written, level),
+        VariedProperty::Clients => part_levels::clients(&written, level),
+        VariedProperty::Place(side) => part_levels::edit_host(&written, *side, level),
+        VariedProperty::Named(name) => part_levels::edit_variable(&written, name, level),
     });
     edits
-        .map(|edits| applied(text, edits))
+        .map(|edits| apply_edits(text, edits))
         .map_err(|error| error.within(&format!("factor `{}`", factor.name)))
 }
 
 /// The text without the measurements of other lines.
 fn alone(source: &str, line: usize) -> Result<String> {
-    parsed(source, |written: Written<'_>| {
+    with_parsed(source, |written: WrittenSpec<'_>| {
         let mut lines = Vec::new();
-        let mut edits: Vec<Edit> = Vec::new();
+        let mut edits: Vec<LevelEdit> = Vec::new();
         for item in &written.tree.items {
-            let Item::Specification(item) = item else {
+            let SpecItem::Specification(item) = item else {
                 continue;
             };
             lines.push(item.line.to_string());
@@ -251,7 +260,9 @@ fn alone(source: &str, line: usize) -> Result<String> {
                     .extent
                     .unwrap_or(item.at.end)
                     .saturating_sub(1);
-                edits.push(Edit::without(written.span(first).to(written.span(last))));
+                edits.push(LevelEdit::without(
+                    written.span(first).to(written.span(last)),
+                ));
             }
         }
         if !lines.contains(&line.to_string()) {
@@ -261,5 +272,5 @@ fn alone(source: &str, line: usize) -> Result<String> {
         }
         Ok(edits)
     })
-    .map(|edits| applied(source, edits))
+    .map(|edits| apply_edits(source, edits))
 }

@@ -1,18 +1,18 @@
 //! A clause of a part or a composer: `over`, `in`, `across`, `on cpu`.
 
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
+use super::value::ExpectedUnit;
 use crate::diagnostic::Diagnostic;
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
-use crate::tree::{Clause, ClauseKind, Value};
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{Clause, ClauseKind, SpecValue};
 use alloc::format;
 use stackline_core::plan::World;
 
 impl Parser<'_, '_> {
     pub(super) fn begins_clause(&self) -> bool {
-        self.is_word(0, names::CLAUSES)
+        self.is_word(0, spelling::CLAUSES)
     }
 
     /// A clause, if one stands here. `last`: another specification may follow it.
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
         }
         let (first, start) = (self.position(), self.span());
         let word = self.folded(0);
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         let kind = match word.as_str() {
             "over" => ClauseKind::Over(self.stacks()?),
             "in" => ClauseKind::In(self.world()?),
@@ -46,17 +46,17 @@ impl Parser<'_, '_> {
                 return Err(self.unexpected("expected `live`, `emulated` or `simulated`", &worlds));
             }
         };
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         Ok(world)
     }
 
     fn cpus(&mut self, last: bool) -> Parsed<ClauseKind> {
         const CORE: &str = "expected the number of a core";
         self.expect_word("cpu", "expected `cpu` and a number")?;
-        let first = self.value(Expect::Plain, CORE)?;
-        let between = matches!(self.kind(), Kind::Minus | Kind::Comma)
+        let first = self.value(ExpectedUnit::Plain, CORE)?;
+        let between = matches!(self.kind(), TokenKind::Minus | TokenKind::Comma)
             && !(last && self.looks_like_specification(1));
-        if between && matches!(self.ahead(1), Kind::Number(_)) {
+        if between && matches!(self.ahead(1), TokenKind::Number(_)) {
             let message = format!("unexpected `{}`", self.text(0));
             let hint = format!(
                 "write `on cpu {} to {}`: the initiator's core, then the responder's",
@@ -68,8 +68,8 @@ impl Parser<'_, '_> {
                     .hint(hint),
             ));
         }
-        let second: Option<Value> = if self.accept_word("to") {
-            Some(self.value(Expect::Plain, CORE)?)
+        let second: Option<SpecValue> = if self.accept_word("to") {
+            Some(self.value(ExpectedUnit::Plain, CORE)?)
         } else {
             None
         };

@@ -2,9 +2,9 @@
 
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::Diagnostic;
-use crate::layout::Role;
-use crate::token::Kind;
-use crate::tree::{FactorItem, LevelItem, LinkProperty, Side, Varied, texts};
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{FactorItem, FactorSide, LevelItem, LinkProperty, VariedProperty, texts};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,9 +18,9 @@ impl Parser<'_, '_> {
     /// A factor, up to what ends it.
     pub(crate) fn factor(&mut self) -> Parsed<FactorItem> {
         let what = self.varied()?;
-        let levels = if self.accept(Kind::Equals) {
+        let levels = if self.accept(TokenKind::Equals) {
             self.set_levels()?
-        } else if self.kind() == Kind::Name && times_word(self.text(0)) {
+        } else if self.kind() == TokenKind::Name && times_word(self.text(0)) {
             self.times_levels()?
         } else {
             return Err(self.unexpected(LEVELS, &["x", "of"]));
@@ -28,35 +28,35 @@ impl Parser<'_, '_> {
         Ok(FactorItem { what, levels })
     }
 
-    fn varied(&mut self) -> Parsed<Varied> {
-        if self.kind() != Kind::Name {
+    fn varied(&mut self) -> Parsed<VariedProperty> {
+        if self.kind() != TokenKind::Name {
             let found = format!("unexpected {}", self.describe());
             let diagnostic = Diagnostic::error(self.span(), found, WHAT).hint(SUCH_AS);
             return Err(self.fail(diagnostic));
         }
         let word = self.folded(0);
         if let Some((_, property)) = LinkProperty::ALL.iter().find(|(name, _)| *name == word) {
-            self.take(Role::Keyword);
-            return Ok(Varied::Link(*property, self.varied_link()?));
+            self.take(TokenRole::Keyword);
+            return Ok(VariedProperty::Link(*property, self.varied_link()?));
         }
         Ok(match word.as_str() {
-            "cpu" => Varied::Cpu(self.varied_node("expected the name of a host")?),
-            "share" => Varied::Share(self.varied_node("expected the name of a host")?),
-            "buffer" => Varied::Buffer(self.varied_node("expected the name of a switch")?),
+            "cpu" => VariedProperty::Cpu(self.varied_node("expected the name of a host")?),
+            "share" => VariedProperty::Share(self.varied_node("expected the name of a host")?),
+            "buffer" => VariedProperty::Buffer(self.varied_node("expected the name of a switch")?),
             "stack" | "size" | "clients" | "from" | "to" => {
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 match word.as_str() {
-                    "stack" => Varied::Stack,
-                    "size" => Varied::Size,
-                    "clients" => Varied::Clients,
-                    "from" => Varied::Place(Side::From),
-                    _ => Varied::Place(Side::To),
+                    "stack" => VariedProperty::Stack,
+                    "size" => VariedProperty::Size,
+                    "clients" => VariedProperty::Clients,
+                    "from" => VariedProperty::Place(FactorSide::From),
+                    _ => VariedProperty::Place(FactorSide::To),
                 }
             }
             _ => {
                 let name = String::from(self.text(0));
-                self.take(Role::Plain);
-                Varied::Named(name)
+                self.take(TokenRole::Plain);
+                VariedProperty::Named(name)
             }
         })
     }
@@ -70,7 +70,7 @@ impl Parser<'_, '_> {
     }
 
     fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         if self.accept_word("of") {
             Ok(Some(self.name(expected)?.text))
         } else {
@@ -87,14 +87,14 @@ impl Parser<'_, '_> {
                 .text(0)
                 .strip_prefix(['x', 'X'])
                 .and_then(|rest| rest.parse().ok());
-            if !(self.kind() == Kind::Name && times_word(self.text(0))) {
+            if !(self.kind() == TokenKind::Name && times_word(self.text(0))) {
                 return Err(self.unexpected("expected `x` and a number", &["x"]));
             }
-            let span = self.take(Role::Plain);
+            let span = self.take(TokenRole::Plain);
             let number = match (joined, self.kind()) {
                 (Some(number), _) => number,
-                (None, Kind::Number(number)) => {
-                    self.take(Role::Plain);
+                (None, TokenKind::Number(number)) => {
+                    self.take(TokenRole::Plain);
                     number
                 }
                 _ => return Err(self.unexpected(NUMBER, &[])),
@@ -109,7 +109,7 @@ impl Parser<'_, '_> {
                 return Err(self.fail(diagnostic.hint("`x 2` doubles, `x 0.5` halves")));
             }
             levels.push(LevelItem::Times(number));
-            if !self.accept(Kind::Comma) {
+            if !self.accept(TokenKind::Comma) {
                 return Ok(levels);
             }
         }
@@ -122,20 +122,20 @@ impl Parser<'_, '_> {
             let (start, mut depth, mut any) = (self.span(), 0_u32, false);
             loop {
                 match self.kind() {
-                    Kind::End | Kind::Semicolon => break,
-                    Kind::Comma if depth == 0 => break,
-                    Kind::Open => depth += 1,
-                    Kind::Close => depth = depth.saturating_sub(1),
+                    TokenKind::End | TokenKind::Semicolon => break,
+                    TokenKind::Comma if depth == 0 => break,
+                    TokenKind::Open => depth += 1,
+                    TokenKind::Close => depth = depth.saturating_sub(1),
                     _ => {}
                 }
                 any = true;
-                self.take(Role::Plain);
+                self.take(TokenRole::Plain);
             }
             if !any {
                 return Err(self.unexpected("expected a level", &[]));
             }
             levels.push(LevelItem::Set(start.to(self.last_span())));
-            if !self.accept(Kind::Comma) {
+            if !self.accept(TokenKind::Comma) {
                 return Ok(levels);
             }
         }

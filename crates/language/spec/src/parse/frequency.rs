@@ -3,49 +3,53 @@
 //! It is read as the interval: `constant` of its reciprocal, or of the time that a data unit takes at that rate.
 
 use super::parser::{Parsed, Parser};
-use crate::diagnostic::{Diagnostic, Span};
-use crate::layout::Role;
-use crate::token::Kind;
-use crate::tree::{Base, DataItem, Drawn, SizeItem, Unit, Value, Word};
+use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{Base, DataItem, DistributionItem, SizeItem, SpecUnit, SpecValue, Word};
 use alloc::string::ToString;
 use alloc::vec;
-use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
+use stackline_core::units::{BIT_RATES, RATE_UNITS, find_factor};
 
 const SECOND: &[&str] = &["s", "sec", "second"];
 
 impl Parser<'_, '_> {
     /// Whether a number stands there with what makes it a rate.
     pub(super) fn is_frequency_at(&self, ahead: usize) -> bool {
-        let number = matches!(self.ahead(ahead), Kind::Number(_));
+        let number = matches!(self.ahead(ahead), TokenKind::Number(_));
         number && (self.is_per_second(ahead + 1) || self.is_bit_rate(ahead + 1))
     }
 
     fn is_per_second(&self, ahead: usize) -> bool {
-        (self.ahead(ahead) == Kind::Slash || self.is_word(ahead, &["per"]))
+        (self.ahead(ahead) == TokenKind::Slash || self.is_word(ahead, &["per"]))
             && self.is_word(ahead + 1, SECOND)
     }
 
     fn is_bit_rate(&self, ahead: usize) -> bool {
-        let unit = if self.ahead(ahead) == Kind::Name {
+        let unit = if self.ahead(ahead) == TokenKind::Name {
             self.text(ahead)
         } else {
             ""
         };
-        factor(BIT_RATES, unit).is_some()
-            || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
+        find_factor(BIT_RATES, unit).is_some()
+            || (find_factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
     }
 
     /// The interval that goes with the rate at hand.
-    pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<Drawn> {
+    pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<DistributionItem> {
         let start = self.span();
         let (bits, rate) = if self.is_bit_rate(1) {
             let rate = self.rate()?;
             (unit_bits(data), number(&rate))
         } else {
-            let rate = self.number(super::value::Expect::Plain, "expected a number")?;
-            let sign = self.kind() == Kind::Slash;
-            self.take(if sign { Role::Plain } else { Role::Keyword });
-            self.take(Role::Keyword);
+            let rate = self.number(super::value::ExpectedUnit::Plain, "expected a number")?;
+            let sign = self.kind() == TokenKind::Slash;
+            self.take(if sign {
+                TokenRole::Plain
+            } else {
+                TokenRole::Keyword
+            });
+            self.take(TokenRole::Keyword);
             (Some(1.0), number(&rate))
         };
         let span = start.to(self.last_span());
@@ -66,7 +70,7 @@ impl Parser<'_, '_> {
     }
 }
 
-fn number(value: &Value) -> f64 {
+fn number(value: &SpecValue) -> f64 {
     match value.base {
         Base::Number(number) => number * value.unit.factor(),
         Base::Variable(_) => 0.0,
@@ -84,17 +88,17 @@ fn unit_bits(data: Option<&DataItem>) -> Option<f64> {
     }
 }
 
-fn constant(seconds: f64, span: Span) -> Drawn {
-    let value = Value {
+fn constant(seconds: f64, span: TextSpan) -> DistributionItem {
+    let value = SpecValue {
         base: Base::Number(seconds),
-        unit: Unit::Time(1.0),
+        unit: SpecUnit::Time(1.0),
         span,
     };
     let name = Word {
         text: "constant".to_string(),
         span,
     };
-    Drawn {
+    DistributionItem {
         name,
         parameters: vec![value],
         file: None,

@@ -1,9 +1,9 @@
 //! IMPs of a network: `imp BBN 516 { reassembly 10; }`.
 
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
-use crate::layout::Role;
-use crate::token::Kind;
+use super::value::ExpectedUnit;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
 use crate::tree::{ImpItem, SwitchItem, Word};
 use alloc::vec::Vec;
 
@@ -39,16 +39,16 @@ impl Parser<'_, '_> {
     /// A number or a word.
     fn machine(&mut self) -> Parsed<Word> {
         let text = match self.kind() {
-            Kind::Number(_) => self.text(0).into(),
+            TokenKind::Number(_) => self.text(0).into(),
             _ => self.folded(0),
         };
         if !MACHINES.contains(&text.as_str()) {
             return Err(self.unexpected(MACHINE, MACHINES));
         }
-        let role = if matches!(self.kind(), Kind::Number(_)) {
-            Role::Plain
+        let role = if matches!(self.kind(), TokenKind::Number(_)) {
+            TokenRole::Plain
         } else {
-            Role::Keyword
+            TokenRole::Keyword
         };
         Ok(Word {
             text,
@@ -61,10 +61,10 @@ impl Parser<'_, '_> {
         if !STATEMENTS.contains(&word.as_str()) {
             return Err(self.unexpected(EXPECTED, STATEMENTS));
         }
-        let at = (word.as_str(), self.take(Role::Keyword));
+        let at = (word.as_str(), self.take(TokenRole::Keyword));
         match at.0 {
             "reassembly" | "window" | "channels" | "buffers" => {
-                let count = self.figure(Expect::Plain, "expected a number")?;
+                let count = self.figure(ExpectedUnit::Plain, "expected a number")?;
                 let place = match at.0 {
                     "reassembly" => &mut imp.reassembly,
                     "window" => &mut imp.window,
@@ -102,7 +102,7 @@ impl Parser<'_, '_> {
             return Err(self.unexpected(expected, &[no, yes]));
         }
         let is_yes = self.folded(0) == yes;
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         Ok(is_yes)
     }
 }

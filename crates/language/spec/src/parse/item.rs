@@ -2,12 +2,12 @@
 
 use super::network::SHARE;
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
-use crate::tree::{HostItem, Item, Readable, Tree, Word};
+use super::value::ExpectedUnit;
+use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{HostItem, Readable, SpecItem, Tree, Word};
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -18,35 +18,35 @@ const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files", "share"];
 impl Parser<'_, '_> {
     pub(crate) fn item(&mut self, tree: &mut Tree) -> Parsed<()> {
         match (self.kind(), self.folded(0).as_str()) {
-            (Kind::Semicolon, _) => {
-                self.take(Role::Dropped);
+            (TokenKind::Semicolon, _) => {
+                self.take(TokenRole::Dropped);
             }
-            (Kind::Name, "host") => {
+            (TokenKind::Name, "host") => {
                 let mut host = HostItem::default();
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 let result = self.host(&mut host);
-                tree.items.push(Item::Host(host));
+                tree.items.push(SpecItem::Host(host));
                 result?;
             }
-            (Kind::Name, "seed") => {
-                let start = self.take(Role::Keyword);
-                let value = self.number(Expect::Plain, "expected a whole number")?;
+            (TokenKind::Name, "seed") => {
+                let start = self.take(TokenRole::Keyword);
+                let value = self.number(ExpectedUnit::Plain, "expected a whole number")?;
                 let span = start.to(self.last_span());
-                tree.items.push(Item::Seed(value, span));
+                tree.items.push(SpecItem::Seed(value, span));
                 self.item_end(&[])?;
             }
-            (Kind::Name, "factor") if self.ahead(1) != Kind::Equals => {
-                self.take(Role::Keyword);
+            (TokenKind::Name, "factor") if self.ahead(1) != TokenKind::Equals => {
+                self.take(TokenRole::Keyword);
                 let factor = self.factor()?;
-                tree.items.push(Item::Factor(factor));
+                tree.items.push(SpecItem::Factor(factor));
                 self.item_end(&[])?;
             }
-            (Kind::Name, "network") => self.network_item(tree)?,
-            (Kind::Name, "procedure") => self.procedure_item(tree)?,
-            (Kind::Name, _) if self.ahead(1) == Kind::Equals => self.lone_sweep(tree)?,
-            (Kind::Number(_), _) => self.specification_item(tree),
-            (Kind::Less, _) if self.is_bracketed(0) => self.specification_item(tree),
-            (Kind::Name, _) if self.is_swept(0) && !self.is_application(0) => {
+            (TokenKind::Name, "network") => self.network_item(tree)?,
+            (TokenKind::Name, "procedure") => self.procedure_item(tree)?,
+            (TokenKind::Name, _) if self.ahead(1) == TokenKind::Equals => self.lone_sweep(tree)?,
+            (TokenKind::Number(_), _) => self.specification_item(tree),
+            (TokenKind::Less, _) if self.is_bracketed(0) => self.specification_item(tree),
+            (TokenKind::Name, _) if self.is_swept(0) && !self.is_application(0) => {
                 self.specification_item(tree)
             }
             _ => return Err(self.no_item()),
@@ -57,17 +57,17 @@ impl Parser<'_, '_> {
     fn specification_item(&mut self, tree: &mut Tree) {
         let specification = self.specification();
         tree.items
-            .push(Item::Specification(Box::new(specification)));
+            .push(SpecItem::Specification(Box::new(specification)));
     }
 
-    fn no_item(&mut self) -> super::parser::Failed {
+    fn no_item(&mut self) -> super::parser::ParseFailed {
         let found = self.describe();
         let forgot = self.is_application(0)
-            || self.is_word(0, names::COMPOSERS)
+            || self.is_word(0, spelling::COMPOSERS)
             || self.is_word(0, &["priority", "from", "to"])
-            || self.is_word(0, names::HEADS);
+            || self.is_word(0, spelling::HEADS);
         let later =
-            self.begins_clause() || (self.is_word(0, names::HEADS) && self.limit_before_runs());
+            self.begins_clause() || (self.is_word(0, spelling::HEADS) && self.limit_before_runs());
         let diagnostic = if self.begins_clause() && self.last_text() == "," {
             let label = "nothing stands between a part and its clauses";
             Diagnostic::error(self.last_span(), "unexpected `,`", label).hint("leave it out")
@@ -89,9 +89,9 @@ impl Parser<'_, '_> {
         } else {
             let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), ITEM);
             match self.kind() {
-                Kind::Name if !self.report.full() => diagnostic.did_you_mean(
+                TokenKind::Name if !self.report.full() => diagnostic.did_you_mean(
                     self.text(0),
-                    names::ITEMS.iter().copied(),
+                    spelling::ITEMS.iter().copied(),
                     "see docs/LANGUAGE.md",
                 ),
                 _ => diagnostic,
@@ -101,10 +101,11 @@ impl Parser<'_, '_> {
     }
 
     /// How the specification at hand begins, up to its application type or a few words.
-    fn beginning(&self) -> Span {
+    fn beginning(&self) -> TextSpan {
         const WORDS: usize = 6;
         let ends = |at: &usize| {
-            self.is_application(*at) || !matches!(self.ahead(*at), Kind::Name | Kind::Number(_))
+            self.is_application(*at)
+                || !matches!(self.ahead(*at), TokenKind::Name | TokenKind::Number(_))
         };
         let last = (0..WORDS)
             .find(ends)
@@ -117,11 +118,12 @@ impl Parser<'_, '_> {
     fn limit_before_runs(&self) -> bool {
         const LONGEST: usize = 6;
         let over = |at: &usize| {
-            matches!(self.ahead(*at), Kind::Semicolon | Kind::End) || self.is_application(*at)
+            matches!(self.ahead(*at), TokenKind::Semicolon | TokenKind::End)
+                || self.is_application(*at)
         };
         let end = (1..=LONGEST).find(over).unwrap_or(LONGEST);
         (1..end)
-            .filter(|at| matches!(self.ahead(*at), Kind::Number(_)))
+            .filter(|at| matches!(self.ahead(*at), TokenKind::Number(_)))
             .count()
             > 1
     }
@@ -129,7 +131,7 @@ impl Parser<'_, '_> {
     /// A sweep with no specification right before it.
     fn lone_sweep(&mut self, tree: &mut Tree) -> Parsed<()> {
         let span = self.span();
-        let after_broken = matches!(tree.items.last(), Some(Item::Specification(s)) if s.readable != Readable::Whole);
+        let after_broken = matches!(tree.items.last(), Some(SpecItem::Specification(s)) if s.readable != Readable::Whole);
         if !after_broken {
             let message = format!(
                 "the variable `{}` belongs to no specification",
@@ -145,17 +147,16 @@ impl Parser<'_, '_> {
             );
         }
         let (sweeps, _) = self.sweeps();
-        tree.items
-            .push(Item::Specification(Box::new(super::specification::broken(
-                span, sweeps,
-            ))));
+        tree.items.push(SpecItem::Specification(Box::new(
+            super::specification::broken(span, sweeps),
+        )));
         Ok(())
     }
 
     fn item_end(&mut self, words: &[&str]) -> Parsed<()> {
         match self.kind() {
-            Kind::Semicolon => {
-                self.take(Role::Terminator);
+            TokenKind::Semicolon => {
+                self.take(TokenRole::Terminator);
                 Ok(())
             }
             _ => Err(self.unexpected("expected `;`", words)),
@@ -164,11 +165,11 @@ impl Parser<'_, '_> {
 
     fn host(&mut self, host: &mut HostItem) -> Parsed<()> {
         host.names.push(self.name(HOST)?);
-        while self.accept(Kind::Comma) {
+        while self.accept(TokenKind::Comma) {
             host.names.push(self.name(HOST)?);
         }
         while self.is_word(0, HOST_CLAUSES) {
-            let (word, span) = (self.folded(0), self.take(Role::Keyword));
+            let (word, span) = (self.folded(0), self.take(TokenRole::Keyword));
             let twice = match word.as_str() {
                 "via" => host.via.replace(self.via()?).is_some(),
                 "at" => host
@@ -183,7 +184,7 @@ impl Parser<'_, '_> {
                 _ => {
                     self.expect_word("cpu", "expected `cpu` and a number")?;
                     host.cpu
-                        .replace(self.number(Expect::Plain, "expected the number of a core")?)
+                        .replace(self.number(ExpectedUnit::Plain, "expected the number of a core")?)
                         .is_some()
                 }
             };

@@ -1,12 +1,13 @@
 //! Links: their ends, rates, and the clauses behind them.
 
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::layout::Role;
-use crate::token::Kind;
+use super::value::ExpectedUnit;
+use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
 use crate::tree::{
-    Base, DelayItem, JitterItem, LinkItem, LossItem, RateItem, ScheduleItem, Unit, Value, Word,
+    Base, DelayItem, JitterItem, LinkItem, LossItem, RateItem, ScheduleItem, SpecUnit, SpecValue,
+    Word,
 };
 use alloc::format;
 use alloc::vec::Vec;
@@ -82,7 +83,7 @@ impl Parser<'_, '_> {
 
     pub(super) fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
         let first = self.name(END)?;
-        if !matches!(self.kind(), Kind::Minus | Kind::Arrow) {
+        if !matches!(self.kind(), TokenKind::Minus | TokenKind::Arrow) {
             let failed = Diagnostic::error(
                 self.span(),
                 format!("unexpected {}", self.describe()),
@@ -91,8 +92,8 @@ impl Parser<'_, '_> {
             .hint("write the two ends with spaces around the `-`, as in `khons - edge`");
             return Err(self.fail(failed));
         }
-        let one_way = self.kind() == Kind::Arrow;
-        self.take(Role::Plain);
+        let one_way = self.kind() == TokenKind::Arrow;
+        self.take(TokenRole::Plain);
         Ok((first, one_way, self.name(END)?))
     }
 
@@ -122,11 +123,13 @@ impl Parser<'_, '_> {
         const EXPECTED: &str = "expected the propagation delay, such as `1 ms`";
         if self.is_word(0, &["schedule"]) {
             let step = "expected a time and a delay, as in `0 s 10 ms`";
-            return Ok(DelayItem::Schedule(
-                self.schedule(step, |parser| parser.figure(Expect::Time, step))?,
-            ));
+            return Ok(DelayItem::Schedule(self.schedule(step, |parser| {
+                parser.figure(ExpectedUnit::Time, step)
+            })?));
         }
-        Ok(DelayItem::Constant(self.figure(Expect::Time, EXPECTED)?))
+        Ok(DelayItem::Constant(
+            self.figure(ExpectedUnit::Time, EXPECTED)?,
+        ))
     }
 
     /// `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`
@@ -135,19 +138,19 @@ impl Parser<'_, '_> {
         step: &str,
         mut value: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Parsed<ScheduleItem<T>> {
-        let start = self.take(Role::Keyword);
-        self.expect(Kind::Open, "expected `(`")?;
+        let start = self.take(TokenRole::Keyword);
+        self.expect(TokenKind::Open, "expected `(`")?;
         let mut steps = Vec::new();
         loop {
-            let from = self.figure(Expect::Time, step)?;
+            let from = self.figure(ExpectedUnit::Time, step)?;
             steps.push((from, value(self)?));
-            if !self.accept(Kind::Comma) {
+            if !self.accept(TokenKind::Comma) {
                 break;
             }
         }
-        self.expect(Kind::Close, "expected `,` or `)`")?;
+        self.expect(TokenKind::Close, "expected `,` or `)`")?;
         let every = if self.accept_word("every") {
-            Some(self.figure(Expect::Time, "expected a time")?)
+            Some(self.figure(ExpectedUnit::Time, "expected a time")?)
         } else {
             None
         };
@@ -160,7 +163,7 @@ impl Parser<'_, '_> {
 
     fn link_clause(&mut self, link: &mut LinkItem) -> Parsed<()> {
         let word = self.folded(0);
-        let at = (word.as_str(), self.take(Role::Keyword));
+        let at = (word.as_str(), self.take(TokenRole::Keyword));
         match at.0 {
             "loss" => {
                 let loss = self.loss()?;
@@ -175,7 +178,7 @@ impl Parser<'_, '_> {
                 self.set(&mut link.duplicate, share, at, "link");
             }
             "mtu" => {
-                let size = self.figure(Expect::Size, "expected a size in bytes")?;
+                let size = self.figure(ExpectedUnit::Size, "expected a size in bytes")?;
                 self.set(&mut link.mtu, size, at, "link");
             }
             "charge" => self.charge(link, at)?,
@@ -188,13 +191,13 @@ impl Parser<'_, '_> {
     }
 
     /// A number with `%` behind it, or a variable.
-    pub(super) fn percentage(&mut self, expected: &str) -> Parsed<Value> {
-        let mut value = self.figure(Expect::Plain, expected)?;
-        if matches!(value.base, Base::Variable(_)) && self.kind() != Kind::Percent {
+    pub(super) fn percentage(&mut self, expected: &str) -> Parsed<SpecValue> {
+        let mut value = self.figure(ExpectedUnit::Plain, expected)?;
+        if matches!(value.base, Base::Variable(_)) && self.kind() != TokenKind::Percent {
             return Ok(value);
         }
-        self.expect(Kind::Percent, "expected `%`")?;
-        value.unit = Unit::Percent;
+        self.expect(TokenKind::Percent, "expected `%`")?;
+        value.unit = SpecUnit::Percent;
         value.span = value.span.to(self.last_span());
         Ok(value)
     }
@@ -223,22 +226,22 @@ impl Parser<'_, '_> {
             return Ok(LossItem::Schedule(self.schedule(step, Self::loss_step)?));
         }
         let word = self.folded(0);
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         Ok(match word.as_str() {
             "bit" => {
                 self.expect_word("errors", "expected `bit errors`")?;
                 LossItem::BitErrors(
-                    self.figure(Expect::Plain, "expected a probability such as `1e-6`")?,
+                    self.figure(ExpectedUnit::Plain, "expected a probability such as `1e-6`")?,
                 )
             }
             "every" => LossItem::Every(
-                self.figure(Expect::Plain, "expected which packets, such as `100`")?,
+                self.figure(ExpectedUnit::Plain, "expected which packets, such as `100`")?,
             ),
             "packets" => {
                 const NUMBER: &str = "expected the number of a packet";
-                let mut numbers = alloc::vec![self.figure(Expect::Plain, NUMBER)?];
-                while self.accept(Kind::Comma) {
-                    numbers.push(self.figure(Expect::Plain, NUMBER)?);
+                let mut numbers = alloc::vec![self.figure(ExpectedUnit::Plain, NUMBER)?];
+                while self.accept(TokenKind::Comma) {
+                    numbers.push(self.figure(ExpectedUnit::Plain, NUMBER)?);
                 }
                 LossItem::Packets(numbers)
             }
@@ -247,22 +250,25 @@ impl Parser<'_, '_> {
     }
 
     /// Two percentages, or four.
-    fn gilbert_elliott(&mut self) -> Parsed<Vec<Value>> {
+    fn gilbert_elliott(&mut self) -> Parsed<Vec<SpecValue>> {
         const SHARE: &str =
             "expected a percentage: good to bad, bad to good, loss when good, loss when bad";
-        self.expect(Kind::Open, "expected `(`")?;
+        self.expect(TokenKind::Open, "expected `(`")?;
         let mut shares = alloc::vec![self.percentage(SHARE)?];
         self.expect(
-            Kind::Comma,
+            TokenKind::Comma,
             "expected `,` and the percentage from bad to good",
         )?;
         shares.push(self.percentage(SHARE)?);
-        if self.accept(Kind::Comma) {
+        if self.accept(TokenKind::Comma) {
             shares.push(self.percentage(SHARE)?);
-            self.expect(Kind::Comma, "expected `,` and the loss in the bad state")?;
+            self.expect(
+                TokenKind::Comma,
+                "expected `,` and the loss in the bad state",
+            )?;
             shares.push(self.percentage(SHARE)?);
         }
-        self.expect(Kind::Close, "expected `,` or `)`")?;
+        self.expect(TokenKind::Close, "expected `,` or `)`")?;
         Ok(shares)
     }
 
@@ -270,20 +276,20 @@ impl Parser<'_, '_> {
         if !self.is_drawn(0) {
             return Err(self.unexpected("expected a distribution, such as `uniform(0, 2 ms)`", &[]));
         }
-        let drawn = self.drawn(Expect::Time)?;
+        let drawn = self.drawn(ExpectedUnit::Time)?;
         Ok(JitterItem {
             drawn,
             reordering: self.accept_word("reordering"),
         })
     }
 
-    fn charge(&mut self, link: &mut LinkItem, at: (&str, Span)) -> Parsed<()> {
+    fn charge(&mut self, link: &mut LinkItem, at: (&str, TextSpan)) -> Parsed<()> {
         let word = self.folded(0);
         let Some((_, charge)) = CHARGES.iter().find(|(name, _)| *name == word) else {
             let words: Vec<&str> = CHARGES.iter().map(|(name, _)| *name).collect();
             return Err(self.unexpected("expected `packets`, `frames` or `wire`", &words));
         };
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         self.set(&mut link.charge, *charge, at, "link");
         Ok(())
     }

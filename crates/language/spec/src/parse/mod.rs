@@ -18,55 +18,62 @@ pub(crate) mod queue;
 mod specification;
 mod value;
 
-use crate::diagnostic::Report;
-use crate::layout::{Marked, Role};
-use crate::token::Kind;
-use crate::tree::{FactorItem, Item, StackItem, Tree};
+use crate::diagnostic::DiagnosticReport;
+use crate::token::TokenKind;
+use crate::token_layout::{Marked, TokenRole};
+use crate::tree::{FactorItem, SpecItem, StackItem, Tree};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use parser::{Failed, Parser};
+use parser::{ParseFailed, Parser};
 
 /// Reads a text's items; marks the tokens for the formatter.
-pub(crate) fn parse(marked: &mut Marked<'_>, report: &mut Report) -> Tree {
+pub(crate) fn parse(marked: &mut Marked<'_>, report: &mut DiagnosticReport) -> Tree {
     let mut parser = Parser::new(marked, report);
     parser.items()
 }
 
 /// Reads a list of stacks, as after `over`.
-pub(crate) fn parse_stacks(marked: &mut Marked<'_>, report: &mut Report) -> Option<Vec<StackItem>> {
+pub(crate) fn parse_stacks(
+    marked: &mut Marked<'_>,
+    report: &mut DiagnosticReport,
+) -> Option<Vec<StackItem>> {
     let mut parser = Parser::new(marked, report);
     let stacks = parser.stacks().ok()?;
-    if parser.kind() == Kind::End {
+    if parser.kind() == TokenKind::End {
         return Some(stacks);
     }
-    let _: Failed = parser.unexpected("a list of stacks ends here, as in `tcp, quic`", &[]);
+    let _: ParseFailed = parser.unexpected("a list of stacks ends here, as in `tcp, quic`", &[]);
     None
 }
 
 /// Reads a factor, as behind `factor`.
-pub(crate) fn parse_factor(marked: &mut Marked<'_>, report: &mut Report) -> Option<FactorItem> {
+pub(crate) fn parse_factor(
+    marked: &mut Marked<'_>,
+    report: &mut DiagnosticReport,
+) -> Option<FactorItem> {
     let mut parser = Parser::new(marked, report);
     let factor = parser.factor().ok()?;
-    parser.accept(Kind::Semicolon);
-    if parser.kind() == Kind::End {
+    parser.accept(TokenKind::Semicolon);
+    if parser.kind() == TokenKind::End {
         return Some(factor);
     }
-    let _: Failed = parser.unexpected("a factor ends here, as in `bandwidth of a - b x 10`", &[]);
+    let _: ParseFailed =
+        parser.unexpected("a factor ends here, as in `bandwidth of a - b x 10`", &[]);
     None
 }
 
 impl Parser<'_, '_> {
     fn items(&mut self) -> Tree {
         let mut tree = Tree::default();
-        while self.kind() != Kind::End {
+        while self.kind() != TokenKind::End {
             self.begin_line();
             let before = self.position();
             match self.item(&mut tree) {
                 Ok(()) => {}
-                Err(Failed) => self.skip_item(&mut tree),
+                Err(ParseFailed) => self.skip_item(&mut tree),
             }
             if self.position() == before {
-                self.take(Role::Plain);
+                self.take(TokenRole::Plain);
             }
         }
         tree
@@ -76,10 +83,10 @@ impl Parser<'_, '_> {
     fn skip_item(&mut self, tree: &mut Tree) {
         self.skip_specification();
         // Sweeps of what could not be read belong to it.
-        if self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
+        if self.kind() == TokenKind::Name && self.ahead(1) == TokenKind::Equals {
             let (sweeps, _) = self.sweeps();
             let broken = specification::broken(self.last_span(), sweeps);
-            tree.items.push(Item::Specification(Box::new(broken)));
+            tree.items.push(SpecItem::Specification(Box::new(broken)));
         }
     }
 }

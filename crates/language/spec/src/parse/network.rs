@@ -1,12 +1,12 @@
 //! Networks: their hosts with interfaces and clocks, their switches.
 
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
-use crate::diagnostic::Span;
-use crate::layout::Role;
-use crate::token::Kind;
+use super::value::ExpectedUnit;
+use crate::diagnostic::TextSpan;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
 use crate::tree::{
-    ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Value, Word,
+    ClockItem, ClockKind, NetworkItem, NodeItem, SpecItem, SpecValue, SwitchItem, Tree, Word,
 };
 use alloc::vec::Vec;
 use stackline_core::network::{FakeHost, WorkKind};
@@ -36,7 +36,7 @@ const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 impl Parser<'_, '_> {
     pub(crate) fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         let start = self.position();
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         let name = self.name("expected the name of a network")?;
         let mut network = NetworkItem {
             name,
@@ -51,7 +51,7 @@ impl Parser<'_, '_> {
         });
         network.at.end = self.position();
         network.broken = !matches!(result, Ok(true));
-        tree.items.push(Item::Network(network));
+        tree.items.push(SpecItem::Network(network));
         result.map(|_| ())
     }
 
@@ -63,7 +63,7 @@ impl Parser<'_, '_> {
                 STATEMENTS,
             ));
         }
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         match word.as_str() {
             "host" => {
                 let mut host = NodeItem::default();
@@ -93,12 +93,12 @@ impl Parser<'_, '_> {
         &mut self,
         read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
     ) -> Parsed<()> {
-        if self.kind() != Kind::OpenBrace {
+        if self.kind() != TokenKind::OpenBrace {
             return self.statement_end("expected `{` or `;`", &[]);
         }
         self.block("expected `{`", read)?;
-        if self.kind() == Kind::Semicolon {
-            self.take(Role::Dropped);
+        if self.kind() == TokenKind::Semicolon {
+            self.take(TokenRole::Dropped);
         }
         Ok(())
     }
@@ -114,10 +114,10 @@ impl Parser<'_, '_> {
             let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `interface_copies`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls` or `priority`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
-        let at = (word.as_str(), self.take(Role::Keyword));
+        let at = (word.as_str(), self.take(TokenRole::Keyword));
         match at.0 {
             "buffer" => {
-                let frames = self.figure(Expect::Plain, "expected a number of frames")?;
+                let frames = self.figure(ExpectedUnit::Plain, "expected a number of frames")?;
                 self.expect_word("frames", "expected `frames`")?;
                 self.set(&mut host.buffer_frames, frames, at, "host");
             }
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
             "work" => self.work(host, at)?,
             "polls" => {
                 let every = self.figure(
-                    Expect::Time,
+                    ExpectedUnit::Time,
                     "expected how often a program looks, such as `200 ms`",
                 )?;
                 self.set(&mut host.polls, every, at, "host");
@@ -143,12 +143,12 @@ impl Parser<'_, '_> {
                         &["operations", "messages"],
                     ));
                 };
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 self.set(&mut host.priority, (first, at.1), at, "host");
             }
             "cpu" => {
                 let speed = self.figure(
-                    Expect::Plain,
+                    ExpectedUnit::Plain,
                     "expected the speed of the processor, such as `2` for twice",
                 )?;
                 self.set(&mut host.cpu, speed, at, "host");
@@ -158,9 +158,9 @@ impl Parser<'_, '_> {
                     "from",
                     "expected `from` and a time, as in `down from 5 s to 20 s`",
                 )?;
-                let from = self.figure(Expect::Time, "expected a time, such as `5 s`")?;
+                let from = self.figure(ExpectedUnit::Time, "expected a time, such as `5 s`")?;
                 let to = if self.accept_word("to") {
-                    Some(self.figure(Expect::Time, "expected a time, such as `20 s`")?)
+                    Some(self.figure(ExpectedUnit::Time, "expected a time, such as `20 s`")?)
                 } else {
                     None
                 };
@@ -173,7 +173,7 @@ impl Parser<'_, '_> {
                 let Some((_, fake)) = known else {
                     return Err(self.unexpected("expected `word` or `packet`", &["word", "packet"]));
                 };
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 self.set(&mut host.fake, (fake, at.1), at, "host");
             }
             "share" => {
@@ -193,7 +193,7 @@ impl Parser<'_, '_> {
     }
 
     /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.
-    fn copy(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
+    fn copy(&mut self, host: &mut NodeItem, at: (&str, TextSpan)) -> Parsed<()> {
         self.set(&mut host.copy, at.1, at, "host");
         let places = [
             ("packet", &mut host.copy_per_packet),
@@ -209,7 +209,7 @@ impl Parser<'_, '_> {
     }
 
     /// `2 ms per operation, 3 us per byte, 1 ms per message`, some of them, in any order.
-    fn work(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
+    fn work(&mut self, host: &mut NodeItem, at: (&str, TextSpan)) -> Parsed<()> {
         self.set(&mut host.work, at.1, at, "host");
         let places = [
             ("operation", &mut host.work_per_operation),
@@ -234,43 +234,43 @@ impl Parser<'_, '_> {
         time: &'static str,
         per: &'static str,
         things: &'static [&'static str],
-        mut places: [(&str, &mut Option<Value>); N],
+        mut places: [(&str, &mut Option<SpecValue>); N],
     ) -> Parsed<()> {
         loop {
-            let value = self.figure(Expect::Time, time)?;
+            let value = self.figure(ExpectedUnit::Time, time)?;
             self.expect_word("per", per)?;
             let of = (self.folded(0), self.span());
             let Some((_, place)) = places.iter_mut().find(|(name, _)| *name == of.0) else {
                 return Err(self.unexpected(per, things));
             };
-            self.take(Role::Keyword);
+            self.take(TokenRole::Keyword);
             self.set(place, value, (&of.0, of.1), "host");
-            if !self.accept(Kind::Comma) {
+            if !self.accept(TokenKind::Comma) {
                 return Ok(());
             }
         }
     }
 
     /// `ahead 20 ms`, `behind 1 s at 10 s`, `fast 20 ppm`.
-    fn clock(&mut self, start: Span) -> Parsed<ClockItem> {
+    fn clock(&mut self, start: TextSpan) -> Parsed<ClockItem> {
         if !self.is_word(0, CLOCK) {
             return Err(self.unexpected("expected `ahead`, `behind`, `fast` or `slow`", CLOCK));
         }
         let word = self.folded(0);
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         let negative = matches!(word.as_str(), "behind" | "slow");
         let (kind, value) = if matches!(word.as_str(), "fast" | "slow") {
             let value = self.figure(
-                Expect::Plain,
+                ExpectedUnit::Plain,
                 "expected a number of parts per million, such as `20 ppm`",
             )?;
             self.expect_word("ppm", "expected `ppm`")?;
             (ClockKind::Drift, value)
         } else {
-            let value = self.figure(Expect::Time, "expected a time, such as `20 ms`")?;
+            let value = self.figure(ExpectedUnit::Time, "expected a time, such as `20 ms`")?;
             if self.accept_word("at") {
                 let at = self.figure(
-                    Expect::Time,
+                    ExpectedUnit::Time,
                     "expected the time at which the clock is set, such as `10 s`",
                 )?;
                 (ClockKind::Step(at), value)
@@ -303,7 +303,7 @@ impl Parser<'_, '_> {
 
     pub(super) fn names(&mut self, expected: &'static str) -> Parsed<Vec<Word>> {
         let mut names = alloc::vec![self.name(expected)?];
-        while self.accept(Kind::Comma) {
+        while self.accept(TokenKind::Comma) {
             names.push(self.name(expected)?);
         }
         Ok(names)
@@ -315,10 +315,10 @@ impl Parser<'_, '_> {
             let expected = "expected `buffer`, `cells`, `early_packet_discard`, `abr` or `queue`";
             return Err(self.unexpected(expected, SWITCH_STATEMENTS));
         }
-        let at = (word.as_str(), self.take(Role::Keyword));
+        let at = (word.as_str(), self.take(TokenRole::Keyword));
         match at.0 {
             "buffer" => {
-                let size = self.figure(Expect::Size, "expected a size")?;
+                let size = self.figure(ExpectedUnit::Size, "expected a size")?;
                 if self.accept_word("per") {
                     self.expect_word("port", "expected `per port`")?;
                     switch.per_port = true;
@@ -326,7 +326,7 @@ impl Parser<'_, '_> {
                 self.set(&mut switch.buffer, size, at, "switch");
             }
             "cells" => {
-                let size = self.figure(Expect::Size, "expected the size of a cell")?;
+                let size = self.figure(ExpectedUnit::Size, "expected the size of a cell")?;
                 self.set(&mut switch.cells, size, at, "switch");
             }
             "queue" => {
@@ -338,7 +338,7 @@ impl Parser<'_, '_> {
                     return Err(self.unexpected("expected `on` or `off`", &["on", "off"]));
                 }
                 let on = self.folded(0) == "on";
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 match at.0 {
                     "abr" => self.set(&mut switch.abr, (on, at.1), at, "switch"),
                     _ => self.set(&mut switch.early_packet_discard, on, at, "switch"),

@@ -1,9 +1,9 @@
 //! The parser at a token of a text: what stands ahead, taking it, reporting what was expected, and where to go on behind a mistake.
 
-use crate::diagnostic::{Diagnostic, Report, Span};
-use crate::layout::{Marked, Role};
-use crate::names;
-use crate::token::{Kind, Token};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
+use crate::spelling;
+use crate::token::{SpecToken, TokenKind};
+use crate::token_layout::{Marked, TokenRole};
 use crate::tree::Word;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -11,13 +11,13 @@ use alloc::string::{String, ToString};
 
 /// The mistake has been reported; the caller goes on somewhere else.
 #[derive(Debug)]
-pub(crate) struct Failed;
+pub(crate) struct ParseFailed;
 
-pub(crate) type Parsed<T> = Result<T, Failed>;
+pub(crate) type Parsed<T> = Result<T, ParseFailed>;
 
 pub(crate) struct Parser<'m, 'a> {
     pub(crate) marked: &'m mut Marked<'a>,
-    pub(crate) report: &'m mut Report,
+    pub(crate) report: &'m mut DiagnosticReport,
     at: usize,
     /// Keys of the application types that the text or the prelude declares.
     applications: BTreeSet<String>,
@@ -26,20 +26,21 @@ pub(crate) struct Parser<'m, 'a> {
 }
 
 impl<'m, 'a> Parser<'m, 'a> {
-    pub(super) fn new(marked: &'m mut Marked<'a>, report: &'m mut Report) -> Self {
+    pub(super) fn new(marked: &'m mut Marked<'a>, report: &'m mut DiagnosticReport) -> Self {
         let mut applications: BTreeSet<String> =
-            names::prelude().map(ToString::to_string).collect();
+            spelling::prelude().map(ToString::to_string).collect();
         let mut variables = BTreeSet::new();
         for index in 0..marked.tokens.list.len() {
-            let is = |index: usize, kind: Kind| marked.token(index).is_some_and(|t| t.kind == kind);
-            if is(index, Kind::Name) && is(index + 1, Kind::Equals) {
+            let is =
+                |index: usize, kind: TokenKind| marked.token(index).is_some_and(|t| t.kind == kind);
+            if is(index, TokenKind::Name) && is(index + 1, TokenKind::Equals) {
                 variables.insert(marked.text(index).to_string());
             }
-            if is(index, Kind::Name)
-                && is(index + 1, Kind::Name)
-                && names::fold(marked.text(index)) == "procedure"
+            if is(index, TokenKind::Name)
+                && is(index + 1, TokenKind::Name)
+                && spelling::fold(marked.text(index)) == "procedure"
             {
-                applications.insert(names::application_key(marked.text(index + 1)));
+                applications.insert(spelling::application_key(marked.text(index + 1)));
             }
         }
         Self {
@@ -53,11 +54,11 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     // Looking.
 
-    pub(crate) fn token(&self, ahead: usize) -> Token {
+    pub(crate) fn token(&self, ahead: usize) -> SpecToken {
         let list = &self.marked.tokens.list;
-        let end = Token {
-            kind: Kind::End,
-            span: Span::default(),
+        let end = SpecToken {
+            kind: TokenKind::End,
+            span: TextSpan::default(),
             breaks: 0,
             line: 1,
         };
@@ -67,24 +68,24 @@ impl<'m, 'a> Parser<'m, 'a> {
             .unwrap_or(end)
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> TokenKind {
         self.token(0).kind
     }
 
-    pub(crate) fn ahead(&self, ahead: usize) -> Kind {
+    pub(crate) fn ahead(&self, ahead: usize) -> TokenKind {
         self.token(ahead).kind
     }
 
-    pub(crate) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> TextSpan {
         self.token(0).span
     }
 
     /// The span of the token before.
-    pub(crate) fn last_span(&self) -> Span {
+    pub(crate) fn last_span(&self) -> TextSpan {
         self.at
             .checked_sub(1)
             .and_then(|last| self.marked.token(last))
-            .map_or(Span::default(), |t| t.span)
+            .map_or(TextSpan::default(), |t| t.span)
     }
 
     /// The token before.
@@ -99,7 +100,7 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     /// What stands there in the text.
-    pub(crate) fn written(&self, span: Span) -> &'a str {
+    pub(crate) fn written(&self, span: TextSpan) -> &'a str {
         self.marked.source.get(span.start..span.end).unwrap_or("")
     }
 
@@ -112,26 +113,26 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// The name ahead in its one spelling, empty when there is none.
     pub(crate) fn folded(&self, ahead: usize) -> String {
-        if self.ahead(ahead) == Kind::Name {
-            names::fold(self.text(ahead))
+        if self.ahead(ahead) == TokenKind::Name {
+            spelling::fold(self.text(ahead))
         } else {
             String::new()
         }
     }
 
     pub(crate) fn is_word(&self, ahead: usize, words: &[&str]) -> bool {
-        self.ahead(ahead) == Kind::Name && words.contains(&self.folded(ahead).as_str())
+        self.ahead(ahead) == TokenKind::Name && words.contains(&self.folded(ahead).as_str())
     }
 
     pub(crate) fn is_application(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Name
+        self.ahead(ahead) == TokenKind::Name
             && self
                 .applications
-                .contains(&names::application_key(self.text(ahead)))
+                .contains(&spelling::application_key(self.text(ahead)))
     }
 
     pub(crate) fn is_swept(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Name && self.variables.contains(self.text(ahead))
+        self.ahead(ahead) == TokenKind::Name && self.variables.contains(self.text(ahead))
     }
 
     pub(crate) const fn position(&self) -> usize {
@@ -141,21 +142,21 @@ impl<'m, 'a> Parser<'m, 'a> {
     // Taking.
 
     /// Takes the token, with a role.
-    pub(crate) fn take(&mut self, role: Role) -> Span {
+    pub(crate) fn take(&mut self, role: TokenRole) -> TextSpan {
         let span = self.span();
         if let Some(mark) = self.marked.mark_mut(self.at) {
             mark.role = role;
         }
-        if self.kind() != Kind::End {
+        if self.kind() != TokenKind::End {
             self.at += 1;
         }
         span
     }
 
-    pub(crate) fn accept(&mut self, kind: Kind) -> bool {
+    pub(crate) fn accept(&mut self, kind: TokenKind) -> bool {
         let found = self.kind() == kind;
         if found {
-            self.take(Role::Plain);
+            self.take(TokenRole::Plain);
         }
         found
     }
@@ -163,42 +164,42 @@ impl<'m, 'a> Parser<'m, 'a> {
     pub(crate) fn accept_word(&mut self, word: &str) -> bool {
         let found = self.is_word(0, &[word]);
         if found {
-            self.take(Role::Keyword);
+            self.take(TokenRole::Keyword);
         }
         found
     }
 
-    pub(crate) fn expect(&mut self, kind: Kind, expected: &str) -> Parsed<Span> {
+    pub(crate) fn expect(&mut self, kind: TokenKind, expected: &str) -> Parsed<TextSpan> {
         if self.kind() == kind {
-            Ok(self.take(Role::Plain))
+            Ok(self.take(TokenRole::Plain))
         } else {
             Err(self.unexpected(expected, &[]))
         }
     }
 
-    pub(crate) fn expect_word(&mut self, word: &str, expected: &str) -> Parsed<Span> {
+    pub(crate) fn expect_word(&mut self, word: &str, expected: &str) -> Parsed<TextSpan> {
         if self.is_word(0, &[word]) {
-            Ok(self.take(Role::Keyword))
+            Ok(self.take(TokenRole::Keyword))
         } else {
             Err(self.unexpected(expected, &[word]))
         }
     }
 
     pub(crate) fn name(&mut self, expected: &str) -> Parsed<Word> {
-        if self.kind() != Kind::Name {
+        if self.kind() != TokenKind::Name {
             return Err(self.unexpected(expected, &[]));
         }
         let text = self.text(0).to_string();
         Ok(Word {
             text,
-            span: self.take(Role::Plain),
+            span: self.take(TokenRole::Plain),
         })
     }
 
     /// A name that is being declared, so it may not be a word of the language.
     pub(crate) fn new_name(&mut self, expected: &str) -> Parsed<Word> {
         let word = self.name(expected)?;
-        if names::is_reserved(&word.text) {
+        if spelling::is_reserved(&word.text) {
             let message = format!(
                 "`{}` is a word of the language and cannot be a name",
                 word.text
@@ -211,20 +212,26 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// A quoted text.
     pub(crate) fn quoted(&mut self, expected: &str) -> Parsed<Word> {
-        if self.kind() != Kind::Text {
+        if self.kind() != TokenKind::Text {
             return Err(self.unexpected(expected, &[]));
         }
         let text = self.text(0).trim_matches('"').to_string();
         Ok(Word {
             text,
-            span: self.take(Role::Plain),
+            span: self.take(TokenRole::Plain),
         })
     }
 
     // Reporting.
 
     /// Puts the value in its place; one that is there already is a mistake.
-    pub(crate) fn set<T>(&mut self, place: &mut Option<T>, value: T, word: (&str, Span), of: &str) {
+    pub(crate) fn set<T>(
+        &mut self,
+        place: &mut Option<T>,
+        value: T,
+        word: (&str, TextSpan),
+        of: &str,
+    ) {
         if place.replace(value).is_some() {
             let message = format!("`{}` is written twice", word.0);
             self.report.push(Diagnostic::error(
@@ -235,10 +242,10 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    pub(crate) fn unexpected(&mut self, expected: &str, words: &[&str]) -> Failed {
+    pub(crate) fn unexpected(&mut self, expected: &str, words: &[&str]) -> ParseFailed {
         let found = self.describe();
         let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), expected);
-        let near = if self.kind() == Kind::Name && !self.report.full() {
+        let near = if self.kind() == TokenKind::Name && !self.report.full() {
             crate::diagnostic::nearest(self.text(0), words.iter().copied())
         } else {
             None
@@ -250,15 +257,15 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.fail(diagnostic)
     }
 
-    pub(crate) fn fail(&mut self, diagnostic: Diagnostic) -> Failed {
+    pub(crate) fn fail(&mut self, diagnostic: Diagnostic) -> ParseFailed {
         self.report.push(diagnostic);
-        Failed
+        ParseFailed
     }
 
     pub(crate) fn describe(&self) -> String {
         match self.kind() {
-            Kind::End => "end of the text".to_string(),
-            Kind::Text => "quoted text".to_string(),
+            TokenKind::End => "end of the text".to_string(),
+            TokenKind::Text => "quoted text".to_string(),
             _ => format!("`{}`", self.text(0)),
         }
     }
@@ -293,11 +300,11 @@ impl<'m, 'a> Parser<'m, 'a> {
     /// `;`, which may be missing before a closing brace.
     pub(crate) fn statement_end(&mut self, expected: &str, words: &[&str]) -> Parsed<()> {
         match self.kind() {
-            Kind::Semicolon => {
-                self.take(Role::Terminator);
+            TokenKind::Semicolon => {
+                self.take(TokenRole::Terminator);
                 Ok(())
             }
-            Kind::CloseBrace => {
+            TokenKind::CloseBrace => {
                 self.terminate_last();
                 Ok(())
             }
@@ -310,33 +317,33 @@ impl<'m, 'a> Parser<'m, 'a> {
         let mut depth = 0_usize;
         loop {
             match self.kind() {
-                Kind::End => return,
-                Kind::CloseBrace if depth == 0 => return,
-                Kind::Semicolon if depth == 0 => {
-                    self.take(Role::Plain);
+                TokenKind::End => return,
+                TokenKind::CloseBrace if depth == 0 => return,
+                TokenKind::Semicolon if depth == 0 => {
+                    self.take(TokenRole::Plain);
                     return;
                 }
                 _ if self.begins_item() => return,
-                Kind::OpenBrace => depth += 1,
-                Kind::CloseBrace => {
+                TokenKind::OpenBrace => depth += 1,
+                TokenKind::CloseBrace => {
                     depth -= 1;
                     if depth == 0 {
-                        self.take(Role::Plain);
+                        self.take(TokenRole::Plain);
                         return;
                     }
                 }
                 _ => {}
             }
-            self.take(Role::Plain);
+            self.take(TokenRole::Plain);
         }
     }
 
     /// Whether a specification seems to begin there.
     pub(crate) fn looks_like_specification(&self, ahead: usize) -> bool {
-        matches!(self.ahead(ahead), Kind::Number(_))
+        matches!(self.ahead(ahead), TokenKind::Number(_))
             && (self.is_application(ahead + 1)
-                || self.is_word(ahead + 1, names::COMPOSERS)
-                || self.is_word(ahead + 1, names::HEADS)
+                || self.is_word(ahead + 1, spelling::COMPOSERS)
+                || self.is_word(ahead + 1, spelling::HEADS)
                 || self.is_word(ahead + 1, &["from", "to", "priority"]))
     }
 
@@ -354,8 +361,11 @@ impl<'m, 'a> Parser<'m, 'a> {
             .source
             .get(..token.span.start)
             .is_none_or(|t| t.is_empty() || t.ends_with('\n'));
-        let followed = matches!(self.ahead(ahead + 1), Kind::Name | Kind::Number(_));
-        first && column_one && self.is_word(ahead, names::ITEMS) && followed
+        let followed = matches!(
+            self.ahead(ahead + 1),
+            TokenKind::Name | TokenKind::Number(_)
+        );
+        first && column_one && self.is_word(ahead, spelling::ITEMS) && followed
     }
 
     /// Runs `read` for each statement up to the closing brace. Returns whether all could be read.
@@ -364,33 +374,33 @@ impl<'m, 'a> Parser<'m, 'a> {
         expected: &str,
         read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
     ) -> Parsed<bool> {
-        let open = self.expect(Kind::OpenBrace, expected)?;
+        let open = self.expect(TokenKind::OpenBrace, expected)?;
         self.rest_of_block(open, read)
     }
 
     /// The same behind its opening brace.
     pub(crate) fn rest_of_block(
         &mut self,
-        open: Span,
+        open: TextSpan,
         read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
     ) -> Parsed<bool> {
         let mut sound = true;
         loop {
             self.begin_line();
             match self.kind() {
-                Kind::CloseBrace => {
-                    self.take(Role::Plain);
+                TokenKind::CloseBrace => {
+                    self.take(TokenRole::Plain);
                     return Ok(sound);
                 }
-                Kind::End => {
+                TokenKind::End => {
                     return Err(self.fail(Diagnostic::error(
                         open,
                         "this `{` is never closed",
                         "expected a `}` for it",
                     )));
                 }
-                Kind::Semicolon => {
-                    self.take(Role::Dropped);
+                TokenKind::Semicolon => {
+                    self.take(TokenRole::Dropped);
                     continue;
                 }
                 _ => {}
@@ -400,10 +410,10 @@ impl<'m, 'a> Parser<'m, 'a> {
                 sound = false;
                 self.skip_statement();
                 if self.begins_item() {
-                    return Err(Failed);
+                    return Err(ParseFailed);
                 }
                 if self.at == before {
-                    self.take(Role::Plain);
+                    self.take(TokenRole::Plain);
                 }
             }
         }
@@ -411,9 +421,9 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// Goes on behind the terminator, or at an item.
     pub(crate) fn skip_specification(&mut self) {
-        while self.kind() != Kind::End && !self.begins_item() {
-            let terminator = self.is_terminator(0) || self.kind() == Kind::CloseBrace;
-            self.take(Role::Plain);
+        while self.kind() != TokenKind::End && !self.begins_item() {
+            let terminator = self.is_terminator(0) || self.kind() == TokenKind::CloseBrace;
+            self.take(TokenRole::Plain);
             if terminator {
                 break;
             }
@@ -421,12 +431,12 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     /// Goes on at the next token of that kind in this specification; stays here and says false when there is none.
-    pub(crate) fn skip_to(&mut self, kind: Kind) -> bool {
+    pub(crate) fn skip_to(&mut self, kind: TokenKind) -> bool {
         let mut ahead = 0;
         while self.ahead(ahead) != kind {
             let over = matches!(
                 self.ahead(ahead),
-                Kind::End | Kind::OpenBrace | Kind::CloseBrace
+                TokenKind::End | TokenKind::OpenBrace | TokenKind::CloseBrace
             ) || self.is_terminator(ahead)
                 || self.begins_item_at(ahead);
             if over {
@@ -435,13 +445,13 @@ impl<'m, 'a> Parser<'m, 'a> {
             ahead += 1;
         }
         for _ in 0..ahead {
-            self.take(Role::Plain);
+            self.take(TokenRole::Plain);
         }
         true
     }
 
     fn is_terminator(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Semicolon
-            || (self.ahead(ahead) == Kind::Comma && self.looks_like_specification(ahead + 1))
+        self.ahead(ahead) == TokenKind::Semicolon
+            || (self.ahead(ahead) == TokenKind::Comma && self.looks_like_specification(ahead + 1))
     }
 }

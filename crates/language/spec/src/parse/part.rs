@@ -1,19 +1,19 @@
 //! A part of a measurement: replicas, hosts, application type, data and timings.
 
-use super::parser::{Failed, Parsed, Parser};
+use super::parser::{ParseFailed, Parsed, Parser};
 use super::specification::IN_FLIGHT;
-use super::value::Expect;
+use super::value::ExpectedUnit;
 use crate::diagnostic::Diagnostic;
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
 use crate::tree::{
-    AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word,
+    AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, SpecValue, Specification, Word,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::units::{SIZE_UNITS, TIME_UNITS, factor};
+use stackline_core::units::{SIZE_UNITS, TIME_UNITS, find_factor};
 
 const SIZE: &str = "expected the size of a data unit";
 
@@ -64,11 +64,11 @@ impl Parser<'_, '_> {
     }
 
     /// The number of pairs, before the hosts or behind them.
-    fn replicas(&mut self) -> Parsed<Option<Value>> {
+    fn replicas(&mut self) -> Parsed<Option<SpecValue>> {
         if !self.is_replicas() {
             return Ok(None);
         }
-        self.value(Expect::Plain, "expected a number of pairs")
+        self.value(ExpectedUnit::Plain, "expected a number of pairs")
             .map(Some)
     }
 
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
             .filter_map(|(end, host)| host.map(|host| format!("{end} {}", host.text)))
             .collect();
         let word = self.text(0);
-        if ends.is_empty() || !self.is_word(0, names::COMPOSERS) || self.is_application(0) {
+        if ends.is_empty() || !self.is_word(0, spelling::COMPOSERS) || self.is_application(0) {
             return Ok(());
         }
         let (ends, message) = (
@@ -100,10 +100,10 @@ impl Parser<'_, '_> {
     /// A number, `<N>`, or a bare variable before what a part goes on with.
     fn is_replicas(&self) -> bool {
         match self.kind() {
-            Kind::Number(_) => true,
-            Kind::Less => self.is_bracketed(0),
-            Kind::Name if self.is_application(0) || self.is_word(0, &["from", "to"]) => false,
-            Kind::Name => self.is_application(1) || self.is_word(1, &["from", "to"]),
+            TokenKind::Number(_) => true,
+            TokenKind::Less => self.is_bracketed(0),
+            TokenKind::Name if self.is_application(0) || self.is_word(0, &["from", "to"]) => false,
+            TokenKind::Name => self.is_application(1) || self.is_word(1, &["from", "to"]),
             _ => false,
         }
     }
@@ -118,24 +118,24 @@ impl Parser<'_, '_> {
             if end.is_some() {
                 return Err(self.unexpected("each of FROM and TO may stand here once", &[]));
             }
-            self.take(Role::Keyword);
+            self.take(TokenRole::Keyword);
             *end = Some(self.name("expected the name of a host")?);
         }
         Ok(())
     }
 
     fn application(&mut self) -> Parsed<Word> {
-        if self.kind() != Kind::Name {
+        if self.kind() != TokenKind::Name {
             return Err(self.unexpected("expected an application type such as `bulk_get`", &[]));
         }
-        if !self.is_application(0) && self.ahead(1) == Kind::Name && self.is_application(2) {
+        if !self.is_application(0) && self.ahead(1) == TokenKind::Name && self.is_application(2) {
             return Err(self.unexpected(
                 "expected `from`, `to` or an application type",
                 &["from", "to"],
             ));
         }
         let front = !self.is_application(0)
-            && matches!(self.ahead(1), Kind::Number(_))
+            && matches!(self.ahead(1), TokenKind::Number(_))
             && self.is_application(2);
         if front && self.is_word(0, &IN_FLIGHT) {
             return Err(self.in_flight("expected an application type"));
@@ -149,16 +149,16 @@ impl Parser<'_, '_> {
         let text = self.text(0).to_string();
         Ok(Word {
             text,
-            span: self.take(Role::Application),
+            span: self.take(TokenRole::Application),
         })
     }
 
     fn data(&mut self) -> Parsed<Option<DataItem>> {
         let bytes = self.accept_word("bytes");
         let here = match self.kind() {
-            Kind::Number(_) => true,
-            Kind::Less => self.is_bracketed(0),
-            Kind::Name => !self.begins_tail(0),
+            TokenKind::Number(_) => true,
+            TokenKind::Less => self.is_bracketed(0),
+            TokenKind::Name => !self.begins_tail(0),
             _ => false,
         };
         if !here {
@@ -171,24 +171,24 @@ impl Parser<'_, '_> {
         let start = self.span();
         let unit = self.size()?;
         let mut reply = None;
-        let count = if self.accept(Kind::Star) {
+        let count = if self.accept(TokenKind::Star) {
             CountItem::Times(self.times()?)
-        } else if self.kind() == Kind::Comma && self.is_second_size() {
-            self.take(Role::Plain);
+        } else if self.kind() == TokenKind::Comma && self.is_second_size() {
+            self.take(TokenRole::Plain);
             reply = Some(self.size()?);
-            if self.accept(Kind::Star) {
+            if self.accept(TokenKind::Star) {
                 CountItem::Times(self.times()?)
             } else {
                 CountItem::Open
             }
-        } else if self.kind() == Kind::Comma && self.is_list_of_sizes() {
+        } else if self.kind() == TokenKind::Comma && self.is_list_of_sizes() {
             return Err(self.third_number());
-        } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency_at(0))
+        } else if (matches!(self.kind(), TokenKind::Number(_)) && !self.is_frequency_at(0))
             || self.is_bracketed(0)
             || self.is_swept(0)
         {
             self.no_duration()?;
-            let amount = self.value(Expect::Size, "expected the amount of data")?;
+            let amount = self.value(ExpectedUnit::Size, "expected the amount of data")?;
             self.no_product(&unit, &amount)?;
             CountItem::Amount(amount)
         } else {
@@ -205,7 +205,7 @@ impl Parser<'_, '_> {
     /// Refuses `64 KiB 2 s`: a time stands nowhere without a word.
     fn no_duration(&mut self) -> Parsed<()> {
         let (number, unit) = (self.text(0), self.text(1));
-        if self.ahead(1) != Kind::Name || factor(TIME_UNITS, unit).is_none() {
+        if self.ahead(1) != TokenKind::Name || find_factor(TIME_UNITS, unit).is_none() {
             return Ok(());
         }
         let hint = format!(
@@ -217,11 +217,11 @@ impl Parser<'_, '_> {
     }
 
     /// Refuses `1 MiB 1*4000`: the count belongs to the size.
-    fn no_product(&mut self, unit: &SizeItem, amount: &Value) -> Parsed<()> {
+    fn no_product(&mut self, unit: &SizeItem, amount: &SpecValue) -> Parsed<()> {
         let (SizeItem::Value(size), Base::Number(_)) = (unit, &amount.base) else {
             return Ok(());
         };
-        let (Kind::Star, Kind::Number(_)) = (self.kind(), self.ahead(1)) else {
+        let (TokenKind::Star, TokenKind::Number(_)) = (self.kind(), self.ahead(1)) else {
             return Ok(());
         };
         let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
@@ -235,10 +235,10 @@ impl Parser<'_, '_> {
     }
 
     /// How many data units. A unit behind it is what it can mean.
-    fn times(&mut self) -> Parsed<Value> {
+    fn times(&mut self) -> Parsed<SpecValue> {
         const EXPECTED: &str = "expected the number of data units";
-        let value = self.value(Expect::Plain, EXPECTED)?;
-        let (Base::Number(number), Kind::Name) = (&value.base, self.kind()) else {
+        let value = self.value(ExpectedUnit::Plain, EXPECTED)?;
+        let (Base::Number(number), TokenKind::Name) = (&value.base, self.kind()) else {
             return Ok(value);
         };
         let (word, written) = (self.text(0), self.last_text());
@@ -250,7 +250,7 @@ impl Parser<'_, '_> {
         };
         let hint = match thousands {
             Some(by) if !self.is_swept(0) => format!("write `{}`", number * by),
-            _ if factor(SIZE_UNITS, word).is_some() => {
+            _ if find_factor(SIZE_UNITS, word).is_some() => {
                 format!(
                     "write `{written}` for so many units; an amount of data stands behind the size, as in `64 KiB {written} {word}`"
                 )
@@ -263,9 +263,9 @@ impl Parser<'_, '_> {
 
     fn size(&mut self) -> Parsed<SizeItem> {
         if self.is_drawn(0) {
-            Ok(SizeItem::Drawn(self.drawn(Expect::Size)?))
+            Ok(SizeItem::Drawn(self.drawn(ExpectedUnit::Size)?))
         } else {
-            Ok(SizeItem::Value(self.value(Expect::Size, SIZE)?))
+            Ok(SizeItem::Value(self.value(ExpectedUnit::Size, SIZE)?))
         }
     }
 
@@ -273,34 +273,34 @@ impl Parser<'_, '_> {
     fn is_second_size(&self) -> bool {
         self.size_length(1)
             .is_some_and(|end| match self.ahead(end) {
-                Kind::Star
-                | Kind::Semicolon
-                | Kind::End
-                | Kind::Bar
-                | Kind::Less
-                | Kind::Greater => true,
-                Kind::Name if self.is_drawn(end) => true,
-                Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
+                TokenKind::Star
+                | TokenKind::Semicolon
+                | TokenKind::End
+                | TokenKind::Bar
+                | TokenKind::Less
+                | TokenKind::Greater => true,
+                TokenKind::Name if self.is_drawn(end) => true,
+                TokenKind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
                 _ => self.is_frequency_at(end),
             })
     }
 
     /// Whether the comma at hand is followed by a size, another comma and a number that begins nothing.
     fn is_list_of_sizes(&self) -> bool {
-        let number = |at: usize| matches!(self.ahead(at), Kind::Number(_));
+        let number = |at: usize| matches!(self.ahead(at), TokenKind::Number(_));
         number(1)
             && self.size_length(1).is_some_and(|end| {
-                self.ahead(end) == Kind::Comma
+                self.ahead(end) == TokenKind::Comma
                     && number(end + 1)
                     && !self.looks_like_specification(end + 1)
             })
     }
 
     /// Reports `32, 1 KiB, 5`: what it can mean.
-    fn third_number(&mut self) -> Failed {
-        self.take(Role::Plain);
-        while self.kind() != Kind::Comma {
-            self.take(Role::Plain);
+    fn third_number(&mut self) -> ParseFailed {
+        self.take(TokenRole::Plain);
+        while self.kind() != TokenKind::Comma {
+            self.take(TokenRole::Plain);
         }
         let diagnostic = Diagnostic::error(
             self.span(),
@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
 
     /// Whether a clause, a limit or an end of a part stands there.
     fn begins_tail(&self, ahead: usize) -> bool {
-        [names::CLAUSES, names::HEADS, &["from", "to"]]
+        [spelling::CLAUSES, spelling::HEADS, &["from", "to"]]
             .iter()
             .any(|words| self.is_word(ahead, words))
     }
@@ -325,14 +325,14 @@ impl Parser<'_, '_> {
         let (mut source, mut destination) = (None, None);
         loop {
             let end = match self.kind() {
-                Kind::Less => &mut source,
-                Kind::Greater => &mut destination,
+                TokenKind::Less => &mut source,
+                TokenKind::Greater => &mut destination,
                 _ => return Ok((source, destination)),
             };
             if end.is_some() {
                 return Err(self.unexpected("each of `<` and `>` may stand here once", &[]));
             }
-            self.take(Role::Plain);
+            self.take(TokenRole::Plain);
             *end = Some(self.access()?);
         }
     }
@@ -340,24 +340,24 @@ impl Parser<'_, '_> {
     fn access(&mut self) -> Parsed<AccessItem> {
         match self.folded(0).as_str() {
             "memory" => {
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 Ok(AccessItem::Memory)
             }
             "virtual_memory" => {
-                self.take(Role::Keywords);
+                self.take(TokenRole::Keywords);
                 Ok(AccessItem::VirtualMemory)
             }
             "virtual" => {
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 self.expect_word("memory", "expected `virtual memory`")?;
                 Ok(AccessItem::VirtualMemory)
             }
             "file" => {
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 Ok(AccessItem::File(self.file_name()?))
             }
             "whole" => {
-                self.take(Role::Keyword);
+                self.take(TokenRole::Keyword);
                 self.expect_word("file", "expected `whole file` and a name")?;
                 Ok(AccessItem::WholeFile(self.file_name()?))
             }
@@ -375,12 +375,12 @@ impl Parser<'_, '_> {
                 self.once(&part.clauses, &clause);
                 part.clauses.push(clause);
             } else if self.is_drawn(0) {
-                let drawn = self.drawn(Expect::Time)?;
+                let drawn = self.drawn(ExpectedUnit::Time)?;
                 part.timings.push((drawn, first..self.position()));
             } else if self.is_frequency_at(0) {
                 let drawn = self.frequency(part.data.as_ref())?;
                 part.timings.push((drawn, first..self.position()));
-            } else if self.is_word(0, names::HEADS) {
+            } else if self.is_word(0, spelling::HEADS) {
                 self.heads(specification)?;
                 specification.late_at.push(first..self.position());
             } else if self.is_word(0, &["from", "to"]) {

@@ -1,16 +1,16 @@
 //! Procedures: two blocks of statements over communication operations.
 
-use super::parser::{Failed, Parsed, Parser};
-use super::value::Expect;
+use super::parser::{ParseFailed, Parsed, Parser};
+use super::value::ExpectedUnit;
 use crate::diagnostic::Diagnostic;
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
-use crate::tree::{Argument, Item, ProcedureItem, Statement, Tree, Word};
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{Argument, ProcedureItem, SpecItem, Statement, Tree, Word};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::program::OPERATIONS;
+use stackline_core::procedure::OPERATIONS;
 
 /// Repeats within repeats.
 const DEEPEST: usize = 32;
@@ -22,13 +22,13 @@ const STATEMENT: &str = "expected an operation or `repeat`";
 impl Parser<'_, '_> {
     /// All behind the word `procedure`. A mistake before the sides hides what their operations refer to, nothing else.
     pub(crate) fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         let (at, span) = (self.position(), self.span());
         let name = self
             .new_name("expected the name of an application type")
             .ok();
         if let (Some(_), Some(mark)) = (&name, self.marked.mark_mut(at)) {
-            mark.role = Role::Application;
+            mark.role = TokenRole::Application;
         }
         let named = name.is_some();
         let name = name.unwrap_or(Word {
@@ -46,24 +46,24 @@ impl Parser<'_, '_> {
         let result = if sound || self.find_sides() {
             self.sides(&mut procedure)
         } else {
-            Err(Failed)
+            Err(ParseFailed)
         };
         procedure.broken = !sound || !matches!(result, Ok(true));
         if !sound {
             (procedure.initiator, procedure.responder) = (None, None);
         }
         if named {
-            tree.items.push(Item::Procedure(procedure));
+            tree.items.push(SpecItem::Procedure(procedure));
         }
         result.map(|_| ())
     }
 
     /// Timings, up to the `{`.
     fn header(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
-        if self.accept(Kind::Open) && !self.accept(Kind::Close) {
+        if self.accept(TokenKind::Open) && !self.accept(TokenKind::Close) {
             self.timings(procedure)?;
         }
-        if self.kind() == Kind::OpenBrace {
+        if self.kind() == TokenKind::OpenBrace {
             return Ok(());
         }
         Err(self.unexpected("expected `{`, or `(` and the names of timings", &[]))
@@ -75,16 +75,18 @@ impl Parser<'_, '_> {
         let (mut ended, mut broken) = (false, false);
         for ahead in 0..LOOK_AHEAD {
             let token = self.token(ahead);
-            ended |= token.kind == Kind::Semicolon;
+            ended |= token.kind == TokenKind::Semicolon;
             broken |= ahead > 0 && token.breaks > 0;
-            let side = self.ahead(ahead + 1) == Kind::OpenBrace && self.is_word(ahead, SIDES);
-            if side || (token.kind == Kind::OpenBrace && !(ended && broken)) {
+            let side = self.ahead(ahead + 1) == TokenKind::OpenBrace && self.is_word(ahead, SIDES);
+            if side || (token.kind == TokenKind::OpenBrace && !(ended && broken)) {
                 (0..ahead).for_each(|_| {
-                    self.take(Role::Plain);
+                    self.take(TokenRole::Plain);
                 });
                 return true;
             }
-            if matches!(token.kind, Kind::End | Kind::CloseBrace) || self.begins_item_at(ahead) {
+            if matches!(token.kind, TokenKind::End | TokenKind::CloseBrace)
+                || self.begins_item_at(ahead)
+            {
                 return false;
             }
         }
@@ -103,11 +105,11 @@ impl Parser<'_, '_> {
                     parser.unexpected("each of `initiator` and `responder` stands once", &[])
                 );
             }
-            parser.take(Role::Keyword);
+            parser.take(TokenRole::Keyword);
             let mut statements = Vec::new();
             let result = parser.statements(&mut statements, 0);
             *side = Some(statements);
-            if result? { Ok(()) } else { Err(Failed) }
+            if result? { Ok(()) } else { Err(ParseFailed) }
         };
         // Within a side, mistakes have been skipped one by one: going on behind its brace is right.
         self.each_side(&mut read)
@@ -133,8 +135,8 @@ impl Parser<'_, '_> {
                 ));
             }
             procedure.timings.push(name);
-            if !self.accept(Kind::Comma) {
-                self.expect(Kind::Close, "expected `,` or `)`")?;
+            if !self.accept(TokenKind::Comma) {
+                self.expect(TokenKind::Close, "expected `,` or `)`")?;
                 return Ok(());
             }
         }
@@ -144,11 +146,11 @@ impl Parser<'_, '_> {
     fn each_side(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
         let mut sound = true;
         let open = self.span();
-        self.accept(Kind::OpenBrace);
+        self.accept(TokenKind::OpenBrace);
         let all = self.rest_of_block(open, &mut |parser| {
             let first = parser.position();
             match read(parser) {
-                Err(_) if parser.position() == first || !parser.closed_block() => Err(Failed),
+                Err(_) if parser.position() == first || !parser.closed_block() => Err(ParseFailed),
                 Err(_) => {
                     sound = false;
                     Ok(())
@@ -164,7 +166,7 @@ impl Parser<'_, '_> {
         self.position()
             .checked_sub(1)
             .and_then(|last| self.marked.token(last))
-            .is_some_and(|t| t.kind == Kind::CloseBrace)
+            .is_some_and(|t| t.kind == TokenKind::CloseBrace)
     }
 
     fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
@@ -189,10 +191,10 @@ impl Parser<'_, '_> {
         if self.is_word(0, &["repeat"]) {
             return self.repeat(depth, sound);
         }
-        if self.kind() != Kind::Name {
+        if self.kind() != TokenKind::Name {
             return Err(self.unexpected(STATEMENT, &[]));
         }
-        let Some(name) = names::operation(self.text(0)) else {
+        let Some(name) = spelling::operation(self.text(0)) else {
             let message = format!("there is no operation `{}`", self.text(0));
             let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
             let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
@@ -204,14 +206,14 @@ impl Parser<'_, '_> {
             };
             return Err(self.fail(diagnostic));
         };
-        let span = self.take(Role::Operation);
+        let span = self.take(TokenRole::Operation);
         let mut arguments = Vec::new();
-        if self.accept(Kind::Open) && !self.accept(Kind::Close) {
+        if self.accept(TokenKind::Open) && !self.accept(TokenKind::Close) {
             arguments.push(self.argument()?);
-            while self.accept(Kind::Comma) {
+            while self.accept(TokenKind::Comma) {
                 arguments.push(self.argument()?);
             }
-            self.expect(Kind::Close, "expected `,` or `)`")?;
+            self.expect(TokenKind::Close, "expected `,` or `)`")?;
         }
         let span = span.to(self.last_span());
         self.statement_end("expected `;`", &[])?;
@@ -219,11 +221,11 @@ impl Parser<'_, '_> {
     }
 
     fn repeat(&mut self, depth: usize, sound: &mut bool) -> Parsed<Statement> {
-        let span = self.take(Role::Keyword);
+        let span = self.take(TokenRole::Keyword);
         let times = if self.accept_word("count") {
             None
         } else {
-            Some(self.number(Expect::Plain, "expected `count` or a number")?)
+            Some(self.number(ExpectedUnit::Plain, "expected `count` or a number")?)
         };
         let span = span.to(self.last_span());
         let mut body = Vec::new();
@@ -233,16 +235,22 @@ impl Parser<'_, '_> {
 
     fn argument(&mut self) -> Parsed<Argument> {
         match self.kind() {
-            Kind::Number(_) => Ok(Argument::Value(
-                self.value(Expect::Any, "expected an argument")?,
+            TokenKind::Number(_) => Ok(Argument::Value(
+                self.value(ExpectedUnit::Any, "expected an argument")?,
             )),
-            Kind::Name if self.is_drawn(0) => Ok(Argument::Drawn(self.drawn(Expect::Time)?)),
-            Kind::Name => {
+            TokenKind::Name if self.is_drawn(0) => {
+                Ok(Argument::Drawn(self.drawn(ExpectedUnit::Time)?))
+            }
+            TokenKind::Name => {
                 let text = self.text(0).to_string();
                 let fixed = self.is_word(0, &["unit", "reply"]);
                 Ok(Argument::Word(Word {
                     text,
-                    span: self.take(if fixed { Role::Keyword } else { Role::Plain }),
+                    span: self.take(if fixed {
+                        TokenRole::Keyword
+                    } else {
+                        TokenRole::Plain
+                    }),
                 }))
             }
             _ => Err(self.unexpected("expected a size, a timing or a name", &[])),

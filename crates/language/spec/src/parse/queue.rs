@@ -1,11 +1,11 @@
 //! Queues: a limit, a discipline with its settings, `ecn`.
 
 use super::parser::{Parsed, Parser};
-use super::value::Expect;
-use crate::diagnostic::Span;
-use crate::layout::Role;
-use crate::token::Kind;
-use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Word};
+use super::value::ExpectedUnit;
+use crate::diagnostic::TextSpan;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, SpecUnit, Word};
 use alloc::vec::Vec;
 
 /// Words that may stand in a queue.
@@ -22,7 +22,7 @@ pub(crate) const WORDS: &[&str] = &[
 
 impl Parser<'_, '_> {
     /// What stands behind `queue`.
-    pub(crate) fn queue(&mut self, start: Span) -> Parsed<QueueItem> {
+    pub(crate) fn queue(&mut self, start: TextSpan) -> Parsed<QueueItem> {
         let mut queue = QueueItem {
             limit: None,
             discipline: None,
@@ -30,8 +30,11 @@ impl Parser<'_, '_> {
             span: start,
         };
         if self.is_figure() && !self.is_word(0, WORDS) {
-            let value = self.figure(Expect::Size, "expected a size, or a number of packets")?;
-            let packets = value.unit == Unit::None && self.accept_word("packets");
+            let value = self.figure(
+                ExpectedUnit::Size,
+                "expected a size, or a number of packets",
+            )?;
+            let packets = value.unit == SpecUnit::None && self.accept_word("packets");
             queue.limit = Some(if packets {
                 QueueLimit::Packets(value)
             } else {
@@ -43,7 +46,7 @@ impl Parser<'_, '_> {
             queue.discipline = Some(self.discipline()?);
         }
         if self.is_word(0, &["ecn"]) {
-            queue.ecn = Some(self.take(Role::Keyword));
+            queue.ecn = Some(self.take(TokenRole::Keyword));
         }
         if queue.limit.is_none() && queue.discipline.is_none() && queue.ecn.is_none() {
             let expected = "expected a size, a number of packets, or a discipline such as `codel`";
@@ -56,30 +59,30 @@ impl Parser<'_, '_> {
     fn discipline(&mut self) -> Parsed<DisciplineItem> {
         let name = Word {
             text: self.folded(0),
-            span: self.take(Role::Keyword),
+            span: self.take(TokenRole::Keyword),
         };
         let mut settings = Vec::new();
-        if self.accept(Kind::Open) {
+        if self.accept(TokenKind::Open) {
             settings.push(self.setting()?);
-            while self.accept(Kind::Comma) {
+            while self.accept(TokenKind::Comma) {
                 settings.push(self.setting()?);
             }
-            self.expect(Kind::Close, "expected `,` or `)`")?;
+            self.expect(TokenKind::Close, "expected `,` or `)`")?;
         }
         Ok(DisciplineItem { name, settings })
     }
 
     fn setting(&mut self) -> Parsed<SettingItem> {
-        if self.kind() != Kind::Name {
+        if self.kind() != TokenKind::Name {
             return Err(self.unexpected("expected a setting, as in `target = 5 ms`", &[]));
         }
         let name = Word {
             text: self.folded(0),
-            span: self.take(Role::Keyword),
+            span: self.take(TokenRole::Keyword),
         };
-        self.expect(Kind::Equals, "expected `=`")?;
-        let mut value = self.figure(Expect::Any, "expected the setting's value")?;
-        let percent = self.accept(Kind::Percent);
+        self.expect(TokenKind::Equals, "expected `=`")?;
+        let mut value = self.figure(ExpectedUnit::Any, "expected the setting's value")?;
+        let percent = self.accept(TokenKind::Percent);
         value.span = value.span.to(self.last_span());
         Ok(SettingItem {
             name,

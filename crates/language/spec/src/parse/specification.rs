@@ -1,12 +1,12 @@
 //! Specifications: runs, limits, composer, sweeps.
 
-use super::parser::{Failed, Parsed, Parser};
-use super::value::Expect;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
-use crate::tree::{Base, Clause, Readable, Specification, Step, Sweep, Unit, Value};
+use super::parser::{ParseFailed, Parsed, Parser};
+use super::value::ExpectedUnit;
+use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{Base, Clause, Readable, SpecUnit, SpecValue, Specification, Sweep, SweepStep};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,16 +18,16 @@ const END: &str = "expected `;` or a clause such as `over tcp`";
 pub(super) const IN_FLIGHT: [&str; 4] = ["burst", "depth", "pipeline", "window"];
 
 /// A specification of which only the sweeps could be read.
-pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
+pub(crate) fn broken(span: TextSpan, sweeps: Vec<Sweep>) -> Specification {
     Specification {
         span,
         line: 1,
         at: 0..0,
         head_at: 0..0,
         late_at: Vec::new(),
-        runs: Value {
+        runs: SpecValue {
             base: Base::Number(1.0),
-            unit: Unit::None,
+            unit: SpecUnit::None,
             span,
         },
         time_limit: None,
@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
     /// All of it up to its terminator.
     fn measurement(&mut self, specification: &mut Specification) -> Parsed<()> {
         let first = self.position();
-        specification.runs = self.value(Expect::Plain, "expected the number of runs")?;
+        specification.runs = self.value(ExpectedUnit::Plain, "expected the number of runs")?;
         self.heads(specification)?;
         specification.head_at = first..self.position();
         self.composer(specification)?;
@@ -100,16 +100,16 @@ impl Parser<'_, '_> {
                     Diagnostic::error(span, message, "already given for this specification");
                 self.report.push(diagnostic.hint("keep one of them"));
             }
-            self.take(Role::Keyword);
+            self.take(TokenRole::Keyword);
             match word.as_str() {
                 "timelimit" => {
                     specification.time_limit =
-                        Some(self.value(Expect::Time, "expected a time in seconds")?);
+                        Some(self.value(ExpectedUnit::Time, "expected a time in seconds")?);
                 }
                 "until" => specification.until = Some(self.until()?),
                 _ => {
                     specification.warmup = Some(self.value(
-                        Expect::Time,
+                        ExpectedUnit::Time,
                         "expected a number of runs, or a time with its unit",
                     )?);
                 }
@@ -117,18 +117,18 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn until(&mut self) -> Parsed<(Value, Option<Value>)> {
+    fn until(&mut self) -> Parsed<(SpecValue, Option<SpecValue>)> {
         const SHARE: &str = "expected a percentage such as `2%`";
-        let share = self.value(Expect::Plain, SHARE)?;
-        self.expect(Kind::Percent, SHARE)?;
+        let share = self.value(ExpectedUnit::Plain, SHARE)?;
+        self.expect(TokenKind::Percent, SHARE)?;
         if !self.is_word(0, &["at"]) {
             return Ok((share, None));
         }
-        self.take(Role::Keyword);
+        self.take(TokenRole::Keyword);
         self.expect_word("most", "expected `at most` and a number of runs")?;
         Ok((
             share,
-            Some(self.value(Expect::Plain, "expected a number of runs")?),
+            Some(self.value(ExpectedUnit::Plain, "expected a number of runs")?),
         ))
     }
 
@@ -138,9 +138,9 @@ impl Parser<'_, '_> {
         if let Some((composer, tokens)) = composer {
             for _ in 0..tokens {
                 self.take(if tokens == 1 {
-                    Role::Keywords
+                    TokenRole::Keywords
                 } else {
-                    Role::Keyword
+                    TokenRole::Keyword
                 });
             }
             specification.composer = composer;
@@ -154,27 +154,27 @@ impl Parser<'_, '_> {
             specification.clauses.push(clause);
         }
         let begins = self.is_application(0) || self.is_word(0, &["from", "to"]);
-        if self.accept(Kind::Colon) || (composer.is_none() && begins) {
+        if self.accept(TokenKind::Colon) || (composer.is_none() && begins) {
             return Ok(());
         }
         let failed = if begins {
             self.no_colon(&specification.composer_at)
         } else {
-            self.unexpected("expected `:` and the parts", names::CLAUSES)
+            self.unexpected("expected `:` and the parts", spelling::CLAUSES)
         };
         specification.readable = Readable::InPart;
-        if self.skip_to(Kind::Colon) {
-            self.take(Role::Plain);
+        if self.skip_to(TokenKind::Colon) {
+            self.take(TokenRole::Plain);
             return Ok(());
         }
         let part = self.is_application(0)
             || self.is_word(0, &["from", "to"])
-            || matches!(self.kind(), Kind::Number(_));
+            || matches!(self.kind(), TokenKind::Number(_));
         if part { Ok(()) } else { Err(failed) }
     }
 
     /// Parts begin behind a composer without its `:`. The hint shows the form, with the hosts that are written.
-    fn no_colon(&mut self, composer: &Range<usize>) -> Failed {
+    fn no_colon(&mut self, composer: &Range<usize>) -> ParseFailed {
         let words: Vec<&str> = composer
             .clone()
             .map(|token| self.marked.text(token))
@@ -199,11 +199,11 @@ impl Parser<'_, '_> {
             "total" => (Composer::Total, 1),
             "priority_background" => (Composer::PriorityBackground, 1),
             "priority" if self.is_word(1, &["background"]) => (Composer::PriorityBackground, 2),
-            _ if self.ahead(0) == Kind::Name
+            _ if self.ahead(0) == TokenKind::Name
                 && !self.is_application(0)
                 && !self.begins_clause()
-                && (self.ahead(1) == Kind::Colon
-                    || (self.ahead(1) == Kind::Name && self.ahead(2) == Kind::Colon)) =>
+                && (self.ahead(1) == TokenKind::Colon
+                    || (self.ahead(1) == TokenKind::Name && self.ahead(2) == TokenKind::Colon)) =>
             {
                 let message = format!("there is no composer `{}`", self.text(0));
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
@@ -211,13 +211,17 @@ impl Parser<'_, '_> {
                     "the composers are `parallel`, `background`, `priority background` and `total`";
                 self.report.push(diagnostic.did_you_mean(
                     self.text(0),
-                    names::COMPOSERS.iter().copied(),
+                    spelling::COMPOSERS.iter().copied(),
                     hint,
                 ));
                 specification.readable = Readable::InPart;
                 (
                     Composer::Parallel,
-                    if self.ahead(1) == Kind::Colon { 1 } else { 2 },
+                    if self.ahead(1) == TokenKind::Colon {
+                        1
+                    } else {
+                        2
+                    },
                 )
             }
             _ => return None,
@@ -227,18 +231,18 @@ impl Parser<'_, '_> {
     fn parts(&mut self, specification: &mut Specification) -> Parsed<()> {
         let composed = !specification.composer_at.is_empty();
         loop {
-            if composed && self.kind() != Kind::Bar && specification.parts.is_empty() {
+            if composed && self.kind() != TokenKind::Bar && specification.parts.is_empty() {
                 self.begin_soft();
             }
             let read = self.part(specification).and_then(|()| self.part_end());
             if read.is_err() {
                 specification.readable = Readable::InPart;
-                if !self.skip_to(Kind::Bar) {
-                    return Err(Failed);
+                if !self.skip_to(TokenKind::Bar) {
+                    return Err(ParseFailed);
                 }
             }
             self.begin_soft();
-            if !self.accept(Kind::Bar) {
+            if !self.accept(TokenKind::Bar) {
                 break;
             }
         }
@@ -287,7 +291,7 @@ impl Parser<'_, '_> {
     }
 
     /// Refuses what other programs call the number of calls that are in flight at once.
-    pub(super) fn in_flight(&mut self, expected: &'static str) -> Failed {
+    pub(super) fn in_flight(&mut self, expected: &'static str) -> ParseFailed {
         let diagnostic = Diagnostic::error(
             self.span(),
             format!("unexpected {}", self.describe()),
@@ -301,14 +305,16 @@ impl Parser<'_, '_> {
     /// What may stand behind a part.
     fn part_end(&mut self) -> Parsed<()> {
         match self.kind() {
-            Kind::Bar | Kind::Semicolon | Kind::Comma | Kind::End => Ok(()),
+            TokenKind::Bar | TokenKind::Semicolon | TokenKind::Comma | TokenKind::End => Ok(()),
             // Only the `;` is missing.
-            Kind::Number(_) if self.token(0).breaks > 0 && self.looks_like_specification(0) => {
+            TokenKind::Number(_)
+                if self.token(0).breaks > 0 && self.looks_like_specification(0) =>
+            {
                 Ok(())
             }
-            Kind::Name if self.is_word(0, &IN_FLIGHT) => Err(self.in_flight(END)),
-            Kind::Name => {
-                let mut words: Vec<&str> = names::CLAUSES.to_vec();
+            TokenKind::Name if self.is_word(0, &IN_FLIGHT) => Err(self.in_flight(END)),
+            TokenKind::Name => {
+                let mut words: Vec<&str> = spelling::CLAUSES.to_vec();
                 words.extend(
                     stackline_core::units::SIZE_UNITS
                         .iter()
@@ -323,13 +329,13 @@ impl Parser<'_, '_> {
     /// `;`, `,` or the end of the text.
     fn specification_end(&mut self) {
         match self.kind() {
-            Kind::Semicolon | Kind::Comma => {
-                self.take(Role::Terminator);
+            TokenKind::Semicolon | TokenKind::Comma => {
+                self.take(TokenRole::Terminator);
             }
-            Kind::End => self.terminate_last(),
+            TokenKind::End => self.terminate_last(),
             // The next one can be read all the same.
             _ => {
-                let _: Failed = self.unexpected(END, &[]);
+                let _: ParseFailed = self.unexpected(END, &[]);
             }
         }
     }
@@ -338,7 +344,7 @@ impl Parser<'_, '_> {
     pub(crate) fn sweeps(&mut self) -> (Vec<Sweep>, bool) {
         let mut sweeps = Vec::new();
         let mut sound = true;
-        while self.kind() == Kind::Name && self.ahead(1) == Kind::Equals {
+        while self.kind() == TokenKind::Name && self.ahead(1) == TokenKind::Equals {
             self.begin_soft();
             match self.sweep() {
                 Ok(sweep) => sweeps.push(sweep),
@@ -353,14 +359,14 @@ impl Parser<'_, '_> {
 
     fn sweep(&mut self) -> Parsed<Sweep> {
         let name = self.new_name("expected the name of a variable")?;
-        self.expect(Kind::Equals, "expected `=`")?;
+        self.expect(TokenKind::Equals, "expected `=`")?;
         let mut sweep = Sweep {
             span: name.span,
             name,
             values: Vec::new(),
-            unit: Unit::None,
+            unit: SpecUnit::None,
         };
-        let mut step = Step::Next;
+        let mut step = SweepStep::Next;
         loop {
             let value = self.swept_value()?;
             self.same_kind(&mut sweep, &value)?;
@@ -370,21 +376,21 @@ impl Parser<'_, '_> {
                     .push((step, number * value.unit.factor(), value.span));
             }
             step = match self.kind() {
-                Kind::Comma if self.is_another_value() => Step::Next,
-                Kind::Ellipsis => Step::To,
+                TokenKind::Comma if self.is_another_value() => SweepStep::Next,
+                TokenKind::Ellipsis => SweepStep::To,
                 _ => break,
             };
-            self.take(Role::Plain);
+            self.take(TokenRole::Plain);
             // `32, ... 4096` is how some print it.
-            if step == Step::Next && self.kind() == Kind::Ellipsis {
-                step = Step::To;
-                self.take(Role::Plain);
+            if step == SweepStep::Next && self.kind() == TokenKind::Ellipsis {
+                step = SweepStep::To;
+                self.take(TokenRole::Plain);
             }
-            if step == Step::To
-                && self.kind() == Kind::Comma
-                && matches!(self.ahead(1), Kind::Number(_))
+            if step == SweepStep::To
+                && self.kind() == TokenKind::Comma
+                && matches!(self.ahead(1), TokenKind::Number(_))
             {
-                self.take(Role::Plain);
+                self.take(TokenRole::Plain);
             }
         }
         sweep.span = sweep.span.to(self.last_span());
@@ -393,19 +399,19 @@ impl Parser<'_, '_> {
     }
 
     /// A number with any unit.
-    fn swept_value(&mut self) -> Parsed<Value> {
-        use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
-        let unit = if self.ahead(1) == Kind::Name {
+    fn swept_value(&mut self) -> Parsed<SpecValue> {
+        use stackline_core::units::{BIT_RATES, RATE_UNITS, find_factor};
+        let unit = if self.ahead(1) == TokenKind::Name {
             self.text(1)
         } else {
             ""
         };
-        let rate = factor(BIT_RATES, unit).is_some()
-            || factor(RATE_UNITS, unit).is_some() && self.ahead(2) == Kind::Slash;
-        if rate && matches!(self.kind(), Kind::Number(_)) {
+        let rate = find_factor(BIT_RATES, unit).is_some()
+            || find_factor(RATE_UNITS, unit).is_some() && self.ahead(2) == TokenKind::Slash;
+        if rate && matches!(self.kind(), TokenKind::Number(_)) {
             return self.rate();
         }
-        if self.kind() == Kind::Name {
+        if self.kind() == TokenKind::Name {
             let message = format!("unexpected {}", self.describe());
             let diagnostic = Diagnostic::error(
                 self.span(),
@@ -417,25 +423,25 @@ impl Parser<'_, '_> {
                     .hint("the stacks of a list may differ in a word, as in `over tcp, unix`"),
             ));
         }
-        let mut value = self.number(Expect::Any, "expected a number")?;
-        if value.unit == Unit::None && self.kind() == Kind::Percent {
-            value.span = value.span.to(self.take(Role::Plain));
-            value.unit = Unit::Percent;
+        let mut value = self.number(ExpectedUnit::Any, "expected a number")?;
+        if value.unit == SpecUnit::None && self.kind() == TokenKind::Percent {
+            value.span = value.span.to(self.take(TokenRole::Plain));
+            value.unit = SpecUnit::Percent;
         }
         Ok(value)
     }
 
     /// Values of one sweep have units of one kind. Without a unit are bytes and seconds alone.
-    fn same_kind(&mut self, sweep: &mut Sweep, value: &Value) -> Parsed<()> {
+    fn same_kind(&mut self, sweep: &mut Sweep, value: &SpecValue) -> Parsed<()> {
         let (before, unit) = (sweep.unit, value.unit.base());
-        let needs = |unit| matches!(unit, Unit::Rate(_) | Unit::Percent);
+        let needs = |unit| matches!(unit, SpecUnit::Rate(_) | SpecUnit::Percent);
         let first = sweep.values.is_empty();
         if first
             || before == unit
-            || before == Unit::None && !needs(unit)
-            || unit == Unit::None && !needs(before)
+            || before == SpecUnit::None && !needs(unit)
+            || unit == SpecUnit::None && !needs(before)
         {
-            sweep.unit = if unit == Unit::None { before } else { unit };
+            sweep.unit = if unit == SpecUnit::None { before } else { unit };
             return Ok(());
         }
         let message = format!("the values of `{}` are not of one kind", sweep.name.text);
@@ -446,54 +452,57 @@ impl Parser<'_, '_> {
 
     /// Whether what follows the comma at hand belongs to the sweep and does not begin a specification.
     fn is_another_value(&self) -> bool {
-        if self.ahead(1) == Kind::Ellipsis {
+        if self.ahead(1) == TokenKind::Ellipsis {
             return true;
         }
-        if !matches!(self.ahead(1), Kind::Number(_)) {
-            return matches!(self.ahead(1), Kind::Comma | Kind::Semicolon);
+        if !matches!(self.ahead(1), TokenKind::Number(_)) {
+            return matches!(self.ahead(1), TokenKind::Comma | TokenKind::Semicolon);
         }
         let end = self.unit_end(2);
         let after = self.token(end);
         matches!(
             after.kind,
-            Kind::Comma | Kind::Semicolon | Kind::Ellipsis | Kind::End
+            TokenKind::Comma | TokenKind::Semicolon | TokenKind::Ellipsis | TokenKind::End
         ) || (after.breaks > 0 && self.begins_another(end))
     }
 
     /// Whether what stands on the next line can follow a sweep without a terminator.
     fn begins_another(&self, ahead: usize) -> bool {
-        let named = self.is_word(ahead, names::ITEMS) || self.is_swept(ahead);
-        matches!(self.ahead(ahead), Kind::Number(_) | Kind::Less) || named
+        let named = self.is_word(ahead, spelling::ITEMS) || self.is_swept(ahead);
+        matches!(self.ahead(ahead), TokenKind::Number(_) | TokenKind::Less) || named
     }
 
     /// Where the unit ends that may stand there.
     fn unit_end(&self, ahead: usize) -> usize {
-        use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
-        let word = if self.ahead(ahead) == Kind::Name {
+        use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, find_factor};
+        let word = if self.ahead(ahead) == TokenKind::Name {
             self.text(ahead)
         } else {
             ""
         };
-        let is =
-            |tables: &[&[(&str, f64)]]| tables.iter().any(|table| factor(table, word).is_some());
-        if self.ahead(ahead + 1) == Kind::Slash
-            && self.ahead(ahead + 2) == Kind::Name
+        let is = |tables: &[&[(&str, f64)]]| {
+            tables
+                .iter()
+                .any(|table| find_factor(table, word).is_some())
+        };
+        if self.ahead(ahead + 1) == TokenKind::Slash
+            && self.ahead(ahead + 2) == TokenKind::Name
             && is(&[RATE_UNITS])
         {
             return ahead + 3;
         }
         ahead
             + usize::from(
-                self.ahead(ahead) == Kind::Percent || is(&[SIZE_UNITS, TIME_UNITS, BIT_RATES]),
+                self.ahead(ahead) == TokenKind::Percent || is(&[SIZE_UNITS, TIME_UNITS, BIT_RATES]),
             )
     }
 
     fn sweep_end(&mut self) -> Parsed<()> {
         match self.kind() {
-            Kind::Semicolon | Kind::Comma => {
-                self.take(Role::Terminator);
+            TokenKind::Semicolon | TokenKind::Comma => {
+                self.take(TokenRole::Terminator);
             }
-            _ if self.kind() == Kind::End || self.token(0).breaks > 0 => self.terminate_last(),
+            _ if self.kind() == TokenKind::End || self.token(0).breaks > 0 => self.terminate_last(),
             _ => return Err(self.unexpected("expected `,`, `...` or `;`", &[])),
         }
         Ok(())

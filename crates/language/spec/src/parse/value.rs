@@ -1,19 +1,21 @@
 //! Values, units, variables, distributions and stacks.
 
-use super::parser::{Failed, Parsed, Parser};
+use super::parser::{ParseFailed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
-use crate::layout::Role;
-use crate::names;
-use crate::token::Kind;
-use crate::tree::{Base, Drawn, OptionItem, OptionText, StackItem, Unit, Value, Word};
+use crate::spelling;
+use crate::token::TokenKind;
+use crate::token_layout::TokenRole;
+use crate::tree::{
+    Base, DistributionItem, OptionItem, OptionText, SpecUnit, SpecValue, StackItem, Word,
+};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
+use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, find_factor};
 
 /// Which units may follow a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expect {
+pub(crate) enum ExpectedUnit {
     /// None.
     Plain,
     /// Of size.
@@ -29,35 +31,35 @@ const LOOK_AHEAD: usize = 64;
 
 impl Parser<'_, '_> {
     /// A number or a variable, with its unit.
-    pub(crate) fn value(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
+    pub(crate) fn value(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
         let start = self.span();
         let base = match self.kind() {
-            Kind::Number(number) => {
-                self.take(Role::Plain);
+            TokenKind::Number(number) => {
+                self.take(TokenRole::Plain);
                 Base::Number(number)
             }
-            Kind::Less if self.is_bracketed(0) && names::is_unit(self.text(1)) => {
+            TokenKind::Less if self.is_bracketed(0) && spelling::is_unit(self.text(1)) => {
                 return Err(self.unit_as_name(1));
             }
-            Kind::Name if self.is_swept(0) && names::is_unit(self.text(0)) => {
+            TokenKind::Name if self.is_swept(0) && spelling::is_unit(self.text(0)) => {
                 return Err(self.unit_as_name(0));
             }
-            Kind::Less if self.is_bracketed(0) => {
-                self.take(Role::Bracket);
+            TokenKind::Less if self.is_bracketed(0) => {
+                self.take(TokenRole::Bracket);
                 let base = Base::Variable(self.text(0).to_string());
-                self.take(Role::Variable);
-                self.take(Role::Bracket);
+                self.take(TokenRole::Variable);
+                self.take(TokenRole::Bracket);
                 base
             }
-            Kind::Name if !names::is_reserved(self.text(0)) => {
+            TokenKind::Name if !spelling::is_reserved(self.text(0)) => {
                 let base = Base::Variable(self.text(0).to_string());
-                self.take(Role::Variable);
+                self.take(TokenRole::Variable);
                 base
             }
             _ => return Err(self.unexpected(expected, &[])),
         };
         let unit = self.unit(expect)?;
-        Ok(Value {
+        Ok(SpecValue {
             base,
             unit,
             span: start.to(self.last_span()),
@@ -65,8 +67,8 @@ impl Parser<'_, '_> {
     }
 
     /// Only a number, for places where nothing can be swept.
-    pub(crate) fn number(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
-        if matches!(self.kind(), Kind::Number(_)) {
+    pub(crate) fn number(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
+        if matches!(self.kind(), TokenKind::Number(_)) {
             self.value(expect, expected)
         } else {
             Err(self.unexpected(expected, &[]))
@@ -75,12 +77,12 @@ impl Parser<'_, '_> {
 
     /// Whether a figure of a network stands there: a number, or a variable.
     pub(crate) fn is_figure(&self) -> bool {
-        let named = self.is_swept(0) && !names::is_reserved(self.text(0));
-        matches!(self.kind(), Kind::Number(_)) || self.is_bracketed(0) || named
+        let named = self.is_swept(0) && !spelling::is_reserved(self.text(0));
+        matches!(self.kind(), TokenKind::Number(_)) || self.is_bracketed(0) || named
     }
 
     /// A figure of a network: a number, or a variable that the specifications across it give values.
-    pub(crate) fn figure(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
+    pub(crate) fn figure(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
         if self.is_figure() {
             self.value(expect, expected)
         } else {
@@ -90,14 +92,15 @@ impl Parser<'_, '_> {
 
     /// `< NAME >`, which is a variable.
     pub(crate) fn is_bracketed(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Less
-            && self.ahead(ahead + 1) == Kind::Name
-            && self.ahead(ahead + 2) == Kind::Greater
-            && (!names::is_reserved(self.text(ahead + 1)) || names::is_unit(self.text(ahead + 1)))
+        self.ahead(ahead) == TokenKind::Less
+            && self.ahead(ahead + 1) == TokenKind::Name
+            && self.ahead(ahead + 2) == TokenKind::Greater
+            && (!spelling::is_reserved(self.text(ahead + 1))
+                || spelling::is_unit(self.text(ahead + 1)))
     }
 
     /// A unit where a variable stands: nothing may be called that.
-    fn unit_as_name(&mut self, ahead: usize) -> Failed {
+    fn unit_as_name(&mut self, ahead: usize) -> ParseFailed {
         let token = self.token(ahead).span;
         let message = format!(
             "`{}` is a unit and cannot be the name of a variable",
@@ -107,25 +110,25 @@ impl Parser<'_, '_> {
         self.fail(diagnostic.hint("choose another name, such as `N`, here and before its values"))
     }
 
-    fn unit(&mut self, expect: Expect) -> Parsed<Unit> {
-        if self.kind() != Kind::Name || expect == Expect::Plain {
-            return Ok(Unit::None);
+    fn unit(&mut self, expect: ExpectedUnit) -> Parsed<SpecUnit> {
+        if self.kind() != TokenKind::Name || expect == ExpectedUnit::Plain {
+            return Ok(SpecUnit::None);
         }
-        let size = factor(SIZE_UNITS, self.text(0));
-        let time = factor(TIME_UNITS, self.text(0));
+        let size = find_factor(SIZE_UNITS, self.text(0));
+        let time = find_factor(TIME_UNITS, self.text(0));
         let unit = match (expect, size, time) {
-            (Expect::Size | Expect::Any, Some(size), _) => Unit::Size(size),
-            (Expect::Time | Expect::Any, _, Some(time)) => Unit::Time(time),
-            (Expect::Size, None, Some(_)) => {
+            (ExpectedUnit::Size | ExpectedUnit::Any, Some(size), _) => SpecUnit::Size(size),
+            (ExpectedUnit::Time | ExpectedUnit::Any, _, Some(time)) => SpecUnit::Time(time),
+            (ExpectedUnit::Size, None, Some(_)) => {
                 return Err(self.wrong_unit("a unit of time", "a size", "KiB"));
             }
-            (Expect::Time, Some(_), None) => {
+            (ExpectedUnit::Time, Some(_), None) => {
                 return Err(self.wrong_unit("a unit of size", "a time", "ms"));
             }
             _ => match self.meant(expect) {
                 Some((hint, unit)) => {
                     let message = format!("`{}` is not a unit", self.text(0));
-                    let such_as = if expect == Expect::Time {
+                    let such_as = if expect == ExpectedUnit::Time {
                         "`ms`"
                     } else {
                         "`KiB`"
@@ -139,15 +142,15 @@ impl Parser<'_, '_> {
                     // What follows is read all the same, so that its mistakes are found too.
                     unit
                 }
-                None => return Ok(Unit::None),
+                None => return Ok(SpecUnit::None),
             },
         };
-        self.take(Role::Plain);
+        self.take(TokenRole::Plain);
         Ok(unit)
     }
 
     /// What a unit of other programs can mean here: `64k`, `5m`; and the first of its meanings.
-    fn meant(&self, expect: Expect) -> Option<(String, Unit)> {
+    fn meant(&self, expect: ExpectedUnit) -> Option<(String, SpecUnit)> {
         let (number, word) = (self.last_text(), self.text(0));
         let taken = self.is_swept(0)
             || self.is_application(0)
@@ -162,23 +165,23 @@ impl Parser<'_, '_> {
             _ => 0,
         };
         match (expect, power) {
-            (Expect::Time, 2) => {
+            (ExpectedUnit::Time, 2) => {
                 let hint =
                     format!("write `{number} min` for minutes, or `{number} ms` for milliseconds");
-                Some((hint, Unit::Time(factor(TIME_UNITS, "min")?)))
+                Some((hint, SpecUnit::Time(find_factor(TIME_UNITS, "min")?)))
             }
-            (Expect::Size | Expect::Any, 1..) => {
+            (ExpectedUnit::Size | ExpectedUnit::Any, 1..) => {
                 let (binary, decimal) = ([("KiB", "kB"), ("MiB", "MB"), ("GiB", "GB")])[power - 1];
                 let hint = format!(
                     "write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000"
                 );
-                Some((hint, Unit::Size(factor(SIZE_UNITS, binary)?)))
+                Some((hint, SpecUnit::Size(find_factor(SIZE_UNITS, binary)?)))
             }
             _ => None,
         }
     }
 
-    fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> Failed {
+    fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> ParseFailed {
         let message = format!("`{}` is {found}, but this is {wanted}", self.text(0));
         let diagnostic = Diagnostic::error(
             self.span(),
@@ -189,12 +192,12 @@ impl Parser<'_, '_> {
     }
 
     /// `100 Mbit/s`, in bit/s, or a variable.
-    pub(crate) fn rate(&mut self) -> Parsed<Value> {
+    pub(crate) fn rate(&mut self) -> Parsed<SpecValue> {
         const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
-        let mut value = self.figure(Expect::Plain, EXPECTED)?;
+        let mut value = self.figure(ExpectedUnit::Plain, EXPECTED)?;
         let (number, word) = (self.last_text(), self.text(0));
-        let whole = factor(BIT_RATES, word);
-        let Some(unit) = whole.or_else(|| factor(RATE_UNITS, word)) else {
+        let whole = find_factor(BIT_RATES, word);
+        let Some(unit) = whole.or_else(|| find_factor(RATE_UNITS, word)) else {
             if matches!(value.base, Base::Variable(_)) {
                 return Ok(value);
             }
@@ -205,7 +208,7 @@ impl Parser<'_, '_> {
                     .strip_prefix(prefix)
                     .is_some_and(|rest| matches!(rest, "" | "bit" | "bits" | "bps" | "b"))
             });
-            let Some(prefix) = prefix.filter(|_| self.ahead(1) != Kind::Slash) else {
+            let Some(prefix) = prefix.filter(|_| self.ahead(1) != TokenKind::Slash) else {
                 let units = RATE_UNITS.iter().take(6).map(|(unit, _)| *unit);
                 return Err(self.unexpected(EXPECTED, &units.collect::<Vec<_>>()));
             };
@@ -218,9 +221,9 @@ impl Parser<'_, '_> {
                 Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
             return Err(self.fail(diagnostic.hint(format!("write `{number} {prefix}bit/s`"))));
         };
-        self.take(Role::Plain);
+        self.take(TokenRole::Plain);
         if whole.is_none() {
-            if self.kind() != Kind::Slash || !self.is_word(1, &["s", "sec", "second"]) {
+            if self.kind() != TokenKind::Slash || !self.is_word(1, &["s", "sec", "second"]) {
                 let diagnostic = Diagnostic::error(
                     self.span(),
                     format!("unexpected {}", self.describe()),
@@ -228,29 +231,29 @@ impl Parser<'_, '_> {
                 );
                 return Err(self.fail(diagnostic.hint(format!("write `{number} {word}/s`"))));
             }
-            self.take(Role::Plain);
-            self.take(Role::Keyword);
+            self.take(TokenRole::Plain);
+            self.take(TokenRole::Keyword);
         }
-        value.unit = Unit::Rate(unit);
+        value.unit = SpecUnit::Rate(unit);
         value.span = value.span.to(self.last_span());
         Ok(value)
     }
 
     /// A name with `(` behind it.
     pub(crate) fn is_drawn(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Name && self.ahead(ahead + 1) == Kind::Open
+        self.ahead(ahead) == TokenKind::Name && self.ahead(ahead + 1) == TokenKind::Open
     }
 
     /// `uniform(1, 2)`, `empirical(file "sizes")`.
-    pub(crate) fn drawn(&mut self, expect: Expect) -> Parsed<Drawn> {
+    pub(crate) fn drawn(&mut self, expect: ExpectedUnit) -> Parsed<DistributionItem> {
         const INSIDE: &str = "expected a parameter";
         let text = self.text(0).to_string();
         let name = Word {
             text,
-            span: self.take(Role::Keyword),
+            span: self.take(TokenRole::Keyword),
         };
-        self.expect(Kind::Open, "expected `(`")?;
-        let mut drawn = Drawn {
+        self.expect(TokenKind::Open, "expected `(`")?;
+        let mut drawn = DistributionItem {
             span: name.span,
             name,
             parameters: Vec::new(),
@@ -258,13 +261,13 @@ impl Parser<'_, '_> {
         };
         if self.accept_word("file") {
             drawn.file = Some(self.file_name()?);
-        } else if self.kind() != Kind::Close {
+        } else if self.kind() != TokenKind::Close {
             drawn.parameters.push(self.value(expect, INSIDE)?);
-            while self.accept(Kind::Comma) {
+            while self.accept(TokenKind::Comma) {
                 drawn.parameters.push(self.value(expect, INSIDE)?);
             }
         }
-        self.expect(Kind::Close, "expected `,` or `)`")?;
+        self.expect(TokenKind::Close, "expected `,` or `)`")?;
         drawn.span = drawn.span.to(self.last_span());
         Ok(drawn)
     }
@@ -272,7 +275,7 @@ impl Parser<'_, '_> {
     /// A bare word or a quoted text.
     pub(crate) fn file_name(&mut self) -> Parsed<Word> {
         const EXPECTED: &str = "expected the name of a file, quoted when it is more than one word";
-        if self.kind() == Kind::Text {
+        if self.kind() == TokenKind::Text {
             return self.quoted(EXPECTED);
         }
         let path = self.whole_word();
@@ -290,8 +293,8 @@ impl Parser<'_, '_> {
     /// `tcp, blast(selective)`; a comma that ends the specification is left alone.
     pub(crate) fn stacks(&mut self) -> Parsed<Vec<StackItem>> {
         let mut stacks = alloc::vec![self.stack()?];
-        while self.kind() == Kind::Comma && self.is_another_stack() {
-            self.take(Role::Plain);
+        while self.kind() == TokenKind::Comma && self.is_another_stack() {
+            self.take(TokenRole::Plain);
             stacks.push(self.stack()?);
         }
         Ok(stacks)
@@ -299,22 +302,27 @@ impl Parser<'_, '_> {
 
     /// Whether what follows the comma at hand is a stack.
     fn is_another_stack(&self) -> bool {
-        let declared =
-            self.is_word(1, names::ITEMS) && matches!(self.ahead(2), Kind::Name | Kind::Number(_));
+        let declared = self.is_word(1, spelling::ITEMS)
+            && matches!(self.ahead(2), TokenKind::Name | TokenKind::Number(_));
         // A number of runs that is swept begins a specification.
         let begins = self.is_application(2)
-            || self.is_word(2, names::COMPOSERS)
-            || self.is_word(2, names::HEADS);
+            || self.is_word(2, spelling::COMPOSERS)
+            || self.is_word(2, spelling::HEADS);
         let runs = begins && self.is_swept(1);
-        self.ahead(1) == Kind::Name && self.ahead(2) != Kind::Equals && !declared && !runs
-            || (self.at_end_of_list() && !matches!(self.ahead(1), Kind::End | Kind::Number(_)))
+        self.ahead(1) == TokenKind::Name && self.ahead(2) != TokenKind::Equals && !declared && !runs
+            || (self.at_end_of_list()
+                && !matches!(self.ahead(1), TokenKind::End | TokenKind::Number(_)))
     }
 
     /// A comma with nothing behind it that could begin an item.
     fn at_end_of_list(&self) -> bool {
         matches!(
             self.ahead(1),
-            Kind::Comma | Kind::Semicolon | Kind::Bar | Kind::Colon | Kind::Text
+            TokenKind::Comma
+                | TokenKind::Semicolon
+                | TokenKind::Bar
+                | TokenKind::Colon
+                | TokenKind::Text
         )
     }
 
@@ -322,12 +330,12 @@ impl Parser<'_, '_> {
         let start = self.position();
         let name = self.name("expected the name of a stack, such as `tcp`")?;
         let mut options = Vec::new();
-        if self.accept(Kind::Open) {
+        if self.accept(TokenKind::Open) {
             options.push(self.option()?);
-            while self.accept(Kind::Comma) {
+            while self.accept(TokenKind::Comma) {
                 options.push(self.option()?);
             }
-            self.expect(Kind::Close, "expected `,` or `)`")?;
+            self.expect(TokenKind::Close, "expected `,` or `)`")?;
         }
         Ok(StackItem {
             name,
@@ -340,13 +348,13 @@ impl Parser<'_, '_> {
         const EXPECTED: &str = "expected the name of an option";
         const VALUE: &str = "expected the option's value";
         let name = self.name(EXPECTED)?;
-        if !self.accept(Kind::Equals) {
+        if !self.accept(TokenKind::Equals) {
             return Ok(OptionItem { name, value: None });
         }
         let value = match self.kind() {
-            Kind::Text => OptionText::Word(self.quoted(VALUE)?),
-            Kind::Name if !self.is_swept(0) => OptionText::Word(self.name(VALUE)?),
-            _ => OptionText::Value(self.value(Expect::Any, VALUE)?),
+            TokenKind::Text => OptionText::Word(self.quoted(VALUE)?),
+            TokenKind::Name if !self.is_swept(0) => OptionText::Word(self.name(VALUE)?),
+            _ => OptionText::Value(self.value(ExpectedUnit::Any, VALUE)?),
         };
         Ok(OptionItem {
             name,
@@ -357,17 +365,18 @@ impl Parser<'_, '_> {
     /// How many tokens a data unit's size takes from `ahead` on, if one stands there.
     pub(crate) fn size_length(&self, ahead: usize) -> Option<usize> {
         let base = match self.ahead(ahead) {
-            Kind::Number(_) => ahead + 1,
-            Kind::Less if self.is_bracketed(ahead) => ahead + 3,
-            Kind::Name if self.ahead(ahead + 1) == Kind::Open => {
+            TokenKind::Number(_) => ahead + 1,
+            TokenKind::Less if self.is_bracketed(ahead) => ahead + 3,
+            TokenKind::Name if self.ahead(ahead + 1) == TokenKind::Open => {
                 let close =
-                    (ahead..ahead + LOOK_AHEAD).find(|at| self.ahead(*at) == Kind::Close)?;
+                    (ahead..ahead + LOOK_AHEAD).find(|at| self.ahead(*at) == TokenKind::Close)?;
                 return Some(close + 1);
             }
-            Kind::Name if !names::is_reserved(self.text(ahead)) => ahead + 1,
+            TokenKind::Name if !spelling::is_reserved(self.text(ahead)) => ahead + 1,
             _ => return None,
         };
-        let unit = self.ahead(base) == Kind::Name && factor(SIZE_UNITS, self.text(base)).is_some();
+        let unit = self.ahead(base) == TokenKind::Name
+            && find_factor(SIZE_UNITS, self.text(base)).is_some();
         Some(base + usize::from(unit))
     }
 }

@@ -1,27 +1,27 @@
 //! The tree of a factor: what a designed experiment varies, and its levels. Nothing here is checked.
 
 use super::Word;
-use crate::diagnostic::Span;
+use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;
 
 /// `factor bandwidth of a - b x 10;`
 #[derive(Clone, Debug)]
 pub(crate) struct FactorItem {
-    pub(crate) what: Varied,
+    pub(crate) what: VariedProperty,
     pub(crate) levels: Vec<LevelItem>,
 }
 
 /// What is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Varied {
+pub(crate) enum VariedProperty {
     /// A property of one link, or of all.
-    Link(LinkProperty, Option<(Text, Text)>),
+    Link(LinkProperty, Option<(FactorText, FactorText)>),
     /// The processor of one host, or of all.
-    Cpu(Option<Text>),
+    Cpu(Option<FactorText>),
     /// The share of a processor of one host, or of all.
-    Share(Option<Text>),
+    Share(Option<FactorText>),
     /// The buffer of one switch, or of all.
-    Buffer(Option<Text>),
+    Buffer(Option<FactorText>),
     /// The stack.
     Stack,
     /// The size of data units.
@@ -29,12 +29,12 @@ pub(crate) enum Varied {
     /// The number of pairs at once.
     Clients,
     /// The initiator's host, or the responder's.
-    Place(Side),
+    Place(FactorSide),
     /// An option of the stack, or a variable.
-    Named(Text),
+    Named(FactorText),
 }
 
-type Text = alloc::string::String;
+type FactorText = alloc::string::String;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkProperty {
@@ -46,7 +46,7 @@ pub(crate) enum LinkProperty {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum FactorSide {
     From,
     To,
 }
@@ -56,7 +56,7 @@ pub(crate) enum LevelItem {
     /// So many times what is written.
     Times(f64),
     /// What is to be written there.
-    Set(Span),
+    Set(TextSpan),
 }
 
 impl LinkProperty {
@@ -80,6 +80,6 @@ impl LinkProperty {
 }
 
 /// The ends of a link as words.
-pub(crate) fn texts((first, second): &(Word, Word)) -> (Text, Text) {
+pub(crate) fn texts((first, second): &(Word, Word)) -> (FactorText, FactorText) {
     (first.text.clone(), second.text.clone())
 }

@@ -1,7 +1,7 @@
 //! The tree of a network: what was written about its hosts, switches and links. Nothing here is checked or resolved.
 
-use super::{At, Drawn, Value, Word};
-use crate::diagnostic::Span;
+use super::{DistributionItem, SpecValue, TokenIndices, Word};
+use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;
 use stackline_core::network::{FakeHost, WorkKind};
 
@@ -12,7 +12,7 @@ pub(crate) struct NetworkItem {
     pub(crate) switches: Vec<SwitchItem>,
     pub(crate) links: Vec<LinkItem>,
     /// Its tokens.
-    pub(crate) at: At,
+    pub(crate) at: TokenIndices,
     /// Something in it could not be read, so what it lacks is not reported.
     pub(crate) broken: bool,
 }
@@ -34,30 +34,30 @@ impl NetworkItem {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeItem {
     pub(crate) names: Vec<Word>,
-    pub(crate) buffer_frames: Option<Value>,
+    pub(crate) buffer_frames: Option<SpecValue>,
     pub(crate) single_buffered: Option<()>,
     pub(crate) busy_waiting: Option<()>,
     /// Where it is said that the interface copies by itself.
-    pub(crate) interface_copies: Option<Span>,
-    pub(crate) copy: Option<Span>,
-    pub(crate) copy_per_packet: Option<Value>,
-    pub(crate) copy_per_byte: Option<Value>,
-    pub(crate) cpu: Option<Value>,
-    pub(crate) work: Option<Span>,
-    pub(crate) work_per_operation: Option<Value>,
-    pub(crate) work_per_byte: Option<Value>,
-    pub(crate) work_per_message: Option<Value>,
-    pub(crate) work_per_switch: Option<Value>,
-    pub(crate) polls: Option<Value>,
-    pub(crate) priority: Option<(WorkKind, Span)>,
-    pub(crate) pace: Option<Value>,
+    pub(crate) interface_copies: Option<TextSpan>,
+    pub(crate) copy: Option<TextSpan>,
+    pub(crate) copy_per_packet: Option<SpecValue>,
+    pub(crate) copy_per_byte: Option<SpecValue>,
+    pub(crate) cpu: Option<SpecValue>,
+    pub(crate) work: Option<TextSpan>,
+    pub(crate) work_per_operation: Option<SpecValue>,
+    pub(crate) work_per_byte: Option<SpecValue>,
+    pub(crate) work_per_message: Option<SpecValue>,
+    pub(crate) work_per_switch: Option<SpecValue>,
+    pub(crate) polls: Option<SpecValue>,
+    pub(crate) priority: Option<(WorkKind, TextSpan)>,
+    pub(crate) pace: Option<SpecValue>,
     pub(crate) clock: Vec<ClockItem>,
     /// From when it is down, until when, and where that is said.
-    pub(crate) down: Option<(Value, Option<Value>, Span)>,
+    pub(crate) down: Option<(SpecValue, Option<SpecValue>, TextSpan)>,
     /// Per cent of a processor.
-    pub(crate) share: Option<Value>,
+    pub(crate) share: Option<SpecValue>,
     /// How it works as a fake host, and where that is said.
-    pub(crate) fake: Option<(FakeHost, Span)>,
+    pub(crate) fake: Option<(FakeHost, TextSpan)>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,27 +65,27 @@ pub(crate) struct ClockItem {
     pub(crate) kind: ClockKind,
     /// `behind` or `slow`.
     pub(crate) negative: bool,
-    pub(crate) value: Value,
-    pub(crate) span: Span,
+    pub(crate) value: SpecValue,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum ClockKind {
     Offset,
     /// When.
-    Step(Value),
+    Step(SpecValue),
     Drift,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SwitchItem {
     pub(crate) name: Word,
-    pub(crate) buffer: Option<Value>,
+    pub(crate) buffer: Option<SpecValue>,
     pub(crate) per_port: bool,
-    pub(crate) cells: Option<Value>,
+    pub(crate) cells: Option<SpecValue>,
     pub(crate) early_packet_discard: Option<bool>,
     /// Whether it is on, and where that is said.
-    pub(crate) abr: Option<(bool, Span)>,
+    pub(crate) abr: Option<(bool, TextSpan)>,
     pub(crate) queue: Option<QueueItem>,
     pub(crate) imp: Option<ImpItem>,
 }
@@ -94,10 +94,10 @@ pub(crate) struct SwitchItem {
 #[derive(Clone, Debug)]
 pub(crate) struct ImpItem {
     pub(crate) machine: Word,
-    pub(crate) reassembly: Option<Value>,
-    pub(crate) window: Option<Value>,
-    pub(crate) channels: Option<Value>,
-    pub(crate) buffers: Option<Value>,
+    pub(crate) reassembly: Option<SpecValue>,
+    pub(crate) window: Option<SpecValue>,
+    pub(crate) channels: Option<SpecValue>,
+    pub(crate) buffers: Option<SpecValue>,
     pub(crate) september: Option<bool>,
     pub(crate) reservation: Option<bool>,
     pub(crate) splitting: Option<bool>,
@@ -112,8 +112,8 @@ pub(crate) struct LinkItem {
     pub(crate) loss: Option<LossItem>,
     pub(crate) jitter: Option<JitterItem>,
     /// Per cent.
-    pub(crate) duplicate: Option<Value>,
-    pub(crate) mtu: Option<Value>,
+    pub(crate) duplicate: Option<SpecValue>,
+    pub(crate) mtu: Option<SpecValue>,
     pub(crate) charge: Option<stackline_core::network::Charge>,
     pub(crate) queue: Option<QueueItem>,
 }
@@ -122,40 +122,40 @@ pub(crate) struct LinkItem {
 #[derive(Clone, Debug)]
 pub(crate) enum RateItem {
     Unlimited,
-    Constant(Value),
-    Schedule(ScheduleItem<Value>),
+    Constant(SpecValue),
+    Schedule(ScheduleItem<SpecValue>),
     Trace(Word),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum DelayItem {
-    Constant(Value),
-    Schedule(ScheduleItem<Value>),
+    Constant(SpecValue),
+    Schedule(ScheduleItem<SpecValue>),
 }
 
 /// `schedule(0 s 10 ms, 5 s 20 ms) every 10 s`
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleItem<T> {
     /// From when what.
-    pub(crate) steps: Vec<(Value, T)>,
-    pub(crate) every: Option<Value>,
-    pub(crate) span: Span,
+    pub(crate) steps: Vec<(SpecValue, T)>,
+    pub(crate) every: Option<SpecValue>,
+    pub(crate) span: TextSpan,
 }
 
 /// Shares are per cent.
 #[derive(Clone, Debug)]
 pub(crate) enum LossItem {
     Schedule(ScheduleItem<Self>),
-    Share(Value),
-    BitErrors(Value),
-    Every(Value),
-    Packets(Vec<Value>),
-    GilbertElliott(Vec<Value>),
+    Share(SpecValue),
+    BitErrors(SpecValue),
+    Every(SpecValue),
+    Packets(Vec<SpecValue>),
+    GilbertElliott(Vec<SpecValue>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct JitterItem {
-    pub(crate) drawn: Drawn,
+    pub(crate) drawn: DistributionItem,
     pub(crate) reordering: bool,
 }
 
@@ -163,14 +163,14 @@ pub(crate) struct JitterItem {
 pub(crate) struct QueueItem {
     pub(crate) limit: Option<QueueLimit>,
     pub(crate) discipline: Option<DisciplineItem>,
-    pub(crate) ecn: Option<Span>,
-    pub(crate) span: Span,
+    pub(crate) ecn: Option<TextSpan>,
+    pub(crate) span: TextSpan,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum QueueLimit {
-    Bytes(Value),
-    Packets(Value),
+    Bytes(SpecValue),
+    Packets(SpecValue),
 }
 
 #[derive(Clone, Debug)]
@@ -183,6 +183,6 @@ pub(crate) struct DisciplineItem {
 #[derive(Clone, Debug)]
 pub(crate) struct SettingItem {
     pub(crate) name: Word,
-    pub(crate) value: Value,
+    pub(crate) value: SpecValue,
     pub(crate) percent: bool,
 }

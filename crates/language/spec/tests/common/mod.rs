@@ -3,7 +3,7 @@
 
 use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::{Plan, World};
-use stackline_spec::{Available, Checked, Context, Diagnostic, Overrides, Severity, check};
+use stackline_spec::{Available, CheckContext, Checked, Diagnostic, Overrides, Severity, check};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
     OptionTable::new(name, kind, "", "")
@@ -123,8 +123,8 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
     }
 }
 
-pub(crate) fn context() -> Context<'static> {
-    Context {
+pub(crate) fn context() -> CheckContext<'static> {
+    CheckContext {
         worlds: WORLDS,
         read_file: &read_file,
         cores: &[],

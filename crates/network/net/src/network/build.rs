@@ -1,20 +1,20 @@
 //! Builds the machine from the plain data of a network.
 
-use super::Network;
-use crate::cells::Cells;
-use crate::direction::{Direction, PortConfig};
+use super::PacketNetwork;
+use crate::cell_sizes::Cells;
 use crate::event_queue::EventQueue;
-use crate::interface::Card;
-use crate::packet::{Node, Payload};
+use crate::host_interface::Card;
+use crate::link_direction::{LinkDirection, PortConfig};
+use crate::packet::{NodeIndex, PacketPayload};
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::Tap;
-use crate::topology::{Edge, Topology};
+use crate::topology::{Topology, TopologyEdge};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 
-impl<P: Payload, T: Tap<P>> Network<P, T> {
+impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// Idle at instant zero. The plan has been checked by `spec`; a link without both ends is left out.
     #[must_use]
     pub fn new(plan: &plan::Network, seed: Seed, tap: T) -> Self {
@@ -37,7 +37,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             .zip(0..);
         let directions = directions
             .map(|((edge, link), index)| {
-                Direction::new(link, port_configs.of(edge), seed.child("port").index(index))
+                LinkDirection::new(link, port_configs.of(edge), seed.child("port").index(index))
             })
             .collect();
         let cell_switch = plan.hosts.iter().map(|_| false);
@@ -90,13 +90,15 @@ struct PortConfigs<'p> {
 }
 
 impl<'p> PortConfigs<'p> {
-    fn of(&self, edge: &Edge) -> PortConfig<'p> {
-        let cells = |node: Node| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
+    fn of(&self, edge: &TopologyEdge) -> PortConfig<'p> {
+        let cells = |node: NodeIndex| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
         let cells = cells(edge.from)
             .or(cells(edge.to))
             .map(|bytes| Cells { bytes });
-        let tells = |node: Node| self.switch(node).is_some_and(|(switch, _)| switch.abr);
-        let abr = tells(edge.from) || (self.switch(edge.from).is_none() && tells(edge.to));
+        let signals_rates =
+            |node: NodeIndex| self.switch(node).is_some_and(|(switch, _)| switch.abr);
+        let abr = signals_rates(edge.from)
+            || (self.switch(edge.from).is_none() && signals_rates(edge.to));
         let port_config = PortConfig {
             cells,
             abr,
@@ -122,7 +124,7 @@ impl<'p> PortConfigs<'p> {
         }
     }
 
-    fn switch(&self, node: Node) -> Option<(&'p plan::Switch, usize)> {
+    fn switch(&self, node: NodeIndex) -> Option<(&'p plan::NetworkSwitch, usize)> {
         let index = (node.0 as usize).checked_sub(self.plan.hosts.len())?;
         self.plan.switches.get(index).map(|switch| (switch, index))
     }

@@ -1,16 +1,16 @@
 //! One hop of a packet: from a node to the queue before its next link, cut as little as possible.
 
-use super::{Event, Flight, GRANULE, Network};
-use crate::direction::Span;
-use crate::packet::{Node, Payload};
-use crate::tap::{NetworkEvent, Place, Port, Reason, Tap};
+use super::{ForwardingEvent, GRANULE, PacketInTransit, PacketNetwork};
+use crate::link_direction::TrainSpan;
+use crate::packet::{NodeIndex, PacketPayload};
+use crate::tap::{DropReason, NetworkEvent, NetworkLocation, PortIndex, Tap};
 use stackline_core::network::MOST_HOPS;
 use stackline_core::time::{Duration, Instant};
 
-impl<P: Payload, T: Tap<P>> Network<P, T> {
+impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// The first segment of a packet is at a node: its slot when the packet is at its host and in memory.
     #[inline]
-    pub(super) fn at(&mut self, now: Instant, node: Node, slot: u32) -> Option<u32> {
+    pub(super) fn at(&mut self, now: Instant, node: NodeIndex, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
         if flight.packet.to != node {
             self.forward(now, node, slot);
@@ -21,7 +21,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Forwards a packet from a node.
     #[inline]
-    pub(super) fn forward(&mut self, now: Instant, node: Node, slot: u32) {
+    pub(super) fn forward(&mut self, now: Instant, node: NodeIndex, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
         };
@@ -37,7 +37,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if segments.bytes_of(0) > direction.mtu
             || segments.bytes_of(segments.count - 1) > direction.mtu
         {
-            return self.drop_at(now, port, slot, Reason::TooLarge);
+            return self.drop_at(now, port, slot, DropReason::TooLarge);
         }
         if segments.count > 1 {
             return self.forward_train(now, node, port, slot);
@@ -46,7 +46,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.enqueue(now, port, slot);
     }
 
-    fn enqueue(&mut self, now: Instant, port: Port, slot: u32) {
+    fn enqueue(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let direction = &self.directions[port.0 as usize];
         if direction.cells.is_some() {
             self.enter_cells(now, port, slot);
@@ -57,7 +57,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    fn no_path(&mut self, now: Instant, node: Node, slot: u32) {
+    fn no_path(&mut self, now: Instant, node: NodeIndex, slot: u32) {
         let Some(flight) = self.remove(slot) else {
             return;
         };
@@ -65,15 +65,15 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if T::ON {
             self.tap.record(
                 now,
-                Place::Host(node),
-                NetworkEvent::Drop(Reason::NoPath),
+                NetworkLocation::Host(node),
+                NetworkEvent::Drop(DropReason::NoPath),
                 &flight.packet,
             );
         }
     }
 
     /// Forwards a train, cut into pieces that the link takes whole; each leaves when its last segment cannot delay it.
-    fn forward_train(&mut self, now: Instant, node: Node, port: Port, mut slot: u32) {
+    fn forward_train(&mut self, now: Instant, node: NodeIndex, port: PortIndex, mut slot: u32) {
         loop {
             let Some((whole, each)) = self.largest_piece(now, port, slot) else {
                 return;
@@ -86,7 +86,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             let ready = Instant(flight.arrival.last.0.saturating_sub(span));
             if ready > now {
                 flight.arrival.first = ready;
-                self.events.put(ready, Event::At { node, slot });
+                self.events.put(ready, ForwardingEvent::At { node, slot });
             } else {
                 flight.hops += 1;
                 self.enqueue(now, port, slot);
@@ -96,14 +96,16 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 .as_ref()
                 .map_or(now, |flight| flight.arrival.first);
             if comes > now {
-                return self.events.put(comes, Event::At { node, slot: rest });
+                return self
+                    .events
+                    .put(comes, ForwardingEvent::At { node, slot: rest });
             }
             slot = rest;
         }
     }
 
     /// How many of a train's segments may stay together, and the time each takes.
-    fn largest_piece(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
+    fn largest_piece(&self, now: Instant, port: PortIndex, slot: u32) -> Option<(u32, Duration)> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         let direction = &self.directions[port.0 as usize];
         let time = direction
@@ -133,18 +135,18 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         let (span, last_port, hops) = (flight.arrival, flight.last_port, flight.hops);
         let packet = flight.packet.split(at);
-        flight.arrival = Span {
+        flight.arrival = TrainSpan {
             first: span.first,
             last: span.at(at - 1, count),
         };
-        let arrival = Span {
+        let arrival = TrainSpan {
             first: span.at(at, count),
             last: span.last,
         };
-        Some(self.insert(Flight {
+        Some(self.insert(PacketInTransit {
             last_port,
             hops,
-            ..Flight::new(packet, arrival)
+            ..PacketInTransit::new(packet, arrival)
         }))
     }
 
@@ -152,9 +154,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     pub(super) fn depart(
         &mut self,
         now: Instant,
-        port: Port,
+        port: PortIndex,
         slot: u32,
-        departure: Span,
+        departure: TrainSpan,
         mark: bool,
     ) {
         if T::ON {
@@ -173,7 +175,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Takes the segments that the link loses out of a train.
-    pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
+    pub(super) fn lose_or_travel(
+        &mut self,
+        port: PortIndex,
+        mut slot: u32,
+        mut departure: TrainSpan,
+    ) {
         while let Some((index, reason)) = self.first_lost(port, slot, departure) {
             let count = self.flights[slot as usize]
                 .as_ref()
@@ -187,7 +194,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 self.travel(
                     port,
                     slot,
-                    Span {
+                    TrainSpan {
                         first: departure.first,
                         last: departure.at(index - 1, count),
                     },
@@ -199,7 +206,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             let Some(rest) = rest else { return };
             (slot, departure) = (
                 rest,
-                Span {
+                TrainSpan {
                     first: departure.at(index + 1, count),
                     last: departure.last,
                 },
@@ -208,7 +215,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         self.travel(port, slot, departure);
     }
 
-    fn mark(&mut self, now: Instant, port: Port, slot: u32) {
+    fn mark(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
         };
@@ -220,7 +227,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// The first segment that the link loses.
-    fn first_lost(&mut self, port: Port, slot: u32, departure: Span) -> Option<(u32, Reason)> {
+    fn first_lost(
+        &mut self,
+        port: PortIndex,
+        slot: u32,
+        departure: TrainSpan,
+    ) -> Option<(u32, DropReason)> {
         let direction = &mut self.directions[port.0 as usize];
         if direction.loses_nothing() {
             return None;
@@ -235,7 +247,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// A packet crosses the link: it arrives at the other end, perhaps twice.
-    pub(super) fn travel(&mut self, port: Port, slot: u32, departure: Span) {
+    pub(super) fn travel(&mut self, port: PortIndex, slot: u32, departure: TrainSpan) {
         let direction = &mut self.directions[port.0 as usize];
         let arrival = direction.arrival(departure);
         let duplicated = direction.duplicated();
@@ -244,17 +256,20 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             return;
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
-        let (at, event): (_, fn(Node, u32) -> Event) = if flight.packet.to == node {
-            (arrival.last, |_, slot| Event::Complete { slot })
+        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if flight.packet.to == node {
+            (arrival.last, |_, slot| ForwardingEvent::Complete { slot })
         } else {
-            (arrival.first, |node, slot| Event::At { node, slot })
+            (arrival.first, |node, slot| ForwardingEvent::At {
+                node,
+                slot,
+            })
         };
         self.events.put(at, event(node, slot));
         if duplicated {
-            let duplicate = Flight {
+            let duplicate = PacketInTransit {
                 last_port: Some(port),
                 hops: flight.hops,
-                ..Flight::new(flight.packet.again(), arrival)
+                ..PacketInTransit::new(flight.packet.again(), arrival)
             };
             let duplicate = self.insert(duplicate);
             self.directions[port.0 as usize].counters.duplicated += 1;

@@ -1,12 +1,12 @@
 //! Between a host's memory and its links.
 
-use super::{Event, Network};
-use crate::interface::{NextStep, Way};
-use crate::packet::{Node, Payload};
-use crate::tap::{NetworkEvent, Place, Reason, Tap};
+use super::{ForwardingEvent, PacketNetwork};
+use crate::host_interface::{InterfaceDirection, NextStep};
+use crate::packet::{NodeIndex, PacketPayload};
+use crate::tap::{DropReason, NetworkEvent, NetworkLocation, Tap};
 use stackline_core::time::Instant;
 
-impl<P: Payload, T: Tap<P>> Network<P, T> {
+impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// The host has handed the packet over.
     pub(super) fn host_sends(&mut self, now: Instant, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
@@ -15,7 +15,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
             // A packet to the sender itself does not use the interface.
-            return self.events.put(now, Event::Complete { slot });
+            return self.events.put(now, ForwardingEvent::Complete { slot });
         }
         if !matches!(self.cards.get(from.0 as usize), Some(Some(_))) {
             return self.forward(now, from, slot);
@@ -46,15 +46,15 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         } else if let Some(flight) = self.remove(slot) {
             if let Some(port) = flight.last_port {
                 self.directions[port.0 as usize].count_drop(
-                    Reason::InterfaceFull,
+                    DropReason::InterfaceFull,
                     u64::from(flight.packet.segments.count),
                 );
             }
             if T::ON {
                 self.tap.record(
                     now,
-                    Place::Host(to),
-                    NetworkEvent::Drop(Reason::InterfaceFull),
+                    NetworkLocation::Host(to),
+                    NetworkEvent::Drop(DropReason::InterfaceFull),
                     &flight.packet,
                 );
             }
@@ -63,10 +63,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Called when a copy may have ended or a buffer is free: the slot of a packet that is now in memory.
-    pub(super) fn finish_copy(&mut self, now: Instant, node: Node) -> Option<u32> {
+    pub(super) fn finish_copy(&mut self, now: Instant, node: NodeIndex) -> Option<u32> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
-        if let Some((slot, Way::Out)) = done {
+        if let Some((slot, InterfaceDirection::Out)) = done {
             let port = self.flights[slot as usize]
                 .as_ref()
                 .map(|f| (f.packet.to, f.packet.flow));
@@ -78,18 +78,18 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             }
         }
         self.start_copy(now, node);
-        done.filter(|(_, way)| *way == Way::In)
+        done.filter(|(_, way)| *way == InterfaceDirection::In)
             .map(|(slot, _)| slot)
     }
 
     /// Begins the interface's next copy.
-    fn start_copy(&mut self, now: Instant, node: Node) {
+    fn start_copy(&mut self, now: Instant, node: NodeIndex) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else {
             return;
         };
         match card.next_step(now) {
             NextStep::CopyUntil(at) | NextStep::WaitUntil(at) => {
-                self.events.put(at, Event::CopyDone { node })
+                self.events.put(at, ForwardingEvent::CopyDone { node })
             }
             NextStep::Rest => {}
         }

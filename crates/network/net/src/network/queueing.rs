@@ -1,27 +1,27 @@
 //! Waiting before a link: computed at arrival, or by slot where the discipline decides at departure.
 
-use super::{Event, Network};
-use crate::direction::{Offer, Span};
-use crate::packet::{Ecn, Payload, Segments};
-use crate::tap::{NetworkEvent, Port, Reason, Tap};
+use super::{ForwardingEvent, PacketNetwork};
+use crate::link_direction::{QueueDecision, TrainSpan};
+use crate::packet::{EcnMarking, PacketPayload, SegmentSizes};
+use crate::tap::{DropReason, NetworkEvent, PortIndex, Tap};
 use stackline_core::time::Instant;
 
 /// The decision for neighbouring segments of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum TrainDecision {
     Leaves { mark: bool },
-    Refused(Reason),
+    Refused(DropReason),
 }
 
-impl<P: Payload, T: Tap<P>> Network<P, T> {
+impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// Offers a packet to a queue that decides at arrival: whole if no part of it can be treated differently.
     #[inline]
-    pub(super) fn queue(&mut self, now: Instant, port: Port, slot: u32) {
+    pub(super) fn queue(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
             return;
         };
         let (segments, arrival) = (flight.packet.segments, flight.arrival);
-        let arrival = Span {
+        let arrival = TrainSpan {
             first: now,
             last: arrival.last.max(now),
         };
@@ -35,19 +35,19 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn queue_by_segment(
         &mut self,
         now: Instant,
-        port: Port,
+        port: PortIndex,
         mut slot: u32,
-        segments: Segments,
-        arrival: Span,
+        segments: SegmentSizes,
+        arrival: TrainSpan,
     ) {
-        let mut run: Option<(Outcome, Span, u32)> = None;
+        let mut run: Option<(TrainDecision, TrainSpan, u32)> = None;
         for index in 0..segments.count {
             let at = arrival.at(index, segments.count).max(now);
             let (outcome, leaves) = self.offer(at, port, slot, segments.bytes_of(index));
             run = match run {
                 Some((same, span, count)) if same == outcome => Some((
                     same,
-                    Span {
+                    TrainSpan {
                         last: leaves,
                         ..span
                     },
@@ -61,7 +61,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                     slot = rest;
                     Some((
                         outcome,
-                        Span {
+                        TrainSpan {
                             first: leaves,
                             last: leaves,
                         },
@@ -70,7 +70,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 }
                 None => Some((
                     outcome,
-                    Span {
+                    TrainSpan {
                         first: leaves,
                         last: leaves,
                     },
@@ -83,29 +83,42 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    fn offer(&mut self, at: Instant, port: Port, slot: u32, bytes: u64) -> (Outcome, Instant) {
+    fn offer(
+        &mut self,
+        at: Instant,
+        port: PortIndex,
+        slot: u32,
+        bytes: u64,
+    ) -> (TrainDecision, Instant) {
         let can_mark = self.flights[slot as usize]
             .as_ref()
-            .is_some_and(|f| f.packet.ecn != Ecn::NotCapable);
+            .is_some_and(|f| f.packet.ecn != EcnMarking::NotCapable);
         let direction = &mut self.directions[port.0 as usize];
         let shared_buffer = direction
             .shared_buffer
             .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
         match direction.offer(at, bytes, can_mark, shared_buffer) {
-            Offer::Leaves(departure, mark) => (Outcome::Leaves { mark }, departure),
-            Offer::Refused(reason) => (Outcome::Refused(reason), at),
+            QueueDecision::Leaves(departure, mark) => (TrainDecision::Leaves { mark }, departure),
+            QueueDecision::Refused(reason) => (TrainDecision::Refused(reason), at),
         }
     }
 
-    fn settle_run(&mut self, now: Instant, port: Port, slot: u32, outcome: Outcome, span: Span) {
+    fn settle_run(
+        &mut self,
+        now: Instant,
+        port: PortIndex,
+        slot: u32,
+        outcome: TrainDecision,
+        span: TrainSpan,
+    ) {
         match outcome {
-            Outcome::Leaves { mark } => self.depart(now, port, slot, span, mark),
-            Outcome::Refused(reason) => self.drop_at(span.last, port, slot, reason),
+            TrainDecision::Leaves { mark } => self.depart(now, port, slot, span, mark),
+            TrainDecision::Refused(reason) => self.drop_at(span.last, port, slot, reason),
         }
     }
 
     /// Queues a packet by its slot where the discipline decides at departure.
-    pub(super) fn hold(&mut self, now: Instant, port: Port, slot: u32) {
+    pub(super) fn hold(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
             return;
         };
@@ -129,9 +142,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         while let Some(gone) = self.displaced.pop() {
             refused |= gone == slot;
             let reason = if gone == slot {
-                Reason::SharedBufferFull
+                DropReason::SharedBufferFull
             } else {
-                Reason::Displaced
+                DropReason::Displaced
             };
             self.drop_at(now, port, gone, reason);
         }
@@ -153,7 +166,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    fn drop_marked_slots(&mut self, now: Instant, port: Port) {
+    fn drop_marked_slots(&mut self, now: Instant, port: PortIndex) {
         while let Some((slot, reason)) = self.to_drop.pop() {
             let bytes = self.flights[slot as usize]
                 .as_ref()
@@ -163,7 +176,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
     }
 
-    fn release_shared_buffer(&mut self, at: Instant, port: Port, bytes: u64) {
+    fn release_shared_buffer(&mut self, at: Instant, port: PortIndex, bytes: u64) {
         let shared_buffer = self.directions[port.0 as usize].shared_buffer;
         if let Some(shared_buffer) =
             shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
@@ -173,13 +186,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Sends the next waiting packet, and schedules the one after it.
-    pub(super) fn serve(&mut self, now: Instant, port: Port) {
+    pub(super) fn serve(&mut self, now: Instant, port: PortIndex) {
         loop {
             let direction = &mut self.directions[port.0 as usize];
             direction.send_scheduled = direction.has_waiting() && direction.free_at > now;
             if direction.send_scheduled {
                 let free = direction.free_at;
-                return self.events.put(free, Event::Free { port });
+                return self.events.put(free, ForwardingEvent::Free { port });
             }
             let Some(slot) = self.pull(now, port) else {
                 return;
@@ -198,7 +211,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// The next packet that may leave; those before it that waited too long are marked or dropped.
-    fn pull(&mut self, now: Instant, port: Port) -> Option<u32> {
+    fn pull(&mut self, now: Instant, port: PortIndex) -> Option<u32> {
         let direction = &mut self.directions[port.0 as usize];
         let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);
         let mut marked = 0;
@@ -210,7 +223,7 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             if may {
                 marked += 1;
             } else {
-                to_drop.push((slot, Reason::CoDel));
+                to_drop.push((slot, DropReason::CoDel));
             }
             may
         });

@@ -3,7 +3,7 @@
 //!
 //! It has no limit of its own: the caller drops from the longest queue until everything fits.
 
-use super::Verdict;
+use super::DisciplineVerdict;
 use super::codel::CoDel;
 use super::fifo::Fifo;
 use alloc::collections::VecDeque;
@@ -25,7 +25,7 @@ pub struct FqCoDel<T> {
     perturbation: Seed,
     /// The queue of each value of the hash.
     queue_of: Vec<u32>,
-    queues: Vec<Queue<T>>,
+    queues: Vec<FqCoDelQueue<T>>,
     /// Queues that were empty a short while ago, and the others that may have something; each in at most one list.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -34,7 +34,7 @@ pub struct FqCoDel<T> {
 }
 
 #[derive(Clone, Debug)]
-struct Queue<T> {
+struct FqCoDelQueue<T> {
     waiting: Fifo<T>,
     codel: CoDel,
     /// Bytes it may still send in this turn.
@@ -106,7 +106,7 @@ impl<T> FqCoDel<T> {
     pub fn pop(
         &mut self,
         now: Instant,
-        mut to_drop: impl FnMut(T, Verdict) -> Option<T>,
+        mut to_drop: impl FnMut(T, DisciplineVerdict) -> Option<T>,
     ) -> Option<T> {
         loop {
             let from_new = !self.new.is_empty();
@@ -161,7 +161,7 @@ impl<T> FqCoDel<T> {
         if *known == NONE {
             *known = self.queues.len() as u32;
             let codel = self.codel.clone();
-            self.queues.push(Queue {
+            self.queues.push(FqCoDelQueue {
                 waiting: Fifo::new(),
                 codel,
                 deficit: 0,
@@ -176,7 +176,7 @@ impl<T> FqCoDel<T> {
         &mut self,
         at: u32,
         now: Instant,
-        to_drop: &mut impl FnMut(T, Verdict) -> Option<T>,
+        to_drop: &mut impl FnMut(T, DisciplineVerdict) -> Option<T>,
     ) -> Option<(u64, T)> {
         let queue = &mut self.queues[at as usize];
         while let Some((since, bytes, item)) = queue.waiting.pop() {
@@ -189,7 +189,7 @@ impl<T> FqCoDel<T> {
             {
                 return Some((bytes, item));
             }
-            if let Some(item) = to_drop(item, Verdict { bytes, sojourn }) {
+            if let Some(item) = to_drop(item, DisciplineVerdict { bytes, sojourn }) {
                 return Some((bytes, item));
             }
         }
@@ -209,7 +209,7 @@ mod tests {
         FqCoDel::new(Duration(5 * MS), Duration(100 * MS), 1024, 1514, 1514, 1)
     }
 
-    fn drop_item<T>(_: T, _: Verdict) -> Option<T> {
+    fn drop_item<T>(_: T, _: DisciplineVerdict) -> Option<T> {
         None
     }
 

@@ -31,7 +31,7 @@ pub enum Admission {
 
 /// Why a discipline drops or marks a packet at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct DisciplineVerdict {
     /// Its bytes.
     pub bytes: u64,
     /// How long it waited in the queue.

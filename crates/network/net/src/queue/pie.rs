@@ -131,8 +131,8 @@ impl Pie {
         if self.accumulated < 0.85 {
             return false;
         }
-        let draws_drop =
-            self.accumulated >= 8.5 || bernoulli::draw(self.probability, &mut self.generator);
+        let draws_drop = self.accumulated >= 8.5
+            || bernoulli::draw_bernoulli(self.probability, &mut self.generator);
         if draws_drop {
             self.accumulated = 0.0;
         }

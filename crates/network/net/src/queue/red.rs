@@ -84,7 +84,7 @@ impl Red {
         } else {
             1.0
         };
-        if bernoulli::draw(uniform, &mut self.generator) {
+        if bernoulli::draw_bernoulli(uniform, &mut self.generator) {
             self.taken = 0;
             return Admission::Early;
         }

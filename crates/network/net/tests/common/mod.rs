@@ -1,10 +1,13 @@
 //! Small networks and a log of everything that happens in them.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
-use stackline_core::network::{Host, Link, Network as Plan, Rate, Switch};
+use stackline_core::network::{LinkRate, Network as Plan, NetworkHost, NetworkLink, NetworkSwitch};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Ecn, Network, NetworkEvent, Node, Packet, Payload, Place, Segments, Tap};
+use stackline_net::{
+    EcnMarking, NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, PacketNetwork,
+    PacketPayload, SegmentSizes, Tap,
+};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -12,7 +15,7 @@ pub(crate) const MS: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers(pub(crate) Vec<u64>);
 
-impl Payload for Numbers {
+impl PacketPayload for Numbers {
     fn split(&mut self, at: u32) -> Self {
         Self(self.0.split_off(at as usize))
     }
@@ -28,10 +31,16 @@ pub(crate) struct Log(pub(crate) Vec<(Instant, String)>);
 
 impl Tap<Numbers> for Log {
     const ON: bool = true;
-    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Numbers>) {
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<Numbers>,
+    ) {
         let place = match place {
-            Place::Port(port) => format!("port {}", port.0),
-            Place::Host(node) => format!("host {}", node.0),
+            NetworkLocation::Port(port) => format!("port {}", port.0),
+            NetworkLocation::Host(node) => format!("host {}", node.0),
         };
         self.0
             .push((at, format!("{place} {what:?} {:?}", packet.payload.0)));
@@ -49,36 +58,36 @@ impl Log {
     }
 }
 
-pub(crate) fn host(name: &str) -> Host {
-    Host {
+pub(crate) fn host(name: &str) -> NetworkHost {
+    NetworkHost {
         name: name.into(),
-        ..Host::default()
+        ..NetworkHost::default()
     }
 }
 
-pub(crate) fn switch(name: &str) -> Switch {
-    Switch {
+pub(crate) fn switch(name: &str) -> NetworkSwitch {
+    NetworkSwitch {
         name: name.into(),
-        ..Switch::default()
+        ..NetworkSwitch::default()
     }
 }
 
-pub(crate) fn link(ends: &str, mbit_s: f64, delay_ms: f64) -> Link {
+pub(crate) fn link(ends: &str, mbit_s: f64, delay_ms: f64) -> NetworkLink {
     let (from, to) = ends.split_once('-').expect("FROM-TO");
-    Link {
+    NetworkLink {
         ends: (from.into(), to.into()),
         rate: if mbit_s > 0.0 {
-            Rate::Constant(mbit_s * 1e6)
+            LinkRate::Constant(mbit_s * 1e6)
         } else {
-            Rate::Unlimited
+            LinkRate::Unlimited
         },
         delay: Duration::from_seconds(delay_ms / 1e3),
-        ..Link::default()
+        ..NetworkLink::default()
     }
 }
 
 /// Two hosts and one link.
-pub(crate) fn pair(link: Link) -> Plan {
+pub(crate) fn pair(link: NetworkLink) -> Plan {
     Plan {
         hosts: vec![host("a"), host("b")],
         links: vec![link],
@@ -86,27 +95,27 @@ pub(crate) fn pair(link: Link) -> Plan {
     }
 }
 
-pub(crate) fn build(plan: &Plan) -> Network<Numbers, Log> {
-    Network::new(plan, Seed::root(1), Log::default())
+pub(crate) fn build(plan: &Plan) -> PacketNetwork<Numbers, Log> {
+    PacketNetwork::new(plan, Seed::root(1), Log::default())
 }
 
 /// A packet of one segment.
-pub(crate) fn packet(from: u32, to: u32, bytes: u32, number: u64) -> Packet<Numbers> {
-    Packet {
+pub(crate) fn packet(from: u32, to: u32, bytes: u32, number: u64) -> NetworkPacket<Numbers> {
+    NetworkPacket {
         number: 0,
-        from: Node(from),
-        to: Node(to),
+        from: NodeIndex(from),
+        to: NodeIndex(to),
         flow: 0,
-        ecn: Ecn::NotCapable,
-        segments: Segments::one(bytes),
+        ecn: EcnMarking::NotCapable,
+        segments: SegmentSizes::one(bytes),
         payload: Numbers(vec![number]),
     }
 }
 
 /// A train of full segments: 40 bytes of header, 1460 behind it.
-pub(crate) fn train(from: u32, to: u32, count: u32, first: u64) -> Packet<Numbers> {
-    Packet {
-        segments: Segments {
+pub(crate) fn train(from: u32, to: u32, count: u32, first: u64) -> NetworkPacket<Numbers> {
+    NetworkPacket {
+        segments: SegmentSizes {
             count,
             header: 40,
             full: 1460,
@@ -118,7 +127,7 @@ pub(crate) fn train(from: u32, to: u32, count: u32, first: u64) -> Packet<Number
 }
 
 /// Everything that arrives, with its instant in ns.
-pub(crate) fn drain(network: &mut Network<Numbers, Log>) -> Vec<(u64, Vec<u64>)> {
+pub(crate) fn drain(network: &mut PacketNetwork<Numbers, Log>) -> Vec<(u64, Vec<u64>)> {
     std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1)))
         .map(|d| (d.due.0, d.packet.payload.0))
         .collect()

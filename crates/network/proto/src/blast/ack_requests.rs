@@ -2,7 +2,7 @@
 //!
 //! It holds no blasts: its [sender](super::sender) decides whether a request is still open.
 
-use super::interval::{RttEstimator, Wait};
+use super::answer_timeout::{BlastSenderWait, RttEstimator};
 use alloc::collections::VecDeque;
 use stackline_core::time::Instant;
 
@@ -68,7 +68,7 @@ impl AckRequests {
         &mut self,
         rtt: &RttEstimator,
         is_open: impl Fn(&AckRequest) -> bool,
-    ) -> Option<(Instant, Wait)> {
+    ) -> Option<(Instant, BlastSenderWait)> {
         while !is_open(self.waiting.front()?) {
             self.waiting.pop_front();
         }
@@ -77,11 +77,13 @@ impl AckRequests {
             .map(|request| self.due_of(request, rtt))
     }
 
-    fn due_of(&self, request: &AckRequest, rtt: &RttEstimator) -> (Instant, Wait) {
+    fn due_of(&self, request: &AckRequest, rtt: &RttEstimator) -> (Instant, BlastSenderWait) {
         let timeout = request.at + rtt.timeout();
         match rtt.overtaken().filter(|_| request.order < self.answered) {
-            Some(wait) if request.at + wait < timeout => (request.at + wait, Wait::Overtaken),
-            _ => (timeout, Wait::Timeout),
+            Some(wait) if request.at + wait < timeout => {
+                (request.at + wait, BlastSenderWait::Overtaken)
+            }
+            _ => (timeout, BlastSenderWait::Timeout),
         }
     }
 }
@@ -102,30 +104,30 @@ impl AckRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::Interval;
+    use crate::blast::BlastTimeout;
     use stackline_core::time::Duration;
 
     const MS: u64 = 1_000_000;
 
     fn adaptive() -> RttEstimator {
-        let mut rtt = RttEstimator::new(Interval::Adaptive);
+        let mut rtt = RttEstimator::new(BlastTimeout::Adaptive);
         rtt.sample(Duration(8 * MS));
         rtt
     }
 
     #[test]
     fn the_first_that_is_open_is_due() {
-        let rtt = RttEstimator::new(Interval::Fixed(Duration(10 * MS)));
+        let rtt = RttEstimator::new(BlastTimeout::Fixed(Duration(10 * MS)));
         let mut ack_requests = AckRequests::default();
         ack_requests.ask(0, 0, Instant(MS));
         ack_requests.ask(1, 0, Instant(2 * MS));
         assert_eq!(
             ack_requests.due(&rtt, |_| true),
-            Some((Instant(11 * MS), Wait::Timeout))
+            Some((Instant(11 * MS), BlastSenderWait::Timeout))
         );
         assert_eq!(
             ack_requests.due(&rtt, |request| request.number == 1),
-            Some((Instant(12 * MS), Wait::Timeout))
+            Some((Instant(12 * MS), BlastSenderWait::Timeout))
         );
         assert_eq!(ack_requests.pop().map(|request| request.number), Some(1));
         assert_eq!(ack_requests.due(&rtt, |_| true), None);
@@ -138,12 +140,12 @@ mod tests {
         let later = ack_requests.ask(1, 0, Instant(MS));
         assert_eq!(
             ack_requests.due(&adaptive(), |_| true),
-            Some((Instant(24 * MS), Wait::Timeout))
+            Some((Instant(24 * MS), BlastSenderWait::Timeout))
         );
         ack_requests.answered(later);
         assert_eq!(
             ack_requests.due(&adaptive(), |_| true),
-            Some((Instant(10 * MS), Wait::Overtaken))
+            Some((Instant(10 * MS), BlastSenderWait::Overtaken))
         );
     }
 

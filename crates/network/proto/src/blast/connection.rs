@@ -4,13 +4,13 @@
 //! two-generals problem), so after [`CLOSE_TIMEOUT`] it counts as closed. No data is at stake then: it closes only when
 //! everything it sent has been acknowledged.
 
-use super::interval::Wait;
-use super::negotiation::{ConnectParameters, Nonce, Refusal, Token};
-use super::options::Options;
-use super::receiver::{Arrival, Received, Receiver};
-use super::run::Run;
-use super::sender::{Sender, Sent};
-use super::wire::{FIN, Header, Kind};
+use super::answer_timeout::BlastSenderWait;
+use super::negotiation::{BlastParameters, BlastRefusal, BlastToken, Nonce};
+use super::options::BlastOptions;
+use super::packet_run::BlastPacketRun;
+use super::receiver::{BlastArrival, BlastReceiver, BlastReceiverCounters};
+use super::sender::{BlastSender, BlastSenderCounters};
+use super::wire::{BlastHeader, BlastPacketKind, FIN};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub const CLOSE_TIMEOUT: Duration = Duration(1_000_000_000);
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BlastState {
     /// Waiting for a peer to open it.
     Listening,
     /// Opening.
@@ -34,32 +34,32 @@ pub enum State {
     /// Closed, by either side.
     Closed,
     /// Over, and not by agreement.
-    Failed(Failure),
+    Failed(BlastFailure),
 }
 
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum BlastFailure {
     /// The peer has been silent for longer than the options' patience.
     Silent,
     /// The peer refused it.
-    Refused(Refusal),
+    Refused(BlastRefusal),
 }
 
 /// What a connection sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum BlastOutput {
     /// A packet without data of the stream: a header and what follows it.
-    Control(Header, Vec<u8>),
+    Control(BlastHeader, Vec<u8>),
     /// Packets of a blast.
-    Run(Run),
+    Run(BlastPacketRun),
 }
 
 /// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum BlastPollCause {
     /// The sender has something to do.
-    Sender(Wait),
+    Sender(BlastSenderWait),
     /// An answer is to be sent, or missing packets are to be reported.
     Answer,
     /// The peer has been silent for too long in the middle of a blast.
@@ -72,11 +72,11 @@ pub enum Cause {
 
 /// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct BlastFacts {
     /// As a sender.
-    pub sent: Sent,
+    pub sent: BlastSenderCounters,
     /// As a receiver.
-    pub received: Received,
+    pub received: BlastReceiverCounters,
     /// The smoothed round trip, its variation and its minimum, once there was one.
     pub rtt: Option<(Duration, Duration, Duration)>,
     /// The pace, in bit/s, where there is one.
@@ -115,27 +115,33 @@ impl Repeat {
 
 /// One end of a connection.
 #[derive(Clone, Debug)]
-pub struct Connection {
-    state: State,
-    options: Options,
+pub struct BlastConnection {
+    state: BlastState,
+    options: BlastOptions,
     id: u32,
-    token: Token,
+    token: BlastToken,
     nonce: Nonce,
     peer_nonce: Nonce,
-    sender: Sender,
-    receiver: Receiver,
+    sender: BlastSender,
+    receiver: BlastReceiver,
     repeat: Option<Repeat>,
     opened: Instant,
     /// The immediate answer: its kind, and the connection a refusal is for.
-    reply: Option<(Kind, u32, u8)>,
+    reply: Option<(BlastPacketKind, u32, u8)>,
     peer_closed: bool,
 }
 
-impl Connection {
+impl BlastConnection {
     /// Opens a connection; `id` distinguishes it from others between the same two ends.
     #[must_use]
-    pub fn connect(now: Instant, options: &Options, token: Token, nonce: Nonce, id: u32) -> Self {
-        let mut connection = Self::new(options, token, nonce, id, State::Opening);
+    pub fn connect(
+        now: Instant,
+        options: &BlastOptions,
+        token: BlastToken,
+        nonce: Nonce,
+        id: u32,
+    ) -> Self {
+        let mut connection = Self::new(options, token, nonce, id, BlastState::Opening);
         connection.repeat = Some(Repeat::new(now, connection.options.patience));
         connection.opened = now;
         connection
@@ -143,11 +149,17 @@ impl Connection {
 
     /// Waits for one.
     #[must_use]
-    pub fn listen(options: &Options, token: Token, nonce: Nonce) -> Self {
-        Self::new(options, token, nonce, 0, State::Listening)
+    pub fn listen(options: &BlastOptions, token: BlastToken, nonce: Nonce) -> Self {
+        Self::new(options, token, nonce, 0, BlastState::Listening)
     }
 
-    fn new(options: &Options, token: Token, nonce: Nonce, id: u32, state: State) -> Self {
+    fn new(
+        options: &BlastOptions,
+        token: BlastToken,
+        nonce: Nonce,
+        id: u32,
+        state: BlastState,
+    ) -> Self {
         let options = options.fitted();
         Self {
             state,
@@ -155,8 +167,8 @@ impl Connection {
             token,
             nonce,
             peer_nonce: [0; 16],
-            sender: Sender::new(&options, id, 0),
-            receiver: Receiver::new(&options, id),
+            sender: BlastSender::new(&options, id, 0),
+            receiver: BlastReceiver::new(&options, id),
             options,
             repeat: None,
             opened: Instant(0),
@@ -169,13 +181,13 @@ impl Connection {
 
     /// Where it is.
     #[must_use]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> BlastState {
         self.state
     }
 
     /// What is in force: once it is open, what both agreed upon.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &BlastOptions {
         &self.options
     }
 
@@ -203,22 +215,22 @@ impl Connection {
 
     /// The sending machine.
     #[must_use]
-    pub const fn sender(&self) -> &Sender {
+    pub const fn sender(&self) -> &BlastSender {
         &self.sender
     }
 
     /// The receiving machine.
     #[must_use]
-    pub const fn receiver(&self) -> &Receiver {
+    pub const fn receiver(&self) -> &BlastReceiver {
         &self.receiver
     }
 
-    /// See [`Receiver::consume`].
+    /// See [`BlastReceiver::consume`].
     pub fn consume(&mut self, position: u64) {
         self.receiver.consume(position);
     }
 
-    /// See [`Receiver::checked`].
+    /// See [`BlastReceiver::checked`].
     pub fn checked(&mut self, number: u32, right: bool) {
         self.receiver.checked(number, right);
     }
@@ -226,32 +238,32 @@ impl Connection {
     /// Closes the connection once everything sent has arrived; data written before it was open is discarded.
     pub fn close(&mut self, now: Instant) {
         match self.state {
-            State::Open => {
-                self.state = State::Closing;
+            BlastState::Open => {
+                self.state = BlastState::Closing;
                 self.start_closing(now);
             }
             // The peer may have opened it already.
-            State::Opening => {
-                self.state = State::Closing;
+            BlastState::Opening => {
+                self.state = BlastState::Closing;
                 self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
             }
-            State::Listening => self.state = State::Closed,
-            State::Closing | State::Closed | State::Failed(_) => {}
+            BlastState::Listening => self.state = BlastState::Closed,
+            BlastState::Closing | BlastState::Closed | BlastState::Failed(_) => {}
         }
     }
 
     fn start_closing(&mut self, now: Instant) {
-        if self.state == State::Closing && self.repeat.is_none() && self.sender.is_idle() {
+        if self.state == BlastState::Closing && self.repeat.is_none() && self.sender.is_idle() {
             self.repeat = Some(Repeat::new(now, CLOSE_TIMEOUT));
         }
     }
 
     /// Facts about the connection.
     #[must_use]
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> BlastFacts {
         let patience = self.sender.rtt();
         let rtt = patience.smoothed().zip(patience.minimum());
-        Facts {
+        BlastFacts {
             sent: self.sender.counters(),
             received: self.receiver.counters(),
             rtt: rtt.map(|(smoothed, minimum)| (smoothed, patience.variation(), minimum)),
@@ -272,38 +284,44 @@ impl Connection {
     pub fn handle(
         &mut self,
         now: Instant,
-        header: &Header,
+        header: &BlastHeader,
         body: &[u8],
         payload: usize,
-    ) -> Arrival {
+    ) -> BlastArrival {
         match header.kind {
-            Kind::Open => self.handle_open(header, body),
-            Kind::Accept if self.state == State::Opening && header.connection == self.id => {
+            BlastPacketKind::Open => self.handle_open(header, body),
+            BlastPacketKind::Accept
+                if self.state == BlastState::Opening && header.connection == self.id =>
+            {
                 self.handle_accept(now, body)
             }
-            Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
+            BlastPacketKind::Refuse
+                if self.state == BlastState::Opening && header.connection == self.id =>
+            {
                 let refusal = body
                     .first()
-                    .and_then(|byte| Refusal::of(*byte))
-                    .unwrap_or(Refusal::Parameters);
-                self.fail(Failure::Refused(refusal));
+                    .and_then(|byte| BlastRefusal::of(*byte))
+                    .unwrap_or(BlastRefusal::Parameters);
+                self.fail(BlastFailure::Refused(refusal));
             }
-            Kind::Close if self.is_of(header) => self.handle_close(header),
-            Kind::Closed if self.is_of(header) && self.state == State::Closing => self.end(),
-            Kind::Answer if self.is_open() => {
+            BlastPacketKind::Close if self.is_of(header) => self.handle_close(header),
+            BlastPacketKind::Closed if self.is_of(header) && self.state == BlastState::Closing => {
+                self.end()
+            }
+            BlastPacketKind::Answer if self.is_open() => {
                 self.sender.handle(now, header, body);
                 self.start_closing(now);
             }
-            Kind::Data | Kind::Probe if self.is_open() => {
+            BlastPacketKind::Data | BlastPacketKind::Probe if self.is_open() => {
                 return self.receiver.handle(now, header, payload);
             }
             _ => {}
         }
-        Arrival::Nothing
+        BlastArrival::Nothing
     }
 
-    /// Full packets of a blast that follow each other have arrived; see [`Receiver::handle_row`].
-    pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
+    /// Full packets of a blast that follow each other have arrived; see [`BlastReceiver::handle_row`].
+    pub fn handle_row(&mut self, now: Instant, header: &BlastHeader, count: u32) -> Option<u64> {
         if self.is_open() {
             self.receiver.handle_row(now, header, count)
         } else {
@@ -312,47 +330,54 @@ impl Connection {
     }
 
     const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open | State::Closing)
+        matches!(self.state, BlastState::Open | BlastState::Closing)
     }
 
-    fn is_of(&self, header: &Header) -> bool {
-        header.connection == self.id && !matches!(self.state, State::Listening | State::Opening)
+    fn is_of(&self, header: &BlastHeader) -> bool {
+        header.connection == self.id
+            && !matches!(self.state, BlastState::Listening | BlastState::Opening)
     }
 
-    fn handle_open(&mut self, header: &Header, body: &[u8]) {
-        let Some(parameters) = ConnectParameters::read(body, &self.token) else {
+    fn handle_open(&mut self, header: &BlastHeader, body: &[u8]) {
+        let Some(parameters) = BlastParameters::read(body, &self.token) else {
             return;
         };
         match self.state {
-            State::Listening => match parameters.agree(&self.options) {
+            BlastState::Listening => match parameters.agree(&self.options) {
                 Ok(options) => {
                     self.id = header.connection;
                     self.begin(options, &parameters);
-                    self.reply = Some((Kind::Accept, self.id, 0));
+                    self.reply = Some((BlastPacketKind::Accept, self.id, 0));
                 }
-                Err(refusal) => self.reply = Some((Kind::Refuse, header.connection, refusal as u8)),
+                Err(refusal) => {
+                    self.reply = Some((BlastPacketKind::Refuse, header.connection, refusal as u8))
+                }
             },
             // The answer was lost.
-            State::Open | State::Closing if header.connection == self.id => {
-                self.reply = Some((Kind::Accept, self.id, 0))
+            BlastState::Open | BlastState::Closing if header.connection == self.id => {
+                self.reply = Some((BlastPacketKind::Accept, self.id, 0))
             }
-            State::Open | State::Closing => {
-                self.reply = Some((Kind::Refuse, header.connection, Refusal::Busy as u8));
+            BlastState::Open | BlastState::Closing => {
+                self.reply = Some((
+                    BlastPacketKind::Refuse,
+                    header.connection,
+                    BlastRefusal::Busy as u8,
+                ));
             }
-            State::Opening | State::Closed | State::Failed(_) => {}
+            BlastState::Opening | BlastState::Closed | BlastState::Failed(_) => {}
         }
     }
 
-    fn begin(&mut self, options: Options, parameters: &ConnectParameters) {
+    fn begin(&mut self, options: BlastOptions, parameters: &BlastParameters) {
         self.options = options;
         self.peer_nonce = parameters.nonce;
         self.sender.agree(&options, self.id, parameters.buffer);
-        self.receiver = Receiver::new(&options, self.id);
-        self.state = State::Open;
+        self.receiver = BlastReceiver::new(&options, self.id);
+        self.state = BlastState::Open;
     }
 
     fn handle_accept(&mut self, now: Instant, body: &[u8]) {
-        let Some(parameters) = ConnectParameters::read(body, &self.token) else {
+        let Some(parameters) = BlastParameters::read(body, &self.token) else {
             return;
         };
         match parameters.agree(&self.options) {
@@ -366,28 +391,28 @@ impl Connection {
                     self.sender.enable_pacing();
                 }
             }
-            Err(refusal) => self.fail(Failure::Refused(refusal)),
+            Err(refusal) => self.fail(BlastFailure::Refused(refusal)),
         }
     }
 
     /// From now on it only answers CLOSE.
-    fn fail(&mut self, failure: Failure) {
-        self.state = State::Failed(failure);
+    fn fail(&mut self, failure: BlastFailure) {
+        self.state = BlastState::Failed(failure);
         self.repeat = None;
     }
 
-    fn handle_close(&mut self, close: &Header) {
+    fn handle_close(&mut self, close: &BlastHeader) {
         if self.is_open() {
             self.sender.closed(close.start, close.has(FIN));
         }
-        self.reply = Some((Kind::Closed, self.id, 0));
+        self.reply = Some((BlastPacketKind::Closed, self.id, 0));
         self.peer_closed = true;
         self.end();
     }
 
     fn end(&mut self) {
-        if !matches!(self.state, State::Failed(_)) {
-            self.state = State::Closed;
+        if !matches!(self.state, BlastState::Failed(_)) {
+            self.state = BlastState::Closed;
         }
         self.repeat = None;
     }
@@ -401,13 +426,13 @@ impl Connection {
     // --- what leaves ---
 
     /// What is to be sent next: control, or at most `most` packets of a blast.
-    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<BlastOutput> {
         if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
         // Before CLOSED: the peer waits for them.
         if let Some((header, body)) = self.is_open().then(|| self.receiver.poll(now)).flatten() {
-            return Some(Output::Control(header, body));
+            return Some(BlastOutput::Control(header, body));
         }
         if let Some(control) = self.poll_repeat(now) {
             return Some(control);
@@ -416,15 +441,15 @@ impl Connection {
             return None;
         }
         if self.gives_up_at().is_some_and(|at| at <= now) {
-            self.fail(Failure::Silent);
+            self.fail(BlastFailure::Silent);
             return None;
         }
         if let Some(run) = self.sender.poll(now, most) {
-            return Some(Output::Run(run));
+            return Some(BlastOutput::Run(run));
         }
         self.sender
             .poll_probe(now)
-            .map(|header| Output::Control(header, Vec::new()))
+            .map(|header| BlastOutput::Control(header, Vec::new()))
     }
 
     /// When the peer will have been silent for too long: with an answer, or with the rest of a blast.
@@ -435,21 +460,24 @@ impl Connection {
             .min()
     }
 
-    fn poll_reply(&mut self) -> Option<Output> {
+    fn poll_reply(&mut self) -> Option<BlastOutput> {
         let (kind, connection, reason) = self.reply.take()?;
         let body = match kind {
-            Kind::Accept => self.parameters(),
-            Kind::Refuse => alloc::vec![reason],
+            BlastPacketKind::Accept => self.parameters(),
+            BlastPacketKind::Refuse => alloc::vec![reason],
             _ => Vec::new(),
         };
-        Some(Output::Control(Header::new(kind, connection), body))
+        Some(BlastOutput::Control(
+            BlastHeader::new(kind, connection),
+            body,
+        ))
     }
 
-    fn poll_repeat(&mut self, now: Instant) -> Option<Output> {
+    fn poll_repeat(&mut self, now: Instant) -> Option<BlastOutput> {
         let repeat = self.repeat.as_mut()?;
         if repeat.until <= now {
             match self.state {
-                State::Opening => self.fail(Failure::Silent),
+                BlastState::Opening => self.fail(BlastFailure::Silent),
                 _ => self.end(),
             }
             return None;
@@ -457,37 +485,37 @@ impl Connection {
         if !repeat.due(now) {
             return None;
         }
-        if self.state == State::Opening {
-            return Some(Output::Control(
-                Header::new(Kind::Open, self.id),
+        if self.state == BlastState::Opening {
+            return Some(BlastOutput::Control(
+                BlastHeader::new(BlastPacketKind::Open, self.id),
                 self.parameters(),
             ));
         }
         // What has arrived, since the answers that reported it may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
-        let close = Header {
+        let close = BlastHeader {
             flags,
             start: self.receiver.delivered(),
-            ..Header::new(Kind::Close, self.id)
+            ..BlastHeader::new(BlastPacketKind::Close, self.id)
         };
-        Some(Output::Control(close, Vec::new()))
+        Some(BlastOutput::Control(close, Vec::new()))
     }
 
     fn parameters(&self) -> Vec<u8> {
-        ConnectParameters::new(&self.options, self.token, self.nonce)
+        BlastParameters::new(&self.options, self.token, self.nonce)
             .write()
             .to_vec()
     }
 
-    /// When it has to be polled, and why; called after [`Connection::poll`] has yielded nothing.
-    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+    /// When it has to be polled, and why; called after [`BlastConnection::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, BlastPollCause)> {
         if self.reply.is_some() {
-            return Some((now, Cause::Answer));
+            return Some((now, BlastPollCause::Answer));
         }
-        let cause = if self.state == State::Opening {
-            Cause::Open
+        let cause = if self.state == BlastState::Opening {
+            BlastPollCause::Open
         } else {
-            Cause::Close
+            BlastPollCause::Close
         };
         let repeat = self
             .repeat
@@ -499,9 +527,15 @@ impl Connection {
         let sender = self
             .sender
             .deadline(now)
-            .map(|(at, wait)| (at, Cause::Sender(wait)));
-        let receiver = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
-        let silent = self.receiver.gives_up_at().map(|at| (at, Cause::Silent));
+            .map(|(at, wait)| (at, BlastPollCause::Sender(wait)));
+        let receiver = self
+            .receiver
+            .deadline(now)
+            .map(|at| (at, BlastPollCause::Answer));
+        let silent = self
+            .receiver
+            .gives_up_at()
+            .map(|at| (at, BlastPollCause::Silent));
         [repeat, sender, receiver, silent]
             .into_iter()
             .flatten()
@@ -510,7 +544,7 @@ impl Connection {
 }
 
 #[cfg(test)]
-impl Connection {
+impl BlastConnection {
     /// As if so many blasts had been sent each way before, up to a position of the streams.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.sender.start_at(number, position);

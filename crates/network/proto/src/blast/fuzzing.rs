@@ -6,10 +6,13 @@
 //! forger who knows the number may break the connection, but must not make a machine panic, repeat without end at one
 //! instant, or deliver bytes that never came.
 
-use super::negotiation::{ConnectParameters, Refusal};
-use super::wire::{ACK_REQUEST, Header, Kind};
-use super::{Arrival, Blast, Connection, Interval, Options, Output, State, Strategy};
-use crate::fuzz_path::{FuzzPath, Packet};
+use super::negotiation::{BlastParameters, BlastRefusal};
+use super::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind};
+use super::{
+    BlastArrival, BlastConnection, BlastExtent, BlastOptions, BlastOutput, BlastState,
+    BlastStrategy, BlastTimeout,
+};
+use crate::fuzz_path::{FuzzPacket, FuzzPath};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -19,8 +22,8 @@ const TOKEN: [u8; 16] = [5; 16];
 /// Most bytes that each side writes.
 const MOST: u64 = 4000;
 
-struct End {
-    connection: Connection,
+struct BlastFuzzEnd {
+    connection: BlastConnection,
     handed: u64,
     finished: bool,
     /// Which bytes of the peer's stream have been placed.
@@ -29,11 +32,11 @@ struct End {
     checks: Vec<u32>,
 }
 
-struct Walk<'a> {
+struct BlastFuzzWalk<'a> {
     path: FuzzPath<'a>,
-    ends: [End; 2],
+    ends: [BlastFuzzEnd; 2],
     /// The last data packet of each side.
-    data: [Header; 2],
+    data: [BlastHeader; 2],
     now: Instant,
     strangers: bool,
 }
@@ -43,7 +46,7 @@ struct Walk<'a> {
 /// # Panics
 /// When an invariant is violated.
 pub fn packets(bytes: &[u8]) {
-    let mut walk = Walk::new(bytes);
+    let mut walk = BlastFuzzWalk::new(bytes);
     while let Some(what) = walk.path.step() {
         walk.one(what);
     }
@@ -52,21 +55,21 @@ pub fn packets(bytes: &[u8]) {
     }
 }
 
-fn options(choice: u8, sizes: u8) -> Options {
+fn options(choice: u8, sizes: u8) -> BlastOptions {
     let strategies = [
-        Strategy::Full,
-        Strategy::FullNak,
-        Strategy::Partial,
-        Strategy::Selective,
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
     ];
     let packet = [1, 7, 100, 64][usize::from(sizes & 3)];
     let size = packet * [1, 5, 8, 70][usize::from(sizes >> 2 & 3)];
-    let fixed = Interval::Fixed(Duration(3_000_000));
-    Options {
+    let fixed = BlastTimeout::Fixed(Duration(3_000_000));
+    BlastOptions {
         flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
         buffer: [50, 300, 1000, 1 << 20][usize::from(sizes >> 6)],
         interval: if choice & 4 == 0 {
-            Interval::Adaptive
+            BlastTimeout::Adaptive
         } else {
             fixed
         },
@@ -81,28 +84,28 @@ fn options(choice: u8, sizes: u8) -> Options {
         } else {
             50_000_000
         }),
-        ..Options::blast(strategies[usize::from(choice & 3)], packet, size)
+        ..BlastOptions::blast(strategies[usize::from(choice & 3)], packet, size)
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BlastFuzzWalk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        let last = Header::new(Kind::Data, ID);
+        let last = BlastHeader::new(BlastPacketKind::Data, ID);
         let mut path = FuzzPath::new(bytes, last);
         let (choice, sizes) = (path.next(), path.next());
         let strangers = choice & 64 != 0;
         let options = options(if strangers { choice & !32 } else { choice }, sizes);
         let now = Instant(1_000_000_000);
-        let end = |connection| End {
+        let end = |connection| BlastFuzzEnd {
             connection,
             handed: 0,
             finished: false,
             placed: Vec::new(),
             checks: Vec::new(),
         };
-        let connecting = end(Connection::connect(now, &options, TOKEN, [1; 16], ID));
-        let listens = end(Connection::listen(&options, TOKEN, [2; 16]));
-        let mut walk = Walk {
+        let connecting = end(BlastConnection::connect(now, &options, TOKEN, [1; 16], ID));
+        let listens = end(BlastConnection::listen(&options, TOKEN, [2; 16]));
+        let mut walk = BlastFuzzWalk {
             path,
             ends: [connecting, listens],
             data: [last; 2],
@@ -158,13 +161,13 @@ impl<'a> Walk<'a> {
         let Some((first, ..)) = self.path.to(side).front().cloned() else {
             return;
         };
-        let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
-            let like = Header {
+        let follows = |(n, (header, _, payload)): &(usize, &FuzzPacket)| {
+            let like = BlastHeader {
                 index: first.index.wrapping_add(*n as u16),
                 ..first
             };
             *payload == packet
-                && header.kind == Kind::Data
+                && header.kind == BlastPacketKind::Data
                 && !header.has(ACK_REQUEST)
                 && *header == like
         };
@@ -197,7 +200,7 @@ impl<'a> Walk<'a> {
             let position = row + (n * packet) as u64;
             assert_eq!(
                 self.arrive(side, &header, &body, payload),
-                Arrival::Place {
+                BlastArrival::Place {
                     position,
                     check: None
                 }
@@ -209,10 +212,16 @@ impl<'a> Walk<'a> {
         );
     }
 
-    fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> Arrival {
+    fn arrive(
+        &mut self,
+        side: usize,
+        header: &BlastHeader,
+        body: &[u8],
+        payload: usize,
+    ) -> BlastArrival {
         let end = &mut self.ends[side];
         let arrival = end.connection.handle(self.now, header, body, payload);
-        if let Arrival::Place { position, check } = arrival {
+        if let BlastArrival::Place { position, check } = arrival {
             let from = usize::try_from(position).expect("nothing beyond what was granted");
             assert!(position + payload as u64 <= end.connection.receiver().limit());
             if end.placed.len() < from + payload {
@@ -301,13 +310,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn leave(&mut self, side: usize, output: Output) {
+    fn leave(&mut self, side: usize, output: BlastOutput) {
         match output {
-            Output::Control(header, body) => {
+            BlastOutput::Control(header, body) => {
                 let bytes = body.len();
                 self.path.send(1 - side, (header, body, bytes));
             }
-            Output::Run(run) => {
+            BlastOutput::Run(run) => {
                 assert!(run.count > 0);
                 for n in 0..run.count {
                     let (position, bytes) = run.span(n);
@@ -341,14 +350,14 @@ impl<'a> Walk<'a> {
 
     /// An answer to one of the last packets sent, with any body.
     fn answer(&mut self, side: usize) {
-        let Header {
+        let BlastHeader {
             blast,
             round,
             index,
             ..
         } = self.data[side];
         let (near, what) = (self.path.next(), self.path.next());
-        let header = Header {
+        let header = BlastHeader {
             blast: blast
                 .wrapping_sub(u32::from(near & 3))
                 .wrapping_add(u32::from(near >> 2 & 1)),
@@ -358,7 +367,7 @@ impl<'a> Walk<'a> {
             index: index.saturating_sub(u16::from(what & 15)),
             flags: [0, 0, 0, 4, 8, 16, 20, 255][usize::from(near >> 5)],
             start: u64::from(self.path.next()) * 4,
-            ..Header::new(Kind::Answer, ID)
+            ..BlastHeader::new(BlastPacketKind::Answer, ID)
         };
         let body: Vec<u8> = (0..what >> 6).map(|_| self.path.next()).collect();
         self.forged(side, header, &body, body.len());
@@ -385,7 +394,7 @@ impl<'a> Walk<'a> {
         } else {
             like.index
         };
-        let header = Header {
+        let header = BlastHeader {
             blast: number,
             length,
             start,
@@ -395,10 +404,10 @@ impl<'a> Walk<'a> {
                 .round
                 .wrapping_add(u16::from(what >> 4 & 3))
                 .wrapping_sub(1),
-            ..Header::new(Kind::Data, ID)
+            ..BlastHeader::new(BlastPacketKind::Data, ID)
         };
         let packet = self.ends[side].connection.options().packet;
-        let (_, bytes) = Blast {
+        let (_, bytes) = BlastExtent {
             number,
             start,
             length,
@@ -408,12 +417,12 @@ impl<'a> Walk<'a> {
         self.forged(side, header, &[], bytes as usize);
     }
 
-    fn forged(&mut self, side: usize, mut header: Header, body: &[u8], payload: usize) {
+    fn forged(&mut self, side: usize, mut header: BlastHeader, body: &[u8], payload: usize) {
         if self.strangers && header.connection == ID {
             header.connection += 1;
         }
         let arrival = self.arrive(side, &header, body, payload);
-        assert!(arrival == Arrival::Nothing || !self.strangers);
+        assert!(arrival == BlastArrival::Nothing || !self.strangers);
     }
 
     /// Data beyond the grant, with the connection's number.
@@ -429,13 +438,13 @@ impl<'a> Walk<'a> {
         ][blast as usize & 3];
         let index = u16::from(flags >> 2 & 3);
         let number = self.data[1 - side].blast.wrapping_add(blast & 3);
-        let header = Header {
+        let header = BlastHeader {
             blast: number,
             flags,
             length,
             start,
             index,
-            ..Header::new(Kind::Data, ID)
+            ..BlastHeader::new(BlastPacketKind::Data, ID)
         };
         let arrival = self.arrive(
             side,
@@ -443,12 +452,15 @@ impl<'a> Walk<'a> {
             &[],
             self.ends[side].connection.options().packet as usize,
         );
-        assert!(!matches!(arrival, Arrival::Place { .. }), "{arrival:?}");
+        assert!(
+            !matches!(arrival, BlastArrival::Place { .. }),
+            "{arrival:?}"
+        );
     }
 
     /// Another end opens: with a wrong token, or too late.
     fn stranger_opens(&mut self, side: usize) {
-        if self.ends[1].connection.state() == State::Listening {
+        if self.ends[1].connection.state() == BlastState::Listening {
             return;
         }
         let token = if self.path.next() & 1 == 0 {
@@ -457,15 +469,19 @@ impl<'a> Walk<'a> {
             [6; 16]
         };
         let parameters =
-            ConnectParameters::new(&options(self.path.next(), self.path.next()), token, [3; 16])
+            BlastParameters::new(&options(self.path.next(), self.path.next()), token, [3; 16])
                 .write();
-        let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.path.next()) % 3];
-        let body = if kind == Kind::Refuse {
-            &[Refusal::Busy as u8][..]
+        let kind = [
+            BlastPacketKind::Open,
+            BlastPacketKind::Accept,
+            BlastPacketKind::Refuse,
+        ][usize::from(self.path.next()) % 3];
+        let body = if kind == BlastPacketKind::Refuse {
+            &[BlastRefusal::Busy as u8][..]
         } else {
             &parameters
         };
-        self.arrive(side, &Header::new(kind, ID + 1), body, body.len());
+        self.arrive(side, &BlastHeader::new(kind, ID + 1), body, body.len());
     }
 
     // --- the end ---
@@ -482,8 +498,8 @@ impl<'a> Walk<'a> {
             }
             self.flush();
             if self.path.is_empty() {
-                let done = |end: &End| {
-                    end.connection.state() == State::Open && end.connection.sender().is_idle()
+                let done = |end: &BlastFuzzEnd| {
+                    end.connection.state() == BlastState::Open && end.connection.sender().is_idle()
                 };
                 if self.ends.iter().all(done) {
                     break;
@@ -502,7 +518,7 @@ impl<'a> Walk<'a> {
                 from.connection
             );
             assert_eq!(to.receiver().ended(), from.finished);
-            assert_eq!(to.state(), State::Open);
+            assert_eq!(to.state(), BlastState::Open);
         }
     }
 }

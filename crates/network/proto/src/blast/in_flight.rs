@@ -3,8 +3,8 @@
 //! It knows neither strategy nor deadlines: its [sender](super::sender) decides what a round contains.
 
 use super::bitmap::Bitmap;
-use super::options::Blast;
-use super::run::{Reason, Run};
+use super::options::BlastExtent;
+use super::packet_run::{BlastPacketRun, BlastSendReason};
 use stackline_core::time::Instant;
 
 /// What is left to send of a round.
@@ -20,10 +20,10 @@ pub(super) enum Unsent {
 /// A blast in flight.
 #[derive(Clone, Debug)]
 pub(super) struct BlastInFlight {
-    pub(super) blast: Blast,
+    pub(super) blast: BlastExtent,
     pub(super) round: u16,
     /// Why it is sent.
-    pub(super) reason: Reason,
+    pub(super) reason: BlastSendReason,
     /// NAKs count for rounds from this one on: earlier ones have been answered by sending it.
     pub(super) valid_from: u16,
     pub(super) unsent: Unsent,
@@ -39,9 +39,9 @@ pub(super) struct BlastInFlight {
 
 impl BlastInFlight {
     /// A blast of so many packets of which nothing has left.
-    pub(super) const fn new(blast: Blast, packets: u32) -> Self {
+    pub(super) const fn new(blast: BlastExtent, packets: u32) -> Self {
         let (ack_requested_at, unsent) = (None, Unsent::From(0));
-        let reason = Reason::New;
+        let reason = BlastSendReason::New;
         Self {
             blast,
             round: 0,
@@ -62,14 +62,20 @@ impl BlastInFlight {
     }
 
     /// A new round begins.
-    pub(super) fn begin(&mut self, unsent: Unsent, packets: u32, reason: Reason) {
+    pub(super) fn begin(&mut self, unsent: Unsent, packets: u32, reason: BlastSendReason) {
         self.reason = reason;
         self.round = self.round.wrapping_add(1);
         (self.unsent, self.packets, self.ack_requested_at) = (unsent, packets, None);
     }
 
     /// Takes the next packets of the round.
-    pub(super) fn take(&mut self, most: u32, total: u32, connection: u32, packet: u32) -> Run {
+    pub(super) fn take(
+        &mut self,
+        most: u32,
+        total: u32,
+        connection: u32,
+        packet: u32,
+    ) -> BlastPacketRun {
         let (first, count, next) = match &self.unsent {
             Unsent::Nothing => (0, 0, None),
             Unsent::From(from) => {
@@ -91,7 +97,7 @@ impl BlastInFlight {
             }
         }
         let requests_ack = next.is_none();
-        Run {
+        BlastPacketRun {
             connection,
             blast: self.blast,
             round: self.round,
@@ -111,7 +117,7 @@ mod tests {
 
     fn in_flight() -> BlastInFlight {
         BlastInFlight::new(
-            Blast {
+            BlastExtent {
                 number: 3,
                 start: 5000,
                 length: 950,
@@ -139,7 +145,7 @@ mod tests {
             [(0, 4, false), (4, 4, false), (8, 2, true)]
         );
         assert_eq!(in_flight.last_packet, 9);
-        in_flight.begin(Unsent::From(7), 3, Reason::Missing);
+        in_flight.begin(Unsent::From(7), 3, BlastSendReason::Missing);
         assert_eq!(runs(&mut in_flight, 128), [(7, 3, true)]);
     }
 
@@ -150,7 +156,7 @@ mod tests {
             missing.put(index);
         }
         let mut in_flight = in_flight();
-        in_flight.begin(Unsent::Selected(missing, 1), 4, Reason::Missing);
+        in_flight.begin(Unsent::Selected(missing, 1), 4, BlastSendReason::Missing);
         assert_eq!(
             runs(&mut in_flight, 128),
             [(1, 1, false), (5, 1, false), (7, 2, true)]
@@ -164,7 +170,7 @@ mod tests {
         assert!(!in_flight.awaits_answer(0));
         runs(&mut in_flight, 128);
         assert!(in_flight.awaits_answer(0) && !in_flight.awaits_answer(1));
-        in_flight.begin(Unsent::From(0), 10, Reason::Timeout);
+        in_flight.begin(Unsent::From(0), 10, BlastSendReason::Timeout);
         assert!(!in_flight.awaits_answer(0) && !in_flight.awaits_answer(1));
         runs(&mut in_flight, 128);
         assert!(in_flight.awaits_answer(1));

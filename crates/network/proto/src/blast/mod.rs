@@ -1,7 +1,7 @@
 //! Large transfers (Zwaenepoel 1985): stop-and-wait, sliding window and blast with its four strategies of retransmission,
 //! as one pair of machines.
 //!
-//! A direction is a stream of bytes, cut into **blasts** of at most [`Options::size`] bytes, and these into packets. A
+//! A direction is a stream of bytes, cut into **blasts** of at most [`BlastOptions::size`] bytes, and these into packets. A
 //! blast is sent in a **round** whose last packet requests an answer; what the answer reports as missing, or its
 //! absence, makes the next round. Stop-and-wait is a blast of one packet, the sliding window several of these in
 //! flight.
@@ -26,30 +26,32 @@
 //! | [`trace`] | events of a connection, derived from what it sends |
 
 mod ack_requests;
+pub mod answer_timeout;
 pub mod bitmap;
 pub mod connection;
+pub mod event_tracer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod in_flight;
-pub mod interval;
 pub mod negotiation;
 pub mod options;
+pub mod packet_run;
 pub mod rate;
 mod reassembly;
 pub mod receiver;
-pub mod run;
 pub mod sender;
 pub mod stack;
-pub mod trace;
 pub mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Cause, Connection, Facts, Failure, Output, State};
-pub use interval::Wait;
-pub use options::{Blast, Interval, Options, Pacing, Strategy};
-pub use receiver::{Arrival, Check, Receiver};
-pub use run::{Reason, Run};
-pub use sender::Sender;
-pub use wire::{HEADER, Header, Kind};
+pub use answer_timeout::BlastSenderWait;
+pub use connection::{
+    BlastConnection, BlastFacts, BlastFailure, BlastOutput, BlastPollCause, BlastState,
+};
+pub use options::{BlastExtent, BlastOptions, BlastPacing, BlastStrategy, BlastTimeout};
+pub use packet_run::{BlastPacketRun, BlastSendReason};
+pub use receiver::{BlastArrival, BlastReceiver, Check};
+pub use sender::BlastSender;
+pub use wire::{BlastHeader, BlastPacketKind, HEADER};

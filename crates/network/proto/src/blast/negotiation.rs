@@ -1,6 +1,6 @@
 //! The parameters two ends exchange when a connection is opened, and their agreement.
 
-use super::options::Options;
+use super::options::BlastOptions;
 
 /// Bytes of the parameters in a packet.
 pub const PARAMETERS_BYTES: usize = 56;
@@ -8,14 +8,14 @@ pub const PARAMETERS_BYTES: usize = 56;
 const VERSION: u8 = 1;
 
 /// Proves that both ends belong to the same run.
-pub type Token = [u8; 16];
+pub type BlastToken = [u8; 16];
 /// Fresh random bytes of each side, for keys; zeros where nothing is sealed.
 pub type Nonce = [u8; 16];
 
 /// Why a connection is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Refusal {
+pub enum BlastRefusal {
     /// Another version of the protocol.
     Version = 1,
     /// A different strategy, or different settings of checks.
@@ -24,7 +24,7 @@ pub enum Refusal {
     Busy = 3,
 }
 
-impl Refusal {
+impl BlastRefusal {
     /// The reason of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
@@ -36,10 +36,10 @@ impl Refusal {
 
 /// The parameters of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectParameters {
+pub struct BlastParameters {
     version: u8,
     /// Proof of belonging.
-    pub token: Token,
+    pub token: BlastToken,
     strategy: u8,
     checked: bool,
     packet: u32,
@@ -51,11 +51,11 @@ pub struct ConnectParameters {
     pub nonce: Nonce,
 }
 
-impl ConnectParameters {
+impl BlastParameters {
     /// What a side with these options offers.
     #[must_use]
-    pub fn new(options: &Options, token: Token, nonce: Nonce) -> Self {
-        let Options {
+    pub fn new(options: &BlastOptions, token: BlastToken, nonce: Nonce) -> Self {
+        let BlastOptions {
             strategy,
             packet,
             size,
@@ -80,30 +80,30 @@ impl ConnectParameters {
     /// What both can do: the smaller of all sizes.
     ///
     /// # Errors
-    /// A [`Refusal`] when they are of different kinds.
-    pub fn agree(&self, options: &Options) -> Result<Options, Refusal> {
+    /// A [`BlastRefusal`] when they are of different kinds.
+    pub fn agree(&self, options: &BlastOptions) -> Result<BlastOptions, BlastRefusal> {
         if self.version != VERSION {
-            return Err(Refusal::Version);
+            return Err(BlastRefusal::Version);
         }
         if self.strategy != options.strategy as u8
             || self.checked != options.checked
             || self.packet == 0
         {
-            return Err(Refusal::Parameters);
+            return Err(BlastRefusal::Parameters);
         }
         let fitted = options.fitted();
-        let agreed = Options {
+        let agreed = BlastOptions {
             packet: fitted.packet.min(self.packet),
             size: fitted.size.min(self.size),
             flight: fitted.flight.min(self.flight),
             ..fitted
         };
         // A blast has to fit into what either grants.
-        let little = Options {
+        let little = BlastOptions {
             buffer: agreed.buffer.min(self.buffer),
             ..agreed
         };
-        Ok(Options {
+        Ok(BlastOptions {
             buffer: agreed.buffer,
             ..little.fitted()
         })
@@ -127,13 +127,13 @@ impl ConnectParameters {
 
     /// The parameters in a packet's body, if it carries this token.
     #[must_use]
-    pub fn read(bytes: &[u8], token: &Token) -> Option<Self> {
+    pub fn read(bytes: &[u8], token: &BlastToken) -> Option<Self> {
         let bytes: &[u8; PARAMETERS_BYTES] = bytes.try_into().ok()?;
         let four = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         let sixteen = |at: usize| bytes[at..at + 16].try_into().ok();
-        let shown: Token = sixteen(0)?;
+        let shown: BlastToken = sixteen(0)?;
         (shown == *token).then_some(Self {
             version: bytes[16],
             token: shown,
@@ -151,26 +151,26 @@ impl ConnectParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::options::Strategy;
+    use crate::blast::options::BlastStrategy;
 
     #[test]
     fn both_sides_come_to_the_same() {
-        let one = Options {
+        let one = BlastOptions {
             flight: 4,
             buffer: 100_000,
-            ..Options::blast(Strategy::Selective, 1440, 1 << 20)
+            ..BlastOptions::blast(BlastStrategy::Selective, 1440, 1 << 20)
         };
-        let other = Options {
+        let other = BlastOptions {
             flight: 8,
             buffer: 1 << 20,
-            ..Options::blast(Strategy::Selective, 8900, 64 << 10)
+            ..BlastOptions::blast(BlastStrategy::Selective, 8900, 64 << 10)
         };
         let (token, nonce) = ([7; 16], [9; 16]);
-        let sent = ConnectParameters::new(&one, token, nonce);
-        let received = ConnectParameters::read(&sent.write(), &token).unwrap();
+        let sent = BlastParameters::new(&one, token, nonce);
+        let received = BlastParameters::read(&sent.write(), &token).unwrap();
         assert_eq!(received, sent);
         let agreed = received.agree(&other).unwrap();
-        let back = ConnectParameters::new(&other, token, nonce)
+        let back = BlastParameters::new(&other, token, nonce)
             .agree(&one)
             .unwrap();
         assert_eq!(
@@ -185,20 +185,20 @@ mod tests {
 
     #[test]
     fn strangers_and_other_kinds_are_turned_away() {
-        let options = Options::saw(1024);
-        let parameters = ConnectParameters::new(&options, [7; 16], [0; 16]);
-        assert_eq!(ConnectParameters::read(&parameters.write(), &[8; 16]), None);
+        let options = BlastOptions::saw(1024);
+        let parameters = BlastParameters::new(&options, [7; 16], [0; 16]);
+        assert_eq!(BlastParameters::read(&parameters.write(), &[8; 16]), None);
         assert_eq!(
-            parameters.agree(&Options {
-                strategy: Strategy::Full,
+            parameters.agree(&BlastOptions {
+                strategy: BlastStrategy::Full,
                 ..options
             }),
-            Err(Refusal::Parameters)
+            Err(BlastRefusal::Parameters)
         );
-        let old = ConnectParameters {
+        let old = BlastParameters {
             version: 0,
             ..parameters
         };
-        assert_eq!(old.agree(&options), Err(Refusal::Version));
+        assert_eq!(old.agree(&options), Err(BlastRefusal::Version));
     }
 }

@@ -5,7 +5,7 @@ use stackline_core::time::Duration;
 
 /// What is sent again when not everything has arrived (Zwaenepoel 1985, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum BlastStrategy {
     /// The whole blast, after the interval; the receiver answers only when everything has arrived.
     Full,
     /// The whole blast, as soon as the receiver reports missing packets.
@@ -18,7 +18,7 @@ pub enum Strategy {
 
 /// How long a sender waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interval {
+pub enum BlastTimeout {
     /// Always so long, as in the paper, counted from the instant at which the requesting packet goes to the carrier.
     Fixed(Duration),
     /// By the round trips measured (RFC 6298), twice as long after each one that was too short.
@@ -27,7 +27,7 @@ pub enum Interval {
 
 /// Whether a sender paces.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pacing {
+pub enum BlastPacing {
     /// Blasts leave as fast as the carrier takes them.
     Off,
     /// By rate and loss, once the path proves longer than a local network's.
@@ -38,9 +38,9 @@ pub enum Pacing {
 
 /// What is chosen for a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct BlastOptions {
     /// What is sent again.
-    pub strategy: Strategy,
+    pub strategy: BlastStrategy,
     /// Bytes of data in a packet.
     pub packet: u32,
     /// Bytes of a blast, at most; rounded down to whole packets, at least one.
@@ -48,7 +48,7 @@ pub struct Options {
     /// Blasts that may be in flight at once.
     pub flight: u32,
     /// How long a sender waits for an answer.
-    pub interval: Interval,
+    pub interval: BlastTimeout,
     /// How long a receiver with a part of a blast waits for more before it reports missing packets; `None`: for ever.
     pub nak_delay: Option<Duration>,
     /// Bytes the receiver grants beyond what its application has taken.
@@ -56,7 +56,7 @@ pub struct Options {
     /// A peer that is silent for so long counts as dead.
     pub patience: Duration,
     /// Whether to pace.
-    pub pacing: Pacing,
+    pub pacing: BlastPacing,
     /// Whether blasts are checked as a whole: the driver computes, the machine waits for its verdict.
     pub checked: bool,
 }
@@ -75,35 +75,35 @@ const SIZE_WHOLE: u32 = 64 << 10;
 /// Blasts in flight where nothing is chosen.
 const FLIGHT: u32 = 8;
 
-impl Options {
+impl BlastOptions {
     /// Blasts of `size` bytes in packets of `packet` bytes, one after the other, with adaptive intervals.
     #[must_use]
-    pub const fn blast(strategy: Strategy, packet: u32, size: u32) -> Self {
+    pub const fn blast(strategy: BlastStrategy, packet: u32, size: u32) -> Self {
         Self {
             strategy,
             packet,
             size,
             flight: 1,
-            interval: Interval::Adaptive,
+            interval: BlastTimeout::Adaptive,
             nak_delay: Some(UNSOLICITED),
             buffer: BUFFER,
             patience: PATIENCE,
-            pacing: Pacing::Off,
+            pacing: BlastPacing::Off,
             checked: false,
         }
     }
 
     /// Blasts as they are where nothing but the strategy is chosen, in packets of `packet` bytes: of 512 KiB for
-    /// [`Strategy::Selective`], of 64 KiB for the others; 8 in flight, but for [`Strategy::Full`] and [`Strategy::FullNak`]
-    /// one, as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as [`Options::blast`] has it.
+    /// [`BlastStrategy::Selective`], of 64 KiB for the others; 8 in flight, but for [`BlastStrategy::Full`] and [`BlastStrategy::FullNak`]
+    /// one, as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as [`BlastOptions::blast`] has it.
     #[must_use]
-    pub const fn usual(strategy: Strategy, packet: u32) -> Self {
-        let size = if matches!(strategy, Strategy::Selective) {
+    pub const fn usual(strategy: BlastStrategy, packet: u32) -> Self {
+        let size = if matches!(strategy, BlastStrategy::Selective) {
             SIZE
         } else {
             SIZE_WHOLE
         };
-        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) {
+        let flight = if matches!(strategy, BlastStrategy::Full | BlastStrategy::FullNak) {
             1
         } else {
             FLIGHT
@@ -117,7 +117,7 @@ impl Options {
     /// Stop-and-wait: each packet is a blast, acknowledged before the next leaves.
     #[must_use]
     pub const fn saw(packet: u32) -> Self {
-        Self::blast(Strategy::Selective, packet, packet)
+        Self::blast(BlastStrategy::Selective, packet, packet)
     }
 
     /// A sliding window of `n` packets, each acknowledged by itself.
@@ -125,7 +125,7 @@ impl Options {
     pub const fn window(packet: u32, n: u32) -> Self {
         Self {
             flight: n,
-            ..Self::blast(Strategy::Selective, packet, packet)
+            ..Self::blast(BlastStrategy::Selective, packet, packet)
         }
     }
 
@@ -143,8 +143,8 @@ impl Options {
         self.flight = self.flight.clamp(1, 1 << 15);
         // Nothing may repeat without end at one instant.
         self.nak_delay = self.nak_delay.map(|nak_delay| nak_delay.max(SHORTEST));
-        if let Interval::Fixed(interval) = self.interval {
-            self.interval = Interval::Fixed(interval.max(SHORTEST));
+        if let BlastTimeout::Fixed(interval) = self.interval {
+            self.interval = BlastTimeout::Fixed(interval.max(SHORTEST));
         }
         self
     }
@@ -152,7 +152,7 @@ impl Options {
 
 /// A blast: its number, where in the stream it is, and whether it is the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blast {
+pub struct BlastExtent {
     /// Its number in its direction; wraps.
     pub number: u32,
     /// Position of its first byte.
@@ -163,7 +163,7 @@ pub struct Blast {
     pub last: bool,
 }
 
-impl Blast {
+impl BlastExtent {
     /// How many packets of `packet` bytes it takes: at least one.
     #[must_use]
     pub const fn packets(&self, packet: u32) -> u32 {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_blast_is_cut_into_packets() {
-        let blast = Blast {
+        let blast = BlastExtent {
             number: 0,
             start: 1000,
             length: 2500,
@@ -206,44 +206,54 @@ mod tests {
         assert_eq!(blast.packets(1000), 3);
         assert_eq!(blast.span(0, 1000), (1000, 1000));
         assert_eq!(blast.span(2, 1000), (3000, 500));
-        let empty = Blast { length: 0, ..blast };
+        let empty = BlastExtent { length: 0, ..blast };
         assert_eq!((empty.packets(1000), empty.span(0, 1000)), (1, (1000, 0)));
     }
 
     #[test]
     fn sizes_are_whole_packets_that_one_answer_can_name() {
         assert_eq!(
-            Options::blast(Strategy::Selective, 1440, 512 << 10)
+            BlastOptions::blast(BlastStrategy::Selective, 1440, 512 << 10)
                 .fitted()
                 .size,
             364 * 1440
         );
-        assert_eq!(Options::blast(Strategy::Full, 1440, 0).fitted().size, 1440);
-        assert_eq!(Options::blast(Strategy::Full, 1, 4096).fitted().size, 8);
-        let little = Options {
+        assert_eq!(
+            BlastOptions::blast(BlastStrategy::Full, 1440, 0)
+                .fitted()
+                .size,
+            1440
+        );
+        assert_eq!(
+            BlastOptions::blast(BlastStrategy::Full, 1, 4096)
+                .fitted()
+                .size,
+            8
+        );
+        let little = BlastOptions {
             buffer: 3000,
-            ..Options::blast(Strategy::Full, 1000, 64_000)
+            ..BlastOptions::blast(BlastStrategy::Full, 1000, 64_000)
         };
         assert_eq!(little.fitted().size, 3000);
         assert_eq!(
-            Options {
+            BlastOptions {
                 buffer: 10,
-                ..Options::saw(1024)
+                ..BlastOptions::saw(1024)
             }
             .fitted()
             .buffer,
             1024
         );
-        let none = Interval::Fixed(Duration::ZERO);
-        let fitted = Options {
+        let none = BlastTimeout::Fixed(Duration::ZERO);
+        let fitted = BlastOptions {
             interval: none,
             nak_delay: Some(Duration::ZERO),
-            ..Options::saw(1024)
+            ..BlastOptions::saw(1024)
         }
         .fitted();
         assert_eq!(
             (fitted.interval, fitted.nak_delay),
-            (Interval::Fixed(SHORTEST), Some(SHORTEST))
+            (BlastTimeout::Fixed(SHORTEST), Some(SHORTEST))
         );
     }
 }

@@ -4,15 +4,15 @@
 //! Plain state: its [receiver](super::receiver) decides.
 
 use super::bitmap::Bitmap;
-use super::options::Blast;
+use super::options::BlastExtent;
 use stackline_core::time::{Duration, Instant};
 
 /// Reports of missing packets are repeated after twice as long each time, up to this.
 const LONGEST_NAK_DELAY: Duration = Duration(1_000_000_000);
 /// A blast that is arriving.
 #[derive(Clone, Debug)]
-pub(super) struct Reassembly {
-    pub(super) blast: Blast,
+pub(super) struct BlastReassembly {
+    pub(super) blast: BlastExtent,
     pub(super) bitmap: Bitmap,
     pub(super) round: u16,
     /// The last round that was ack_requested about, and its check.
@@ -27,9 +27,9 @@ pub(super) struct Reassembly {
     pub(super) unchecked: bool,
 }
 
-impl Reassembly {
+impl BlastReassembly {
     /// One of so many packets whose first one came now, in that round.
-    pub(super) fn new(now: Instant, blast: Blast, round: u16, packets: u32) -> Self {
+    pub(super) fn new(now: Instant, blast: BlastExtent, round: u16, packets: u32) -> Self {
         let bitmap = Bitmap::none(packets);
         let (last_received, reported_at) = (now, now);
         let (ack_requested, check, reports, complete, unchecked) = (None, 0, 0, false, false);
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn naks_become_rarer_until_something_comes() {
-        let blast = Blast {
+        let blast = BlastExtent {
             number: 0,
             start: 0,
             length: 3000,
             last: false,
         };
-        let mut reassembly = Reassembly::new(Instant(MS), blast, 0, 3);
+        let mut reassembly = BlastReassembly::new(Instant(MS), blast, 0, 3);
         let nak_delay = Duration(10 * MS);
         let awaits_answer: alloc::vec::Vec<u64> = (0..9)
             .map(|_| {

@@ -3,9 +3,11 @@
 //!
 //! It holds no data. The fields of a packet are checked against what was agreed and granted before they count.
 
-use super::options::{Blast, Options, Strategy};
-use super::reassembly::Reassembly;
-use super::wire::{ACK_REQUEST, COMPLETE, FIN, Header, Kind, LIMIT, UNSOLICITED, is_before};
+use super::options::{BlastExtent, BlastOptions, BlastStrategy};
+use super::reassembly::BlastReassembly;
+use super::wire::{
+    ACK_REQUEST, BlastHeader, BlastPacketKind, COMPLETE, FIN, LIMIT, UNSOLICITED, is_before,
+};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,7 +20,7 @@ const ANSWERS: usize = 1 << 12;
 
 /// What to do with a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum BlastArrival {
     /// It is new: it belongs at this stream position.
     Place {
         /// The position.
@@ -36,14 +38,14 @@ pub enum Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The blast.
-    pub blast: Blast,
+    pub blast: BlastExtent,
     /// What its sender computed.
     pub wanted: u32,
 }
 
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct BlastReceiverCounters {
     /// Data packets that were new.
     pub packets: u64,
     /// Data packets that had been here before.
@@ -60,7 +62,7 @@ pub struct Received {
 
 /// An answer to be sent.
 #[derive(Clone, Copy, Debug)]
-struct PendingAnswer {
+struct BlastPendingAnswer {
     number: u32,
     round: u16,
     kind: AnswerKind,
@@ -88,11 +90,11 @@ enum Grant {
 
 /// The receiving machine.
 #[derive(Clone, Debug)]
-pub struct Receiver {
-    options: Options,
+pub struct BlastReceiver {
+    options: BlastOptions,
     connection: u32,
     grant: Grant,
-    reassemblies: VecDeque<Option<Reassembly>>,
+    reassemblies: VecDeque<Option<BlastReassembly>>,
     /// How many of them are not complete, and the bytes of all.
     open: usize,
     claimed: u64,
@@ -108,17 +110,17 @@ pub struct Receiver {
     /// The last limit sent.
     advertised: u64,
     ended: bool,
-    answers: VecDeque<PendingAnswer>,
+    answers: VecDeque<BlastPendingAnswer>,
     send_limit: bool,
     /// Where the next packet is expected: number of the blast, and index.
     cursor: (u32, u32),
-    counters: Received,
+    counters: BlastReceiverCounters,
 }
 
-impl Receiver {
+impl BlastReceiver {
     /// A receiver that grants the options' buffer.
     #[must_use]
-    pub fn new(options: &Options, connection: u32) -> Self {
+    pub fn new(options: &BlastOptions, connection: u32) -> Self {
         let options = options.fitted();
         Self {
             options,
@@ -138,13 +140,13 @@ impl Receiver {
             answers: VecDeque::new(),
             send_limit: false,
             cursor: (0, 0),
-            counters: Received::default(),
+            counters: BlastReceiverCounters::default(),
         }
     }
 
     /// A receiver of blasts that carry their position between two bounds ([`crate::ikp`]).
     #[must_use]
-    pub fn scattered(options: &Options, connection: u32, granted: Range<u64>) -> Self {
+    pub fn scattered(options: &BlastOptions, connection: u32, granted: Range<u64>) -> Self {
         let grant = Grant::Anywhere(granted.start, granted.end);
         Self {
             grant,
@@ -197,7 +199,7 @@ impl Receiver {
 
     /// Its counters.
     #[must_use]
-    pub const fn counters(&self) -> Received {
+    pub const fn counters(&self) -> BlastReceiverCounters {
         self.counters
     }
 
@@ -275,29 +277,29 @@ impl Receiver {
     // --- what arrives ---
 
     /// A packet of a blast has arrived with `payload` bytes behind its header.
-    pub fn handle(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+    pub fn handle(&mut self, now: Instant, header: &BlastHeader, payload: usize) -> BlastArrival {
         if header.connection != self.connection {
-            return Arrival::Nothing;
+            return BlastArrival::Nothing;
         }
         match header.kind {
-            Kind::Data => {}
-            Kind::Probe => {
+            BlastPacketKind::Data => {}
+            BlastPacketKind::Probe => {
                 self.send_limit = true;
-                return Arrival::Nothing;
+                return BlastArrival::Nothing;
             }
-            _ => return Arrival::Nothing,
+            _ => return BlastArrival::Nothing,
         }
         let ahead = header.blast.wrapping_sub(self.base) as i32;
         if ahead < 0 {
             self.counters.duplicates += 1;
             self.queue_answer(header, AnswerKind::Complete);
-            return Arrival::Nothing;
+            return BlastArrival::Nothing;
         }
         match self.check_header(now, header, ahead as usize, payload) {
             Some(()) => self.insert(now, header, ahead as usize),
             None => {
                 self.counters.violations += 1;
-                Arrival::Refused
+                BlastArrival::Refused
             }
         }
     }
@@ -305,18 +307,18 @@ impl Receiver {
     /// Handles consecutive packets of a blast: `count` full ones, of which the first has this header and none requests
     /// an answer. Returns the first one's position if they are taken together; `None`, with nothing changed, if each
     /// has to be [handled](Self::handle) by itself.
-    pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
+    pub fn handle_row(&mut self, now: Instant, header: &BlastHeader, count: u32) -> Option<u64> {
         let place = header.blast.wrapping_sub(self.base) as usize;
         let packet = self.options.packet;
         let reassembly = self.reassemblies.get_mut(place)?.as_mut()?;
-        let blast = Blast {
+        let blast = BlastExtent {
             number: header.blast,
             start: header.start,
             length: header.length,
             last: header.has(FIN),
         };
         let first = u32::from(header.index);
-        let known = header.kind == Kind::Data
+        let known = header.kind == BlastPacketKind::Data
             && header.connection == self.connection
             && !header.has(ACK_REQUEST)
             && (reassembly.blast, reassembly.round) == (blast, header.round)
@@ -341,11 +343,11 @@ impl Receiver {
     fn check_header(
         &mut self,
         now: Instant,
-        header: &Header,
+        header: &BlastHeader,
         place: usize,
         payload: usize,
     ) -> Option<()> {
-        let blast = Blast {
+        let blast = BlastExtent {
             number: header.blast,
             start: header.start,
             length: header.length,
@@ -373,7 +375,7 @@ impl Receiver {
     }
 
     /// The first packet of a blast. Blasts do not overlap: all together they are not more than what was granted.
-    fn begin(&mut self, now: Instant, blast: Blast, round: u16, place: usize) -> Option<()> {
+    fn begin(&mut self, now: Instant, blast: BlastExtent, round: u16, place: usize) -> Option<()> {
         let claimed = self.claimed + u64::from(blast.length);
         let scattered = matches!(self.grant, Grant::Anywhere(..));
         if !scattered && claimed > self.limit() - self.delivered {
@@ -383,7 +385,7 @@ impl Receiver {
         if self.reassemblies.len() <= place {
             self.reassemblies.resize_with(place + 1, || None);
         }
-        self.reassemblies[place] = Some(Reassembly::new(
+        self.reassemblies[place] = Some(BlastReassembly::new(
             now,
             blast,
             round,
@@ -393,19 +395,19 @@ impl Receiver {
         Some(())
     }
 
-    fn insert(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
+    fn insert(&mut self, now: Instant, header: &BlastHeader, place: usize) -> BlastArrival {
         let strategy = self.options.strategy;
         let Some(reassembly) = self.reassemblies[place].as_mut() else {
-            return Arrival::Nothing;
+            return BlastArrival::Nothing;
         };
         let index = u32::from(header.index);
         let older = is_before(header.round, reassembly.round);
         let newer = !older && header.round != reassembly.round;
-        let forgets = matches!(strategy, Strategy::Full | Strategy::FullNak);
+        let forgets = matches!(strategy, BlastStrategy::Full | BlastStrategy::FullNak);
         if older && forgets && !reassembly.complete {
             // Of a transmission that has been given up.
             self.counters.duplicates += 1;
-            return Arrival::Nothing;
+            return BlastArrival::Nothing;
         }
         if header.round == reassembly.round && reassembly.bitmap.count() > 0 {
             self.gap = Some(gap(self.gap, now - reassembly.last_received));
@@ -445,14 +447,14 @@ impl Receiver {
         self.answer(header, place, whole);
         self.deliver();
         if new || check.is_some() {
-            Arrival::Place { position, check }
+            BlastArrival::Place { position, check }
         } else {
-            Arrival::Nothing
+            BlastArrival::Nothing
         }
     }
 
     /// Queues the answer that the packet calls for.
-    fn answer(&mut self, header: &Header, place: usize, whole: bool) {
+    fn answer(&mut self, header: &BlastHeader, place: usize, whole: bool) {
         let Some(reassembly) = self.reassemblies[place].as_mut() else {
             return;
         };
@@ -461,17 +463,17 @@ impl Receiver {
         }
         if whole {
             let round = reassembly.ack_requested.unwrap_or(header.round);
-            self.push(PendingAnswer {
+            self.push(BlastPendingAnswer {
                 number: header.blast,
                 round,
                 kind: AnswerKind::Complete,
             });
         } else if reassembly.complete {
             self.queue_answer(header, AnswerKind::Complete);
-        } else if header.has(ACK_REQUEST) && self.options.strategy != Strategy::Full {
+        } else if header.has(ACK_REQUEST) && self.options.strategy != BlastStrategy::Full {
             // A requesting packet that was overtaken is reported as missing; what was discarded has to come again in
             // any case.
-            self.push(PendingAnswer {
+            self.push(BlastPendingAnswer {
                 number: header.blast,
                 round: header.round,
                 kind: AnswerKind::Missing,
@@ -479,9 +481,9 @@ impl Receiver {
         }
     }
 
-    fn queue_answer(&mut self, header: &Header, kind: AnswerKind) {
+    fn queue_answer(&mut self, header: &BlastHeader, kind: AnswerKind) {
         if header.has(ACK_REQUEST) {
-            self.push(PendingAnswer {
+            self.push(BlastPendingAnswer {
                 number: header.blast,
                 round: header.round,
                 kind,
@@ -489,7 +491,7 @@ impl Receiver {
         }
     }
 
-    fn push(&mut self, owed: PendingAnswer) {
+    fn push(&mut self, owed: BlastPendingAnswer) {
         if self.answers.len() < ANSWERS {
             self.answers.push_back(owed);
         }
@@ -531,7 +533,7 @@ impl Receiver {
         }
         let round = reassembly.ack_requested.unwrap_or(reassembly.round);
         if right {
-            self.push(PendingAnswer {
+            self.push(BlastPendingAnswer {
                 number,
                 round,
                 kind: AnswerKind::Complete,
@@ -543,7 +545,7 @@ impl Receiver {
             reassembly.ack_requested = None;
             reassembly.bitmap.cut(0);
             self.counters.failed_checks += 1;
-            self.push(PendingAnswer {
+            self.push(BlastPendingAnswer {
                 number,
                 round,
                 kind: AnswerKind::Missing,
@@ -554,7 +556,7 @@ impl Receiver {
     // --- what leaves ---
 
     /// The next answer and what follows its header.
-    pub fn poll(&mut self, now: Instant) -> Option<(Header, Vec<u8>)> {
+    pub fn poll(&mut self, now: Instant) -> Option<(BlastHeader, Vec<u8>)> {
         self.handle_timeouts(now);
         while let Some(owed) = self.answers.pop_front() {
             if let Some(answer) = self.encode_answer(owed) {
@@ -566,7 +568,7 @@ impl Receiver {
         if core::mem::take(&mut self.send_limit) {
             self.advertised = self.limit();
             return Some((
-                Header {
+                BlastHeader {
                     flags: LIMIT,
                     ..self.header()
                 },
@@ -576,22 +578,22 @@ impl Receiver {
         None
     }
 
-    const fn header(&self) -> Header {
-        Header {
+    const fn header(&self) -> BlastHeader {
+        BlastHeader {
             start: self.limit(),
-            ..Header::new(Kind::Answer, self.connection)
+            ..BlastHeader::new(BlastPacketKind::Answer, self.connection)
         }
     }
 
-    fn encode_answer(&mut self, owed: PendingAnswer) -> Option<(Header, Vec<u8>)> {
-        let header = Header {
+    fn encode_answer(&mut self, owed: BlastPendingAnswer) -> Option<(BlastHeader, Vec<u8>)> {
+        let header = BlastHeader {
             round: owed.round,
             blast: owed.number,
             ..self.header()
         };
         if owed.kind == AnswerKind::Complete {
             return Some((
-                Header {
+                BlastHeader {
                     flags: COMPLETE,
                     ..header
                 },
@@ -608,15 +610,15 @@ impl Receiver {
         let (first, body) = reassembly.bitmap.missing()?;
         let missing = reassembly.bitmap.bound() - reassembly.bitmap.count();
         let body = match strategy {
-            Strategy::Selective => body,
+            BlastStrategy::Selective => body,
             // What lies beyond has to come again.
-            Strategy::Partial => {
+            BlastStrategy::Partial => {
                 reassembly.bitmap.cut(first);
                 Vec::new()
             }
             // All of it has to come again, and is discarded as soon as it does: packets still in flight may complete
             // it.
-            Strategy::Full | Strategy::FullNak => Vec::new(),
+            BlastStrategy::Full | BlastStrategy::FullNak => Vec::new(),
         };
         self.counters.refusals += 1;
         let flags = if owed.kind == AnswerKind::Unsolicited {
@@ -625,7 +627,7 @@ impl Receiver {
             0
         };
         Some((
-            Header {
+            BlastHeader {
                 flags,
                 index: first as u16,
                 check: missing,
@@ -641,7 +643,7 @@ impl Receiver {
         let nak_delay = self
             .options
             .nak_delay
-            .filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
+            .filter(|_| self.options.strategy != BlastStrategy::Full && self.open > 0)?;
         self.gap
             .map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
     }
@@ -660,7 +662,7 @@ impl Receiver {
             if reassembly.report_due(nak_delay) <= now && self.answers.len() < ANSWERS {
                 (reassembly.reported_at, reassembly.reports) = (now, reassembly.reports + 1);
                 let (number, round) = (reassembly.blast.number, reassembly.round);
-                self.answers.push_back(PendingAnswer {
+                self.answers.push_back(BlastPendingAnswer {
                     number,
                     round,
                     kind: AnswerKind::Unsolicited,
@@ -711,7 +713,7 @@ fn gap(before: Option<Duration>, between: Duration) -> Duration {
 }
 
 #[cfg(test)]
-impl Receiver {
+impl BlastReceiver {
     /// As if so many blasts had come before, up to a position of the stream.
     pub(super) const fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;

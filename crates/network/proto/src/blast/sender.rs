@@ -5,13 +5,13 @@
 //! receiver's grant.
 
 use super::ack_requests::{AckRequest, AckRequests};
+use super::answer_timeout::{BlastSenderWait, MOST_DOUBLED, RttEstimator};
 use super::bitmap::Bitmap;
 use super::in_flight::{BlastInFlight, Unsent};
-use super::interval::{MOST_DOUBLED, RttEstimator, Wait};
-use super::options::{Blast, Options, Pacing, Strategy};
+use super::options::{BlastExtent, BlastOptions, BlastPacing, BlastStrategy};
+use super::packet_run::{BlastPacketRun, BlastSendReason};
 use super::rate::{Answered, Rate};
-use super::run::{Reason, Run};
-use super::wire::{COMPLETE, Header, Kind, LIMIT, UNSOLICITED, is_before};
+use super::wire::{BlastHeader, BlastPacketKind, COMPLETE, LIMIT, UNSOLICITED, is_before};
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const PROBE_LONGEST: Duration = Duration(500_000_000);
 
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct BlastSenderCounters {
     /// Data packets sent, repeated ones included.
     pub packets: u64,
     /// Data packets that were sent again.
@@ -44,8 +44,8 @@ pub struct Sent {
 
 /// The sending machine.
 #[derive(Clone, Debug)]
-pub struct Sender {
-    options: Options,
+pub struct BlastSender {
+    options: BlastOptions,
     connection: u32,
     in_flight: VecDeque<BlastInFlight>,
     /// Number of the first blast in flight.
@@ -72,17 +72,17 @@ pub struct Sender {
     resending_since: Option<Instant>,
     /// Bytes that have arrived, in any order.
     arrived: u64,
-    counters: Sent,
+    counters: BlastSenderCounters,
 }
 
-impl Sender {
+impl BlastSender {
     /// A sender whose receiver has granted `limit` bytes.
     #[must_use]
-    pub fn new(options: &Options, connection: u32, limit: u64) -> Self {
+    pub fn new(options: &BlastOptions, connection: u32, limit: u64) -> Self {
         let options = options.fitted();
         let rate = match options.pacing {
-            Pacing::Ceiling(rate) => Some(Rate::new(options.packet, Some(rate))),
-            Pacing::Off | Pacing::Auto => None,
+            BlastPacing::Ceiling(rate) => Some(Rate::new(options.packet, Some(rate))),
+            BlastPacing::Off | BlastPacing::Auto => None,
         };
         Self {
             options,
@@ -104,12 +104,12 @@ impl Sender {
             unanswered_since: None,
             resending_since: None,
             arrived: 0,
-            counters: Sent::default(),
+            counters: BlastSenderCounters::default(),
         }
     }
 
     /// Starts again with the negotiated options; data already written stays.
-    pub(super) fn agree(&mut self, options: &Options, connection: u32, limit: u64) {
+    pub(super) fn agree(&mut self, options: &BlastOptions, connection: u32, limit: u64) {
         let Self {
             end, empty, finish, ..
         } = *self;
@@ -175,8 +175,8 @@ impl Sender {
 
     /// Its counters.
     #[must_use]
-    pub fn counters(&self) -> Sent {
-        Sent {
+    pub fn counters(&self) -> BlastSenderCounters {
+        BlastSenderCounters {
             acknowledged: self.acknowledged(),
             ..self.counters
         }
@@ -208,7 +208,7 @@ impl Sender {
 
     /// The peer is not near, or the path loses: packets are paced where that is left to the sender.
     pub fn enable_pacing(&mut self) {
-        if self.rate.is_none() && self.options.pacing == Pacing::Auto {
+        if self.rate.is_none() && self.options.pacing == BlastPacing::Auto {
             self.rate = Some(Rate::new(self.options.packet, None));
         }
     }
@@ -216,8 +216,8 @@ impl Sender {
     // --- what arrives ---
 
     /// Handles an answer, with the body behind its header. Invalid answers are dropped.
-    pub fn handle(&mut self, now: Instant, answer: &Header, body: &[u8]) {
-        if answer.kind != Kind::Answer || answer.connection != self.connection {
+    pub fn handle(&mut self, now: Instant, answer: &BlastHeader, body: &[u8]) {
+        if answer.kind != BlastPacketKind::Answer || answer.connection != self.connection {
             return;
         }
         self.raise_limit(answer.start);
@@ -228,7 +228,7 @@ impl Sender {
         self.resending_since = None;
     }
 
-    fn answered(&mut self, now: Instant, answer: &Header, body: &[u8]) {
+    fn answered(&mut self, now: Instant, answer: &BlastHeader, body: &[u8]) {
         let place = answer.blast.wrapping_sub(self.base) as usize;
         let Some(in_flight) = self
             .in_flight
@@ -323,7 +323,7 @@ impl Sender {
     }
 
     /// Something is missing: sends it as a new round. Returns the number of packets reported as lost.
-    fn handle_nak(&mut self, place: usize, answer: &Header, body: &[u8]) -> u32 {
+    fn handle_nak(&mut self, place: usize, answer: &BlastHeader, body: &[u8]) -> u32 {
         let options = self.options;
         let in_flight = &mut self.in_flight[place];
         let stale = is_before(answer.round, in_flight.valid_from);
@@ -334,11 +334,14 @@ impl Sender {
         if stale || first >= total || (awaits_answer && answer.round == in_flight.round) {
             return 0;
         }
-        let forgets = matches!(options.strategy, Strategy::Full | Strategy::FullNak);
+        let forgets = matches!(
+            options.strategy,
+            BlastStrategy::Full | BlastStrategy::FullNak
+        );
         let (unsent, packets) = match options.strategy {
-            Strategy::Full | Strategy::FullNak => (Unsent::From(0), total),
-            Strategy::Partial => (Unsent::From(first), total - first),
-            Strategy::Selective => {
+            BlastStrategy::Full | BlastStrategy::FullNak => (Unsent::From(0), total),
+            BlastStrategy::Partial => (Unsent::From(first), total - first),
+            BlastStrategy::Selective => {
                 let missing = Bitmap::from_answer(first, body, total);
                 let Some(first) = missing.next(0, true) else {
                     return 0;
@@ -349,9 +352,9 @@ impl Sender {
         };
         if awaits_answer {
             (in_flight.unsent, in_flight.packets, in_flight.reason) =
-                (unsent, packets, Reason::Missing);
+                (unsent, packets, BlastSendReason::Missing);
         } else {
-            in_flight.begin(unsent, packets, Reason::Missing);
+            in_flight.begin(unsent, packets, BlastSendReason::Missing);
         }
         in_flight.valid_from = in_flight.round;
         let arrived = if forgets { 0 } else { total - packets };
@@ -369,7 +372,7 @@ impl Sender {
     // --- what leaves ---
 
     /// The next packets to send, at most `most` of them.
-    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Run> {
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<BlastPacketRun> {
         self.handle_timeouts(now);
         let allowed = self.allowed(now)?.min(most.max(1));
         let place = self.next_ready()?;
@@ -399,7 +402,7 @@ impl Sender {
         )
     }
 
-    fn count(&mut self, now: Instant, run: &Run, again: bool) {
+    fn count(&mut self, now: Instant, run: &BlastPacketRun, again: bool) {
         let (last, length) = run.span(run.count - 1);
         let bytes = last + u64::from(length) - run.span(0).0;
         if let Some(rate) = &mut self.rate {
@@ -433,10 +436,10 @@ impl Sender {
     }
 
     /// Cuts the next blast, where there is something to cut and it may leave.
-    fn next_blast(&mut self) -> Option<Blast> {
+    fn next_blast(&mut self) -> Option<BlastExtent> {
         let bytes = self.next_length()?;
         let number = self.base.wrapping_add(self.in_flight.len() as u32);
-        let blast = Blast {
+        let blast = BlastExtent {
             number,
             start: self.cut,
             length: bytes,
@@ -468,7 +471,7 @@ impl Sender {
 
     /// Bytes of the next blast if the receiver grants them.
     fn next_wanted(&self) -> Option<u64> {
-        let unknown = self.options.pacing == Pacing::Auto && self.rtt.minimum().is_none();
+        let unknown = self.options.pacing == BlastPacing::Auto && self.rtt.minimum().is_none();
         let most = match &self.rate {
             Some(rate) => rate.blast(self.options.flight),
             None if unknown && !self.in_flight.is_empty() => return None,
@@ -479,7 +482,7 @@ impl Sender {
     }
 
     /// Whether all data that may leave is in flight, and the next blast waits only for the receiver's grant. Called
-    /// after [`Sender::poll`] has yielded nothing.
+    /// after [`BlastSender::poll`] has yielded nothing.
     #[must_use]
     pub fn waits_for_grant(&self) -> bool {
         let may = self.in_flight.len() < self.options.flight as usize && self.ready.is_empty();
@@ -505,7 +508,7 @@ impl Sender {
     }
 
     /// A probe of the receiver's limit, when one is due.
-    pub fn poll_probe(&mut self, now: Instant) -> Option<Header> {
+    pub fn poll_probe(&mut self, now: Instant) -> Option<BlastHeader> {
         if !self.is_blocked() {
             self.probe = None;
             return None;
@@ -520,9 +523,9 @@ impl Sender {
                 self.probe = Some((now + next, next));
                 self.probing = true;
                 self.unanswered_since.get_or_insert(now);
-                Some(Header {
+                Some(BlastHeader {
                     start: self.cut,
-                    ..Header::new(Kind::Probe, self.connection)
+                    ..BlastHeader::new(BlastPacketKind::Probe, self.connection)
                 })
             }
             Some(_) => None,
@@ -563,11 +566,11 @@ impl Sender {
         }
     }
 
-    fn unanswered(&mut self, now: Instant, request: AckRequest, wait: Wait) {
-        if wait == Wait::Timeout {
+    fn unanswered(&mut self, now: Instant, request: AckRequest, wait: BlastSenderWait) {
+        if wait == BlastSenderWait::Timeout {
             // A receiver that never sends NAKs is silent whenever something is missing, so silence alone must not
             // double the wait again and again.
-            let silent = self.options.strategy == Strategy::Full;
+            let silent = self.options.strategy == BlastStrategy::Full;
             self.rtt
                 .back_off(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
             if let Some(rate) = &mut self.rate {
@@ -575,20 +578,20 @@ impl Sender {
             }
         }
         self.counters.timeouts += 1;
-        let reason = if wait == Wait::Overtaken {
-            Reason::Overtaken
+        let reason = if wait == BlastSenderWait::Overtaken {
+            BlastSendReason::Overtaken
         } else {
-            Reason::Timeout
+            BlastSendReason::Timeout
         };
         let place = request.number.wrapping_sub(self.base) as usize;
         let in_flight = &mut self.in_flight[place];
         match self.options.strategy {
-            Strategy::Full | Strategy::FullNak => {
+            BlastStrategy::Full | BlastStrategy::FullNak => {
                 let packets = in_flight.blast.packets(self.options.packet);
                 in_flight.begin(Unsent::From(0), packets, reason);
                 in_flight.valid_from = in_flight.round;
             }
-            Strategy::Partial | Strategy::Selective => {
+            BlastStrategy::Partial | BlastStrategy::Selective => {
                 let mut last = Bitmap::none(in_flight.blast.packets(self.options.packet));
                 last.put(in_flight.last_packet);
                 in_flight.begin(Unsent::Selected(last, in_flight.last_packet), 1, reason);
@@ -610,25 +613,25 @@ impl Sender {
     }
 
     /// When the first open request is due; requests that are no longer open are removed.
-    fn ack_request_due(&mut self) -> Option<(Instant, Wait)> {
+    fn ack_request_due(&mut self) -> Option<(Instant, BlastSenderWait)> {
         let (in_flight, base) = (&self.in_flight, self.base);
         self.ack_requests
             .due(&self.rtt, |request| is_open(in_flight, base, request))
     }
 
-    /// When it has to be polled, and why. Called after [`Sender::poll`] has yielded nothing.
-    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Wait)> {
+    /// When it has to be polled, and why. Called after [`BlastSender::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, BlastSenderWait)> {
         let unsent = !self.ready.is_empty() || self.next_length().is_some();
         let send = unsent.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
             // Never now: a rounding error of the pace would repeat this instant without end.
-            Some(Err(at)) => (at.max(now + Duration(1)), Wait::Pace),
-            _ => (now, Wait::Ready),
+            Some(Err(at)) => (at.max(now + Duration(1)), BlastSenderWait::Pace),
+            _ => (now, BlastSenderWait::Ready),
         });
         let request = self.ack_request_due();
         let probe = self
             .is_blocked()
-            .then(|| (self.probe.map_or(now, |(at, _)| at), Wait::Probe));
-        let give_up = self.gives_up_at().map(|at| (at, Wait::Patience));
+            .then(|| (self.probe.map_or(now, |(at, _)| at), BlastSenderWait::Probe));
+        let give_up = self.gives_up_at().map(|at| (at, BlastSenderWait::Patience));
         [send, request, probe, give_up]
             .into_iter()
             .flatten()
@@ -658,7 +661,7 @@ fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest)
 }
 
 #[cfg(test)]
-impl Sender {
+impl BlastSender {
     /// As if so many blasts had been sent before, up to a position of the stream.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;

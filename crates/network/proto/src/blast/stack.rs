@@ -1,14 +1,14 @@
 //! The stacks of the language that these machines are: `saw`, `window` and `blast`, their options, and what an operation of
 //! the language becomes. The same in every world; a world takes out what it cannot do.
 
-use super::options::{Interval, Options, Pacing, Strategy};
+use super::options::{BlastOptions, BlastPacing, BlastStrategy, BlastTimeout};
 use super::wire::{HEADER, SEAL};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{
-    FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts,
-    StackTable, excludes,
+    FlowControl, OptionKind, OptionTable, PacketContent, PacketsInFlight, ServiceMapping,
+    StackFacts, StackTable, describe_exclusion,
 };
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
@@ -24,11 +24,11 @@ pub const GRANT: u64 = 4 << 20;
 /// At most one strategy is written.
 pub(crate) const STRATEGIES_APART: &[&str] = &["full", "full_nak", "partial", "selective"];
 /// How the four strategies are written.
-const STRATEGIES: [(&str, Strategy); 4] = [
-    ("full", Strategy::Full),
-    ("full_nak", Strategy::FullNak),
-    ("partial", Strategy::Partial),
-    ("selective", Strategy::Selective),
+const STRATEGIES: [(&str, BlastStrategy); 4] = [
+    ("full", BlastStrategy::Full),
+    ("full_nak", BlastStrategy::FullNak),
+    ("partial", BlastStrategy::Partial),
+    ("selective", BlastStrategy::Selective),
 ];
 
 const PACKET: OptionTable = OptionTable::new(
@@ -100,56 +100,56 @@ pub(crate) const PORT: OptionTable = OptionTable::new(
     "first port of the responders; each replica takes the next",
 );
 
-const MAPPING: &[Mapping] = &[
-    Mapping {
+const MAPPING: &[ServiceMapping] = &[
+    ServiceMapping {
         operation: "ConnectRequest",
         services: "OPEN with terms, again until ACCEPT",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitConnectIndication",
         services: "OPEN with the token; ACCEPT with what both can do",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DataRequest",
         services: "blasts of the data units, until the last one is acknowledged",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDataIndication",
         services: "packets into their places, answers to those that ask",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCCall",
         services: "blasts of the request, then those of the response",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCAwaitCallInd, RPCReturn",
         services: "the same from the other side",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StartBulkGet",
         services: "a blast of one byte, not waited for",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStartBulkGet",
         services: "its arrival",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StartBulkPut, AwaitStartBulkPut",
         services: "nothing: the first blast says it",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkGet, StopBulkPut",
         services: "nothing: every data unit is acknowledged",
     },
-    Mapping {
+    ServiceMapping {
         operation: "end of stream (time limit)",
         services: "an empty blast that says so, acknowledged",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DisconnectRequest",
         services: "CLOSE until CLOSED, for 1 s at most",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDisconnectIndication",
         services: "CLOSE; CLOSED",
     },
@@ -284,7 +284,7 @@ pub const BLAST: StackTable = table(
 ///
 /// # Errors
 /// A sentence, when the options contradict each other or the path.
-pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, String> {
+pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<BlastOptions, String> {
     let written = stack.number("packet");
     let most = if packet == 0 {
         u64::from(u32::MAX)
@@ -300,13 +300,13 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
     let number = |name: &str, usual: u64| stack.number(name).unwrap_or(usual);
     let whole = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let base = match stack.name.as_str() {
-        "saw" => Options::saw(packet),
-        "window" => Options::window(packet, whole(number("n", NEVER))),
+        "saw" => BlastOptions::saw(packet),
+        "window" => BlastOptions::window(packet, whole(number("n", NEVER))),
         _ => {
-            let usual = Options::usual(strategy(stack, Strategy::Selective)?, packet);
+            let usual = BlastOptions::usual(strategy(stack, BlastStrategy::Selective)?, packet);
             let size = whole(number("size", u64::from(usual.size)));
             let flight = whole(number("flight", u64::from(usual.flight)));
-            Options {
+            BlastOptions {
                 size,
                 flight,
                 ..usual
@@ -315,14 +315,14 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
     };
     let interval = stack.seconds("interval").map(Duration::from_seconds);
     let pacing = match (stack.number("rate"), stack.word("pacing")) {
-        (Some(rate), _) => Pacing::Ceiling(rate as f64),
-        (None, Some("off")) => Pacing::Off,
-        (None, _) if stack.name == "saw" || interval.is_some() => Pacing::Off,
-        (None, _) => Pacing::Auto,
+        (Some(rate), _) => BlastPacing::Ceiling(rate as f64),
+        (None, Some("off")) => BlastPacing::Off,
+        (None, _) if stack.name == "saw" || interval.is_some() => BlastPacing::Off,
+        (None, _) => BlastPacing::Auto,
     };
-    Ok(Options {
+    Ok(BlastOptions {
         buffer: number("buffer", buffer).min(if buffer == 0 { u64::MAX } else { buffer }),
-        interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
+        interval: interval.map_or(BlastTimeout::Adaptive, BlastTimeout::Fixed),
         // Fixed intervals are the paper's conditions: the receiver only sends when requested.
         nak_delay: base.nak_delay.filter(|_| interval.is_none()),
         patience: stack
@@ -335,7 +335,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
 }
 
 /// The strategy that is written, or the usual one.
-pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, String> {
+pub(crate) fn strategy(stack: &Stack, usual: BlastStrategy) -> Result<BlastStrategy, String> {
     let written: Vec<_> = STRATEGIES
         .iter()
         .filter(|(name, _)| stack.flag(name))
@@ -343,12 +343,12 @@ pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, Strin
     match written.as_slice() {
         [] => Ok(usual),
         [(_, strategy)] => Ok(*strategy),
-        [(one, _), (other, _), ..] => Err(excludes(&stack.name, one, other)),
+        [(one, _), (other, _), ..] => Err(describe_exclusion(&stack.name, one, other)),
     }
 }
 
 /// How a strategy is written.
-pub(crate) fn name(strategy: Strategy) -> &'static str {
+pub(crate) fn name(strategy: BlastStrategy) -> &'static str {
     STRATEGIES
         .iter()
         .find(|(_, known)| *known == strategy)
@@ -357,16 +357,16 @@ pub(crate) fn name(strategy: Strategy) -> &'static str {
 
 /// What is in force, by option name.
 #[must_use]
-pub fn settings(stack: &str, options: &Options) -> Vec<(&'static str, String)> {
-    let bytes = |bytes: u64| stackline_core::units::size(bytes);
+pub fn settings(stack: &str, options: &BlastOptions) -> Vec<(&'static str, String)> {
+    let bytes = |bytes: u64| stackline_core::units::format_size(bytes);
     let mut settings = alloc::vec![
         ("packet", bytes(u64::from(options.packet))),
         ("buffer", bytes(options.buffer)),
         (
             "interval",
             match options.interval {
-                Interval::Fixed(interval) => interval.to_string(),
-                Interval::Adaptive => "adaptive".to_string(),
+                BlastTimeout::Fixed(interval) => interval.to_string(),
+                BlastTimeout::Adaptive => "adaptive".to_string(),
             }
         ),
     ];
@@ -387,9 +387,9 @@ pub fn settings(stack: &str, options: &Options) -> Vec<(&'static str, String)> {
         settings.push((
             "pacing",
             match options.pacing {
-                Pacing::Off => "off".to_string(),
-                Pacing::Auto => "auto".to_string(),
-                Pacing::Ceiling(rate) => stackline_core::units::rate(rate),
+                BlastPacing::Off => "off".to_string(),
+                BlastPacing::Auto => "auto".to_string(),
+                BlastPacing::Ceiling(rate) => stackline_core::units::format_rate(rate),
             },
         ));
     }
@@ -420,7 +420,7 @@ mod tests {
             .fitted();
         assert_eq!(
             (plain.strategy, plain.size, plain.flight),
-            (Strategy::Selective, 364 * 1440, 8)
+            (BlastStrategy::Selective, 364 * 1440, 8)
         );
         let full = options(
             &written("blast", &[("full", OptionValue::Set)]),
@@ -431,7 +431,7 @@ mod tests {
         .fitted();
         assert_eq!(
             (full.strategy, full.size, full.flight),
-            (Strategy::Full, 45 * 1440, 1)
+            (BlastStrategy::Full, 45 * 1440, 1)
         );
         let window = options(
             &written("window", &[("n", OptionValue::Number(8))]),
@@ -450,13 +450,13 @@ mod tests {
         .fitted();
         assert_eq!(
             (fixed.nak_delay, fixed.pacing, fixed.flight),
-            (None, Pacing::Off, 1)
+            (None, BlastPacing::Off, 1)
         );
     }
 
     #[test]
     fn the_table_has_the_defaults() {
-        let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
+        let usual = STRATEGIES.map(|(_, strategy)| BlastOptions::usual(strategy, 1024));
         let [full, full_nak, partial, selective] = &usual;
         let default_of = |name: &str| {
             BLAST
@@ -466,7 +466,8 @@ mod tests {
                 .unwrap()
                 .default
         };
-        let bytes = |options: &Options| stackline_core::units::size(u64::from(options.size));
+        let bytes =
+            |options: &BlastOptions| stackline_core::units::format_size(u64::from(options.size));
         assert_eq!(
             default_of("size"),
             format!(

@@ -13,7 +13,7 @@
 //! | 26..28 | spare | 0 | 0 |
 //! | 28..32 | check | CRC-32C of the blast, with [`ACK_REQUEST`], where agreed | how many are missing |
 //!
-//! [`Kind::Close`] reports in `start` and with [`FIN`] what its sender has received: up to which position, and whether
+//! [`BlastPacketKind::Close`] reports in `start` and with [`FIN`] what its sender has received: up to which position, and whether
 //! to the end. With [`ABORT`] its sender has given up.
 
 /// Bytes of a header.
@@ -24,7 +24,7 @@ pub const SEAL: usize = 8 + 16;
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum BlastPacketKind {
     /// A packet of a blast.
     Data = 1,
     /// What arrived of a blast, and how far the sender may go on.
@@ -51,19 +51,19 @@ pub enum Kind {
     MoveFrom = 19,
 }
 
-const KINDS: [Kind; 12] = [
-    Kind::Data,
-    Kind::Answer,
-    Kind::Probe,
-    Kind::Open,
-    Kind::Accept,
-    Kind::Refuse,
-    Kind::Close,
-    Kind::Closed,
-    Kind::Send,
-    Kind::Reply,
-    Kind::Pending,
-    Kind::MoveFrom,
+const KINDS: [BlastPacketKind; 12] = [
+    BlastPacketKind::Data,
+    BlastPacketKind::Answer,
+    BlastPacketKind::Probe,
+    BlastPacketKind::Open,
+    BlastPacketKind::Accept,
+    BlastPacketKind::Refuse,
+    BlastPacketKind::Close,
+    BlastPacketKind::Closed,
+    BlastPacketKind::Send,
+    BlastPacketKind::Reply,
+    BlastPacketKind::Pending,
+    BlastPacketKind::MoveFrom,
 ];
 
 /// The receiver is to answer: set on the last packet of a round.
@@ -76,7 +76,7 @@ pub const COMPLETE: u8 = 4;
 pub const LIMIT: u8 = 8;
 /// Sent without a request, because nothing more came.
 pub const UNSOLICITED: u8 = 16;
-/// With [`Kind::Close`]: its sender gives up, perhaps before everything was sent.
+/// With [`BlastPacketKind::Close`]: its sender gives up, perhaps before everything was sent.
 pub const ABORT: u8 = 32;
 
 /// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
@@ -91,9 +91,9 @@ pub const fn is_before(round: u16, other: u16) -> bool {
 
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct BlastHeader {
     /// What the packet is.
-    pub kind: Kind,
+    pub kind: BlastPacketKind,
     /// [`ACK_REQUEST`] and the others.
     pub flags: u8,
     /// Which transmission of the blast.
@@ -112,10 +112,10 @@ pub struct Header {
     pub check: u32,
 }
 
-impl Header {
+impl BlastHeader {
     /// One with nothing but a kind and a connection.
     #[must_use]
-    pub const fn new(kind: Kind, connection: u32) -> Self {
+    pub const fn new(kind: BlastPacketKind, connection: u32) -> Self {
         Self {
             kind,
             flags: 0,
@@ -180,7 +180,9 @@ impl Header {
 #[must_use]
 #[inline]
 pub fn begins_row(header: &[u8]) -> bool {
-    header.len() >= HEADER && header[0] == Kind::Data as u8 && header[1] & ACK_REQUEST == 0
+    header.len() >= HEADER
+        && header[0] == BlastPacketKind::Data as u8
+        && header[1] & ACK_REQUEST == 0
 }
 
 /// Whether the bytes of two headers differ in nothing but the index, which is `ahead` more in the second.
@@ -208,14 +210,14 @@ mod tests {
         #[test]
         fn what_is_written_is_read(kind in 0..KINDS.len(), flags: u8, round: u16, connection: u32, blast: u32,
                                    length: u32, start: u64, index: u16, check: u32) {
-            let header = Header { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check };
-            prop_assert_eq!(Header::read(&header.write()), Some(header));
+            let header = BlastHeader { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check };
+            prop_assert_eq!(BlastHeader::read(&header.write()), Some(header));
         }
 
         #[test]
         fn headers_follow_when_only_the_index_goes_on(index: u16, ahead: u16, bit in 0..8 * HEADER, flags: u8) {
-            let first = Header { index, flags, start: 77, ..Header::new(Kind::Data, 7) };
-            let second = Header { index: index.wrapping_add(ahead), ..first };
+            let first = BlastHeader { index, flags, start: 77, ..BlastHeader::new(BlastPacketKind::Data, 7) };
+            let second = BlastHeader { index: index.wrapping_add(ahead), ..first };
             let fits = index.checked_add(ahead).is_some();
             prop_assert_eq!(follows(&first.write(), &second.write(), ahead), fits);
             let mut changed = second.write();
@@ -227,7 +229,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_not(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Some(header) = Header::read(&bytes) {
+            if let Some(header) = BlastHeader::read(&bytes) {
                 prop_assert!(bytes.len() >= HEADER && bytes[0] == header.kind as u8);
             }
         }

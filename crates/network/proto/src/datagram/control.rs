@@ -1,6 +1,6 @@
 //! Control datagrams: the token, a kind, a value. Anything else is ignored.
 
-use super::Token;
+use super::DatagramToken;
 
 /// Bytes of a control datagram: token, kind, value.
 pub const CONTROL: usize = 16 + 1 + 8;
@@ -10,7 +10,7 @@ pub const ANSWER: u8 = 0x80;
 /// Control messages, repeated until answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Control {
+pub enum DatagramControl {
     /// Requests a connection.
     Hello = 1,
     /// A bulk transfer begins.
@@ -21,7 +21,7 @@ pub enum Control {
     Bye = 4,
 }
 
-impl Control {
+impl DatagramControl {
     /// The kind of that number, unless it is an answer or unknown.
     #[must_use]
     pub fn of(kind: u8) -> Option<Self> {
@@ -33,7 +33,7 @@ impl Control {
 
 /// The bytes of one.
 #[must_use]
-pub fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL] {
+pub fn write_control(token: &DatagramToken, kind: u8, value: u64) -> [u8; CONTROL] {
     let mut bytes = [0_u8; CONTROL];
     bytes[..16].copy_from_slice(token);
     bytes[16] = kind;
@@ -43,7 +43,7 @@ pub fn write_control(token: &Token, kind: u8, value: u64) -> [u8; CONTROL] {
 
 /// The kind and value of a control datagram of this run.
 #[must_use]
-pub fn read_control(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
+pub fn read_control(bytes: &[u8], token: &DatagramToken) -> Option<(u8, u64)> {
     let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
     let (shown, rest) = bytes.split_at(16);
     let value: [u8; 8] = rest[1..].try_into().ok()?;
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn a_control_message_is_read_with_its_token_only() {
-        let bytes = write_control(&[7; 16], Control::End as u8, 1 << 40);
+        let bytes = write_control(&[7; 16], DatagramControl::End as u8, 1 << 40);
         assert_eq!(
             read_control(&bytes, &[7; 16]),
-            Some((Control::End as u8, 1 << 40))
+            Some((DatagramControl::End as u8, 1 << 40))
         );
         assert_eq!(read_control(&bytes, &[8; 16]), None);
         assert_eq!(read_control(&bytes[1..], &[7; 16]), None);
@@ -67,7 +67,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_no_control() {
-        assert_eq!(Control::of(Control::Bye as u8), Some(Control::Bye));
-        assert_eq!(Control::of(Control::Bye as u8 | ANSWER), None);
+        assert_eq!(
+            DatagramControl::of(DatagramControl::Bye as u8),
+            Some(DatagramControl::Bye)
+        );
+        assert_eq!(
+            DatagramControl::of(DatagramControl::Bye as u8 | ANSWER),
+            None
+        );
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! Time is an argument. The worlds keep their sockets, their buffers and how they wait.
 
-use super::control::{ANSWER, Control};
-use super::sequence::Sequence;
+use super::control::{ANSWER, DatagramControl};
+use super::loss_counter::Sequence;
 use super::{
-    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_PATIENCE, LAST_REPEAT, Losses, NUMBER,
-    NUMBERS, PATIENCE,
+    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_PATIENCE, LAST_REPEAT, NUMBER, NUMBERS,
+    PATIENCE, UnitLosses,
 };
 use stackline_core::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ const PATIENCE_TRIPS: u64 = 4;
 
 /// Control that is repeated until it is answered.
 #[derive(Debug)]
-struct Request {
-    kind: Control,
+struct PendingControl {
+    kind: DatagramControl,
     value: u64,
     begun: Instant,
     give_up: Instant,
@@ -36,7 +36,7 @@ struct Request {
 
 /// What to do about control that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ControlStep {
     /// Send a control datagram of that kind and value, then wait until the deadline or for a datagram.
     Send(u8, u64),
     /// Wait until the deadline or for a datagram.
@@ -49,7 +49,7 @@ pub enum Step {
 
 /// What a data unit is that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum DatagramUnit {
     /// A call, or the answer to one.
     Call,
     /// A data unit of that number.
@@ -62,7 +62,7 @@ pub enum Unit {
 
 /// One end of a conversation.
 #[derive(Debug, Default)]
-pub struct Conversation {
+pub struct DatagramConversation {
     next_number: u64,
     sequence: Sequence,
     received_bytes: u64,
@@ -86,12 +86,12 @@ pub struct Conversation {
     ended: bool,
     end_sent: bool,
     closed: bool,
-    request: Option<Request>,
+    request: Option<PendingControl>,
     /// How long the peer took at most to answer.
     slowest_answer: Duration,
 }
 
-impl Conversation {
+impl DatagramConversation {
     /// One in which nothing was sent and nothing has arrived.
     #[must_use]
     pub fn new() -> Self {
@@ -106,24 +106,24 @@ impl Conversation {
     }
 
     /// Begins to send control until it is answered. START begins a transfer.
-    pub fn request(&mut self, now: Instant, kind: Control) {
+    pub fn request(&mut self, now: Instant, kind: DatagramControl) {
         let value = match kind {
-            Control::Hello => 0,
-            Control::Start => {
+            DatagramControl::Hello => 0,
+            DatagramControl::Start => {
                 self.transfer += 1;
                 (self.ended, self.end_sent) = (false, false);
                 self.transfer
             }
-            Control::End => (self.transfer << COUNT_BITS) | (self.next_number & COUNT_MASK),
-            Control::Bye if self.calling => 0,
-            Control::Bye => self.next_number,
+            DatagramControl::End => (self.transfer << COUNT_BITS) | (self.next_number & COUNT_MASK),
+            DatagramControl::Bye if self.calling => 0,
+            DatagramControl::Bye => self.next_number,
         };
         let patience = match kind {
-            Control::Bye => FAREWELL,
-            Control::End => LAST_PATIENCE,
-            Control::Hello | Control::Start => PATIENCE,
+            DatagramControl::Bye => FAREWELL,
+            DatagramControl::End => LAST_PATIENCE,
+            DatagramControl::Hello | DatagramControl::Start => PATIENCE,
         };
-        self.request = Some(Request {
+        self.request = Some(PendingControl {
             kind,
             value,
             begun: now,
@@ -138,28 +138,28 @@ impl Conversation {
     }
 
     /// What to do about the control that was requested: soon again at first, since a transfer's clock waits for its END.
-    pub fn poll(&mut self, now: Instant) -> Step {
+    pub fn poll(&mut self, now: Instant) -> ControlStep {
         let answered = self.is_answered();
         let Some(request) = &mut self.request else {
-            return Step::Answered;
+            return ControlStep::Answered;
         };
         if request.sent && answered {
             self.slowest_answer = self.slowest_answer.max(now.since(request.begun));
-            self.end_sent |= request.kind == Control::End;
+            self.end_sent |= request.kind == DatagramControl::End;
             self.request = None;
-            return Step::Answered;
+            return ControlStep::Answered;
         }
         if now < request.next {
-            return Step::Wait;
+            return ControlStep::Wait;
         }
         if now >= request.give_up {
             self.request = None;
-            return Step::GivenUp;
+            return ControlStep::GivenUp;
         }
         request.sent = true;
         request.next = now + request.repeat;
         request.repeat = Duration((request.repeat.0 * 2).min(LAST_REPEAT.0));
-        Step::Send(request.kind as u8, request.value)
+        ControlStep::Send(request.kind as u8, request.value)
     }
 
     /// When the control that was requested leaves again or is given up.
@@ -176,10 +176,10 @@ impl Conversation {
         };
         request.answered
             || match request.kind {
-                Control::Hello => false,
-                Control::Start => self.ahead > request.ahead || self.ended || self.closed,
-                Control::End => self.transfer > request.transfer || self.closed,
-                Control::Bye => self.closed,
+                DatagramControl::Hello => false,
+                DatagramControl::Start => self.ahead > request.ahead || self.ended || self.closed,
+                DatagramControl::End => self.transfer > request.transfer || self.closed,
+                DatagramControl::Bye => self.closed,
             }
     }
 
@@ -191,11 +191,11 @@ impl Conversation {
             }
             return None;
         }
-        let kind = Control::of(kind)?;
+        let kind = DatagramControl::of(kind)?;
         match kind {
-            Control::Hello if self.greeted => {}
+            DatagramControl::Hello if self.greeted => {}
             // What came before was meant for an earlier connection.
-            Control::Hello => {
+            DatagramControl::Hello => {
                 self.greeted = true;
                 (
                     self.started,
@@ -212,15 +212,15 @@ impl Conversation {
                 ) = (0, 0, Sequence::new(), 0);
             }
             // The number distinguishes a new transfer from a repeated START of the present one.
-            Control::Start if value > self.transfer => {
+            DatagramControl::Start if value > self.transfer => {
                 (self.started, self.ended, self.end_sent, self.transfer) =
                     (true, false, false, value);
             }
-            Control::End if value >> COUNT_BITS == self.transfer => {
+            DatagramControl::End if value >> COUNT_BITS == self.transfer => {
                 (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
             }
-            Control::Start | Control::End => {}
-            Control::Bye => {
+            DatagramControl::Start | DatagramControl::End => {}
+            DatagramControl::Bye => {
                 self.closed = true;
                 self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
             }
@@ -233,25 +233,25 @@ impl Conversation {
         self.closed |= self
             .request
             .as_ref()
-            .is_none_or(|request| request.kind != Control::Hello);
+            .is_none_or(|request| request.kind != DatagramControl::Hello);
     }
 
     // --- data units ---
 
     /// A data unit of so many bytes arrived; `head` is what it begins with, 8 bytes or all of it.
     #[inline]
-    pub fn handle_unit(&mut self, head: &[u8], bytes: u64) -> Unit {
+    pub fn handle_unit(&mut self, head: &[u8], bytes: u64) -> DatagramUnit {
         if self.calling {
             return self.handle_call(&head[..head.len().min(NUMBER)]);
         }
         let unit = match head.first_chunk::<NUMBER>() {
-            Some(number) => Unit::Numbered(u64::from_le_bytes(*number) % NUMBERS),
-            None => Unit::Unnumbered,
+            Some(number) => DatagramUnit::Numbered(u64::from_le_bytes(*number) % NUMBERS),
+            None => DatagramUnit::Unnumbered,
         };
-        if let Unit::Numbered(number) = unit
+        if let DatagramUnit::Numbered(number) = unit
             && !self.sequence.arrived(number)
         {
-            return Unit::Repeated;
+            return DatagramUnit::Repeated;
         }
         self.ahead += 1;
         self.received_bytes += bytes;
@@ -261,7 +261,7 @@ impl Conversation {
     /// A call or an answer, or a data unit between calls, that begins with these bytes of its number. Calls come one after the other, so
     /// one that is not a little ahead of the last is a copy of it, or nobody's of this conversation.
     #[inline]
-    fn handle_call(&mut self, head: &[u8]) -> Unit {
+    fn handle_call(&mut self, head: &[u8]) -> DatagramUnit {
         let mut number = [0; NUMBER];
         number[..head.len()].copy_from_slice(head);
         let (arrived, shown) = (u64::from_le_bytes(number), 8 * head.len() as u32);
@@ -270,13 +270,13 @@ impl Conversation {
         let ahead = (arrived.wrapping_sub(self.last_call) % NUMBERS) & mask;
         if self.awaiting_call {
             if ahead == 0 || ahead > MOST_CALLS_LOST.min(mask / 2) {
-                return Unit::Repeated;
+                return DatagramUnit::Repeated;
             }
             self.last_call = arrived;
         }
         (self.head, self.head_bytes) = (number, head.len());
         self.ahead += 1;
-        Unit::Call
+        DatagramUnit::Call
     }
 
     /// Whether so many data units have arrived, or no more of them come.
@@ -412,11 +412,11 @@ impl Conversation {
 
     /// What was lost, as far as it is known.
     #[must_use]
-    pub fn losses(&self) -> Option<Losses> {
+    pub fn losses(&self) -> Option<UnitLosses> {
         if self.calling {
-            return Some(Losses {
+            return Some(UnitLosses {
                 lost: self.lost_calls,
-                ..Losses::default()
+                ..UnitLosses::default()
             });
         }
         self.peer_sent.map(|sent| self.sequence.losses(sent))
@@ -436,54 +436,54 @@ mod tests {
     use proptest::prelude::*;
 
     /// A conversation with a request made at zero, and sent.
-    fn asking(kind: Control) -> Conversation {
-        let mut end = Conversation::new();
+    fn asking(kind: DatagramControl) -> DatagramConversation {
+        let mut end = DatagramConversation::new();
         end.request(Instant(0), kind);
-        assert!(matches!(end.poll(Instant(0)), Step::Send(sent, _) if sent == kind as u8));
+        assert!(matches!(end.poll(Instant(0)), ControlStep::Send(sent, _) if sent == kind as u8));
         end
     }
 
     /// When an end without a peer sends control, and when it gives up.
-    fn alone(kind: Control) -> (Vec<u64>, u64) {
+    fn alone(kind: DatagramControl) -> (Vec<u64>, u64) {
         let mut end = asking(kind);
         let mut sent = alloc::vec![0];
         loop {
             let now = end.deadline().unwrap();
             match end.poll(now) {
-                Step::Send(..) => sent.push(now.0),
-                Step::GivenUp => return (sent, now.0),
+                ControlStep::Send(..) => sent.push(now.0),
+                ControlStep::GivenUp => return (sent, now.0),
                 step => panic!("{step:?}"),
             }
         }
     }
 
-    fn unit(end: &mut Conversation, number: u64) -> Unit {
+    fn unit(end: &mut DatagramConversation, number: u64) -> DatagramUnit {
         end.handle_unit(&number.to_le_bytes(), 100)
     }
 
     #[test]
     fn control_is_repeated_at_doubled_intervals_and_given_up() {
-        let (sent, given_up) = alone(Control::Start);
+        let (sent, given_up) = alone(DatagramControl::Start);
         assert_eq!(sent[..5], [0, 200_000, 600_000, 1_400_000, 3_000_000]);
         let longest = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
         assert_eq!(longest, Some(LAST_REPEAT.0));
         assert!((PATIENCE.0..PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
-        let (_, given_up) = alone(Control::Bye);
+        let (_, given_up) = alone(DatagramControl::Bye);
         assert!((FAREWELL.0..FAREWELL.0 + LAST_REPEAT.0).contains(&given_up));
-        let (_, given_up) = alone(Control::End);
+        let (_, given_up) = alone(DatagramControl::End);
         assert!((LAST_PATIENCE.0..LAST_PATIENCE.0 + LAST_REPEAT.0).contains(&given_up));
     }
 
     #[test]
     fn a_far_peer_gets_the_time_for_its_farewell() {
-        let mut end = asking(Control::Hello);
-        end.handle_control(Control::Hello as u8 | ANSWER, 0);
+        let mut end = asking(DatagramControl::Hello);
+        end.handle_control(DatagramControl::Hello as u8 | ANSWER, 0);
         let far = Instant(600_000_000);
-        assert_eq!(end.poll(far), Step::Answered);
-        end.request(far, Control::Bye);
+        assert_eq!(end.poll(far), ControlStep::Answered);
+        end.request(far, DatagramControl::Bye);
         let given_up = loop {
             let now = end.deadline().unwrap();
-            if end.poll(now) == Step::GivenUp {
+            if end.poll(now) == ControlStep::GivenUp {
                 break now;
             }
         };
@@ -492,54 +492,65 @@ mod tests {
 
     #[test]
     fn control_is_not_repeated_before_its_time_nor_after_its_answer() {
-        let mut end = asking(Control::Hello);
+        let mut end = asking(DatagramControl::Hello);
         assert_eq!(
             (end.poll(Instant(199_999)), end.deadline()),
-            (Step::Wait, Some(Instant(200_000)))
+            (ControlStep::Wait, Some(Instant(200_000)))
         );
-        assert_eq!(end.handle_control(Control::Start as u8 | ANSWER, 0), None);
-        assert_eq!(end.poll(Instant(199_999)), Step::Wait);
-        assert_eq!(end.handle_control(Control::Hello as u8 | ANSWER, 0), None);
+        assert_eq!(
+            end.handle_control(DatagramControl::Start as u8 | ANSWER, 0),
+            None
+        );
+        assert_eq!(end.poll(Instant(199_999)), ControlStep::Wait);
+        assert_eq!(
+            end.handle_control(DatagramControl::Hello as u8 | ANSWER, 0),
+            None
+        );
         assert_eq!(
             (end.poll(Instant(199_999)), end.deadline()),
-            (Step::Answered, None)
+            (ControlStep::Answered, None)
         );
     }
 
     #[test]
     fn what_can_only_follow_an_answer_is_one() {
-        let mut end = asking(Control::Start);
+        let mut end = asking(DatagramControl::Start);
         unit(&mut end, 0);
-        assert_eq!(end.poll(Instant(1)), Step::Answered);
-        let mut end = asking(Control::End);
-        end.handle_control(Control::Start as u8, 1);
-        assert_eq!(end.poll(Instant(1)), Step::Answered);
-        let mut end = asking(Control::Bye);
-        end.handle_control(Control::Bye as u8, 0);
-        assert_eq!(end.poll(Instant(1)), Step::Answered);
-        let mut end = asking(Control::Hello);
+        assert_eq!(end.poll(Instant(1)), ControlStep::Answered);
+        let mut end = asking(DatagramControl::End);
+        end.handle_control(DatagramControl::Start as u8, 1);
+        assert_eq!(end.poll(Instant(1)), ControlStep::Answered);
+        let mut end = asking(DatagramControl::Bye);
+        end.handle_control(DatagramControl::Bye as u8, 0);
+        assert_eq!(end.poll(Instant(1)), ControlStep::Answered);
+        let mut end = asking(DatagramControl::Hello);
         unit(&mut end, 0);
-        assert_eq!(end.poll(Instant(1)), Step::Wait);
+        assert_eq!(end.poll(Instant(1)), ControlStep::Wait);
     }
 
     #[test]
     fn a_peer_that_has_closed_gets_one_end_and_one_bye() {
-        let mut end = Conversation::new();
-        end.handle_control(Control::Bye as u8, 0);
-        for kind in [Control::End, Control::Bye] {
+        let mut end = DatagramConversation::new();
+        end.handle_control(DatagramControl::Bye as u8, 0);
+        for kind in [DatagramControl::End, DatagramControl::Bye] {
             end.request(Instant(0), kind);
-            assert!(matches!(end.poll(Instant(0)), Step::Send(..)));
-            assert_eq!(end.poll(Instant(200_000)), Step::Answered);
+            assert!(matches!(end.poll(Instant(0)), ControlStep::Send(..)));
+            assert_eq!(end.poll(Instant(200_000)), ControlStep::Answered);
         }
         assert!(end.end_sent());
     }
 
     #[test]
     fn every_control_is_answered_and_a_repeated_one_changes_nothing() {
-        let mut end = Conversation::new();
-        for kind in [Control::Hello, Control::Start, Control::End, Control::Bye] {
+        let mut end = DatagramConversation::new();
+        for kind in [
+            DatagramControl::Hello,
+            DatagramControl::Start,
+            DatagramControl::End,
+            DatagramControl::Bye,
+        ] {
             for _ in 0..2 {
-                let value = if kind == Control::End {
+                let value = if kind == DatagramControl::End {
                     (1 << COUNT_BITS) | 7
                 } else {
                     1
@@ -549,7 +560,7 @@ mod tests {
                     Some(kind as u8 | ANSWER)
                 );
             }
-            assert_eq!(end.take_started(), kind == Control::Start);
+            assert_eq!(end.take_started(), kind == DatagramControl::Start);
         }
         assert_eq!(
             (end.peer_sent(), end.is_closed(), end.handle_control(9, 0)),
@@ -559,20 +570,20 @@ mod tests {
 
     #[test]
     fn the_end_of_an_earlier_transfer_ends_no_later_one() {
-        let mut end = Conversation::new();
-        end.handle_control(Control::Start as u8, 2);
-        end.handle_control(Control::End as u8, (1 << COUNT_BITS) | 5);
+        let mut end = DatagramConversation::new();
+        end.handle_control(DatagramControl::Start as u8, 2);
+        end.handle_control(DatagramControl::End as u8, (1 << COUNT_BITS) | 5);
         assert_eq!((end.has_ended(), end.peer_sent()), (false, None));
-        end.handle_control(Control::End as u8, (2 << COUNT_BITS) | 9);
+        end.handle_control(DatagramControl::End as u8, (2 << COUNT_BITS) | 9);
         assert_eq!((end.has_ended(), end.peer_sent()), (true, Some(9)));
     }
 
     #[test]
     fn the_first_hello_forgets_what_came_before_it() {
-        let mut end = Conversation::new();
+        let mut end = DatagramConversation::new();
         unit(&mut end, 3);
-        end.handle_control(Control::Bye as u8, 4);
-        end.handle_control(Control::Hello as u8, 0);
+        end.handle_control(DatagramControl::Bye as u8, 4);
+        end.handle_control(DatagramControl::Hello as u8, 0);
         assert_eq!(
             (
                 end.units(9),
@@ -583,44 +594,44 @@ mod tests {
             (0, Some(0), false, None)
         );
         unit(&mut end, 0);
-        end.handle_control(Control::Hello as u8, 0);
+        end.handle_control(DatagramControl::Hello as u8, 0);
         assert_eq!(end.units(9), 1);
     }
 
     #[test]
     fn a_refusal_closes_unless_hello_waits_for_its_answer() {
-        let mut end = asking(Control::Hello);
+        let mut end = asking(DatagramControl::Hello);
         end.refused();
         assert!(!end.is_closed());
-        end.handle_control(Control::Hello as u8 | ANSWER, 0);
-        assert_eq!(end.poll(Instant(1)), Step::Answered);
+        end.handle_control(DatagramControl::Hello as u8 | ANSWER, 0);
+        assert_eq!(end.poll(Instant(1)), ControlStep::Answered);
         end.refused();
         assert!(end.is_closed());
     }
 
     #[test]
     fn units_are_counted_once_and_taken_as_they_are_wanted() {
-        let mut end = Conversation::new();
+        let mut end = DatagramConversation::new();
         let kinds = [0, 2, 2, 1].map(|number| unit(&mut end, number));
         assert_eq!(
             kinds,
             [
-                Unit::Numbered(0),
-                Unit::Numbered(2),
-                Unit::Repeated,
-                Unit::Numbered(1)
+                DatagramUnit::Numbered(0),
+                DatagramUnit::Numbered(2),
+                DatagramUnit::Repeated,
+                DatagramUnit::Numbered(1)
             ]
         );
-        assert_eq!(end.handle_unit(&[1, 2], 2), Unit::Unnumbered);
+        assert_eq!(end.handle_unit(&[1, 2], 2), DatagramUnit::Unnumbered);
         assert_eq!(
             (end.received_bytes(), end.has_units(4), end.has_units(5)),
             (Some(302), true, false)
         );
         assert_eq!((end.take_units(3), end.take_units(3)), (3, 1));
-        end.handle_control(Control::Bye as u8, 4);
+        end.handle_control(DatagramControl::Bye as u8, 4);
         assert_eq!(
             end.losses(),
-            Some(Losses {
+            Some(UnitLosses {
                 lost: 1,
                 duplicated: 1,
                 reordered: 1
@@ -630,7 +641,7 @@ mod tests {
 
     #[test]
     fn only_the_answer_to_the_present_call_is_taken() {
-        let mut end = Conversation::new();
+        let mut end = DatagramConversation::new();
         let first = end.call();
         end.call_lost();
         let second = end.call();
@@ -652,42 +663,46 @@ mod tests {
 
     #[test]
     fn a_call_counts_once_and_a_strangers_never() {
-        let mut end = Conversation::new();
+        let mut end = DatagramConversation::new();
         end.await_call();
-        let arrive = |end: &mut Conversation, number: u64, bytes: usize| {
+        let arrive = |end: &mut DatagramConversation, number: u64, bytes: usize| {
             end.handle_unit(&number.to_le_bytes()[..bytes], 9)
         };
         for (number, kind) in [
-            (1, Unit::Call),
-            (1, Unit::Repeated),
-            (3, Unit::Call),
-            (2, Unit::Repeated),
-            (1 << 50, Unit::Repeated),
+            (1, DatagramUnit::Call),
+            (1, DatagramUnit::Repeated),
+            (3, DatagramUnit::Call),
+            (2, DatagramUnit::Repeated),
+            (1 << 50, DatagramUnit::Repeated),
         ] {
             assert_eq!(arrive(&mut end, number, NUMBER), kind, "{number}");
         }
         assert_eq!((end.take_units(9), u64::from_le_bytes(*end.head())), (2, 3));
         // Numbers go round; of a call of one byte soon.
-        let mut end = Conversation::new();
+        let mut end = DatagramConversation::new();
         end.await_call();
         for number in 1..1000 {
-            assert_eq!(arrive(&mut end, number, 1), Unit::Call, "{number}");
-            assert_eq!(arrive(&mut end, number, 1), Unit::Repeated, "{number}");
+            assert_eq!(arrive(&mut end, number, 1), DatagramUnit::Call, "{number}");
+            assert_eq!(
+                arrive(&mut end, number, 1),
+                DatagramUnit::Repeated,
+                "{number}"
+            );
         }
         end.last_call = NUMBERS - 1;
-        assert_eq!(arrive(&mut end, 0, NUMBER), Unit::Call);
+        assert_eq!(arrive(&mut end, 0, NUMBER), DatagramUnit::Call);
         // Data units between calls go on from the number of the call.
         end.await_units();
         assert_eq!(
             [0, 1, 1].map(|number| arrive(&mut end, number, NUMBER)),
-            [Unit::Call; 3]
+            [DatagramUnit::Call; 3]
         );
     }
 
     /// Sends control over a network that takes a moment and loses what `lost` says, each way. Whether it was answered.
     fn exchange(
-        ends: (&mut Conversation, &mut Conversation),
-        kind: Control,
+        ends: (&mut DatagramConversation, &mut DatagramConversation),
+        kind: DatagramControl,
         lost: &mut impl FnMut() -> bool,
     ) -> bool {
         let (near, far) = ends;
@@ -695,14 +710,16 @@ mod tests {
         near.request(now, kind);
         loop {
             match near.poll(now) {
-                Step::Send(kind, value) if !lost() => match far.handle_control(kind, value) {
-                    Some(answer) if !lost() => assert_eq!(near.handle_control(answer, 0), None),
-                    _ => now = near.deadline().unwrap(),
-                },
-                Step::Send(..) => now = near.deadline().unwrap(),
-                Step::Wait => panic!("nothing has come"),
-                Step::Answered => return true,
-                Step::GivenUp => return false,
+                ControlStep::Send(kind, value) if !lost() => {
+                    match far.handle_control(kind, value) {
+                        Some(answer) if !lost() => assert_eq!(near.handle_control(answer, 0), None),
+                        _ => now = near.deadline().unwrap(),
+                    }
+                }
+                ControlStep::Send(..) => now = near.deadline().unwrap(),
+                ControlStep::Wait => panic!("nothing has come"),
+                ControlStep::Answered => return true,
+                ControlStep::GivenUp => return false,
             }
         }
     }
@@ -716,9 +733,9 @@ mod tests {
                 turn += 1;
                 turn % 8 < 6 && control >> (turn % 64) & 1 > 0
             };
-            let (mut near, mut far) = (Conversation::new(), Conversation::new());
-            prop_assert!(exchange((&mut near, &mut far), Control::Hello, &mut lost));
-            prop_assert!(exchange((&mut near, &mut far), Control::Start, &mut lost));
+            let (mut near, mut far) = (DatagramConversation::new(), DatagramConversation::new());
+            prop_assert!(exchange((&mut near, &mut far), DatagramControl::Hello, &mut lost));
+            prop_assert!(exchange((&mut near, &mut far), DatagramControl::Start, &mut lost));
             prop_assert!(far.take_started());
             for arrives in &units {
                 if *arrives {
@@ -726,11 +743,11 @@ mod tests {
                 }
                 near.sent(1);
             }
-            prop_assert!(exchange((&mut near, &mut far), Control::End, &mut lost));
+            prop_assert!(exchange((&mut near, &mut far), DatagramControl::End, &mut lost));
             prop_assert!(near.end_sent() && far.has_ended() && !far.is_closed());
-            prop_assert!(exchange((&mut near, &mut far), Control::Bye, &mut lost));
+            prop_assert!(exchange((&mut near, &mut far), DatagramControl::Bye, &mut lost));
             let missing = units.iter().filter(|arrives| !**arrives).count() as u64;
-            prop_assert_eq!(far.losses(), Some(Losses { lost: missing, ..Losses::default() }));
+            prop_assert_eq!(far.losses(), Some(UnitLosses { lost: missing, ..UnitLosses::default() }));
             prop_assert_eq!(far.take_units(u64::MAX), units.len() as u64 - missing);
         }
     }

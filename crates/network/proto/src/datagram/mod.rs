@@ -4,12 +4,12 @@
 
 pub mod control;
 pub mod conversation;
-pub mod sequence;
+pub mod loss_counter;
 
 use stackline_core::time::Duration;
 
 /// Proves that a datagram belongs to the run; the top bit of its eighth byte is set, so that it never equals a number.
-pub type Token = [u8; 16];
+pub type DatagramToken = [u8; 16];
 
 /// Bytes of a number.
 pub const NUMBER: usize = 8;
@@ -30,4 +30,4 @@ pub const COUNT_BITS: u32 = 40;
 /// Those bits.
 pub const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-pub use stackline_core::record::Losses;
+pub use stackline_core::run_record::UnitLosses;

@@ -6,13 +6,16 @@
 
 mod report;
 
-pub use report::{Arrival, Cause, Counters, Failure, Mistake, State};
+pub use report::{
+    IkpClientArrival, IkpClientCounters, IkpClientPollCause, IkpClientState, IkpFailure,
+    IkpSendError,
+};
 
-use super::options::Options;
-use super::output::{Output, Run, answer};
-use super::wire::{self, Grants, Refusal, Send};
-use crate::blast::interval::{MOST_DOUBLED, RttEstimator};
-use crate::blast::{self, Header, Kind, Receiver, Sender};
+use super::options::IkpOptions;
+use super::output::{IkpOutput, IkpPacketRun, answer};
+use super::wire::{self, Grants, IkpRefusal, Send};
+use crate::blast::answer_timeout::{MOST_DOUBLED, RttEstimator};
+use crate::blast::{self, BlastHeader, BlastPacketKind, BlastReceiver, BlastSender};
 use stackline_core::time::{Duration, Instant};
 
 /// A pending message is repeated after twice as long each time, up to this.
@@ -20,7 +23,7 @@ const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 
 /// A message that awaits its reply.
 #[derive(Clone, Debug)]
-struct Call {
+struct IkpCall {
     message: u32,
     grants: Grants,
     /// Sends so far, and when the last one left.
@@ -32,36 +35,36 @@ struct Call {
     silent: Option<Instant>,
     /// How often it was reported as pending since something else was received.
     pending: u32,
-    moves: Option<Moves>,
+    moves: Option<IkpClientMoves>,
 }
 
 /// The moves of one delivery of the message.
 #[derive(Clone, Debug)]
-struct Moves {
+struct IkpClientMoves {
     delivery: u16,
-    receiver: Receiver,
-    sender: Sender,
+    receiver: BlastReceiver,
+    sender: BlastSender,
     /// Number of the last range requested.
     serial: u16,
 }
 
 /// The client's machine.
 #[derive(Clone, Debug)]
-pub struct Client {
-    options: Options,
+pub struct IkpClient {
+    options: IkpOptions,
     connection: u32,
     transaction: u32,
-    call: Option<Call>,
-    failure: Option<Failure>,
+    call: Option<IkpCall>,
+    failure: Option<IkpFailure>,
     rtt: RttEstimator,
-    counters: Counters,
+    counters: IkpClientCounters,
 }
 
-impl Client {
+impl IkpClient {
     /// A client of the number `connection`, which distinguishes it from other clients at the same address, also earlier
     /// ones; `transaction` is the number of its last message.
     #[must_use]
-    pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
+    pub fn new(options: &IkpOptions, connection: u32, transaction: u32) -> Self {
         let options = options.fitted();
         let rtt = RttEstimator::new(options.interval);
         Self {
@@ -71,7 +74,7 @@ impl Client {
             call: None,
             failure: None,
             rtt,
-            counters: Counters::default(),
+            counters: IkpClientCounters::default(),
         }
     }
 
@@ -79,23 +82,23 @@ impl Client {
 
     /// What holds.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &IkpOptions {
         &self.options
     }
 
     /// Where it is.
     #[must_use]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> IkpClientState {
         match (&self.call, self.failure) {
-            (Some(_), _) => State::Sending,
-            (None, Some(failure)) => State::Failed(failure),
-            (None, None) => State::Idle,
+            (Some(_), _) => IkpClientState::Sending,
+            (None, Some(failure)) => IkpClientState::Failed(failure),
+            (None, None) => IkpClientState::Idle,
         }
     }
 
     /// Its counters.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> IkpClientCounters {
         self.counters
     }
 
@@ -108,17 +111,17 @@ impl Client {
     /// Sends a message of so many bytes.
     ///
     /// # Errors
-    /// A [`Mistake`]: nothing is sent then.
-    pub fn send(&mut self, now: Instant, message: u32, grants: Grants) -> Result<(), Mistake> {
+    /// A [`IkpSendError`]: nothing is sent then.
+    pub fn send(&mut self, now: Instant, message: u32, grants: Grants) -> Result<(), IkpSendError> {
         if self.call.is_some() {
-            return Err(Mistake::Busy);
+            return Err(IkpSendError::Busy);
         }
         if message > self.options.room() {
-            return Err(Mistake::Long(self.options.room()));
+            return Err(IkpSendError::Long(self.options.room()));
         }
         self.transaction = self.transaction.wrapping_add(1);
         self.failure = None;
-        self.call = Some(Call {
+        self.call = Some(IkpCall {
             message,
             grants,
             sends: 0,
@@ -145,7 +148,7 @@ impl Client {
     }
 
     /// Where in the writable segment the next packets of a move probably belong, in order, and their largest sizes.
-    /// These places hold no data that has arrived: payloads that land there before [`Client::handle`] do no harm.
+    /// These places hold no data that has arrived: payloads that land there before [`IkpClient::handle`] do no harm.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let call = self.call.iter().filter(|call| call.grants.writable > 0);
         call.flat_map(|call| {
@@ -176,12 +179,12 @@ impl Client {
     pub fn handle(
         &mut self,
         now: Instant,
-        header: &Header,
+        header: &BlastHeader,
         body: &[u8],
         payload: usize,
-    ) -> Arrival {
+    ) -> IkpClientArrival {
         if header.connection != self.connection {
-            return Arrival::Nothing;
+            return IkpClientArrival::Nothing;
         }
         let Some(call) = self
             .call
@@ -189,30 +192,34 @@ impl Client {
             .filter(|call| is_of(header, self.transaction, call))
         else {
             self.counters.stale += 1;
-            return Arrival::Nothing;
+            return IkpClientArrival::Nothing;
         };
         let arrival = match header.kind {
-            Kind::Reply => call.replied(header, payload),
-            Kind::Pending => {
+            BlastPacketKind::Reply => call.replied(header, payload),
+            BlastPacketKind::Pending => {
                 self.counters.pending += 1;
                 call.pending = call.pending.saturating_add(1);
-                Arrival::Nothing
+                IkpClientArrival::Nothing
             }
-            Kind::Refuse => {
+            BlastPacketKind::Refuse => {
                 let refusal = body
                     .first()
-                    .and_then(|number| Refusal::of(*number))
-                    .unwrap_or(Refusal::Parameters);
-                self.failure = Some(Failure::Refused(refusal));
+                    .and_then(|number| IkpRefusal::of(*number))
+                    .unwrap_or(IkpRefusal::Parameters);
+                self.failure = Some(IkpFailure::Refused(refusal));
                 self.call = None;
-                return Arrival::Nothing;
+                return IkpClientArrival::Nothing;
             }
-            Kind::MoveFrom => call.handle_move_from(&self.options, header, self.transaction),
-            Kind::Data => call.moved(&self.options, now, header, self.transaction, payload),
-            Kind::Answer => call.answered(now, header, body),
-            _ => return Arrival::Nothing,
+            BlastPacketKind::MoveFrom => {
+                call.handle_move_from(&self.options, header, self.transaction)
+            }
+            BlastPacketKind::Data => {
+                call.moved(&self.options, now, header, self.transaction, payload)
+            }
+            BlastPacketKind::Answer => call.answered(now, header, body),
+            _ => return IkpClientArrival::Nothing,
         };
-        if arrival == Arrival::Refused {
+        if arrival == IkpClientArrival::Refused {
             self.counters.violations += 1;
         } else {
             self.last_heard(now, header, arrival);
@@ -221,19 +228,21 @@ impl Client {
     }
 
     /// The server lives.
-    fn last_heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
+    fn last_heard(&mut self, now: Instant, header: &BlastHeader, arrival: IkpClientArrival) {
         let Some(call) = &mut self.call else { return };
-        let answers_send =
-            matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
+        let answers_send = matches!(
+            header.kind,
+            BlastPacketKind::Reply | BlastPacketKind::Pending
+        ) && header.round == call.round();
         if answers_send && call.sends > 0 {
             self.rtt.sample(now.since(call.sent));
         }
-        if matches!(arrival, Arrival::Reply { .. }) {
+        if matches!(arrival, IkpClientArrival::Reply { .. }) {
             self.counters.replies += 1;
             self.call = None;
             return;
         }
-        if header.kind != Kind::Pending {
+        if header.kind != BlastPacketKind::Pending {
             call.pending = 0;
         }
         call.silent = None;
@@ -243,15 +252,15 @@ impl Client {
     // --- what leaves ---
 
     /// What is to be sent next: a message, an answer, or at most `most` packets of a move.
-    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
         let call = self.call.as_mut()?;
         if call.gives_up_at(&self.options).is_some_and(|at| at <= now) {
-            self.failure = Some(Failure::Silent);
+            self.failure = Some(IkpFailure::Silent);
             self.call = None;
             return None;
         }
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
-            if matches!(&output, Output::Run(run) if run.is_first()) {
+            if matches!(&output, IkpOutput::Run(run) if run.is_first()) {
                 // While it sends requested data, no reply is due. Repeated data may have been requested needlessly.
                 let answered = call
                     .moves
@@ -266,7 +275,7 @@ impl Client {
         (call.due <= now).then(|| self.again(now))?
     }
 
-    fn again(&mut self, now: Instant) -> Option<Output> {
+    fn again(&mut self, now: Instant) -> Option<IkpOutput> {
         let call = self.call.as_mut()?;
         if call.silent.is_some() {
             self.rtt.back_off(MOST_DOUBLED);
@@ -285,17 +294,17 @@ impl Client {
             grants: call.grants,
             parameters: super::options::ClientParameters::of(&self.options),
         };
-        Some(Output::Message(send.header()))
+        Some(IkpOutput::Message(send.header()))
     }
 
-    /// When it has to be polled, and why; called after [`Client::poll`] has yielded nothing.
-    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
+    /// When it has to be polled, and why; called after [`IkpClient::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, IkpClientPollCause)> {
         let call = self.call.as_mut()?;
         let give_up = call
             .gives_up_at(&self.options)
-            .map(|at| (at, Cause::Patience));
+            .map(|at| (at, IkpClientPollCause::Patience));
         let moves = call.moves.as_mut().and_then(|moves| moves.deadline(now));
-        [Some((call.due, Cause::Send)), give_up, moves]
+        [Some((call.due, IkpClientPollCause::Send)), give_up, moves]
             .into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)
@@ -303,27 +312,27 @@ impl Client {
 }
 
 /// Whether a packet belongs to this transaction and was caused by what was sent in it.
-fn is_of(header: &Header, transaction: u32, call: &Call) -> bool {
+fn is_of(header: &BlastHeader, transaction: u32, call: &IkpCall) -> bool {
     let (theirs, round) = match header.kind {
-        Kind::Data => (wire::transaction(header.start), header.check as u16),
-        Kind::Answer => (wire::transaction(header.start), header.length as u16),
-        Kind::MoveFrom => (header.blast, header.check as u16),
+        BlastPacketKind::Data => (wire::transaction(header.start), header.check as u16),
+        BlastPacketKind::Answer => (wire::transaction(header.start), header.length as u16),
+        BlastPacketKind::MoveFrom => (header.blast, header.check as u16),
         _ => (header.blast, header.round),
     };
     theirs == transaction && call.sends > 0 && call.round().wrapping_sub(round) as i16 >= 0
 }
 
-impl Call {
+impl IkpCall {
     /// The number of the last Send.
     const fn round(&self) -> u16 {
         self.sends.wrapping_sub(1) as u16
     }
 
-    fn wait(&self, options: &Options, patience: &RttEstimator) -> Duration {
+    fn wait(&self, options: &IkpOptions, patience: &RttEstimator) -> Duration {
         let wait = patience.timeout();
         match options.interval {
-            blast::Interval::Fixed(_) => wait,
-            blast::Interval::Adaptive => {
+            blast::BlastTimeout::Fixed(_) => wait,
+            blast::BlastTimeout::Adaptive => {
                 let longest =
                     Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
                 Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)
@@ -331,27 +340,27 @@ impl Call {
         }
     }
 
-    fn gives_up_at(&self, options: &Options) -> Option<Instant> {
+    fn gives_up_at(&self, options: &IkpOptions) -> Option<Instant> {
         self.silent.map(|since| since + options.patience)
     }
 
-    fn replied(&self, header: &Header, payload: usize) -> Arrival {
+    fn replied(&self, header: &BlastHeader, payload: usize) -> IkpClientArrival {
         // A later delivery of the message has begun to write: only its own reply counts.
         if self.is_replaced(header.check as u16) {
-            return Arrival::Nothing;
+            return IkpClientArrival::Nothing;
         }
         let (message, data, offset) = (u32::from(header.index), header.length, header.start);
         let whole = u64::from(message) + u64::from(data) == payload as u64;
         let fits = u32::try_from(offset)
             .is_ok_and(|offset| wire::inside(offset, data, self.grants.writable));
         if whole && fits {
-            Arrival::Reply {
+            IkpClientArrival::Reply {
                 message,
                 offset: offset as u32,
                 data,
             }
         } else {
-            Arrival::Refused
+            IkpClientArrival::Refused
         }
     }
 
@@ -365,11 +374,11 @@ impl Call {
     /// The moves of this delivery; `None` when a later one has begun.
     fn moves(
         &mut self,
-        options: &Options,
+        options: &IkpOptions,
         connection: u32,
         transaction: u32,
         delivery: u16,
-    ) -> Option<&mut Moves> {
+    ) -> Option<&mut IkpClientMoves> {
         if self.is_replaced(delivery) {
             return None;
         }
@@ -380,10 +389,10 @@ impl Call {
         {
             let options = options.patient_moves();
             let granted = wire::positions(transaction, 0, self.grants.writable);
-            self.moves = Some(Moves {
+            self.moves = Some(IkpClientMoves {
                 delivery,
-                receiver: Receiver::scattered(&options, connection, granted),
-                sender: Sender::new(&options, connection, 0),
+                receiver: BlastReceiver::scattered(&options, connection, granted),
+                sender: BlastSender::new(&options, connection, 0),
                 serial: 0,
             });
         }
@@ -393,16 +402,16 @@ impl Call {
     /// Handles a request for a range of the readable segment.
     fn handle_move_from(
         &mut self,
-        options: &Options,
-        header: &Header,
+        options: &IkpOptions,
+        header: &BlastHeader,
         transaction: u32,
-    ) -> Arrival {
+    ) -> IkpClientArrival {
         let (readable, bytes) = (self.grants.readable, header.length);
         let Ok(from) = u32::try_from(header.start) else {
-            return Arrival::Refused;
+            return IkpClientArrival::Refused;
         };
         if bytes == 0 || !wire::inside(from, bytes, readable) {
-            return Arrival::Refused;
+            return IkpClientArrival::Refused;
         }
         let moves = self.moves(options, header.connection, transaction, header.check as u16);
         // A repeated request: the range is being sent.
@@ -415,31 +424,33 @@ impl Call {
             );
             moves.sender.send(u64::from(bytes));
         }
-        Arrival::Nothing
+        IkpClientArrival::Nothing
     }
 
     /// A packet for the writable segment.
     fn moved(
         &mut self,
-        options: &Options,
+        options: &IkpOptions,
         now: Instant,
-        header: &Header,
+        header: &BlastHeader,
         transaction: u32,
         payload: usize,
-    ) -> Arrival {
+    ) -> IkpClientArrival {
         let Some(moves) = self.moves(options, header.connection, transaction, header.check as u16)
         else {
-            return Arrival::Nothing;
+            return IkpClientArrival::Nothing;
         };
         match moves.receiver.handle(now, header, payload) {
-            blast::Arrival::Place { position, .. } => Arrival::Place(wire::offset(position)),
-            blast::Arrival::Nothing => Arrival::Nothing,
-            blast::Arrival::Refused => Arrival::Refused,
+            blast::BlastArrival::Place { position, .. } => {
+                IkpClientArrival::Place(wire::offset(position))
+            }
+            blast::BlastArrival::Nothing => IkpClientArrival::Nothing,
+            blast::BlastArrival::Refused => IkpClientArrival::Refused,
         }
     }
 
     /// Handles an answer about a requested range.
-    fn answered(&mut self, now: Instant, header: &Header, body: &[u8]) -> Arrival {
+    fn answered(&mut self, now: Instant, header: &BlastHeader, body: &[u8]) -> IkpClientArrival {
         let moves = self
             .moves
             .as_mut()
@@ -447,28 +458,31 @@ impl Call {
         if let Some(moves) = moves {
             moves.sender.handle(now, header, body);
         }
-        Arrival::Nothing
+        IkpClientArrival::Nothing
     }
 }
 
-impl Moves {
-    fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
+impl IkpClientMoves {
+    fn poll(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
         if let Some((header, body)) = self.receiver.poll(now) {
             return Some(answer(header, body, self.delivery));
         }
         let run = self.sender.poll(now, most)?;
-        Some(Output::Run(Run {
+        Some(IkpOutput::Run(IkpPacketRun {
             run,
             delivery: self.delivery,
         }))
     }
 
-    fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
-        let answer = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
+    fn deadline(&mut self, now: Instant) -> Option<(Instant, IkpClientPollCause)> {
+        let answer = self
+            .receiver
+            .deadline(now)
+            .map(|at| (at, IkpClientPollCause::Answer));
         let sender = self
             .sender
             .deadline(now)
-            .map(|(at, wait)| (at, Cause::Move(wait)));
+            .map(|(at, wait)| (at, IkpClientPollCause::Move(wait)));
         [answer, sender]
             .into_iter()
             .flatten()

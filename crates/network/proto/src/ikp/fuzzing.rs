@@ -6,9 +6,9 @@
 //! exchange, but must not make a machine panic, repeat without end at one instant, or touch a byte that was not
 //! granted.
 
-use super::server::{self, Progress};
-use super::{Client, Grants, Options, Output, Server, client};
-use crate::blast::{Header, Interval, Kind, Strategy};
+use super::server::{self, IkpMoveProgress};
+use super::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client};
+use crate::blast::{BlastHeader, BlastPacketKind, BlastStrategy, BlastTimeout};
 use crate::fuzz_path::FuzzPath;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -17,10 +17,10 @@ const NUMBER: u32 = 77;
 /// Bytes of a message.
 const MESSAGE: u32 = 20;
 
-struct Walk<'a> {
+struct IkpFuzzWalk<'a> {
     path: FuzzPath<'a>,
-    client: Client,
-    server: Server,
+    client: IkpClient,
+    server: IkpServer,
     grants: Grants,
     replied: bool,
     now: Instant,
@@ -32,7 +32,7 @@ struct Walk<'a> {
 /// # Panics
 /// When an invariant is violated.
 pub fn packets(bytes: &[u8]) {
-    let mut walk = Walk::new(bytes);
+    let mut walk = IkpFuzzWalk::new(bytes);
     while let Some(what) = walk.path.step() {
         walk.one(what);
     }
@@ -41,25 +41,25 @@ pub fn packets(bytes: &[u8]) {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> IkpFuzzWalk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        let mut path = FuzzPath::new(bytes, Header::new(Kind::Send, NUMBER));
+        let mut path = FuzzPath::new(bytes, BlastHeader::new(BlastPacketKind::Send, NUMBER));
         let (choice, sizes) = (path.next(), path.next());
         let strategies = [
-            Strategy::Full,
-            Strategy::FullNak,
-            Strategy::Partial,
-            Strategy::Selective,
+            BlastStrategy::Full,
+            BlastStrategy::FullNak,
+            BlastStrategy::Partial,
+            BlastStrategy::Selective,
         ];
-        let fixed = Interval::Fixed(Duration(3_000_000));
+        let fixed = BlastTimeout::Fixed(Duration(3_000_000));
         let strangers = choice & 64 != 0;
-        let options = Options {
+        let options = IkpOptions {
             packet: 32 + u32::from(sizes & 3) * 20,
             size: [32, 200, 1000, 4000][usize::from(sizes >> 2 & 3)],
             flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
             strategy: strategies[usize::from(choice & 3)],
             interval: if choice & 4 == 0 {
-                Interval::Adaptive
+                BlastTimeout::Adaptive
             } else {
                 fixed
             },
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
                 50_000_000
             }),
             once: choice & 16 != 0,
-            ..Options::v()
+            ..IkpOptions::v()
         };
         let grants = Grants {
             readable: u32::from(path.next()) * 3,
@@ -77,11 +77,11 @@ impl<'a> Walk<'a> {
         };
         let first = if choice & 32 == 0 { 0 } else { u32::MAX };
         let (client, server) = (
-            Client::new(&options, NUMBER, first),
-            Server::new(&options, NUMBER),
+            IkpClient::new(&options, NUMBER, first),
+            IkpServer::new(&options, NUMBER),
         );
         let now = Instant(1_000_000_000);
-        let mut walk = Walk {
+        let mut walk = IkpFuzzWalk {
             path,
             client,
             server,
@@ -132,12 +132,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether it was silently dropped.
-    fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> bool {
+    fn arrive(&mut self, side: usize, header: &BlastHeader, body: &[u8], payload: usize) -> bool {
         if side == 0 {
             let writable = self.grants.writable as usize;
             match self.client.handle(self.now, header, body, payload) {
-                client::Arrival::Place(at) => assert!(at as usize + payload <= writable),
-                client::Arrival::Reply {
+                client::IkpClientArrival::Place(at) => assert!(at as usize + payload <= writable),
+                client::IkpClientArrival::Reply {
                     message,
                     offset,
                     data,
@@ -146,8 +146,8 @@ impl<'a> Walk<'a> {
                     assert!(offset as usize + data as usize <= writable);
                     self.replied = true;
                 }
-                client::Arrival::Refused => {}
-                client::Arrival::Nothing => return true,
+                client::IkpClientArrival::Refused => {}
+                client::IkpClientArrival::Nothing => return true,
             }
             return false;
         }
@@ -159,13 +159,13 @@ impl<'a> Walk<'a> {
             .sum();
         assert!(most <= 100 * 65_536);
         match self.server.handle(self.now, header, body, payload) {
-            server::Arrival::Message(message) => {
+            server::IkpServerArrival::Message(message) => {
                 assert_eq!(message.bytes as usize + message.carried as usize, payload);
                 assert!(message.carried <= message.grants.readable);
             }
-            server::Arrival::Place(at) => assert!(at as usize + payload <= 255 * 3),
-            server::Arrival::Refused => {}
-            server::Arrival::Nothing => return true,
+            server::IkpServerArrival::Place(at) => assert!(at as usize + payload <= 255 * 3),
+            server::IkpServerArrival::Refused => {}
+            server::IkpServerArrival::Nothing => return true,
         }
         false
     }
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
         };
-        if let Err(server::Mistake::Outside(granted)) = done {
+        if let Err(server::IkpReplyError::Outside(granted)) = done {
             assert!(u64::from(from) + u64::from(bytes) > u64::from(granted));
         }
     }
@@ -229,18 +229,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn leave(&mut self, side: usize, output: Output) {
+    fn leave(&mut self, side: usize, output: IkpOutput) {
         let granted = if side == 0 {
             self.grants.readable
         } else {
             u32::MAX
         };
         match output {
-            Output::Control(header, body) => {
+            IkpOutput::Control(header, body) => {
                 let bytes = body.len();
                 self.path.send(1 - side, (header, body, bytes));
             }
-            Output::Message(header) => {
+            IkpOutput::Message(header) => {
                 let beside = if side == 0 {
                     self.client.carried()
                 } else {
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
                     ),
                 );
             }
-            Output::Run(run) => {
+            IkpOutput::Run(run) => {
                 for n in 0..run.count() {
                     let (at, bytes) = run.span(n);
                     assert!(u64::from(at) + u64::from(bytes) <= u64::from(granted));
@@ -283,7 +283,7 @@ impl<'a> Walk<'a> {
         self.forged(side, header, &[value; 3], payload);
     }
 
-    fn forged(&mut self, side: usize, mut header: Header, body: &[u8], payload: usize) {
+    fn forged(&mut self, side: usize, mut header: BlastHeader, body: &[u8], payload: usize) {
         if self.strangers && header.connection == NUMBER {
             header.connection += 1;
         }
@@ -294,7 +294,7 @@ impl<'a> Walk<'a> {
     /// From now on nothing is lost, and the server's process replies: the client gets its reply.
     fn end(&mut self) {
         for _ in 0..5_000 {
-            if self.client.state() == client::State::Idle {
+            if self.client.state() == client::IkpClientState::Idle {
                 return assert!(self.replied);
             }
             for side in [0, 1] {
@@ -303,7 +303,7 @@ impl<'a> Walk<'a> {
                 }
             }
             if let Some(transaction) = self.server.open()
-                && self.server.progress(transaction) == Progress::Done
+                && self.server.progress(transaction) == IkpMoveProgress::Done
             {
                 let replied = self.server.reply(self.now, transaction, 1, 0, 0);
                 assert!(replied.is_ok());

@@ -1,7 +1,7 @@
 //! V's message passing between kernels (Cheriton and Zwaenepoel's IKP): Send, Receive, Reply, MoveTo, MoveFrom.
 //!
 //! A client that sends is blocked until its message is replied to. With the message it may grant two segments of its
-//! memory: one that the receiver may read ([`Server::move_from`]), one that it may write ([`Server::move_to`]). Moves
+//! memory: one that the receiver may read ([`IkpServer::move_from`]), one that it may write ([`IkpServer::move_to`]). Moves
 //! are blasts whose packets contain their position in the segment, so that they are received in place. The first bytes
 //! of the readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
 //!
@@ -17,8 +17,8 @@
 //!
 //! The reply ends the exchange for the client: nothing is acknowledged after it. The server cannot know whether the
 //! reply arrived (the two-generals problem). If it is lost, the client sends again: the server repeats the reply if the
-//! client requested suppression of duplicates ([`Options::once`]) and while it remembers the client
-//! ([`Options::memory`]); else the message is delivered again, at least once as in V.
+//! client requested suppression of duplicates ([`IkpOptions::once`]) and while it remembers the client
+//! ([`IkpOptions::memory`]); else the message is delivered again, at least once as in V.
 //!
 //! Machines hold no data. They name the bytes that a packet carries and the place of a packet's bytes.
 //!
@@ -43,8 +43,8 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use client::Client;
-pub use options::Options;
-pub use output::{Output, Run};
-pub use server::Server;
+pub use client::IkpClient;
+pub use options::IkpOptions;
+pub use output::{IkpOutput, IkpPacketRun};
+pub use server::IkpServer;
 pub use wire::Grants;

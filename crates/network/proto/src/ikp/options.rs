@@ -1,7 +1,7 @@
 //! Options of message passing, and those that a client sends to its server.
 
 use crate::blast::bitmap;
-use crate::blast::{self, Interval, Pacing, Strategy};
+use crate::blast::{self, BlastPacing, BlastStrategy, BlastTimeout};
 use stackline_core::time::Duration;
 
 /// Bytes of data in a packet, as in V.
@@ -26,18 +26,18 @@ const VERSION: u8 = 1;
 
 /// What is chosen. Of packets, blasts and strategy, a client's choice holds for both.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct IkpOptions {
     /// Bytes of data in a packet, at most. Messages and replies have [`BESIDE`] more, message and data together.
     pub packet: u32,
     /// What of a move is sent again.
-    pub strategy: Strategy,
+    pub strategy: BlastStrategy,
     /// Bytes of a blast of a move, at most.
     pub size: u32,
     /// Blasts of a move that may be in flight at once.
     pub flight: u32,
     /// After how long a message, or a request of a move, is repeated; fixed intervals count as half the patience at
     /// most.
-    pub interval: Interval,
+    pub interval: BlastTimeout,
     /// A peer that is silent for so long counts as dead. PENDING counts as a sign of life.
     pub patience: Duration,
     /// Whether the client requests delivery once only, while the server remembers it.
@@ -46,7 +46,7 @@ pub struct Options {
     pub memory: Duration,
 }
 
-impl Options {
+impl IkpOptions {
     /// Bytes of the shortest packet there may be.
     pub const SHORTEST: u64 = SHORTEST as u64;
     /// Most bytes of data in a packet.
@@ -58,10 +58,10 @@ impl Options {
     pub const fn v() -> Self {
         Self {
             packet: PACKET,
-            strategy: Strategy::Partial,
+            strategy: BlastStrategy::Partial,
             size: SIZE,
             flight: 1,
-            interval: Interval::Adaptive,
+            interval: BlastTimeout::Adaptive,
             patience: PATIENCE,
             once: false,
             memory: MEMORY,
@@ -90,40 +90,41 @@ impl Options {
         let each = self.moves(NEVER).fitted().size / self.packet;
         self.size = each * self.packet;
         self.flight = self.flight.clamp(1, FLIGHT.min(UNDER_WAY / each));
-        if let Interval::Fixed(interval) = self.interval {
-            self.interval = Interval::Fixed(Duration(interval.0.min(self.patience.0 / 2).max(1)));
+        if let BlastTimeout::Fixed(interval) = self.interval {
+            self.interval =
+                BlastTimeout::Fixed(Duration(interval.0.min(self.patience.0 / 2).max(1)));
         }
         self
     }
 
     /// The options of a move, whose peer may be silent for `patience`.
-    pub(crate) const fn moves(&self, patience: Duration) -> blast::Options {
-        blast::Options {
+    pub(crate) const fn moves(&self, patience: Duration) -> blast::BlastOptions {
+        blast::BlastOptions {
             strategy: self.strategy,
             packet: self.packet,
             size: self.size,
             flight: self.flight,
             interval: self.interval,
             // Fixed intervals are the paper's conditions: a receiver only sends when requested.
-            nak_delay: if matches!(self.interval, Interval::Fixed(_)) {
+            nak_delay: if matches!(self.interval, BlastTimeout::Fixed(_)) {
                 None
             } else {
                 Some(NAK_DELAY)
             },
             buffer: u32::MAX as u64,
             patience,
-            pacing: Pacing::Off,
+            pacing: BlastPacing::Off,
             checked: false,
         }
     }
 
     /// Those of a client's moves: whether its server lives, its Sends find out.
-    pub(crate) const fn patient_moves(&self) -> blast::Options {
+    pub(crate) const fn patient_moves(&self) -> blast::BlastOptions {
         self.moves(NEVER)
     }
 }
 
-impl Default for Options {
+impl Default for IkpOptions {
     fn default() -> Self {
         Self::once()
     }
@@ -133,22 +134,22 @@ impl Default for Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientParameters {
     pub(crate) packet: u32,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: BlastStrategy,
     pub(crate) size: u32,
     pub(crate) flight: u32,
 }
 
-const STRATEGIES: [Strategy; 4] = [
-    Strategy::Full,
-    Strategy::FullNak,
-    Strategy::Partial,
-    Strategy::Selective,
+const STRATEGIES: [BlastStrategy; 4] = [
+    BlastStrategy::Full,
+    BlastStrategy::FullNak,
+    BlastStrategy::Partial,
+    BlastStrategy::Selective,
 ];
 
 impl ClientParameters {
     /// The parameters of these options, fitted.
-    pub(crate) const fn of(options: &Options) -> Self {
-        let Options {
+    pub(crate) const fn of(options: &IkpOptions) -> Self {
+        let IkpOptions {
             packet,
             strategy,
             size,
@@ -193,14 +194,14 @@ impl ClientParameters {
     }
 
     /// A server's options for a client with these parameters.
-    pub(crate) const fn taken(&self, own: &Options) -> Options {
+    pub(crate) const fn taken(&self, own: &IkpOptions) -> IkpOptions {
         let Self {
             packet,
             strategy,
             size,
             flight,
         } = *self;
-        Options {
+        IkpOptions {
             packet,
             strategy,
             size,
@@ -213,25 +214,25 @@ impl ClientParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blast::Strategy;
+    use crate::blast::BlastStrategy;
     use proptest::prelude::{prop_assert_eq, proptest};
 
     #[test]
     fn vs_packets_are_1024_bytes() {
-        let v = Options::v().fitted();
+        let v = IkpOptions::v().fitted();
         assert_eq!(
             (v.packet, v.size, v.flight, v.strategy, v.once),
-            (1024, 64 << 10, 1, Strategy::Partial, false)
+            (1024, 64 << 10, 1, BlastStrategy::Partial, false)
         );
     }
 
     proptest! {
         #[test]
         fn client_parameters_are_in_force_at_the_server(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
-            let options = Options { packet, size, flight, strategy: STRATEGIES[strategy], ..Options::v() }.fitted();
+            let options = IkpOptions { packet, size, flight, strategy: STRATEGIES[strategy], ..IkpOptions::v() }.fitted();
             let parameters = ClientParameters::of(&options);
             prop_assert_eq!(ClientParameters::unpack(parameters.pack()), Some(parameters));
-            let moves = parameters.taken(&Options::once()).moves(PATIENCE);
+            let moves = parameters.taken(&IkpOptions::once()).moves(PATIENCE);
             // What both sides' machines make of it is the same.
             let fitted = moves.fitted();
             prop_assert_eq!((fitted.packet, fitted.size, fitted.flight), (options.packet, options.size, options.flight));
@@ -240,7 +241,7 @@ mod tests {
         #[test]
         fn any_number_is_sound_or_nothing(number: u64) {
             if let Some(parameters) = ClientParameters::unpack(number) {
-                let options = parameters.taken(&Options::v());
+                let options = parameters.taken(&IkpOptions::v());
                 prop_assert_eq!(options.fitted(), options);
                 prop_assert_eq!(ClientParameters::of(&options), parameters);
             }

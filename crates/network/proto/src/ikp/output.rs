@@ -1,28 +1,28 @@
 //! What the machines of a client and a server send: plain data.
 
 use super::wire;
-use crate::blast::{self, Header};
+use crate::blast::{self, BlastHeader};
 use alloc::vec::Vec;
 
 /// What a machine sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum IkpOutput {
     /// A packet without bytes of the application: a header and what follows it.
-    Control(Header, Vec<u8>),
+    Control(BlastHeader, Vec<u8>),
     /// A message and the data that travels with it: those of the Send, or of the last Reply.
-    Message(Header),
+    Message(BlastHeader),
     /// Packets of a move.
-    Run(Run),
+    Run(IkpPacketRun),
 }
 
 /// Consecutive packets of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub(super) run: blast::Run,
+pub struct IkpPacketRun {
+    pub(super) run: blast::BlastPacketRun,
     pub(super) delivery: u16,
 }
 
-impl Run {
+impl IkpPacketRun {
     /// How many packets.
     #[must_use]
     pub const fn count(&self) -> u32 {
@@ -37,8 +37,8 @@ impl Run {
     /// The header of its `n`th packet.
     #[must_use]
     #[inline]
-    pub fn header(&self, n: u32) -> Header {
-        Header {
+    pub fn header(&self, n: u32) -> BlastHeader {
+        BlastHeader {
             check: u32::from(self.delivery),
             ..self.run.header(n, 0)
         }
@@ -46,7 +46,7 @@ impl Run {
 
     /// The packets of the blast they are.
     #[must_use]
-    pub const fn packets(&self) -> &blast::Run {
+    pub const fn packets(&self) -> &blast::BlastPacketRun {
         &self.run
     }
 
@@ -60,9 +60,9 @@ impl Run {
 }
 
 /// A receiver's answer, for the moves of one delivery.
-pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
-    Output::Control(
-        Header {
+pub(super) fn answer(header: BlastHeader, body: Vec<u8>, delivery: u16) -> IkpOutput {
+    IkpOutput::Control(
+        BlastHeader {
             length: u32::from(delivery),
             ..header
         },

@@ -2,17 +2,20 @@
 //! segments granted with them, and replies.
 //!
 //! A message repeated before its reply is answered with PENDING. After the reply the client's options decide: the reply
-//! is repeated ([`Options::once`]), or the message is delivered again. Nothing moves beyond the grants. A client that
+//! is repeated ([`IkpOptions::once`]), or the message is delivered again. Nothing moves beyond the grants. A client that
 //! sends its next message has abandoned the last one, with its moves and its reply.
 
 mod report;
 
-pub use report::{Arrival, Cause, Counters, Message, Mistake, Progress};
+pub use report::{
+    IkpMessage, IkpMoveProgress, IkpReplyError, IkpServerArrival, IkpServerCounters,
+    IkpServerPollCause,
+};
 
-use super::options::{ClientParameters, Options};
-use super::output::{Output, Run, answer};
-use super::wire::{self, Grants, Refusal, Send};
-use crate::blast::{self, Header, Kind, Receiver, Sender};
+use super::options::{ClientParameters, IkpOptions};
+use super::output::{IkpOutput, IkpPacketRun, answer};
+use super::wire::{self, Grants, IkpRefusal, Send};
+use crate::blast::{self, BlastHeader, BlastPacketKind, BlastReceiver, BlastSender};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -59,26 +62,26 @@ enum Move {
 
 /// The moves of one delivery.
 #[derive(Clone, Debug)]
-struct Moves {
-    sender: Sender,
-    receiver: Receiver,
+struct IkpServerMoves {
+    sender: BlastSender,
+    receiver: BlastReceiver,
     serial: u16,
 }
 
 /// What is to be sent to the client next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PendingAnswer {
+enum IkpPendingAnswer {
     Nothing,
     Pending,
     Reply,
-    Refusal(Header, Refusal),
+    Refusal(BlastHeader, IkpRefusal),
 }
 
 /// The server's machine for one client.
 #[derive(Clone, Debug)]
-pub struct Server {
-    own: Options,
-    options: Options,
+pub struct IkpServer {
+    own: IkpOptions,
+    options: IkpOptions,
     connection: u32,
     transaction: u32,
     /// The last round received, and the one that was delivered.
@@ -88,16 +91,16 @@ pub struct Server {
     grants: Grants,
     state: CallState,
     moving: Move,
-    moves: Option<Moves>,
-    pending_answer: PendingAnswer,
+    moves: Option<IkpServerMoves>,
+    pending_answer: IkpPendingAnswer,
     last_used: Instant,
-    counters: Counters,
+    counters: IkpServerCounters,
 }
 
-impl Server {
+impl IkpServer {
     /// The side of the client with this number, which takes packets up to the length in the options.
     #[must_use]
-    pub fn new(options: &Options, connection: u32) -> Self {
+    pub fn new(options: &IkpOptions, connection: u32) -> Self {
         let own = options.fitted();
         Self {
             own,
@@ -111,9 +114,9 @@ impl Server {
             state: CallState::New,
             moving: Move::None,
             moves: None,
-            pending_answer: PendingAnswer::Nothing,
+            pending_answer: IkpPendingAnswer::Nothing,
             last_used: Instant(0),
-            counters: Counters::default(),
+            counters: IkpServerCounters::default(),
         }
     }
 
@@ -127,21 +130,26 @@ impl Server {
 
     /// What holds for this client.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &IkpOptions {
         &self.options
     }
 
     /// Its counters.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> IkpServerCounters {
         self.counters
     }
 
     /// Moves `bytes` to `offset` of the writable segment of this message.
     ///
     /// # Errors
-    /// A [`Mistake`]: nothing is moved then.
-    pub fn move_to(&mut self, transaction: u32, offset: u32, bytes: u32) -> Result<(), Mistake> {
+    /// A [`IkpReplyError`]: nothing is moved then.
+    pub fn move_to(
+        &mut self,
+        transaction: u32,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<(), IkpReplyError> {
         self.may_move(transaction, offset, bytes, self.grants.writable)?;
         if bytes > 0 {
             let (transaction, writable) = (self.transaction, self.grants.writable);
@@ -159,14 +167,14 @@ impl Server {
     /// Moves `bytes` from `offset` of the readable segment of this message.
     ///
     /// # Errors
-    /// A [`Mistake`]: nothing is moved then.
+    /// A [`IkpReplyError`]: nothing is moved then.
     pub fn move_from(
         &mut self,
         now: Instant,
         transaction: u32,
         offset: u32,
         bytes: u32,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), IkpReplyError> {
         self.may_move(transaction, offset, bytes, self.grants.readable)?;
         if bytes > 0 {
             let transaction = self.transaction;
@@ -192,40 +200,40 @@ impl Server {
         offset: u32,
         bytes: u32,
         granted: u32,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), IkpReplyError> {
         self.is_open(transaction)?;
         match self.moving {
-            _ if !wire::inside(offset, bytes, granted) => Err(Mistake::Outside(granted)),
-            Move::Failed => Err(Mistake::Failed),
+            _ if !wire::inside(offset, bytes, granted) => Err(IkpReplyError::Outside(granted)),
+            Move::Failed => Err(IkpReplyError::Failed),
             Move::None => Ok(()),
-            Move::To | Move::From(_) => Err(Mistake::Busy),
+            Move::To | Move::From(_) => Err(IkpReplyError::Busy),
         }
     }
 
-    fn is_open(&self, transaction: u32) -> Result<(), Mistake> {
+    fn is_open(&self, transaction: u32) -> Result<(), IkpReplyError> {
         if self.open() == Some(transaction) {
             Ok(())
         } else {
-            Err(Mistake::Gone)
+            Err(IkpReplyError::Gone)
         }
     }
 
-    fn moves(&mut self) -> &mut Moves {
+    fn moves(&mut self) -> &mut IkpServerMoves {
         let (options, connection) = (self.options.moves(self.options.patience), self.connection);
-        self.moves.get_or_insert_with(|| Moves {
-            sender: Sender::new(&options, connection, 0),
-            receiver: Receiver::new(&options, connection),
+        self.moves.get_or_insert_with(|| IkpServerMoves {
+            sender: BlastSender::new(&options, connection, 0),
+            receiver: BlastReceiver::new(&options, connection),
             serial: 0,
         })
     }
 
     /// How the last move of this message is; without one, it is done.
-    pub fn progress(&mut self, transaction: u32) -> Progress {
+    pub fn progress(&mut self, transaction: u32) -> IkpMoveProgress {
         if self.is_open(transaction).is_err() {
-            return Progress::Gone;
+            return IkpMoveProgress::Gone;
         }
         let done = match (&self.moving, &self.moves) {
-            (Move::Failed, _) => return Progress::Failed,
+            (Move::Failed, _) => return IkpMoveProgress::Failed,
             (Move::None, _) | (_, None) => true,
             (Move::To, Some(moves)) => moves.sender.is_idle(),
             (Move::From(wanted), Some(moves)) => {
@@ -237,9 +245,9 @@ impl Server {
             self.moving = Move::None;
         }
         if done {
-            Progress::Done
+            IkpMoveProgress::Done
         } else {
-            Progress::Going
+            IkpMoveProgress::Going
         }
     }
 
@@ -260,7 +268,7 @@ impl Server {
     /// segment. A move in progress ends where it is.
     ///
     /// # Errors
-    /// A [`Mistake`]: the message is as it was then.
+    /// A [`IkpReplyError`]: the message is as it was then.
     pub fn reply(
         &mut self,
         now: Instant,
@@ -268,13 +276,13 @@ impl Server {
         message: u32,
         offset: u32,
         data: u32,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), IkpReplyError> {
         self.is_open(transaction)?;
         if data > 0 && !wire::inside(offset, data, self.grants.writable) {
-            return Err(Mistake::Outside(self.grants.writable));
+            return Err(IkpReplyError::Outside(self.grants.writable));
         }
         if u64::from(message) + u64::from(data) > u64::from(self.options.room()) {
-            return Err(Mistake::Long(self.options.room()));
+            return Err(IkpReplyError::Long(self.options.room()));
         }
         let offset = if data == 0 { 0 } else { offset };
         self.state = CallState::Replied {
@@ -283,7 +291,7 @@ impl Server {
             offset,
         };
         (self.moving, self.moves, self.pending_answer, self.last_used) =
-            (Move::None, None, PendingAnswer::Reply, now);
+            (Move::None, None, IkpPendingAnswer::Reply, now);
         Ok(())
     }
 
@@ -292,12 +300,12 @@ impl Server {
         if self.is_open(transaction).is_ok() {
             self.state = CallState::Ignored;
             (self.moving, self.moves, self.pending_answer) =
-                (Move::None, None, PendingAnswer::Nothing);
+                (Move::None, None, IkpPendingAnswer::Nothing);
         }
     }
 
     /// When the client may be forgotten if nothing more is received from it: never while a message awaits its reply,
-    /// and not before [`Options::memory`] if it requested delivery once only.
+    /// and not before [`IkpOptions::memory`] if it requested delivery once only.
     #[must_use]
     pub fn forgotten_at(&self) -> Option<Instant> {
         match self.state {
@@ -314,31 +322,31 @@ impl Server {
     pub fn handle(
         &mut self,
         now: Instant,
-        header: &Header,
+        header: &BlastHeader,
         body: &[u8],
         payload: usize,
-    ) -> Arrival {
+    ) -> IkpServerArrival {
         if header.connection != self.connection {
-            return Arrival::Nothing;
+            return IkpServerArrival::Nothing;
         }
         let arrival = match header.kind {
-            Kind::Send => self.handle_send(now, header, payload),
-            Kind::Data if self.is_now(header.start, header.check) => {
+            BlastPacketKind::Send => self.handle_send(now, header, payload),
+            BlastPacketKind::Data if self.is_now(header.start, header.check) => {
                 self.moved(now, header, payload)
             }
-            Kind::Answer if self.is_now(header.start, header.length) => {
+            BlastPacketKind::Answer if self.is_now(header.start, header.length) => {
                 if let Some(moves) = &mut self.moves {
                     moves.sender.handle(now, header, body);
                 }
-                Arrival::Nothing
+                IkpServerArrival::Nothing
             }
-            Kind::Data | Kind::Answer => {
+            BlastPacketKind::Data | BlastPacketKind::Answer => {
                 self.counters.stale += 1;
-                Arrival::Nothing
+                IkpServerArrival::Nothing
             }
-            _ => Arrival::Nothing,
+            _ => IkpServerArrival::Nothing,
         };
-        self.counters.violations += u64::from(arrival == Arrival::Refused);
+        self.counters.violations += u64::from(arrival == IkpServerArrival::Refused);
         arrival
     }
 
@@ -349,17 +357,22 @@ impl Server {
             && delivery == u32::from(self.delivery)
     }
 
-    fn handle_send(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+    fn handle_send(
+        &mut self,
+        now: Instant,
+        header: &BlastHeader,
+        payload: usize,
+    ) -> IkpServerArrival {
         let Some(parameters) = ClientParameters::unpack(header.start)
             .filter(|parameters| parameters.packet <= self.own.packet)
         else {
-            if self.pending_answer == PendingAnswer::Nothing {
-                self.pending_answer = PendingAnswer::Refusal(*header, Refusal::Parameters);
+            if self.pending_answer == IkpPendingAnswer::Nothing {
+                self.pending_answer = IkpPendingAnswer::Refusal(*header, IkpRefusal::Parameters);
             }
-            return Arrival::Refused;
+            return IkpServerArrival::Refused;
         };
         let Some(send) = Send::read(header, parameters, payload) else {
-            return Arrival::Refused;
+            return IkpServerArrival::Refused;
         };
         let ahead = send.transaction.wrapping_sub(self.transaction) as i32;
         let newer = send.round.wrapping_sub(self.round) as i16 > 0;
@@ -368,26 +381,26 @@ impl Server {
             _ if ahead > 0 => self.deliver(now, &send),
             _ if ahead < 0 => {
                 self.counters.stale += 1;
-                Arrival::Nothing
+                IkpServerArrival::Nothing
             }
             CallState::Open => {
                 self.note_send(now, &send, newer);
-                self.pending_answer = PendingAnswer::Pending;
+                self.pending_answer = IkpPendingAnswer::Pending;
                 self.counters.pending += 1;
-                Arrival::Nothing
+                IkpServerArrival::Nothing
             }
             CallState::Replied { .. } if self.once => {
                 self.note_send(now, &send, newer);
-                self.pending_answer = PendingAnswer::Reply;
+                self.pending_answer = IkpPendingAnswer::Reply;
                 self.counters.repeated += 1;
-                Arrival::Nothing
+                IkpServerArrival::Nothing
             }
             // What the network doubled is no second request.
             CallState::Replied { .. } if newer => {
                 self.counters.again += 1;
                 self.deliver(now, &send)
             }
-            CallState::Replied { .. } | CallState::Ignored => Arrival::Nothing,
+            CallState::Replied { .. } | CallState::Ignored => IkpServerArrival::Nothing,
         }
     }
 
@@ -398,15 +411,15 @@ impl Server {
         }
     }
 
-    fn deliver(&mut self, now: Instant, send: &Send) -> Arrival {
+    fn deliver(&mut self, now: Instant, send: &Send) -> IkpServerArrival {
         let replaces = self.state == CallState::Open;
         (self.state, self.moving, self.moves, self.pending_answer) =
-            (CallState::Open, Move::None, None, PendingAnswer::Nothing);
+            (CallState::Open, Move::None, None, IkpPendingAnswer::Nothing);
         (self.transaction, self.round, self.delivery) = (send.transaction, send.round, send.round);
         (self.once, self.grants, self.last_used) = (send.once, send.grants, now);
         self.options = send.parameters.taken(&self.own);
         self.counters.messages += 1;
-        Arrival::Message(Message {
+        IkpServerArrival::Message(IkpMessage {
             transaction: send.transaction,
             bytes: send.message,
             carried: wire::carried(send.parameters.packet, send.message, send.grants.readable),
@@ -417,25 +430,25 @@ impl Server {
     }
 
     /// Handles a packet of a requested range.
-    fn moved(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
+    fn moved(&mut self, now: Instant, header: &BlastHeader, payload: usize) -> IkpServerArrival {
         let Some(moves) = &mut self.moves else {
-            return Arrival::Nothing;
+            return IkpServerArrival::Nothing;
         };
         let arrival = moves.receiver.handle(now, header, payload);
         if let Move::From(wanted) = &mut self.moving {
-            if !matches!(arrival, blast::Arrival::Refused) {
+            if !matches!(arrival, blast::BlastArrival::Refused) {
                 wanted.last_heard = now;
             }
-            if let blast::Arrival::Place { position, .. } = arrival {
+            if let blast::BlastArrival::Place { position, .. } = arrival {
                 // From now on the client sends again what is lost.
                 wanted.again = None;
-                return Arrival::Place(wire::offset(position) - wanted.offset);
+                return IkpServerArrival::Place(wire::offset(position) - wanted.offset);
             }
         }
-        if arrival == blast::Arrival::Refused {
-            Arrival::Refused
+        if arrival == blast::BlastArrival::Refused {
+            IkpServerArrival::Refused
         } else {
-            Arrival::Nothing
+            IkpServerArrival::Nothing
         }
     }
 
@@ -458,20 +471,23 @@ impl Server {
     // --- what leaves ---
 
     /// The next output: a reply, an answer, a request for a range, or at most `most` packets of a move.
-    pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
-        match core::mem::replace(&mut self.pending_answer, PendingAnswer::Nothing) {
-            PendingAnswer::Nothing => {}
-            PendingAnswer::Pending => {
-                return Some(Output::Control(self.header(Kind::Pending), Vec::new()));
+    pub fn poll(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
+        match core::mem::replace(&mut self.pending_answer, IkpPendingAnswer::Nothing) {
+            IkpPendingAnswer::Nothing => {}
+            IkpPendingAnswer::Pending => {
+                return Some(IkpOutput::Control(
+                    self.header(BlastPacketKind::Pending),
+                    Vec::new(),
+                ));
             }
-            PendingAnswer::Reply => {
+            IkpPendingAnswer::Reply => {
                 if let Some(header) = self.reply_header() {
-                    return Some(Output::Message(header));
+                    return Some(IkpOutput::Message(header));
                 }
             }
-            PendingAnswer::Refusal(send, refusal) => {
-                return Some(Output::Control(
-                    Refusal::header(&send),
+            IkpPendingAnswer::Refusal(send, refusal) => {
+                return Some(IkpOutput::Control(
+                    IkpRefusal::header(&send),
                     alloc::vec![refusal as u8],
                 ));
             }
@@ -479,12 +495,12 @@ impl Server {
         self.poll_answer(now).or_else(|| self.poll_move(now, most))
     }
 
-    fn poll_answer(&mut self, now: Instant) -> Option<Output> {
+    fn poll_answer(&mut self, now: Instant) -> Option<IkpOutput> {
         let (header, body) = self.moves.as_mut()?.receiver.poll(now)?;
         Some(answer(header, body, self.delivery))
     }
 
-    fn poll_move(&mut self, now: Instant, most: u32) -> Option<Output> {
+    fn poll_move(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
         if self.gives_up_at().is_some_and(|at| at <= now) {
             self.moving = Move::Failed;
             self.moves = None;
@@ -493,7 +509,7 @@ impl Server {
             Move::None | Move::Failed => None,
             Move::To => {
                 let run = self.moves.as_mut()?.sender.poll(now, most)?;
-                Some(Output::Run(Run {
+                Some(IkpOutput::Run(IkpPacketRun {
                     run,
                     delivery: self.delivery,
                 }))
@@ -504,28 +520,28 @@ impl Server {
                 wanted.times = wanted.times.saturating_add(1);
                 let wanted = *wanted;
                 let serial = self.moves.as_ref()?.serial;
-                let header = Header {
+                let header = BlastHeader {
                     round: (wanted.times - 1) as u16,
                     index: serial,
                     length: wanted.bytes,
                     start: u64::from(wanted.offset),
                     check: u32::from(self.delivery),
-                    ..self.header(Kind::MoveFrom)
+                    ..self.header(BlastPacketKind::MoveFrom)
                 };
-                Some(Output::Control(header, Vec::new()))
+                Some(IkpOutput::Control(header, Vec::new()))
             }
         }
     }
 
-    const fn header(&self, kind: Kind) -> Header {
-        Header {
+    const fn header(&self, kind: BlastPacketKind) -> BlastHeader {
+        BlastHeader {
             blast: self.transaction,
             round: self.round,
-            ..Header::new(kind, self.connection)
+            ..BlastHeader::new(kind, self.connection)
         }
     }
 
-    fn reply_header(&self) -> Option<Header> {
+    fn reply_header(&self) -> Option<BlastHeader> {
         let CallState::Replied {
             message,
             data,
@@ -535,12 +551,12 @@ impl Server {
             return None;
         };
         let (index, start, check) = (message as u16, u64::from(offset), u32::from(self.delivery));
-        Some(Header {
+        Some(BlastHeader {
             index,
             length: data,
             start,
             check,
-            ..self.header(Kind::Reply)
+            ..self.header(BlastPacketKind::Reply)
         })
     }
 
@@ -552,20 +568,25 @@ impl Server {
         }
     }
 
-    /// When it has to be polled, and why; called after [`Server::poll`] has yielded nothing.
-    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
-        if self.pending_answer != PendingAnswer::Nothing {
-            return Some((now, Cause::Answer));
+    /// When it has to be polled, and why; called after [`IkpServer::poll`] has yielded nothing.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, IkpServerPollCause)> {
+        if self.pending_answer != IkpPendingAnswer::Nothing {
+            return Some((now, IkpServerPollCause::Answer));
         }
-        let give_up = self.gives_up_at().map(|at| (at, Cause::Patience));
+        let give_up = self
+            .gives_up_at()
+            .map(|at| (at, IkpServerPollCause::Patience));
         let moves = self.moves.as_mut()?;
-        let answer = moves.receiver.deadline(now).map(|at| (at, Cause::Answer));
+        let answer = moves
+            .receiver
+            .deadline(now)
+            .map(|at| (at, IkpServerPollCause::Answer));
         let going = match self.moving {
             Move::To => moves
                 .sender
                 .deadline(now)
-                .map(|(at, wait)| (at, Cause::Move(wait))),
-            Move::From(wanted) => wanted.again.map(|at| (at, Cause::Ask)),
+                .map(|(at, wait)| (at, IkpServerPollCause::Move(wait))),
+            Move::From(wanted) => wanted.again.map(|at| (at, IkpServerPollCause::Ask)),
             Move::None | Move::Failed => None,
         };
         [answer, going, give_up]
@@ -576,10 +597,10 @@ impl Server {
 }
 
 /// How long to wait before a range is requested again.
-fn again(options: &Options, times: u32) -> Duration {
+fn again(options: &IkpOptions, times: u32) -> Duration {
     match options.interval {
-        blast::Interval::Fixed(interval) => interval,
-        blast::Interval::Adaptive => {
+        blast::BlastTimeout::Fixed(interval) => interval,
+        blast::BlastTimeout::Adaptive => {
             Duration((FIRST_REPEAT.0 << times.min(6)).min(LONGEST_REPEAT.0))
         }
     }

@@ -5,16 +5,16 @@
 //! of a message is its request ([`Verb`]), then comes its number: where duplicates are delivered, the responder
 //! recognises a message it has handled and repeats its answer, without counting it twice.
 
-use super::options::{BESIDE, Options, PACKET};
+use super::options::{BESIDE, IkpOptions, PACKET};
 use crate::blast::stack::{
     BELOW, INTERVAL, PATIENCE, PORT, RECEIVE, STRATEGIES_APART, name, strategy,
 };
 use crate::blast::wire::HEADER;
-use crate::blast::{Interval, Strategy};
+use crate::blast::{BlastStrategy, BlastTimeout};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_core::error::Error;
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
@@ -26,7 +26,7 @@ pub const TABLE: StackTable = StackTable {
     options: &[
         OptionTable::new(
             "packet",
-            OptionKind::Bytes(Options::SHORTEST, Options::LONGEST),
+            OptionKind::Bytes(IkpOptions::SHORTEST, IkpOptions::LONGEST),
             "1024 B",
             "bytes of data in a packet; a message of 32 B travels beside it",
         ),
@@ -64,63 +64,63 @@ pub const TABLE: StackTable = StackTable {
         PORT,
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "Send with the token, until the Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "Receive of that, Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest (initiator)",
             services: "Send with a readable segment, until the Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication (responder)",
             services: "Receive, MoveFrom, Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest (responder)",
             services: "Receive, MoveTo, Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication (initiator)",
             services: "Send with a writable segment, until the Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCCall",
             services: "Send with the request to be read and room for the response",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCAwaitCallInd",
             services: "Receive, MoveFrom of what did not come with the message",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCReturn",
             services: "MoveTo, Reply; one packet where the response fits into it",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "nothing: the first Send says it",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStartBulkGet, AwaitStartBulkPut",
             services: "Receive",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkGet, StopBulkPut",
             services: "nothing: every data unit is replied to",
         },
-        Mapping {
+        ServiceMapping {
             operation: "end of stream (time limit)",
             services: "a Send that says so; of the responder, the Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "Send, until the Reply",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "Receive, Reply",
         },
@@ -148,15 +148,15 @@ pub const TABLE: StackTable = StackTable {
 ///
 /// # Errors
 /// A sentence, when the options contradict each other or the path.
-pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
+pub fn options(stack: &Stack, packet: u32) -> Result<IkpOptions, String> {
     let most = if packet == 0 {
         u64::from(u32::MAX)
     } else {
         u64::from(packet)
     };
     let wanted = stack.number("packet").unwrap_or(u64::from(PACKET));
-    if wanted < Options::SHORTEST || wanted > most {
-        let least = Options::SHORTEST;
+    if wanted < IkpOptions::SHORTEST || wanted > most {
+        let least = IkpOptions::SHORTEST;
         return Err(format!(
             "a packet with {wanted} B of data is not carried on this path: {least} to {most} B are"
         ));
@@ -166,19 +166,19 @@ pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
             .number(name)
             .map_or(usual, |written| u32::try_from(written).unwrap_or(u32::MAX))
     };
-    let base = Options::once();
+    let base = IkpOptions::once();
     let patience = stack
         .seconds("patience")
         .map_or(base.patience, Duration::from_seconds);
-    Ok(Options {
+    Ok(IkpOptions {
         packet: wanted as u32,
-        strategy: strategy(stack, Strategy::Partial)?,
+        strategy: strategy(stack, BlastStrategy::Partial)?,
         size: number("size", base.size),
         flight: number("flight", base.flight),
         interval: stack
             .seconds("interval")
             .map(Duration::from_seconds)
-            .map_or(Interval::Adaptive, Interval::Fixed),
+            .map_or(BlastTimeout::Adaptive, BlastTimeout::Fixed),
         patience,
         once: stack.word("duplicates") != Some("allowed"),
         memory: base.memory.max(Duration(patience.0.saturating_mul(3))),
@@ -188,11 +188,11 @@ pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
 
 /// What is in force, by option name.
 #[must_use]
-pub fn settings(options: &Options) -> Vec<(&'static str, String)> {
-    let bytes = |bytes: u32| stackline_core::units::size(u64::from(bytes));
+pub fn settings(options: &IkpOptions) -> Vec<(&'static str, String)> {
+    let bytes = |bytes: u32| stackline_core::units::format_size(u64::from(bytes));
     let interval = match options.interval {
-        Interval::Fixed(interval) => interval.to_string(),
-        Interval::Adaptive => "adaptive".to_string(),
+        BlastTimeout::Fixed(interval) => interval.to_string(),
+        BlastTimeout::Adaptive => "adaptive".to_string(),
     };
     alloc::vec![
         ("packet", bytes(options.packet)),
@@ -286,14 +286,14 @@ impl Verb {
 
 /// The content of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum IkpReplyContent {
     /// It has been done: the reply is empty.
     Done,
     /// No more data units come.
     Over,
 }
 
-impl Answer {
+impl IkpReplyContent {
     /// The bytes of that reply.
     #[must_use]
     pub const fn reply(self) -> &'static [u8] {
@@ -337,16 +337,16 @@ mod tests {
         let plain = options(&Stack::plain("ikp"), 1440).unwrap();
         assert_eq!(
             (plain.packet, plain.strategy, plain.once),
-            (1024, Strategy::Partial, true)
+            (1024, BlastStrategy::Partial, true)
         );
         let v = written(&[
             ("duplicates", OptionValue::Word("allowed".into())),
             ("selective", OptionValue::Set),
         ]);
         let v = options(&v, 1440).unwrap();
-        assert_eq!((v.strategy, v.once), (Strategy::Selective, false));
+        assert_eq!((v.strategy, v.once), (BlastStrategy::Selective, false));
         let fixed = options(&written(&[("interval", OptionValue::Seconds(0.1))]), 0).unwrap();
-        assert_eq!(fixed.interval, Interval::Fixed(Duration(100_000_000)));
+        assert_eq!(fixed.interval, BlastTimeout::Fixed(Duration(100_000_000)));
     }
 
     #[test]
@@ -369,8 +369,8 @@ mod tests {
             Verb::read(&Verb::connect(&[9; 16])),
             Some((Verb::Connect, 0, &[9; 16][..]))
         );
-        for answer in [Answer::Done, Answer::Over] {
-            assert_eq!(Answer::read(answer.reply()), Some(answer));
+        for answer in [IkpReplyContent::Done, IkpReplyContent::Over] {
+            assert_eq!(IkpReplyContent::read(answer.reply()), Some(answer));
         }
     }
 

@@ -17,7 +17,7 @@
 //! many of the first readable bytes as the packet has room for; behind a Reply's the message, then the data.
 
 use super::options::{BESIDE, ClientParameters};
-use crate::blast::{Header, Kind};
+use crate::blast::{BlastHeader, BlastPacketKind};
 use core::ops::Range;
 
 /// The client requests delivery once only.
@@ -35,14 +35,14 @@ pub struct Grants {
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Refusal {
+pub enum IkpRefusal {
     /// Its packets are longer than the server takes, or of another version.
     Parameters = 1,
     /// The server has no room for more clients.
     Full = 2,
 }
 
-impl Refusal {
+impl IkpRefusal {
     /// The refusal of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
@@ -53,11 +53,11 @@ impl Refusal {
 
     /// The header of a refusal, for the sender of a packet with this header.
     #[must_use]
-    pub fn header(send: &Header) -> Header {
-        Header {
+    pub fn header(send: &BlastHeader) -> BlastHeader {
+        BlastHeader {
             blast: send.blast,
             round: send.round,
-            ..Header::new(Kind::Refuse, send.connection)
+            ..BlastHeader::new(BlastPacketKind::Refuse, send.connection)
         }
     }
 }
@@ -112,8 +112,8 @@ pub(crate) struct Send {
 }
 
 impl Send {
-    pub(crate) fn header(&self) -> Header {
-        Header {
+    pub(crate) fn header(&self) -> BlastHeader {
+        BlastHeader {
             flags: if self.once { ONCE } else { 0 },
             round: self.round,
             blast: self.transaction,
@@ -121,13 +121,13 @@ impl Send {
             start: self.parameters.pack(),
             index: self.message as u16,
             check: self.grants.writable,
-            ..Header::new(Kind::Send, self.connection)
+            ..BlastHeader::new(BlastPacketKind::Send, self.connection)
         }
     }
 
     /// From a header with these parameters and `payload` bytes behind it; `None` where they contradict each other.
     pub(crate) fn read(
-        header: &Header,
+        header: &BlastHeader,
         parameters: ClientParameters,
         payload: usize,
     ) -> Option<Self> {
@@ -152,11 +152,11 @@ impl Send {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ikp::Options;
+    use crate::ikp::IkpOptions;
 
     #[test]
     fn a_send_is_read_as_it_was_meant() {
-        let parameters = ClientParameters::of(&Options::v().fitted());
+        let parameters = ClientParameters::of(&IkpOptions::v().fitted());
         let grants = Grants {
             readable: 5000,
             writable: 65536,

@@ -1,8 +1,8 @@
 //! One end of a line between IMPs: logical channels with an odd/even bit each, acknowledgements in whatever goes the other way,
 //! hellos, and what goes next (BBN 2499, 2.1.2 and 2.2.1.5). It knows no ways through the network.
 
-use super::options::Options;
-use super::packet::{Frame, Load, Packet};
+use super::options::ImpOptions;
+use super::packet::{ImpFrame, ImpFrameLoad, ImpPacket};
 use super::routing::Vector;
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -27,8 +27,8 @@ pub struct LineKind {
 impl LineKind {
     /// A line between IMPs of which these things are chosen.
     #[must_use]
-    pub fn between(one: &Options, other: &Options, satellite: bool) -> Self {
-        let channels = |of: &Options| {
+    pub fn between(one: &ImpOptions, other: &ImpOptions, satellite: bool) -> Self {
+        let channels = |of: &ImpOptions| {
             if satellite {
                 of.satellite_channels
             } else {
@@ -44,8 +44,8 @@ impl LineKind {
 
 /// A channel of the sender: one packet at a time, held until it is acknowledged.
 #[derive(Clone, Debug, Default)]
-struct Channel {
-    packet: Option<Packet>,
+struct ImpLineChannel {
+    packet: Option<ImpPacket>,
     /// When it was sent last.
     sent: Option<Instant>,
     tries: u32,
@@ -71,8 +71,8 @@ pub struct LineCounts {
 
 /// One end of a line.
 #[derive(Debug)]
-pub struct Line {
-    channels: Vec<Channel>,
+pub struct ImpLine {
+    channels: Vec<ImpLineChannel>,
     free: Vec<u16>,
     regular: VecDeque<u16>,
     priority: VecDeque<u16>,
@@ -105,16 +105,16 @@ pub struct Line {
 
 /// What became of a packet that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrived {
+pub(super) enum ImpPacketArrival {
     /// It is new.
     New,
     /// It was there before.
     Duplicate,
 }
 
-impl Line {
+impl ImpLine {
     pub(super) fn new(
-        options: &Options,
+        options: &ImpOptions,
         LineKind {
             satellite,
             channels: count,
@@ -122,7 +122,7 @@ impl Line {
     ) -> Self {
         let eights = usize::from(count.div_ceil(TOGETHER));
         Self {
-            channels: alloc::vec![Channel::default(); usize::from(count)],
+            channels: alloc::vec![ImpLineChannel::default(); usize::from(count)],
             free: (0..count).rev().collect(),
             regular: VecDeque::new(),
             priority: VecDeque::new(),
@@ -160,7 +160,7 @@ impl Line {
     }
 
     /// Takes a packet, if there is a channel for it.
-    pub(super) fn put(&mut self, packet: Packet) -> bool {
+    pub(super) fn put(&mut self, packet: ImpPacket) -> bool {
         let Some(number) = self.free.pop() else {
             return false;
         };
@@ -201,11 +201,11 @@ impl Line {
 
     /// What goes next: routing, the answer to a hello, what has to go again, what has priority, the rest, acknowledgements alone. `Err`: a packet went too
     /// often, the line is no good.
-    pub(super) fn next(&mut self, now: Instant) -> Result<Option<Frame>, ()> {
+    pub(super) fn next(&mut self, now: Instant) -> Result<Option<ImpFrame>, ()> {
         let load = if let Some(vector) = self.routing.take() {
-            Load::Routing(vector)
+            ImpFrameLoad::Routing(vector)
         } else if core::mem::take(&mut self.answer) {
-            Load::Null { heard: true }
+            ImpFrameLoad::Null { heard: true }
         } else if let Some(number) = self
             .due()
             .filter(|due| *due <= now)
@@ -223,17 +223,17 @@ impl Line {
         {
             self.send(number, now)?
         } else if self.changed.iter().any(|changed| *changed) {
-            Load::Null { heard: false }
+            ImpFrameLoad::Null { heard: false }
         } else {
             return Ok(None);
         };
-        Ok(Some(Frame {
+        Ok(Some(ImpFrame {
             load,
             acks: self.acks(),
         }))
     }
 
-    fn send(&mut self, number: u16, now: Instant) -> Result<Load, ()> {
+    fn send(&mut self, number: u16, now: Instant) -> Result<ImpFrameLoad, ()> {
         let channel = &mut self.channels[usize::from(number)];
         let Some(packet) = channel.packet else {
             return Err(());
@@ -250,7 +250,7 @@ impl Line {
         } else {
             u64::from(packet.bits)
         };
-        Ok(Load::Packet {
+        Ok(ImpFrameLoad::Packet {
             channel: number,
             odd: channel.odd,
             packet,
@@ -269,16 +269,16 @@ impl Line {
     }
 
     /// A packet came on a channel.
-    pub(super) fn arrived(&self, channel: u16, odd: bool) -> Arrived {
+    pub(super) fn arrived(&self, channel: u16, odd: bool) -> ImpPacketArrival {
         let (which, bit) = (usize::from(channel / TOGETHER), channel % TOGETHER);
         let known = self
             .received
             .get(which)
             .is_some_and(|bits| (bits >> bit & 1 == 1) == odd);
         if known {
-            Arrived::Duplicate
+            ImpPacketArrival::Duplicate
         } else {
-            Arrived::New
+            ImpPacketArrival::New
         }
     }
 
@@ -302,9 +302,9 @@ impl Line {
                 break;
             };
             if channel.sent.is_some() && (bits >> bit & 1 == 1) == channel.odd {
-                *channel = Channel {
+                *channel = ImpLineChannel {
                     odd: !channel.odd,
-                    ..Channel::default()
+                    ..ImpLineChannel::default()
                 };
                 self.free.push(first + bit);
                 count += 1;
@@ -344,7 +344,7 @@ impl Line {
     }
 
     /// It goes down: what it held, in no order. Both ends begin anew when it comes up.
-    pub(super) fn down(&mut self) -> Vec<Packet> {
+    pub(super) fn down(&mut self) -> Vec<ImpPacket> {
         let held = self
             .channels
             .iter_mut()
@@ -353,7 +353,7 @@ impl Line {
         let count = self.channels.len() as u16;
         self.channels
             .iter_mut()
-            .for_each(|channel| *channel = Channel::default());
+            .for_each(|channel| *channel = ImpLineChannel::default());
         self.free = (0..count).rev().collect();
         self.received.iter_mut().for_each(|bits| *bits = 0xff);
         self.changed.iter_mut().for_each(|changed| *changed = false);

@@ -3,13 +3,15 @@
 //! Everything that comes costs its processor cycles, one thing after the other, and takes effect when they are over. What the levels of
 //! interrupts of the real one did is left out.
 
-use super::destination::{Destination, Verdict, Whole};
-use super::line::{Arrived, Line, LineKind};
-use super::options::{Options, Rule};
-use super::packet::{Failure, Frame, Kind, Load, Message, Packet, WORD_BITS};
-use super::processor::Processor;
+use super::line::{ImpLine, ImpPacketArrival, LineKind};
+use super::message_source::{ImpMessageSource, Permit};
+use super::options::{ImpOptions, Rule};
+use super::packet::{
+    ImpDeliveryFailure, ImpFrame, ImpFrameLoad, ImpMessage, ImpPacket, ImpPacketKind, WORD_BITS,
+};
+use super::processor::ImpProcessor;
+use super::reassembly::{Destination, ImpPacketVerdict, ImpReassembledMessage};
 use super::routing::Routing;
-use super::source::{Permit, Source};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -23,13 +25,13 @@ pub struct HostKind {
 
 /// What happens.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub enum ImpInput {
     /// A frame has come whole over a line.
-    Frame(usize, Frame),
+    Frame(usize, ImpFrame),
     /// What was on a line has left.
     LineFree(usize),
     /// A host has a message to send; it has none else until this is accepted or refused.
-    Offer(u16, Message),
+    Offer(u16, ImpMessage),
     /// The part that was to be read from a host is here.
     Part(u16),
     /// A host has taken the first packet of the message that it was given, which has several.
@@ -44,25 +46,25 @@ pub enum Input {
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub enum Output {
+pub enum ImpOutput {
     /// Puts a frame on a line.
-    Send(usize, Frame),
+    Send(usize, ImpFrame),
     /// So many bits of a host's message are to be read.
     Read(u16, u32),
     /// All of a host's message was read: it may offer another.
     Accepted(u16, u64),
     /// A message is to be given to a host.
-    Deliver(u16, Message),
+    Deliver(u16, ImpMessage),
     /// A host's message was delivered (RFNM).
-    Rfnm(u16, Message),
+    Rfnm(u16, ImpMessage),
     /// A host's message was not.
-    Failed(u16, Message, Failure),
+    Failed(u16, ImpMessage, ImpDeliveryFailure),
 }
 
 /// What the processor has to do.
 #[derive(Clone, Debug)]
-enum Job {
-    Frame(usize, Frame),
+enum ImpJob {
+    Frame(usize, ImpFrame),
     Line(usize),
     Part(u16),
     /// A packet of the message that a host gets, or the last of them.
@@ -71,27 +73,27 @@ enum Job {
 
 /// Where a host's message is.
 #[derive(Clone, Copy, Debug, Default)]
-enum Sending {
+enum ImpHostSending {
     #[default]
     Nothing,
     /// It waits until it may go.
-    Waits(Message),
+    Waits(ImpMessage),
     /// So many parts were read; one of them may wait for room on its way.
     Reads {
-        message: Message,
+        message: ImpMessage,
         number: u32,
         part: u8,
-        stalled: Option<Packet>,
+        stalled: Option<ImpPacket>,
     },
 }
 
 #[derive(Debug, Default)]
-struct Host {
+struct ImpHost {
     kind: HostKind,
     is_up: bool,
-    sending: Sending,
+    sending: ImpHostSending,
     /// What it is to get, the first of them being given since then.
-    whole: VecDeque<Whole>,
+    whole: VecDeque<ImpReassembledMessage>,
     giving: Option<Instant>,
     /// The first of them was answered already.
     is_answered: bool,
@@ -99,7 +101,7 @@ struct Host {
 
 /// What an IMP did, for whoever reports (the NCC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ImpCounters {
     /// Packets that it passed on, or that began or ended here.
     pub packets: u64,
     /// Messages that its hosts sent and got.
@@ -110,46 +112,46 @@ pub struct Counts {
 
 /// An IMP.
 #[derive(Debug)]
-pub struct Imp {
+pub struct ImpNode {
     own: u16,
     epoch: u16,
-    options: Options,
-    lines: Vec<Line>,
+    options: ImpOptions,
+    lines: Vec<ImpLine>,
     /// Whether a job of each line waits already.
     line_jobs: Vec<bool>,
-    hosts: Vec<Host>,
-    processor: Processor<Job>,
+    hosts: Vec<ImpHost>,
+    processor: ImpProcessor<ImpJob>,
     routing: Routing,
-    source: Source,
+    source: ImpMessageSource,
     destination: Destination,
     /// Packets of its own, and such that were on a line that went down, for which no line had room.
-    waiting: VecDeque<Packet>,
+    waiting: VecDeque<ImpPacket>,
     next_tick: Instant,
     /// When the first of the other timers is due; absent where anything has happened since that was looked for.
     next_timer: Option<Instant>,
-    out: VecDeque<Output>,
+    out: VecDeque<ImpOutput>,
     /// Lists that are filled and emptied again and again.
-    words: Vec<Packet>,
-    wholes: Vec<Whole>,
+    words: Vec<ImpPacket>,
+    wholes: Vec<ImpReassembledMessage>,
     /// What it did.
-    pub counts: Counts,
+    pub counts: ImpCounters,
     splits: bool,
 }
 
-impl Imp {
+impl ImpNode {
     /// One of so many, with lines and hosts. `epoch` says which time this is that it was started.
     #[must_use]
     pub fn new(
         own: u16,
         imps: usize,
-        options: Options,
+        options: ImpOptions,
         lines: &[LineKind],
         hosts: &[HostKind],
         epoch: u16,
     ) -> Self {
-        let mut lines: Vec<Line> = lines
+        let mut lines: Vec<ImpLine> = lines
             .iter()
-            .map(|kind| Line::new(&options, *kind))
+            .map(|kind| ImpLine::new(&options, *kind))
             .collect();
         if epoch > 0 {
             // Its neighbours learn first that it was gone.
@@ -157,10 +159,10 @@ impl Imp {
         }
         let hosts = hosts
             .iter()
-            .map(|kind| Host {
+            .map(|kind| ImpHost {
                 kind: *kind,
                 is_up: true,
-                ..Host::default()
+                ..ImpHost::default()
             })
             .collect();
         // They do not all tick at once.
@@ -170,19 +172,19 @@ impl Imp {
             epoch,
             line_jobs: alloc::vec![false; lines.len()],
             routing: Routing::new(&options, own, imps, lines.len()),
-            source: Source::new(own, epoch),
+            source: ImpMessageSource::new(own, epoch),
             destination: Destination::new(&options, own, epoch),
             options,
             lines,
             hosts,
-            processor: Processor::new(),
+            processor: ImpProcessor::new(),
             waiting: VecDeque::new(),
             next_tick,
             next_timer: None,
             out: VecDeque::new(),
             words: Vec::new(),
             wholes: Vec::new(),
-            counts: Counts::default(),
+            counts: ImpCounters::default(),
             splits: false,
         }
     }
@@ -198,7 +200,7 @@ impl Imp {
 
     /// Its lines.
     #[must_use]
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[ImpLine] {
         &self.lines
     }
 
@@ -234,7 +236,7 @@ impl Imp {
     }
 
     /// Messages of its hosts that were not answered: when it is started anew their hosts know that they will not be.
-    pub fn unanswered(&self) -> impl Iterator<Item = Message> {
+    pub fn unanswered(&self) -> impl Iterator<Item = ImpMessage> {
         self.source.unanswered()
     }
 
@@ -282,39 +284,39 @@ impl Imp {
     }
 
     /// Something happens.
-    pub fn handle(&mut self, now: Instant, input: Input) {
-        let Options { machine, .. } = self.options;
+    pub fn handle(&mut self, now: Instant, input: ImpInput) {
+        let ImpOptions { machine, .. } = self.options;
         let costs = machine.costs;
         self.next_timer = None;
         match input {
-            Input::Frame(line, frame) => {
+            ImpInput::Frame(line, frame) => {
                 let cycles = match &frame.load {
-                    Load::Packet { .. } => costs.line_in + costs.task,
-                    Load::Routing(vector) => {
+                    ImpFrameLoad::Packet { .. } => costs.line_in + costs.task,
+                    ImpFrameLoad::Routing(vector) => {
                         costs.line_in + costs.routing_entry * vector.entries.len() as u64
                     }
-                    Load::Null { .. } => costs.line_in / 10,
+                    ImpFrameLoad::Null { .. } => costs.line_in / 10,
                 };
                 self.processor
-                    .put(now, Job::Frame(line, frame), machine.time(cycles));
+                    .put(now, ImpJob::Frame(line, frame), machine.time(cycles));
             }
-            Input::LineFree(line) => {
+            ImpInput::LineFree(line) => {
                 if let Some(line) = self.lines.get_mut(line) {
                     line.is_busy = false;
                 }
                 self.kick(now, line);
             }
-            Input::Offer(host, message) => {
+            ImpInput::Offer(host, message) => {
                 if let Some(host) = self.hosts.get_mut(usize::from(host)) {
-                    host.sending = Sending::Waits(message);
+                    host.sending = ImpHostSending::Waits(message);
                 }
                 self.begin(now, host);
             }
-            Input::Part(host) => {
+            ImpInput::Part(host) => {
                 let Some(known) = self.hosts.get(usize::from(host)) else {
                     return;
                 };
-                let Sending::Reads { message, part, .. } = known.sending else {
+                let ImpHostSending::Reads { message, part, .. } = known.sending else {
                     return;
                 };
                 let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
@@ -322,17 +324,17 @@ impl Imp {
                     + costs.host_in_word * words / 100
                     + known.kind.fake_cycles.0 * words;
                 self.processor
-                    .put_host(now, Job::Part(host), machine.time(cycles));
+                    .put_host(now, ImpJob::Part(host), machine.time(cycles));
             }
-            Input::FirstTaken(host) => self.first_taken(now, host),
-            Input::Taken(host) => self.taken(now, host, None),
-            Input::HostUp(host, is_up) => self.host_up(now, host, is_up),
-            Input::Lies(lies) => self.routing.lies = lies,
+            ImpInput::FirstTaken(host) => self.first_taken(now, host),
+            ImpInput::Taken(host) => self.taken(now, host, None),
+            ImpInput::HostUp(host, is_up) => self.host_up(now, host, is_up),
+            ImpInput::Lies(lies) => self.routing.lies = lies,
         }
     }
 
     /// The next thing to be done by now.
-    pub fn poll(&mut self, now: Instant) -> Option<Output> {
+    pub fn poll(&mut self, now: Instant) -> Option<ImpOutput> {
         loop {
             if let Some(output) = self.out.pop_front() {
                 return Some(output);
@@ -390,7 +392,7 @@ impl Imp {
             match self.lines[line].tick(self.options.misses, self.options.good) {
                 Some(true) => {
                     self.lines[line].up();
-                    self.routing.up(line);
+                    self.routing.mark_line_up(line);
                 }
                 Some(false) => self.line_down(now, line),
                 None => {}
@@ -415,7 +417,7 @@ impl Imp {
     }
 
     /// What a line's delay is reckoned by.
-    fn load(&self, line: &Line) -> usize {
+    fn load(&self, line: &ImpLine) -> usize {
         match self.options.rule {
             Rule::January => line.queued(),
             Rule::September => line.held(),
@@ -439,12 +441,12 @@ impl Imp {
         self.words = words;
         for (message, why) in lost {
             self.out
-                .push_back(Output::Failed(message.from.host, message, why));
+                .push_back(ImpOutput::Failed(message.from.host, message, why));
         }
         for host in 0..self.hosts.len() as u16 {
             let since = self.hosts[usize::from(host)].giving;
             if since.is_some_and(|since| since + self.options.host_patience <= now) {
-                self.taken(now, host, Some(Failure::HostSlow));
+                self.taken(now, host, Some(ImpDeliveryFailure::HostSlow));
             }
             self.begin(now, host);
             self.unstall(now, host);
@@ -465,16 +467,16 @@ impl Imp {
         let cycles = self.options.machine.costs.line_out / if known.queued() > 0 { 1 } else { 4 };
         self.line_jobs[line] = true;
         self.processor
-            .put(now, Job::Line(line), self.options.machine.time(cycles));
+            .put(now, ImpJob::Line(line), self.options.machine.time(cycles));
     }
 
-    fn work(&mut self, now: Instant, job: Job) {
+    fn work(&mut self, now: Instant, job: ImpJob) {
         match job {
-            Job::Frame(line, frame) => self.frame(now, line, &frame),
-            Job::Line(line) => self.put_on_line(now, line),
-            Job::Part(host) => self.part(now, host),
-            Job::Deliver(_, false) => {}
-            Job::Deliver(host, true) => self.hand_over(now, host),
+            ImpJob::Frame(line, frame) => self.frame(now, line, &frame),
+            ImpJob::Line(line) => self.put_on_line(now, line),
+            ImpJob::Part(host) => self.part(now, host),
+            ImpJob::Deliver(_, false) => {}
+            ImpJob::Deliver(host, true) => self.hand_over(now, host),
         }
     }
 
@@ -485,7 +487,7 @@ impl Imp {
         };
         if let Some(one) = known.whole.front() {
             known.giving = Some(now);
-            self.out.push_back(Output::Deliver(host, one.message));
+            self.out.push_back(ImpOutput::Deliver(host, one.message));
         }
     }
 
@@ -494,7 +496,7 @@ impl Imp {
         match self.lines[line].next(now) {
             Ok(Some(frame)) => {
                 self.lines[line].is_busy = true;
-                self.out.push_back(Output::Send(line, frame));
+                self.out.push_back(ImpOutput::Send(line, frame));
             }
             Ok(None) => {}
             Err(()) => self.line_down(now, line),
@@ -503,13 +505,13 @@ impl Imp {
 
     // --- lines ---
 
-    fn frame(&mut self, now: Instant, line: usize, frame: &Frame) {
+    fn frame(&mut self, now: Instant, line: usize, frame: &ImpFrame) {
         let Some(known) = self.lines.get_mut(line) else {
             return;
         };
         let freed = known.acknowledged(frame.acks);
         match &frame.load {
-            Load::Packet {
+            ImpFrameLoad::Packet {
                 channel,
                 odd,
                 packet,
@@ -518,16 +520,16 @@ impl Imp {
                     self.came(now, line, (*channel, *odd), packet);
                 }
             }
-            Load::Routing(vector) => {
+            ImpFrameLoad::Routing(vector) => {
                 known.hello();
                 if known.is_up {
                     let load = self.load(&self.lines[line]);
-                    self.routing.told(line, vector.clone(), load);
+                    self.routing.note_vector(line, vector.clone(), load);
                 } else {
-                    self.routing.overheard(line, vector.clone());
+                    self.routing.note_unused_line(line, vector.clone());
                 }
             }
-            Load::Null { heard } => {
+            ImpFrameLoad::Null { heard } => {
                 if *heard {
                     known.heard();
                 }
@@ -540,8 +542,8 @@ impl Imp {
     }
 
     /// A packet came over a line.
-    fn came(&mut self, now: Instant, line: usize, (channel, odd): (u16, bool), packet: &Packet) {
-        if self.lines[line].arrived(channel, odd) == Arrived::Duplicate {
+    fn came(&mut self, now: Instant, line: usize, (channel, odd): (u16, bool), packet: &ImpPacket) {
+        if self.lines[line].arrived(channel, odd) == ImpPacketArrival::Duplicate {
             self.lines[line].counts.duplicates += 1;
             self.lines[line].accept(channel, odd);
             return;
@@ -560,7 +562,7 @@ impl Imp {
     }
 
     /// Puts a packet of another IMP on its way, or sees to it that it finds room when it comes again.
-    fn pass_on(&mut self, now: Instant, packet: &Packet) -> bool {
+    fn pass_on(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let is_placed = self.place(now, packet);
         if let Some(line) = self.way(packet.to.imp) {
             self.lines[line].owed = if is_placed { None } else { Some(now) };
@@ -577,7 +579,7 @@ impl Imp {
     }
 
     /// Puts a packet on its way. Whether there is room.
-    fn place(&mut self, now: Instant, packet: &Packet) -> bool {
+    fn place(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let Some(line) = self.way(packet.to.imp) else {
             // Nobody can be reached there: whoever sent it learns so by itself.
             self.counts.unreachable += 1;
@@ -597,7 +599,7 @@ impl Imp {
                 self.lines
                     .get(line)
                     .filter(|line| line.is_up)
-                    .map(Line::held)
+                    .map(ImpLine::held)
             };
             return self.routing.other_line(to, up).or(Some(best));
         }
@@ -605,7 +607,7 @@ impl Imp {
     }
 
     /// Sends packets of its own, or keeps them until there is room.
-    fn put_all(&mut self, now: Instant, packets: &mut Vec<Packet>) {
+    fn put_all(&mut self, now: Instant, packets: &mut Vec<ImpPacket>) {
         // What one of them is answered by here is put behind.
         while let Some(packet) = (!packets.is_empty()).then(|| packets.remove(0)) {
             if packet.to.imp == self.own {
@@ -637,7 +639,7 @@ impl Imp {
 
     fn line_down(&mut self, now: Instant, line: usize) {
         let held = self.lines[line].down();
-        self.routing.down(line);
+        self.routing.mark_line_down(line);
         self.waiting.extend(held);
         let queues: Vec<Option<usize>> = self
             .lines
@@ -651,7 +653,7 @@ impl Imp {
     // --- messages that end here ---
 
     /// A packet for this IMP or its hosts. Whether there is room.
-    fn for_here(&mut self, now: Instant, packet: &Packet) -> bool {
+    fn for_here(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let by = packet.from.imp;
         // What comes late from before the other one was started anew says nothing of now, and neither does what was sent to this one
         // before it was.
@@ -661,65 +663,85 @@ impl Imp {
         self.source.heard(by, packet.epoch);
         let is_void = packet.to_epoch != self.epoch;
         let (mut words, mut wholes) = (Vec::new(), core::mem::take(&mut self.wholes));
-        let mut verdict = Verdict::Taken;
+        let mut verdict = ImpPacketVerdict::Taken;
         match packet.kind {
-            Kind::Data { .. } if is_void => {
+            ImpPacketKind::Data { .. } if is_void => {
                 self.destination
                     .void_here(&self.options, packet, &mut words)
             }
-            Kind::GiveBack | Kind::Allocate { .. } | Kind::Rfnm { .. } | Kind::Failed(_)
+            ImpPacketKind::GiveBack
+            | ImpPacketKind::Allocate { .. }
+            | ImpPacketKind::Rfnm { .. }
+            | ImpPacketKind::Failed(_)
                 if is_void => {}
-            Kind::Data { .. } => {
+            ImpPacketKind::Data { .. } => {
                 verdict = self.destination.data(&self.options, packet, &mut wholes);
             }
-            Kind::Request { .. } => self.destination.asked(&self.options, packet, &mut words),
-            Kind::GiveBack => self
-                .destination
-                .given_back(&self.options, packet, &mut words),
-            Kind::Query => self
-                .destination
-                .query(&self.options, packet, &mut wholes, &mut words),
-            Kind::Allocate { packets: 1 } => words.extend(self.source.once_more(by, packet.number)),
-            Kind::Allocate { .. } => {
+            ImpPacketKind::Request { .. } => {
+                self.destination.asked(&self.options, packet, &mut words)
+            }
+            ImpPacketKind::GiveBack => {
+                self.destination
+                    .given_back(&self.options, packet, &mut words)
+            }
+            ImpPacketKind::Query => {
+                self.destination
+                    .query(&self.options, packet, &mut wholes, &mut words)
+            }
+            ImpPacketKind::Allocate { packets: 1 } => {
+                words.extend(self.source.once_more(by, packet.number))
+            }
+            ImpPacketKind::Allocate { .. } => {
                 self.source.room(now, by, true);
                 self.begin_all(now);
             }
-            Kind::Rfnm { allocates } => {
+            ImpPacketKind::Rfnm { allocates } => {
                 if allocates {
                     self.source.room(now, by, false);
                 }
                 self.answered(now, by, packet.number, None);
             }
-            Kind::Failed(why) => self.answered(now, by, packet.number, Some(why)),
+            ImpPacketKind::Failed(why) => self.answered(now, by, packet.number, Some(why)),
         }
         for one in wholes.drain(..) {
             self.whole(now, one, &mut words);
         }
         self.wholes = wholes;
         self.put_all(now, &mut words);
-        verdict == Verdict::Taken
+        verdict == ImpPacketVerdict::Taken
     }
 
-    fn answered(&mut self, now: Instant, by: u16, number: u32, failure: Option<Failure>) {
+    fn answered(
+        &mut self,
+        now: Instant,
+        by: u16,
+        number: u32,
+        failure: Option<ImpDeliveryFailure>,
+    ) {
         if let Some(message) = self.source.answered(by, number) {
             let host = message.from.host;
             self.out.push_back(match failure {
-                None => Output::Rfnm(host, message),
-                Some(why) => Output::Failed(host, message, why),
+                None => ImpOutput::Rfnm(host, message),
+                Some(why) => ImpOutput::Failed(host, message, why),
             });
         }
         self.begin_all(now);
     }
 
     /// A message is whole: its host is to get it.
-    fn whole(&mut self, now: Instant, one: Whole, words: &mut Vec<Packet>) {
+    fn whole(&mut self, now: Instant, one: ImpReassembledMessage, words: &mut Vec<ImpPacket>) {
         let Some(host) = self
             .hosts
             .get_mut(usize::from(one.message.to.host))
             .filter(|host| host.is_up)
         else {
-            self.destination
-                .delivered(&self.options, now, &one, Some(Failure::DeadHost), words);
+            self.destination.delivered(
+                &self.options,
+                now,
+                &one,
+                Some(ImpDeliveryFailure::DeadHost),
+                words,
+            );
             return;
         };
         host.whole.push_back(one);
@@ -743,7 +765,7 @@ impl Imp {
             let cycles = machine.costs.host_out_word * words / 100 + kind.fake_cycles.1 * words;
             self.processor.put_host(
                 now,
-                Job::Deliver(host, part + 1 == parts),
+                ImpJob::Deliver(host, part + 1 == parts),
                 machine.time(cycles),
             );
         }
@@ -768,7 +790,7 @@ impl Imp {
     }
 
     /// A host has taken its message, or it is taken away from it.
-    fn taken(&mut self, now: Instant, host: u16, failure: Option<Failure>) {
+    fn taken(&mut self, now: Instant, host: u16, failure: Option<ImpDeliveryFailure>) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
         };
@@ -799,7 +821,7 @@ impl Imp {
             return;
         }
         // One of them may be in the processor's hands.
-        let whole: Vec<Whole> = known.whole.drain(..).collect();
+        let whole: Vec<ImpReassembledMessage> = known.whole.drain(..).collect();
         known.giving = None;
         let mut is_answered = core::mem::take(&mut known.is_answered);
         let mut words = Vec::new();
@@ -811,7 +833,7 @@ impl Imp {
                     &self.options,
                     now,
                     &one,
-                    Some(Failure::DeadHost),
+                    Some(ImpDeliveryFailure::DeadHost),
                     &mut words,
                 );
             }
@@ -832,25 +854,29 @@ impl Imp {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
         };
-        let Sending::Waits(message) = known.sending else {
+        let ImpHostSending::Waits(message) = known.sending else {
             return;
         };
         if message.to.imp != self.own && self.routing.hops(message.to.imp).is_none() {
-            known.sending = Sending::Nothing;
-            self.out
-                .push_back(Output::Failed(host, message, Failure::DeadImp));
-            self.out.push_back(Output::Accepted(host, message.id));
+            known.sending = ImpHostSending::Nothing;
+            self.out.push_back(ImpOutput::Failed(
+                host,
+                message,
+                ImpDeliveryFailure::DeadImp,
+            ));
+            self.out.push_back(ImpOutput::Accepted(host, message.id));
             return;
         }
         match self.source.permit(&self.options, now, &message) {
             Permit::Number(number) => {
-                known.sending = Sending::Reads {
+                known.sending = ImpHostSending::Reads {
                     message,
                     number,
                     part: 0,
                     stalled: None,
                 };
-                self.out.push_back(Output::Read(host, message.bits_of(0)));
+                self.out
+                    .push_back(ImpOutput::Read(host, message.bits_of(0)));
             }
             Permit::Ask => {
                 let question = self.source.question(message.to);
@@ -865,7 +891,7 @@ impl Imp {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
         };
-        let Sending::Reads {
+        let ImpHostSending::Reads {
             message,
             number,
             part,
@@ -883,7 +909,7 @@ impl Imp {
         let Some(known) = self.hosts.get(usize::from(host)) else {
             return;
         };
-        let Sending::Reads {
+        let ImpHostSending::Reads {
             message,
             number,
             part,
@@ -902,19 +928,19 @@ impl Imp {
         };
         self.counts.packets += 1;
         if part + 1 < message.parts() {
-            known.sending = Sending::Reads {
+            known.sending = ImpHostSending::Reads {
                 message,
                 number,
                 part: part + 1,
                 stalled: None,
             };
             self.out
-                .push_back(Output::Read(host, message.bits_of(part + 1)));
+                .push_back(ImpOutput::Read(host, message.bits_of(part + 1)));
             return;
         }
-        known.sending = Sending::Nothing;
+        known.sending = ImpHostSending::Nothing;
         self.counts.messages.0 += 1;
         self.source.sent(now, message.to.imp, number);
-        self.out.push_back(Output::Accepted(host, message.id));
+        self.out.push_back(ImpOutput::Accepted(host, message.id));
     }
 }

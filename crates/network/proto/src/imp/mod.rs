@@ -14,15 +14,15 @@
 //! | `processor` | one thing after the other |
 //! | [`machine`] | the IMP around these |
 
-mod destination;
 pub mod line;
 pub mod machine;
+mod message_source;
 pub mod options;
 pub mod packet;
 mod processor;
+mod reassembly;
 pub mod routing;
-mod source;
 
-pub use machine::{HostKind, Imp, Input, Output};
-pub use options::{Costs, Machine, Options, Rule};
-pub use packet::{Address, Failure, Frame, Load, Message};
+pub use machine::{HostKind, ImpInput, ImpNode, ImpOutput};
+pub use options::{ImpCycleCosts, ImpHardware, ImpOptions, Rule};
+pub use packet::{ImpDeliveryFailure, ImpFrame, ImpFrameLoad, ImpHostAddress, ImpMessage};

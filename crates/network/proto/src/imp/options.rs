@@ -1,20 +1,20 @@
 //! What is chosen of an IMP: its processor, its memory, the rules of its time.
 
-use stackline_core::network::Imp;
+use stackline_core::network::ImpSettings;
 use stackline_core::time::Duration;
 
 /// A type of machine: how fast, and what packets cost it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct ImpHardware {
     /// A cycle of its memory, ns; 0 is infinitely fast.
     pub cycle_ns: u64,
     /// What things cost it, in cycles.
-    pub costs: Costs,
+    pub costs: ImpCycleCosts,
 }
 
 /// Cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
+pub struct ImpCycleCosts {
     /// A frame comes over a line.
     pub line_in: u64,
     /// A packet is looked at: where it goes, and whether there is room.
@@ -29,7 +29,7 @@ pub struct Costs {
     pub routing_entry: u64,
 }
 
-impl Costs {
+impl ImpCycleCosts {
     /// Of BBN 2499, section 2.2.1.1 and 2.1.1: a 516 is saturated by 1 Mbit/s of full packets over lines (1160 cycles a packet); to a
     /// dead host a word costs it 7.8 cycles beside the generator's 25, to itself 37 beside 45 (Table 3A). How the 1160 divide into
     /// coming, looking and going is not printed. Going leaves the line idle between packets: 300 cycles are what 190 kbit/s over a line of
@@ -44,26 +44,26 @@ impl Costs {
     };
 }
 
-impl Machine {
+impl ImpHardware {
     /// Honeywell 516: 1.0 us a cycle (2.2.1.1).
     pub const H516: Self = Self {
         cycle_ns: 1000,
-        costs: Costs::PRINTED,
+        costs: ImpCycleCosts::PRINTED,
     };
     /// Honeywell 316: 1.6 us.
     pub const H316: Self = Self {
         cycle_ns: 1600,
-        costs: Costs::PRINTED,
+        costs: ImpCycleCosts::PRINTED,
     };
     /// A 316 that serves terminals too: 2.2 us in effect.
     pub const TIP: Self = Self {
         cycle_ns: 2200,
-        costs: Costs::PRINTED,
+        costs: ImpCycleCosts::PRINTED,
     };
     /// One that costs no time.
     pub const FREE: Self = Self {
         cycle_ns: 0,
-        costs: Costs::PRINTED,
+        costs: ImpCycleCosts::PRINTED,
     };
 
     /// The time of so many cycles.
@@ -84,9 +84,9 @@ pub enum Rule {
 
 /// What is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ImpOptions {
     /// Its processor.
-    pub machine: Machine,
+    pub machine: ImpHardware,
     /// Messages of eight packets that it has room to put together: 3 with 12K of memory, 10 with 16K (2.2.1.4).
     pub reassembly: u32,
     /// Packets on their way through it, at most.
@@ -132,21 +132,21 @@ pub struct Options {
     pub reassembly_blocks: Option<u32>,
 }
 
-impl Default for Options {
+impl Default for ImpOptions {
     /// A 516 with 12K of memory in January 1973.
     fn default() -> Self {
         Self {
-            machine: Machine::H516,
-            reassembly: Imp::ROOM,
-            store_and_forward: Imp::BUFFERS,
-            window: Imp::WINDOW,
-            channels: Imp::CHANNELS,
-            satellite_channels: Imp::SATELLITE_CHANNELS,
-            again_after: Imp::AGAIN_AFTER,
+            machine: ImpHardware::H516,
+            reassembly: ImpSettings::ROOM,
+            store_and_forward: ImpSettings::BUFFERS,
+            window: ImpSettings::WINDOW,
+            channels: ImpSettings::CHANNELS,
+            satellite_channels: ImpSettings::SATELLITE_CHANNELS,
+            again_after: ImpSettings::AGAIN_AFTER,
             satellite_again_after: Duration(800_000_000),
             most_tries: 200,
             rule: Rule::January,
-            tick: Imp::ROUTING_EVERY,
+            tick: ImpSettings::ROUTING_EVERY,
             most_hops: 22,
             reservation: true,
             rfnm_waits: Duration(1_000_000_000),
@@ -162,10 +162,10 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ImpOptions {
     /// What the formula of section 2.1.3 takes for granted: processors, window, room and channels without limit.
     pub const UNBOUNDED: Self = Self {
-        machine: Machine::FREE,
+        machine: ImpHardware::FREE,
         reassembly: u32::MAX / 16,
         store_and_forward: u32::MAX / 2,
         window: 1 << 20,

@@ -16,7 +16,7 @@ pub const WORD_BITS: u32 = 16;
 
 /// A host: its IMP and its number there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
+pub struct ImpHostAddress {
     /// The IMP, from 0.
     pub imp: u16,
     /// The host there, from 0.
@@ -25,18 +25,18 @@ pub struct Address {
 
 /// A message between hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct ImpMessage {
     /// Who sends it.
-    pub from: Address,
+    pub from: ImpHostAddress,
     /// Who gets it.
-    pub to: Address,
+    pub to: ImpHostAddress,
     /// Its data, bits; from 0 to [`FULL_MESSAGE_BITS`].
     pub bits: u32,
     /// What its sender calls it.
     pub id: u64,
 }
 
-impl Message {
+impl ImpMessage {
     /// How many packets it takes: one even for none of data.
     #[must_use]
     pub const fn parts(&self) -> u8 {
@@ -54,7 +54,7 @@ impl Message {
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ImpPacketKind {
     /// A part of a message. A message of one packet asks for its room by itself.
     Data {
         /// Which part, from 0.
@@ -84,14 +84,14 @@ pub enum Kind {
     /// Room is given back unused.
     GiveBack,
     /// The message was not delivered.
-    Failed(Failure),
+    Failed(ImpDeliveryFailure),
     /// What became of a message is asked.
     Query,
 }
 
 /// Why a message was not delivered, as the host that sent it is told (BBN 1822, types 7 and 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
+pub enum ImpDeliveryFailure {
     /// The IMP of its destination cannot be reached.
     DeadImp,
     /// The host is dead.
@@ -104,13 +104,13 @@ pub enum Failure {
 
 /// A packet on its way through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct ImpPacket {
     /// The host whose message it is of, and the IMP that sends it.
-    pub from: Address,
+    pub from: ImpHostAddress,
     /// Where it goes.
-    pub to: Address,
+    pub to: ImpHostAddress,
     /// What it is for.
-    pub kind: Kind,
+    pub kind: ImpPacketKind,
     /// The number of its message among all from the one IMP to the other.
     pub number: u32,
     /// The oldest message of its IMP to the other that was not answered: none before it comes any more.
@@ -123,32 +123,32 @@ pub struct Packet {
     pub bits: u32,
 }
 
-impl Packet {
+impl ImpPacket {
     /// Whether it goes before others: whatever says something of a message, and messages of one packet.
     #[must_use]
     pub const fn has_priority(&self) -> bool {
-        !matches!(self.kind, Kind::Data { parts: 2.., .. })
+        !matches!(self.kind, ImpPacketKind::Data { parts: 2.., .. })
     }
 
     /// Whether it has data.
     #[must_use]
     pub const fn is_data(&self) -> bool {
-        matches!(self.kind, Kind::Data { .. })
+        matches!(self.kind, ImpPacketKind::Data { .. })
     }
 }
 
 /// What is on a line.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct ImpFrame {
     /// What it carries.
-    pub load: Load,
+    pub load: ImpFrameLoad,
     /// The states of eight of the receiving channels, and which eight: they acknowledge.
     pub acks: (u16, u8),
 }
 
 /// What a frame carries.
 #[derive(Clone, Debug)]
-pub enum Load {
+pub enum ImpFrameLoad {
     /// A packet, on a channel, with the channel's odd/even bit.
     Packet {
         /// The channel.
@@ -156,7 +156,7 @@ pub enum Load {
         /// Its odd/even bit.
         odd: bool,
         /// The packet.
-        packet: Packet,
+        packet: ImpPacket,
     },
     /// A routing message; hello as well.
     Routing(Rc<Vector>),
@@ -167,15 +167,15 @@ pub enum Load {
     },
 }
 
-impl Frame {
+impl ImpFrame {
     /// Data bits beside the overhead.
     #[must_use]
     pub const fn bits(&self) -> u32 {
         match &self.load {
-            Load::Packet { packet, .. } => packet.bits,
+            ImpFrameLoad::Packet { packet, .. } => packet.bits,
             // Of the largest network of the time, a full packet (history of the formats: 68 words less their header).
-            Load::Routing(_) => FULL_BITS,
-            Load::Null { .. } => 0,
+            ImpFrameLoad::Routing(_) => FULL_BITS,
+            ImpFrameLoad::Null { .. } => 0,
         }
     }
 
@@ -183,10 +183,10 @@ impl Frame {
     #[must_use]
     pub const fn part(&self) -> Option<(u64, u8)> {
         match &self.load {
-            Load::Packet {
+            ImpFrameLoad::Packet {
                 packet:
-                    Packet {
-                        kind: Kind::Data { part, id, .. },
+                    ImpPacket {
+                        kind: ImpPacketKind::Data { part, id, .. },
                         ..
                     },
                 ..
@@ -198,6 +198,6 @@ impl Frame {
     /// Whether it carries data of a host.
     #[must_use]
     pub const fn is_data(&self) -> bool {
-        matches!(&self.load, Load::Packet { packet, .. } if packet.is_data())
+        matches!(&self.load, ImpFrameLoad::Packet { packet, .. } if packet.is_data())
     }
 }

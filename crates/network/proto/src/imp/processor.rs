@@ -6,7 +6,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// Work in the order in which it came, lines before hosts.
 #[derive(Debug)]
-pub(super) struct Processor<J> {
+pub(super) struct ImpProcessor<J> {
     lines: VecDeque<(J, Duration)>,
     hosts: VecDeque<(J, Duration)>,
     /// What it does, and when it is done.
@@ -15,7 +15,7 @@ pub(super) struct Processor<J> {
     busy: Duration,
 }
 
-impl<J> Processor<J> {
+impl<J> ImpProcessor<J> {
     pub(super) const fn new() -> Self {
         Self {
             lines: VecDeque::new(),

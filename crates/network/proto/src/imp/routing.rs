@@ -1,7 +1,7 @@
 //! Which line leads where: each IMP tells its neighbours how far it is from all others, every 640 ms (BBN 2499, 2.1.2), by the rule of
 //! January 1973 or that of September. It knows nothing of packets.
 
-use super::options::{Options, Rule};
+use super::options::{ImpOptions, Rule};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
@@ -23,7 +23,7 @@ pub struct Vector {
 
 /// The way to another IMP.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct ImpRoute {
     line: Option<u16>,
     hops: u16,
     delay: u16,
@@ -32,7 +32,7 @@ struct Way {
     held: u8,
 }
 
-const NO_WAY: Way = Way {
+const NO_WAY: ImpRoute = ImpRoute {
     line: None,
     hops: u16::MAX,
     delay: FAR,
@@ -46,30 +46,30 @@ pub struct Routing {
     rule: Rule,
     own: u16,
     most_hops: u16,
-    ways: Vec<Way>,
+    ways: Vec<ImpRoute>,
     /// What each neighbour said last.
-    told: Vec<Option<Rc<Vector>>>,
+    last_vectors: Vec<Option<Rc<Vector>>>,
     /// Announces that everything is here (the fault of RFC 528).
     pub(super) lies: bool,
 }
 
 impl Routing {
-    pub(super) fn new(options: &Options, own: u16, imps: usize, lines: usize) -> Self {
+    pub(super) fn new(options: &ImpOptions, own: u16, imps: usize, lines: usize) -> Self {
         let mut ways = alloc::vec![NO_WAY; imps];
         if let Some(way) = ways.get_mut(usize::from(own)) {
-            *way = Way {
+            *way = ImpRoute {
                 hops: 0,
                 delay: 0,
                 ..NO_WAY
             };
         }
-        let told = alloc::vec![None; lines];
+        let last_vectors = alloc::vec![None; lines];
         Self {
             rule: options.rule,
             own,
             most_hops: options.most_hops,
             ways,
-            told,
+            last_vectors,
             lies: false,
         }
     }
@@ -94,30 +94,30 @@ impl Routing {
     }
 
     /// A neighbour says how far it is from all; `queue`: what the line to it holds.
-    pub(super) fn told(&mut self, line: usize, vector: Rc<Vector>, queue: usize) {
+    pub(super) fn note_vector(&mut self, line: usize, vector: Rc<Vector>, queue: usize) {
         if self.rule == Rule::September {
-            self.told_in_september(line, &vector, queue);
+            self.note_in_september(line, &vector, queue);
         }
-        if let Some(told) = self.told.get_mut(line) {
-            *told = Some(vector);
+        if let Some(last) = self.last_vectors.get_mut(line) {
+            *last = Some(vector);
         }
     }
 
     /// The same over a line that is not used: it counts from when that is, so that what comes over it then can be answered.
-    pub(super) fn overheard(&mut self, line: usize, vector: Rc<Vector>) {
-        if let Some(told) = self.told.get_mut(line) {
-            *told = Some(vector);
+    pub(super) fn note_unused_line(&mut self, line: usize, vector: Rc<Vector>) {
+        if let Some(last) = self.last_vectors.get_mut(line) {
+            *last = Some(vector);
         }
     }
 
     /// A line is used again.
-    pub(super) fn up(&mut self, line: usize) {
-        if let Some(vector) = self.told.get_mut(line).and_then(Option::take) {
-            self.told(line, vector, 0);
+    pub(super) fn mark_line_up(&mut self, line: usize) {
+        if let Some(vector) = self.last_vectors.get_mut(line).and_then(Option::take) {
+            self.note_vector(line, vector, 0);
         }
     }
 
-    fn told_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
+    fn note_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
         let (own, local) = (usize::from(self.own), LINE + queue as u16);
         let line = line as u16;
         let all = self.ways.iter_mut().zip(&vector.entries).enumerate();
@@ -161,12 +161,12 @@ impl Routing {
     fn choose(&mut self, queues: &[Option<usize>]) {
         let own = usize::from(self.own);
         let mut ways = alloc::vec![NO_WAY; self.ways.len()];
-        for (line, (told, queue)) in self.told.iter().zip(queues).enumerate() {
-            let (Some(told), Some(queue)) = (told, queue) else {
+        for (line, (last, queue)) in self.last_vectors.iter().zip(queues).enumerate() {
+            let (Some(vector), Some(queue)) = (last, queue) else {
                 continue;
             };
             let (line, local) = (line as u16, LINE + *queue as u16);
-            for (way, (hops, delay)) in ways.iter_mut().zip(&told.entries) {
+            for (way, (hops, delay)) in ways.iter_mut().zip(&vector.entries) {
                 let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
                 if delay < way.delay {
                     (way.line, way.delay) = (Some(line), delay);
@@ -174,7 +174,7 @@ impl Routing {
                 way.hops = way.hops.min(hops);
             }
         }
-        ways[own] = Way {
+        ways[own] = ImpRoute {
             hops: 0,
             delay: 0,
             ..NO_WAY
@@ -188,11 +188,11 @@ impl Routing {
     pub fn other_line(&self, to: u16, queues: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let way = self.ways.get(usize::from(to))?;
         let mut best = None::<(usize, usize)>;
-        for (line, told) in self.told.iter().enumerate() {
-            let (Some(told), Some(queue)) = (told, queues(line)) else {
+        for (line, last) in self.last_vectors.iter().enumerate() {
+            let (Some(vector), Some(queue)) = (last, queues(line)) else {
                 continue;
             };
-            let hops = told
+            let hops = vector
                 .entries
                 .get(usize::from(to))
                 .map_or(u16::MAX, |(hops, _)| hops.saturating_add(1));
@@ -204,9 +204,9 @@ impl Routing {
     }
 
     /// A line went down: nothing is reached over it.
-    pub(super) fn down(&mut self, line: usize) {
-        if let Some(told) = self.told.get_mut(line) {
-            *told = None;
+    pub(super) fn mark_line_down(&mut self, line: usize) {
+        if let Some(last) = self.last_vectors.get_mut(line) {
+            *last = None;
         }
         for way in &mut self.ways {
             if way.line == Some(line as u16) {

@@ -1,9 +1,9 @@
 //! One end of a connection: how it is made, its stream each way, its interrupts, how it ends. It hears and says whole packets.
 
-use super::options::Options;
-use super::packet::{Kind, Packet, Port};
-use super::receiver::{Next, Receiver};
-use super::sender::Sender;
+use super::options::PupOptions;
+use super::packet::{PupPacket, PupPacketKind, PupPort};
+use super::receiver::{PupReceiver, PupStreamItem};
+use super::sender::PupSender;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// How far a connection is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PupState {
     /// It is being asked for.
     Opening,
     /// Bytes go both ways.
@@ -26,7 +26,7 @@ pub enum State {
 
 /// What is next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum PupReceived {
     /// Nothing yet.
     Nothing,
     /// Bytes.
@@ -44,18 +44,18 @@ const MOST_INTERRUPTS: usize = 16;
 
 /// One end.
 #[derive(Debug)]
-pub struct Connection {
-    options: Options,
+pub struct PupConnection {
+    options: PupOptions,
     id: u32,
-    own: Port,
-    peer: Port,
+    own: PupPort,
+    peer: PupPort,
     /// Where it was asked for: whoever listens there.
-    asked_at: Port,
-    state: State,
-    sender: Sender,
-    receiver: Receiver,
+    asked_at: PupPort,
+    state: PupState,
+    sender: PupSender,
+    receiver: PupReceiver,
     /// What is to be said beside the streams.
-    says: VecDeque<(Kind, u32, Vec<u8>)>,
+    says: VecDeque<(PupPacketKind, u32, Vec<u8>)>,
     /// The interrupt that is on its way, its number, and those that came.
     interrupts: VecDeque<u16>,
     interrupting: Option<Instant>,
@@ -69,13 +69,13 @@ pub struct Connection {
     heard: Instant,
 }
 
-impl Connection {
+impl PupConnection {
     fn new(
         now: Instant,
-        options: Options,
+        options: PupOptions,
         id: u32,
-        (own, peer): (Port, Port),
-        state: State,
+        (own, peer): (PupPort, PupPort),
+        state: PupState,
     ) -> Self {
         Self {
             options,
@@ -84,8 +84,8 @@ impl Connection {
             peer,
             asked_at: peer,
             state,
-            sender: Sender::new(options, id),
-            receiver: Receiver::new(options, id),
+            sender: PupSender::new(options, id),
+            receiver: PupReceiver::new(options, id),
             says: VecDeque::new(),
             interrupts: VecDeque::new(),
             interrupting: None,
@@ -101,17 +101,22 @@ impl Connection {
 
     /// Asks for a connection with whoever listens at a port. `id` is one that was not used lately.
     #[must_use]
-    pub fn connect(now: Instant, options: Options, id: u32, own: Port, to: Port) -> Self {
-        let mut new = Self::new(now, options, id, (own, to), State::Opening);
+    pub fn connect(now: Instant, options: PupOptions, id: u32, own: PupPort, to: PupPort) -> Self {
+        let mut new = Self::new(now, options, id, (own, to), PupState::Opening);
         new.again = Some(now);
         new
     }
 
     /// Takes a connection that is asked for, at a port of its own; nothing where the packet asks for none.
     #[must_use]
-    pub fn accept(now: Instant, options: Options, own: Port, asked: &Packet<'_>) -> Option<Self> {
-        let peer = Port::read(asked.data).filter(|_| asked.kind == Kind::Rfc)?;
-        let mut new = Self::new(now, options, asked.id, (own, peer), State::Open);
+    pub fn accept(
+        now: Instant,
+        options: PupOptions,
+        own: PupPort,
+        asked: &PupPacket<'_>,
+    ) -> Option<Self> {
+        let peer = PupPort::read(asked.data).filter(|_| asked.kind == PupPacketKind::Rfc)?;
+        let mut new = Self::new(now, options, asked.id, (own, peer), PupState::Open);
         new.asked_at = asked.to;
         new.rendezvous();
         Some(new)
@@ -119,19 +124,19 @@ impl Connection {
 
     /// How far it is.
     #[must_use]
-    pub const fn state(&self) -> &State {
+    pub const fn state(&self) -> &PupState {
         &self.state
     }
 
     /// Whether it is over.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed(_))
+        matches!(self.state, PupState::Closed(_))
     }
 
     /// Its port.
     #[must_use]
-    pub const fn own(&self) -> Port {
+    pub const fn own(&self) -> PupPort {
         self.own
     }
 
@@ -143,7 +148,7 @@ impl Connection {
 
     /// Hands bytes over; how many there was room for.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
-        if self.wants_end || !matches!(self.state, State::Opening | State::Open) {
+        if self.wants_end || !matches!(self.state, PupState::Opening | PupState::Open) {
             return 0;
         }
         self.sender.send(bytes)
@@ -164,7 +169,7 @@ impl Connection {
     /// A mark behind all bytes so far. It waits for no room, since what is behind an interrupt may wait for it; but so many wait at most.
     pub fn mark(&mut self, kind: u8) {
         let takes = !self.wants_end && self.sender.marks() < MOST_MARKS;
-        if takes && matches!(self.state, State::Opening | State::Open) {
+        if takes && matches!(self.state, PupState::Opening | PupState::Open) {
             self.sender.mark(kind);
         }
     }
@@ -177,14 +182,16 @@ impl Connection {
     }
 
     /// Takes what is next in the stream, so many bytes at most.
-    pub fn receive(&mut self, most: usize) -> Received {
+    pub fn receive(&mut self, most: usize) -> PupReceived {
         match self.receiver.take(most) {
-            Next::Data(data) => Received::Data(data),
-            Next::Mark(kind) => Received::Mark(kind),
-            Next::Nothing if matches!(self.state, State::Dallying | State::Closed(_)) => {
-                Received::End
+            PupStreamItem::Data(data) => PupReceived::Data(data),
+            PupStreamItem::Mark(kind) => PupReceived::Mark(kind),
+            PupStreamItem::Nothing
+                if matches!(self.state, PupState::Dallying | PupState::Closed(_)) =>
+            {
+                PupReceived::End
             }
-            Next::Nothing => Received::Nothing,
+            PupStreamItem::Nothing => PupReceived::Nothing,
         }
     }
 
@@ -207,50 +214,60 @@ impl Connection {
     /// Ends it at once and says why.
     pub fn abort(&mut self, why: &str) {
         if !self.is_closed() {
-            self.says
-                .push_back((Kind::Abort, self.id, [&[0, 0], why.as_bytes()].concat()));
-            self.state = State::Closed(Some(why.into()));
+            self.says.push_back((
+                PupPacketKind::Abort,
+                self.id,
+                [&[0, 0], why.as_bytes()].concat(),
+            ));
+            self.state = PupState::Closed(Some(why.into()));
         }
     }
 
     /// A packet has come to this end.
-    pub fn handle(&mut self, now: Instant, packet: &Packet<'_>) {
+    pub fn handle(&mut self, now: Instant, packet: &PupPacket<'_>) {
         // What goes to other ports, or comes from them once this end knows its peer's, is of another connection.
         let is_other = packet.to != self.own
-            || (self.state != State::Opening && packet.from.socket != self.peer.socket);
-        if self.is_closed() || (packet.kind != Kind::Rfc && packet.kind != Kind::Abort && is_other)
+            || (self.state != PupState::Opening && packet.from.socket != self.peer.socket);
+        if self.is_closed()
+            || (packet.kind != PupPacketKind::Rfc
+                && packet.kind != PupPacketKind::Abort
+                && is_other)
         {
             return;
         }
         self.heard = now;
         match packet.kind {
-            Kind::Rfc if packet.id == self.id => self.met(packet),
-            Kind::Abort if packet.id == self.id => {
+            PupPacketKind::Rfc if packet.id == self.id => self.met(packet),
+            PupPacketKind::Abort if packet.id == self.id => {
                 let why: String = String::from_utf8_lossy(packet.data.get(2..).unwrap_or_default())
                     .chars()
                     .take(200)
                     .collect();
-                self.state = State::Closed(Some(why));
+                self.state = PupState::Closed(Some(why));
             }
             // Nobody has that port: only an Error that quotes the head of a packet of this connection is believed.
-            Kind::Error
+            PupPacketKind::Error
                 if packet.data.get(8..20)
                     == Some(&[self.peer.bytes(), self.own.bytes()].concat()) =>
             {
-                let why = (self.state != State::Ending).then(|| "nobody is there".into());
-                self.state = State::Closed(why);
+                let why = (self.state != PupState::Ending).then(|| "nobody is there".into());
+                self.state = PupState::Closed(why);
             }
-            _ if self.state == State::Opening => {}
-            Kind::Data | Kind::AData | Kind::Mark | Kind::AMark => {
+            _ if self.state == PupState::Opening => {}
+            PupPacketKind::Data
+            | PupPacketKind::AData
+            | PupPacketKind::Mark
+            | PupPacketKind::AMark => {
                 let (is_mark, asks) = (
-                    matches!(packet.kind, Kind::Mark | Kind::AMark),
-                    matches!(packet.kind, Kind::AData | Kind::AMark),
+                    matches!(packet.kind, PupPacketKind::Mark | PupPacketKind::AMark),
+                    matches!(packet.kind, PupPacketKind::AData | PupPacketKind::AMark),
                 );
-                self.receiver.came(packet.id, packet.data, is_mark, asks);
+                self.receiver
+                    .receive_data(packet.id, packet.data, is_mark, asks);
             }
-            Kind::Ack => self.sender.answered(now, packet.id, packet.data),
-            Kind::Interrupt => self.interrupted(packet),
-            Kind::InterruptReply
+            PupPacketKind::Ack => self.sender.answered(now, packet.id, packet.data),
+            PupPacketKind::Interrupt => self.interrupted(packet),
+            PupPacketKind::InterruptReply
                 if packet.id == self.interrupt_sent && self.interrupting.is_some() =>
             {
                 self.interrupting = None;
@@ -258,32 +275,34 @@ impl Connection {
                 self.interrupts.pop_front();
                 self.times = 0;
             }
-            Kind::End if packet.id == self.id => {
-                self.says.push_back((Kind::EndReply, self.id, Vec::new()));
+            PupPacketKind::End if packet.id == self.id => {
+                self.says
+                    .push_back((PupPacketKind::EndReply, self.id, Vec::new()));
                 // However often it is repeated, this end stays so long.
-                if self.state != State::Dallying {
-                    self.again = Some(now + Options::DALLY);
+                if self.state != PupState::Dallying {
+                    self.again = Some(now + PupOptions::DALLY);
                 }
-                self.state = State::Dallying;
+                self.state = PupState::Dallying;
             }
-            Kind::EndReply if packet.id == self.id && self.state == State::Ending => {
-                self.says.push_back((Kind::EndReply, self.id, Vec::new()));
-                self.state = State::Closed(None);
+            PupPacketKind::EndReply if packet.id == self.id && self.state == PupState::Ending => {
+                self.says
+                    .push_back((PupPacketKind::EndReply, self.id, Vec::new()));
+                self.state = PupState::Closed(None);
             }
-            Kind::EndReply if packet.id == self.id && self.state == State::Dallying => {
-                self.state = State::Closed(None);
+            PupPacketKind::EndReply if packet.id == self.id && self.state == PupState::Dallying => {
+                self.state = PupState::Closed(None);
             }
             _ => {}
         }
     }
 
     /// The other end has answered the rendezvous, or asks for it again.
-    fn met(&mut self, packet: &Packet<'_>) {
-        let Some(peer) = Port::read(packet.data) else {
+    fn met(&mut self, packet: &PupPacket<'_>) {
+        let Some(peer) = PupPort::read(packet.data) else {
             return;
         };
-        if self.state == State::Opening {
-            (self.peer, self.state) = (peer, State::Open);
+        if self.state == PupState::Opening {
+            (self.peer, self.state) = (peer, PupState::Open);
             (self.again, self.times) = (None, 0);
             // The other end learns that its answer has arrived, and this one what it may send.
             self.sender.probe();
@@ -294,10 +313,10 @@ impl Connection {
 
     fn rendezvous(&mut self) {
         self.says
-            .push_back((Kind::Rfc, self.id, self.own.bytes().to_vec()));
+            .push_back((PupPacketKind::Rfc, self.id, self.own.bytes().to_vec()));
     }
 
-    fn interrupted(&mut self, packet: &Packet<'_>) {
+    fn interrupted(&mut self, packet: &PupPacket<'_>) {
         if packet.id == self.interrupt_wanted && self.came.len() < MOST_INTERRUPTS {
             let code = packet
                 .data
@@ -308,7 +327,7 @@ impl Connection {
         }
         if packet.id.wrapping_add(1) == self.interrupt_wanted {
             self.says
-                .push_back((Kind::InterruptReply, packet.id, Vec::new()));
+                .push_back((PupPacketKind::InterruptReply, packet.id, Vec::new()));
         }
     }
 
@@ -319,9 +338,9 @@ impl Connection {
             return Some(self.packet(kind, id, &data));
         }
         if let Some((id, answer)) = self.receiver.poll() {
-            return Some(self.packet(Kind::Ack, id, &answer));
+            return Some(self.packet(PupPacketKind::Ack, id, &answer));
         }
-        if self.state == State::Open {
+        if self.state == PupState::Open {
             let piece = self.sender.poll(now);
             if self.sender.is_given_up() {
                 self.abort("no answer came");
@@ -336,23 +355,23 @@ impl Connection {
     fn timers(&mut self, now: Instant) {
         let is_due = self.again.is_some_and(|at| now >= at);
         match self.state {
-            State::Opening if is_due => self.once_more(now, Self::rendezvous),
-            State::Ending if is_due => self.once_more(now, |own| {
-                own.says.push_back((Kind::End, own.id, Vec::new()))
+            PupState::Opening if is_due => self.once_more(now, Self::rendezvous),
+            PupState::Ending if is_due => self.once_more(now, |own| {
+                own.says.push_back((PupPacketKind::End, own.id, Vec::new()))
             }),
-            State::Dallying if is_due => self.state = State::Closed(None),
-            State::Open
+            PupState::Dallying if is_due => self.state = PupState::Closed(None),
+            PupState::Open
                 if self.wants_end && self.sender.is_empty() && self.interrupts.is_empty() =>
             {
-                (self.state, self.times) = (State::Ending, 0);
+                (self.state, self.times) = (PupState::Ending, 0);
                 self.once_more(now, |own| {
-                    own.says.push_back((Kind::End, own.id, Vec::new()))
+                    own.says.push_back((PupPacketKind::End, own.id, Vec::new()))
                 });
             }
-            State::Open => self.interrupts_due(now),
+            PupState::Open => self.interrupts_due(now),
             _ => {}
         }
-        if self.state == State::Open
+        if self.state == PupState::Open
             && let Some(idle) = self.options.idle
             && now.since(self.heard) >= idle
         {
@@ -369,7 +388,7 @@ impl Connection {
             self.times += u32::from(self.interrupting.is_some());
             self.interrupting = Some(now + self.patience());
             self.says.push_back((
-                Kind::Interrupt,
+                PupPacketKind::Interrupt,
                 self.interrupt_sent,
                 code.to_be_bytes().to_vec(),
             ));
@@ -382,7 +401,7 @@ impl Connection {
     /// Says something that has no answer yet, unless it was said often enough.
     fn once_more(&mut self, now: Instant, say: impl FnOnce(&mut Self)) {
         if self.times > self.options.tries {
-            self.state = State::Closed(Some("no answer came".into()));
+            self.state = PupState::Closed(Some("no answer came".into()));
             return;
         }
         self.again = Some(now + self.patience());
@@ -391,18 +410,18 @@ impl Connection {
     }
 
     fn patience(&self) -> Duration {
-        let doubled = Options::FIRST_TIMEOUT.0 << self.times.min(3);
+        let doubled = PupOptions::FIRST_TIMEOUT.0 << self.times.min(3);
         self.options.fixed_timeout.unwrap_or(Duration(doubled))
     }
 
-    fn packet(&self, kind: Kind, id: u32, data: &[u8]) -> Vec<u8> {
+    fn packet(&self, kind: PupPacketKind, id: u32, data: &[u8]) -> Vec<u8> {
         // The rendezvous is between the port that listens and the one that asks.
-        let from = if kind == Kind::Rfc && self.state != State::Opening {
+        let from = if kind == PupPacketKind::Rfc && self.state != PupState::Opening {
             self.asked_at
         } else {
             self.own
         };
-        Packet {
+        PupPacket {
             kind,
             id,
             to: self.peer,
@@ -421,10 +440,13 @@ impl Connection {
         let idle = self
             .options
             .idle
-            .filter(|_| self.state == State::Open)
+            .filter(|_| self.state == PupState::Open)
             .map(|idle| self.heard + idle);
-        let sender = self.sender.deadline().filter(|_| self.state == State::Open);
-        let interrupt = self.interrupting.filter(|_| self.state == State::Open);
+        let sender = self
+            .sender
+            .deadline()
+            .filter(|_| self.state == PupState::Open);
+        let interrupt = self.interrupting.filter(|_| self.state == PupState::Open);
         [self.again, sender, interrupt, idle]
             .into_iter()
             .flatten()

@@ -37,6 +37,6 @@ pub mod telnet;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Received, State};
-pub use options::Options;
-pub use packet::{Kind, Packet, Port};
+pub use connection::{PupConnection, PupReceived, PupState};
+pub use options::PupOptions;
+pub use packet::{PupPacket, PupPacketKind, PupPort};

@@ -5,7 +5,7 @@ use stackline_core::time::Duration;
 
 /// What is chosen of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct PupOptions {
     /// Bytes of data of a packet at most.
     pub packet: u16,
     /// Bytes that are kept until they are acknowledged, and until they are read.
@@ -22,7 +22,7 @@ pub struct Options {
     pub idle: Option<Duration>,
 }
 
-impl Options {
+impl PupOptions {
     /// Timeouts before a round trip was measured; the least and the longest.
     pub const FIRST_TIMEOUT: Duration = Duration(1_000_000_000);
     /// See [`Self::FIRST_TIMEOUT`].
@@ -33,7 +33,7 @@ impl Options {
     pub const DALLY: Duration = Duration(10_000_000_000);
 }
 
-impl Default for Options {
+impl Default for PupOptions {
     fn default() -> Self {
         Self {
             packet: MOST_DATA as u16,

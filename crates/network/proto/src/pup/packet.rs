@@ -17,7 +17,7 @@ const NONE: u16 = 0xffff;
 
 /// Where a packet comes from or goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port {
+pub struct PupPort {
     /// The network; 0 is this one.
     pub network: u8,
     /// The host; 0 is any.
@@ -26,7 +26,7 @@ pub struct Port {
     pub socket: u32,
 }
 
-impl Port {
+impl PupPort {
     /// Bytes of one.
     pub const BYTES: usize = 6;
 
@@ -56,7 +56,7 @@ impl Port {
     missing_docs,
     reason = "the names of the memo; the module's picture says what they do"
 )]
-pub enum Kind {
+pub enum PupPacketKind {
     EchoMe = 1,
     Echo = 2,
     Error = 4,
@@ -73,7 +73,7 @@ pub enum Kind {
     AMark = 22,
 }
 
-impl Kind {
+impl PupPacketKind {
     const ALL: [Self; 14] = [
         Self::EchoMe,
         Self::Echo,
@@ -94,15 +94,15 @@ impl Kind {
 
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<'p> {
+pub struct PupPacket<'p> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: PupPacketKind,
     /// Which: of data the number of its first byte.
     pub id: u32,
     /// Where it goes.
-    pub to: Port,
+    pub to: PupPort,
     /// Where it comes from.
-    pub from: Port,
+    pub from: PupPort,
     /// What it carries.
     pub data: &'p [u8],
 }
@@ -128,7 +128,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     if sum == NONE { 0 } else { sum }
 }
 
-impl<'p> Packet<'p> {
+impl<'p> PupPacket<'p> {
     /// As it is sent, with a checksum or without.
     ///
     /// # Panics
@@ -168,13 +168,13 @@ impl<'p> Packet<'p> {
         if sum != NONE && sum != checksum(&bytes[..sum_at]) {
             return Err(Bad::Checksum);
         }
-        let kind = Kind::ALL
+        let kind = PupPacketKind::ALL
             .into_iter()
             .find(|kind| *kind as u8 == bytes[3])
             .ok_or(Bad::Kind)?;
         let id = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-        let to = Port::read(&bytes[8..]).ok_or(Bad::Length)?;
-        let from = Port::read(&bytes[14..]).ok_or(Bad::Length)?;
+        let to = PupPort::read(&bytes[8..]).ok_or(Bad::Length)?;
+        let from = PupPort::read(&bytes[14..]).ok_or(Bad::Length)?;
         Ok(Self {
             kind,
             id,
@@ -190,21 +190,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn packet(data: &[u8]) -> Packet<'_> {
+    fn packet(data: &[u8]) -> PupPacket<'_> {
         let (to, from) = (
-            Port {
+            PupPort {
                 network: 1,
                 host: 2,
                 socket: 3,
             },
-            Port {
+            PupPort {
                 network: 4,
                 host: 5,
                 socket: 0x0607_0809,
             },
         );
-        Packet {
-            kind: Kind::AData,
+        PupPacket {
+            kind: PupPacketKind::AData,
             id: 0x0a0b_0c0d,
             to,
             from,
@@ -231,10 +231,10 @@ mod tests {
         #[test]
         fn what_is_sent_is_read_and_a_changed_bit_is_seen(data in prop::collection::vec(any::<u8>(), 0..533), at: usize, bit in 0..8_u8) {
             let mut bytes = packet(&data).bytes(true);
-            prop_assert_eq!(Packet::read(&bytes), Ok(packet(&data)));
+            prop_assert_eq!(PupPacket::read(&bytes), Ok(packet(&data)));
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
-            let read = Packet::read(&bytes);
+            let read = PupPacket::read(&bytes);
             // One bit of the checksum itself can make it one that says there is none; nothing else is believed.
             let unchecked = bytes[bytes.len() - 2..] == [0xff, 0xff];
             prop_assert!(read.is_err() || unchecked, "{read:?}");
@@ -242,7 +242,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            if let Ok(packet) = Packet::read(&bytes) {
+            if let Ok(packet) = PupPacket::read(&bytes) {
                 prop_assert!(packet.data.len() + HEADER + CHECKSUM <= bytes.len());
             }
         }

@@ -1,33 +1,33 @@
 //! Bytes that came, in order, until they are read; what may still come, and whether that is to be said.
 
-use super::options::Options;
+use super::options::PupOptions;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Receiver {
-    options: Options,
+pub(super) struct PupReceiver {
+    options: PupOptions,
     /// Bytes that were not read, the number behind them, and the numbers of those that are marks.
     bytes: VecDeque<u8>,
     wanted: u32,
     marks: VecDeque<u32>,
     /// Whether it is asked, how many bytes were allowed last, and up to which.
     is_asked: bool,
-    told: usize,
+    allowed: usize,
     limit: u32,
 }
 
 /// What is next in the stream.
-pub(super) enum Next {
+pub(super) enum PupStreamItem {
     Nothing,
     Data(Vec<u8>),
     Mark(u8),
 }
 
-impl Receiver {
-    pub(super) fn new(options: Options, first: u32) -> Self {
-        let (told, limit) = (
+impl PupReceiver {
+    pub(super) fn new(options: PupOptions, first: u32) -> Self {
+        let (allowed, limit) = (
             usize::from(options.packet),
             first.wrapping_add(u32::from(options.packet)),
         );
@@ -37,13 +37,13 @@ impl Receiver {
             wanted: first,
             marks: VecDeque::new(),
             is_asked: false,
-            told,
+            allowed,
             limit,
         }
     }
 
     /// Data or a mark came.
-    pub(super) fn came(&mut self, id: u32, data: &[u8], is_mark: bool, asks: bool) {
+    pub(super) fn receive_data(&mut self, id: u32, data: &[u8], is_mark: bool, asks: bool) {
         self.is_asked |= asks;
         let known = self.wanted.wrapping_sub(id) as i32;
         if known < 0 || known as usize >= data.len() || (is_mark && data.len() != 1) {
@@ -76,15 +76,18 @@ impl Receiver {
     }
 
     /// Takes what is next, so many bytes at most.
-    pub(super) fn take(&mut self, most: usize) -> Next {
+    pub(super) fn take(&mut self, most: usize) -> PupStreamItem {
         let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
         if self.marks.front() == Some(&first) {
             self.marks.pop_front();
-            return self.bytes.pop_front().map_or(Next::Nothing, Next::Mark);
+            return self
+                .bytes
+                .pop_front()
+                .map_or(PupStreamItem::Nothing, PupStreamItem::Mark);
         }
         let count = self.readable().min(most);
         if count == 0 {
-            return Next::Nothing;
+            return PupStreamItem::Nothing;
         }
         let taken = self.bytes.drain(..count).collect();
         // Who was told of no room for a packet, or of little and may soon send no more, is told that there is room again without asking.
@@ -94,10 +97,10 @@ impl Receiver {
             self.options.receive_buffer,
         );
         let left = (self.limit.wrapping_sub(self.wanted) as i32).max(0) as usize;
-        let is_little =
-            self.told < packet || (self.told < buffer && 2 * left <= buffer && 2 * left <= room);
+        let is_little = self.allowed < packet
+            || (self.allowed < buffer && 2 * left <= buffer && 2 * left <= room);
         self.is_asked |= is_little && room >= packet.min(buffer);
-        Next::Data(taken)
+        PupStreamItem::Data(taken)
     }
 
     /// The answer, where one is asked for: the next byte, and what may come.
@@ -107,7 +110,7 @@ impl Receiver {
         }
         let room = self.room().min(usize::from(u16::MAX));
         let packets = room.div_ceil(usize::from(self.options.packet));
-        (self.told, self.limit) = (room, self.wanted.wrapping_add(room as u32));
+        (self.allowed, self.limit) = (room, self.wanted.wrapping_add(room as u32));
         let [a, b] = self.options.packet.to_be_bytes();
         let [c, d] = (packets as u16).to_be_bytes();
         let [e, f] = (room as u16).to_be_bytes();

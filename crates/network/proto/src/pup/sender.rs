@@ -1,7 +1,7 @@
 //! Bytes on their way: what was allowed, sent, asked about and acknowledged. It knows no packets but its own data, marks and answers.
 
-use super::options::Options;
-use super::packet::Kind;
+use super::options::PupOptions;
+use super::packet::PupPacketKind;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use stackline_core::time::{Duration, Instant};
 pub(super) const ANSWER: usize = 6;
 
 /// What is to be sent.
-pub(super) struct Piece {
-    pub(super) kind: Kind,
+pub(super) struct PupOutgoing {
+    pub(super) kind: PupPacketKind,
     pub(super) id: u32,
     pub(super) data: Vec<u8>,
 }
 
 /// A question that is not answered yet: up to which byte it is about, when it was put, and whether for the first time.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct PupPendingProbe {
     upto: u32,
     at: Instant,
     is_first: bool,
@@ -26,8 +26,8 @@ struct Asked {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Sender {
-    options: Options,
+pub(super) struct PupSender {
+    options: PupOptions,
     /// Bytes from `acked` on, and the numbers of those that are marks.
     bytes: VecDeque<u8>,
     marks: VecDeque<u32>,
@@ -43,9 +43,9 @@ pub(super) struct Sender {
     unasked: u32,
     /// Bytes that were allowed last.
     allowed: u32,
-    asked: Option<Asked>,
+    asked: Option<PupPendingProbe>,
     /// A later one, about all that was allowed then.
-    asked_behind: Option<Asked>,
+    asked_behind: Option<PupPendingProbe>,
     /// A question that says nothing else is due.
     probes: bool,
     timer: Option<Instant>,
@@ -54,8 +54,8 @@ pub(super) struct Sender {
     round_trip: Option<(u64, u64)>,
 }
 
-impl Sender {
-    pub(super) fn new(options: Options, first: u32) -> Self {
+impl PupSender {
+    pub(super) fn new(options: PupOptions, first: u32) -> Self {
         let packet = options.packet;
         Self {
             options,
@@ -134,7 +134,7 @@ impl Sender {
     }
 
     /// The next piece, where one may be sent.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<Piece> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<PupOutgoing> {
         if self.timer.is_some_and(|timer| now >= timer) {
             self.timed_out();
             if self.is_given_up() {
@@ -147,10 +147,11 @@ impl Sender {
             if self.asked.is_none() && self.timer.is_none() {
                 // What is on its way was not asked about; what may not go on its way waits to be told, and asks where that is lost.
                 self.probes |= self.next != self.acked;
-                self.timer =
-                    (self.unsent() > 0).then(|| now + self.timeout().max(Options::FIRST_TIMEOUT));
+                self.timer = (self.unsent() > 0)
+                    .then(|| now + self.timeout().max(PupOptions::FIRST_TIMEOUT));
             }
-            return core::mem::take(&mut self.probes).then(|| self.piece(now, Kind::AData, 0));
+            return core::mem::take(&mut self.probes)
+                .then(|| self.piece(now, PupPacketKind::AData, 0));
         }
         self.probes = false;
         self.unasked += count;
@@ -164,10 +165,10 @@ impl Sender {
         let asks = again
             || (self.asked.is_none() && (exhausts || is_last || 2 * self.unasked >= self.allowed));
         let kind = match (is_mark, asks) {
-            (true, true) => Kind::AMark,
-            (true, false) => Kind::Mark,
-            (false, true) => Kind::AData,
-            (false, false) => Kind::Data,
+            (true, true) => PupPacketKind::AMark,
+            (true, false) => PupPacketKind::Mark,
+            (false, true) => PupPacketKind::AData,
+            (false, false) => PupPacketKind::Data,
         };
         Some(self.piece(now, kind, count))
     }
@@ -185,7 +186,7 @@ impl Sender {
             .min(to_mark.unwrap_or(u32::MAX))
     }
 
-    fn piece(&mut self, now: Instant, kind: Kind, count: u32) -> Piece {
+    fn piece(&mut self, now: Instant, kind: PupPacketKind, count: u32) -> PupOutgoing {
         let (id, from) = (self.next, self.next.wrapping_sub(self.acked) as usize);
         let data = self
             .bytes
@@ -197,9 +198,9 @@ impl Sender {
             self.highest = self.next;
         }
         self.pups = self.pups.saturating_sub(u16::from(count > 0));
-        if matches!(kind, Kind::AData | Kind::AMark) {
+        if matches!(kind, PupPacketKind::AData | PupPacketKind::AMark) {
             self.unasked = 0;
-            let asked = Some(Asked {
+            let asked = Some(PupPendingProbe {
                 upto: self.next,
                 at: now,
                 is_first: self.timeouts == 0,
@@ -210,7 +211,7 @@ impl Sender {
                 (self.asked, self.timer) = (asked, Some(now + self.timeout()));
             }
         }
-        Piece { kind, id, data }
+        PupOutgoing { kind, id, data }
     }
 
     /// No answer came: the first bytes that are not acknowledged ask again.
@@ -302,10 +303,10 @@ impl Sender {
         }
         let usual = match self.round_trip {
             Some((mean, deviation)) => mean + 4 * deviation,
-            None => Options::FIRST_TIMEOUT.0,
+            None => PupOptions::FIRST_TIMEOUT.0,
         };
-        let usual = usual.max(Options::LEAST_TIMEOUT.0) << self.timeouts.min(6);
-        Duration(usual.min(Options::LONGEST_TIMEOUT.0))
+        let usual = usual.max(PupOptions::LEAST_TIMEOUT.0) << self.timeouts.min(6);
+        Duration(usual.min(PupOptions::LONGEST_TIMEOUT.0))
     }
 
     pub(super) const fn deadline(&self) -> Option<Instant> {

@@ -3,7 +3,7 @@
 
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum PupTelnetMark {
     /// Data before it may be dropped: sent with an interrupt, which overtakes it.
     Data,
     /// The width of lines is the next byte.
@@ -18,7 +18,7 @@ pub enum Mark {
     TimingReply,
 }
 
-impl Mark {
+impl PupTelnetMark {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Data,

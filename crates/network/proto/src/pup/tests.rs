@@ -1,8 +1,8 @@
 //! Two ends over a path that loses, repeats and delays: what is sent arrives once and in order, whatever happens; and how it is done.
 
-use super::connection::{Connection, Received, State};
-use super::options::Options;
-use super::packet::{Kind, Packet, Port};
+use super::connection::{PupConnection, PupReceived, PupState};
+use super::options::PupOptions;
+use super::packet::{PupPacket, PupPacketKind, PupPort};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use core::fmt::Write as _;
 use proptest::prelude::*;
 use stackline_core::time::{Duration, Instant};
 
-const LISTENS: Port = Port {
+const LISTENS: PupPort = PupPort {
     network: 0,
     host: 0,
     socket: 1,
@@ -29,8 +29,8 @@ enum Fate {
 
 struct Lab {
     now: Instant,
-    ends: [Option<Connection>; 2],
-    options: Options,
+    ends: [Option<PupConnection>; 2],
+    options: PupOptions,
     in_transit: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     sent: u64,
     fates: Vec<Fate>,
@@ -38,12 +38,12 @@ struct Lab {
 }
 
 impl Lab {
-    fn new(options: Options, fates: &[Fate]) -> Self {
-        let own = Port {
+    fn new(options: PupOptions, fates: &[Fate]) -> Self {
+        let own = PupPort {
             socket: 100,
             ..LISTENS
         };
-        let first = Connection::connect(Instant(0), options, 0xffff_fff0, own, LISTENS);
+        let first = PupConnection::connect(Instant(0), options, 0xffff_fff0, own, LISTENS);
         Self {
             now: Instant(0),
             ends: [Some(first), None],
@@ -55,7 +55,7 @@ impl Lab {
         }
     }
 
-    fn end(&mut self, side: usize) -> &mut Connection {
+    fn end(&mut self, side: usize) -> &mut PupConnection {
         self.ends[side].as_mut().expect("it is there")
     }
 
@@ -68,7 +68,7 @@ impl Lab {
                     .get(self.sent as usize)
                     .copied()
                     .unwrap_or(Fate::Passes);
-                let packet = Packet::read(&bytes).expect("what is sent is a packet");
+                let packet = PupPacket::read(&bytes).expect("what is sent is a packet");
                 let id = packet.id.wrapping_sub(0xffff_fff0);
                 let arrow = if side == 0 { "->" } else { "<-" };
                 let note = if fate == Fate::Passes {
@@ -110,7 +110,7 @@ impl Lab {
                 .ends
                 .iter()
                 .flatten()
-                .filter_map(Connection::deadline)
+                .filter_map(PupConnection::deadline)
                 .min();
             let Some(next) = arrival
                 .into_iter()
@@ -134,15 +134,15 @@ impl Lab {
     }
 
     fn arrive(&mut self, side: usize, bytes: &[u8]) {
-        let packet = Packet::read(bytes).expect("it was one");
+        let packet = PupPacket::read(bytes).expect("it was one");
         if let Some(end) = &mut self.ends[side] {
             return end.handle(self.now, &packet);
         }
-        let own = Port {
+        let own = PupPort {
             socket: 200,
             ..LISTENS
         };
-        self.ends[side] = Connection::accept(self.now, self.options, own, &packet);
+        self.ends[side] = PupConnection::accept(self.now, self.options, own, &packet);
     }
 }
 
@@ -151,28 +151,28 @@ fn ms(ms: u64) -> Instant {
 }
 
 /// All that can be read; marks as their number in brackets.
-fn read(end: &mut Connection) -> String {
+fn read(end: &mut PupConnection) -> String {
     let mut all = String::new();
     loop {
         match end.receive(1000) {
-            Received::Data(data) => all.push_str(&String::from_utf8_lossy(&data)),
-            Received::Mark(kind) => all.push_str(&format!("[{kind}]")),
-            Received::End => {
+            PupReceived::Data(data) => all.push_str(&String::from_utf8_lossy(&data)),
+            PupReceived::Mark(kind) => all.push_str(&format!("[{kind}]")),
+            PupReceived::End => {
                 all.push_str("END");
                 return all;
             }
-            Received::Nothing => return all,
+            PupReceived::Nothing => return all,
         }
     }
 }
 
 #[test]
 fn a_mark_finds_its_place_behind_a_full_buffer() {
-    let options = Options {
+    let options = PupOptions {
         packet: 4,
         send_buffer: 8,
         receive_buffer: 4,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let mut lab = Lab::new(options, &[]);
     lab.until(ms(30));
@@ -191,11 +191,11 @@ fn a_mark_finds_its_place_behind_a_full_buffer() {
 
 #[test]
 fn a_window_of_four_packets_brings_four_in_a_round_trip() {
-    let options = Options {
+    let options = PupOptions {
         packet: 4,
         receive_buffer: 16,
         send_buffer: 160,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let mut lab = Lab::new(options, &[]);
     lab.until(ms(20));
@@ -212,9 +212,9 @@ fn a_window_of_four_packets_brings_four_in_a_round_trip() {
 
 #[test]
 fn a_conversation_from_rendezvous_to_end() {
-    let options = Options {
+    let options = PupOptions {
         packet: 4,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let mut lab = Lab::new(options, &[]);
     lab.end(0).send(b"abcdefghij");
@@ -231,7 +231,7 @@ fn a_conversation_from_rendezvous_to_end() {
         ("END", "END")
     );
     for side in 0..2 {
-        assert_eq!(lab.end(side).state(), &State::Closed(None));
+        assert_eq!(lab.end(side).state(), &PupState::Closed(None));
     }
     let log = "\
 0 ms -> Rfc 0 of 6
@@ -254,9 +254,9 @@ fn a_conversation_from_rendezvous_to_end() {
 
 #[test]
 fn a_lost_packet_makes_the_sender_go_back_to_it_and_a_lost_question_is_put_again() {
-    let options = Options {
+    let options = PupOptions {
         packet: 4,
-        ..Options::default()
+        ..PupOptions::default()
     };
     // The second data packet of the burst; later the answer.
     let fates = [
@@ -291,11 +291,11 @@ fn a_lost_packet_makes_the_sender_go_back_to_it_and_a_lost_question_is_put_again
 
 #[test]
 fn whoever_does_not_read_stops_the_sender_and_lets_it_go_on() {
-    let options = Options {
+    let options = PupOptions {
         packet: 10,
         receive_buffer: 20,
         send_buffer: 1000,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let mut lab = Lab::new(options, &[]);
     lab.end(0).send(&[b'x'; 100]);
@@ -315,29 +315,29 @@ fn whoever_does_not_read_stops_the_sender_and_lets_it_go_on() {
 #[test]
 fn who_is_not_there_is_given_up_and_an_abort_says_why() {
     let mut lab = Lab::new(
-        Options {
+        PupOptions {
             tries: 2,
-            ..Options::default()
+            ..PupOptions::default()
         },
         &[Fate::Lost; 100],
     );
     lab.until(ms(60_000));
     assert_eq!(
         lab.end(0).state(),
-        &State::Closed(Some("no answer came".into()))
+        &PupState::Closed(Some("no answer came".into()))
     );
     assert_eq!(lab.sent, 3);
-    let mut lab = Lab::new(Options::default(), &[]);
+    let mut lab = Lab::new(PupOptions::default(), &[]);
     lab.until(ms(100));
     lab.end(1).abort("full");
     lab.until(ms(200));
-    assert_eq!(lab.end(0).state(), &State::Closed(Some("full".into())));
+    assert_eq!(lab.end(0).state(), &PupState::Closed(Some("full".into())));
     // One whose path is cut in the middle.
     let mut lab = Lab::new(
-        Options {
+        PupOptions {
             tries: 2,
             idle: Some(Duration(1_000_000_000)),
-            ..Options::default()
+            ..PupOptions::default()
         },
         &[],
     );
@@ -353,10 +353,10 @@ fn who_is_not_there_is_given_up_and_an_abort_says_why() {
 
 #[test]
 fn answers_that_come_twice_do_not_double_what_is_sent() {
-    let options = Options {
+    let options = PupOptions {
         packet: 100,
         receive_buffer: 1000,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let run = |fates: &[Fate]| {
         let mut lab = Lab::new(options, fates);
@@ -382,7 +382,7 @@ proptest! {
     fn everything_arrives_once_in_order_and_marks_where_they_were(
         fates in fates(), pieces in prop::collection::vec((0..60_usize, any::<bool>()), 1..20), packet in 1..40_u16, buffer in 40..200_usize,
     ) {
-        let options = Options { packet, receive_buffer: buffer, tries: 50, ..Options::default() };
+        let options = PupOptions { packet, receive_buffer: buffer, tries: 50, ..PupOptions::default() };
         let mut lab = Lab::new(options, &fates);
         let (mut wanted, mut came) = (String::new(), String::new());
         for (at, (count, marks)) in pieces.iter().enumerate() {
@@ -413,15 +413,15 @@ proptest! {
 
     #[test]
     fn no_packets_of_a_stranger_make_it_send_more_than_they_are(packets in prop::collection::vec((1..23_u8, any::<u32>(), prop::collection::vec(any::<u8>(), 0..20)), 0..100)) {
-        let mut end = Lab::new(Options::default(), &[]);
+        let mut end = Lab::new(PupOptions::default(), &[]);
         end.until(ms(100));
         let own = end.end(0);
         let mut said = 0;
         for (kind, id, data) in &packets {
             let near = if id % 2 == 0 { 0xffff_fff0_u32.wrapping_add(id % 8) } else { *id };
-            let mut bytes = Packet { kind: Kind::Data, id: near, to: LISTENS, from: LISTENS, data }.bytes(false);
+            let mut bytes = PupPacket { kind: PupPacketKind::Data, id: near, to: LISTENS, from: LISTENS, data }.bytes(false);
             bytes[3] = *kind;
-            if let Ok(packet) = Packet::read(&bytes) {
+            if let Ok(packet) = PupPacket::read(&bytes) {
                 own.handle(ms(200), &packet);
             }
             while own.poll(ms(200)).is_some() {

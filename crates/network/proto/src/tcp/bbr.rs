@@ -3,7 +3,7 @@
 //! Left out: the estimator of policers, which acts from a loss of a fifth on.
 
 use super::congestion::INITIAL_WINDOW;
-use super::rate::Sample;
+use super::delivery_rate::TcpRateSample;
 use stackline_core::time::{Duration, Instant};
 
 const HIGH_GAIN: f64 = 2.885;
@@ -37,7 +37,7 @@ enum Mode {
 
 /// What a sender is in when an acknowledgement comes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(super) struct BbrInput {
     pub(super) window: u32,
     pub(super) in_flight: u32,
     /// Before this acknowledgement.
@@ -199,8 +199,8 @@ impl Bbr {
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
-        sample: Option<&Sample>,
-        state: &State,
+        sample: Option<&TcpRateSample>,
+        state: &BbrInput,
     ) -> u32 {
         self.update_rate(sample, state);
         self.update_extra(now, sample, state);
@@ -226,7 +226,7 @@ impl Bbr {
         }
     }
 
-    fn update_rate(&mut self, sample: Option<&Sample>, state: &State) {
+    fn update_rate(&mut self, sample: Option<&TcpRateSample>, state: &BbrInput) {
         self.round_start = false;
         let Some(sample) = sample else { return };
         if sample.prior_delivered >= self.round_ends {
@@ -268,7 +268,7 @@ impl Bbr {
     }
 
     /// Acknowledgements come in bunches: what came beyond the rate may be on its way too.
-    fn update_extra(&mut self, now: Instant, sample: Option<&Sample>, state: &State) {
+    fn update_extra(&mut self, now: Instant, sample: Option<&TcpRateSample>, state: &BbrInput) {
         if sample.is_none() || state.arrived == 0 {
             return;
         }
@@ -293,7 +293,7 @@ impl Bbr {
         self.extra[self.extra_at] = self.extra[self.extra_at].max(extra);
     }
 
-    fn update_cycle(&mut self, now: Instant, state: &State) {
+    fn update_cycle(&mut self, now: Instant, state: &BbrInput) {
         if self.mode != Mode::ProbeRate {
             return;
         }
@@ -318,7 +318,7 @@ impl Bbr {
         self.cycle_at = now;
     }
 
-    fn check_full(&mut self, sample: Option<&Sample>) {
+    fn check_full(&mut self, sample: Option<&TcpRateSample>) {
         if self.full || !self.round_start || sample.is_none_or(|sample| sample.app_limited) {
             return;
         }
@@ -331,7 +331,7 @@ impl Bbr {
         self.full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn check_drain(&mut self, now: Instant, state: &State) {
+    fn check_drain(&mut self, now: Instant, state: &BbrInput) {
         if self.mode == Mode::Startup && self.full {
             self.mode = Mode::Drain;
         }
@@ -350,7 +350,7 @@ impl Bbr {
         self.advance(now);
     }
 
-    fn update_trip(&mut self, now: Instant, state: &State, window: &mut u32) {
+    fn update_trip(&mut self, now: Instant, state: &BbrInput, window: &mut u32) {
         let expired = self.least_trip.is_some() && now.since(self.least_trip_at) > TRIP_FILTER;
         if let Some(trip) = state.trip
             && (expired || self.least_trip.is_none_or(|least| trip <= least))
@@ -398,7 +398,7 @@ impl Bbr {
         };
     }
 
-    fn window(&mut self, window: u32, state: &State) -> u32 {
+    fn window(&mut self, window: u32, state: &BbrInput) -> u32 {
         let most = |window: u32| {
             if self.mode == Mode::ProbeTrip {
                 window.min(LEAST_WINDOW)

@@ -5,7 +5,7 @@
 //! nothing and never decides when an acknowledgement leaves. Moving packets together takes no time here.
 
 use super::options::PacketBuffers;
-use super::sequence::Range;
+use super::sequence_numbers::TcpStreamRange;
 use alloc::vec::Vec;
 
 /// Bytes of a small buffer.
@@ -13,27 +13,27 @@ const SMALL: u64 = PacketBuffers::SMALL as u64;
 
 /// A part of the stream, and the buffers that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    range: Range,
+struct TcpBufferedRange {
+    range: TcpStreamRange,
     large: u32,
     small: u32,
 }
 
 /// The buffers of a receiver.
 #[derive(Clone, Debug)]
-pub(super) struct Buffers {
+pub(super) struct TcpReceiveBuffers {
     plan: PacketBuffers,
     /// Bytes that a buffer holds: those of the largest packet.
     size: u64,
     /// Bytes that a packet is expected to carry.
     expected: u64,
     /// What is in them, in the order of the stream; nothing overlaps.
-    held: Vec<Held>,
+    held: Vec<TcpBufferedRange>,
     /// Packets that found none free.
     dropped: u64,
 }
 
-impl Buffers {
+impl TcpReceiveBuffers {
     /// All free; a packet has at most `size` bytes.
     pub(super) fn new(plan: PacketBuffers, size: u32) -> Self {
         let size = size.max(1);
@@ -79,8 +79,8 @@ impl Buffers {
 
     /// A packet with that part of the stream arrives, where `next` is expected: true when it is kept, or has nothing that is not kept
     /// already. What comes behind a gap leaves a buffer for what fills it; else both ends would wait for ever.
-    pub(super) fn keep(&mut self, packet: Range, next: u64) -> bool {
-        let packet = Range {
+    pub(super) fn keep(&mut self, packet: TcpStreamRange, next: u64) -> bool {
+        let packet = TcpStreamRange {
             start: packet.start.max(next),
             ..packet
         };
@@ -89,7 +89,7 @@ impl Buffers {
         };
         let spare = u32::from(packet.start > next);
         if let Some((large, small)) = self.free_buffer(range, spare) {
-            self.insert(Held {
+            self.insert(TcpBufferedRange {
                 range,
                 large,
                 small,
@@ -111,7 +111,7 @@ impl Buffers {
     }
 
     /// What of a packet is not kept yet: what others hold at its ends is cut off.
-    fn missing(&self, packet: Range) -> Option<Range> {
+    fn missing(&self, packet: TcpStreamRange) -> Option<TcpStreamRange> {
         let mut range = packet;
         for held in &self.held {
             if held.range.start <= range.start {
@@ -124,7 +124,7 @@ impl Buffers {
     }
 
     /// A buffer for a packet, large or small, once packets are moved together where that is wanted. So many large ones stay free.
-    fn free_buffer(&mut self, range: Range, spare: u32) -> Option<(u32, u32)> {
+    fn free_buffer(&mut self, range: TcpStreamRange, spare: u32) -> Option<(u32, u32)> {
         let free = |buffers: &Self| {
             let (large, small) = buffers.used();
             let free = buffers.plan.packets.saturating_sub(large);
@@ -142,7 +142,7 @@ impl Buffers {
     }
 
     /// What a new packet covers whole is let go with its buffers.
-    fn insert(&mut self, new: Held) {
+    fn insert(&mut self, new: TcpBufferedRange) {
         self.held
             .retain(|held| held.range.end <= new.range.start || held.range.start >= new.range.end);
         let place = self
@@ -153,7 +153,7 @@ impl Buffers {
 
     /// Moves packets that follow each other together, where that frees a buffer.
     fn compact(&mut self) {
-        let mut joined: Vec<Held> = Vec::new();
+        let mut joined: Vec<TcpBufferedRange> = Vec::new();
         for next in &self.held {
             match joined.last_mut() {
                 Some(last) if last.range.end == next.range.start => {
@@ -165,10 +165,10 @@ impl Buffers {
             }
         }
         let size = self.size;
-        let fewer = |run: &Held| {
+        let fewer = |run: &TcpBufferedRange| {
             let large = run.range.len().div_ceil(size) as u32;
             // Small buffers do not hold a part of more: all of it goes into large ones that the run has already.
-            (large <= run.large && large < run.large + run.small).then_some(Held {
+            (large <= run.large && large < run.large + run.small).then_some(TcpBufferedRange {
                 large,
                 small: 0,
                 ..*run
@@ -179,7 +179,7 @@ impl Buffers {
             match fewer(&run) {
                 Some(run) => self.held.push(run),
                 None => {
-                    let inside = |one: &&Held| {
+                    let inside = |one: &&TcpBufferedRange| {
                         one.range.start >= run.range.start && one.range.end <= run.range.end
                     };
                     self.held.extend(held.iter().filter(inside));
@@ -203,13 +203,13 @@ mod tests {
     }
 
     /// A packet that is next in order.
-    fn keeps(buffers: &mut Buffers, start: u64, end: u64) -> bool {
-        buffers.keep(Range { start, end }, start)
+    fn keeps(buffers: &mut TcpReceiveBuffers, start: u64, end: u64) -> bool {
+        buffers.keep(TcpStreamRange { start, end }, start)
     }
 
     #[test]
     fn what_lies_behind_a_gap_leaves_a_buffer_for_what_fills_it() {
-        let mut buffers = Buffers::new(
+        let mut buffers = TcpReceiveBuffers::new(
             PacketBuffers {
                 small: 1,
                 ..plan(2)
@@ -217,28 +217,28 @@ mod tests {
             1000,
         );
         assert!(buffers.keep(
-            Range {
+            TcpStreamRange {
                 start: 2001,
                 end: 3001
             },
             1
         ));
         assert!(!buffers.keep(
-            Range {
+            TcpStreamRange {
                 start: 1001,
                 end: 2001
             },
             1
         ));
         assert!(buffers.keep(
-            Range {
+            TcpStreamRange {
                 start: 3001,
                 end: 3002
             },
             1
         ));
         assert!(buffers.keep(
-            Range {
+            TcpStreamRange {
                 start: 1,
                 end: 1001
             },
@@ -246,7 +246,7 @@ mod tests {
         ));
         buffers.read(1001);
         assert!(buffers.keep(
-            Range {
+            TcpStreamRange {
                 start: 1001,
                 end: 2001
             },
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_packet_takes_a_buffer_however_small_and_a_read_gives_it_back() {
-        let mut buffers = Buffers::new(plan(2), 1000);
+        let mut buffers = TcpReceiveBuffers::new(plan(2), 1000);
         assert_eq!((buffers.most(), buffers.window()), (2000, 2000));
         assert!(keeps(&mut buffers, 1, 11) && keeps(&mut buffers, 11, 1011));
         assert!(!keeps(&mut buffers, 1011, 1021));
@@ -276,9 +276,9 @@ mod tests {
             small: 3,
             ..plan(4)
         };
-        assert_eq!(Buffers::new(hint, 1000).window(), 140);
+        assert_eq!(TcpReceiveBuffers::new(hint, 1000).window(), 140);
         assert_eq!(
-            Buffers::new(
+            TcpReceiveBuffers::new(
                 PacketBuffers {
                     expected: None,
                     ..hint
@@ -289,7 +289,7 @@ mod tests {
             4000 + 3 * 128
         );
         assert_eq!(
-            Buffers::new(
+            TcpReceiveBuffers::new(
                 PacketBuffers {
                     expected: Some(5000),
                     ..plan(4)
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn small_packets_take_small_buffers_first() {
-        let mut buffers = Buffers::new(
+        let mut buffers = TcpReceiveBuffers::new(
             PacketBuffers {
                 small: 1,
                 ..plan(1)
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn packets_in_order_are_moved_together_and_gaps_stay() {
-        let mut buffers = Buffers::new(
+        let mut buffers = TcpReceiveBuffers::new(
             PacketBuffers {
                 compaction: true,
                 ..plan(3)
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_already_takes_nothing() {
-        let mut buffers = Buffers::new(plan(2), 1000);
+        let mut buffers = TcpReceiveBuffers::new(plan(2), 1000);
         assert!(
             keeps(&mut buffers, 100, 200)
                 && keeps(&mut buffers, 100, 200)
@@ -362,7 +362,7 @@ mod tests {
             expected: None,
             compaction: true,
         };
-        let mut buffers = Buffers::new(plan, 200);
+        let mut buffers = TcpReceiveBuffers::new(plan, 200);
         let (mut state, mut read) = (7_u64, 1);
         for _ in 0..20_000 {
             state = state
@@ -370,7 +370,7 @@ mod tests {
                 .wrapping_add(1);
             let (start, length) = (read + (state >> 33) % 900, 1 + (state >> 45) % 200);
             buffers.keep(
-                Range {
+                TcpStreamRange {
                     start,
                     end: start + length,
                 },

@@ -1,6 +1,6 @@
 //! The congestion window: slow start, growth by the algorithm's own measure, the threshold after a loss.
 
-use super::cubic::{Cubic, Round};
+use super::cubic::{Cubic, HyStartInput};
 use stackline_core::time::{Duration, Instant};
 
 /// Segments that may leave at first (RFC 6928).
@@ -34,7 +34,7 @@ impl Algorithm {
 
 /// The window of one sender, in segments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Congestion {
+pub(super) struct TcpCongestion {
     pub(super) algorithm: Algorithm,
     pub(super) window: u32,
     pub(super) threshold: u32,
@@ -43,7 +43,7 @@ pub(super) struct Congestion {
     cubic: Cubic,
 }
 
-impl Congestion {
+impl TcpCongestion {
     /// `first`: segments that may leave at first.
     pub(super) fn new(algorithm: Algorithm, first: u32) -> Self {
         let cubic = Cubic::default();
@@ -74,7 +74,7 @@ impl Congestion {
         allowance: Duration,
     ) {
         if self.algorithm == Algorithm::Cubic {
-            let round = Round {
+            let round = HyStartInput {
                 window: self.window,
                 acknowledged,
                 next,
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn reno_grows_by_one_a_window() {
-        let mut reno = Congestion::new(Algorithm::Reno, 10);
+        let mut reno = TcpCongestion::new(Algorithm::Reno, 10);
         (reno.window, reno.threshold) = (20, 10);
         (0..10).for_each(|_| reno.grow(Instant(0), 2));
         assert_eq!(reno.window, 21);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_the_threshold() {
-        let mut reno = Congestion::new(Algorithm::Reno, 10);
+        let mut reno = TcpCongestion::new(Algorithm::Reno, 10);
         reno.threshold = 13;
         reno.grow(Instant(0), 10);
         assert_eq!((reno.window, reno.credit), (13, 7));

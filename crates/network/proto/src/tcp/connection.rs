@@ -1,15 +1,15 @@
 //! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
-use super::buffers::Buffers;
-use super::event::EventLog;
-use super::options::Options;
-use super::receive::Receiver;
+use super::buffers::TcpReceiveBuffers;
+use super::event::TcpEventLog;
+use super::options::TcpOptions;
+use super::receiver::TcpReceiver;
 use super::recovery::Push;
-use super::segment::{IPV4_HEADER, Segment, TCP_HEADER, TIMESTAMPS};
-use super::send::{Phase, Sender};
+use super::segment::{IPV4_HEADER, TCP_HEADER, TIMESTAMPS, TcpSegment};
 use super::send_buffer::{self, SendBuffer};
-use super::sequence::Origin;
-use super::time_accounting::{Limit, Spent};
+use super::sender::{TcpRecoveryPhase, TcpSender};
+use super::sequence_numbers::TcpSequenceOrigin;
+use super::time_accounting::{TcpLimitTimes, TcpSendLimit};
 use super::window::Tuning;
 use alloc::boxed::Box;
 use stackline_core::socket_memory;
@@ -22,7 +22,7 @@ const FIRST_SEND_BUFFER: u64 = 16 << 10;
 
 /// The states of RFC 9293.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TcpState {
     /// No connection.
     Closed,
     /// It waits for a SYN.
@@ -49,7 +49,7 @@ pub enum State {
 
 /// Why it has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum TcpPollCause {
     /// Something leaves now.
     Send,
     /// What was sent is not acknowledged.
@@ -68,7 +68,7 @@ pub enum Cause {
 
 /// What there was to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum TcpReceived {
     /// So many bytes, at least one.
     Bytes(u64),
     /// Nothing yet.
@@ -81,7 +81,7 @@ pub enum Received {
 
 /// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct TcpFacts {
     /// Segments sent again.
     pub retransmits: u64,
     /// Smoothed round trip time and its mean deviation; zero before the first sample.
@@ -103,7 +103,7 @@ pub struct Facts {
     /// Of it, limited by a full send buffer that was all in flight.
     pub send_buffer_limited: Duration,
     /// The rest of it, by what kept the sender from sending more.
-    pub spent: Spent,
+    pub spent: TcpLimitTimes,
     /// Bytes that the peer has acknowledged.
     pub bytes_acked: u64,
     /// Bytes that arrived in order.
@@ -126,12 +126,12 @@ pub struct Facts {
 
 /// One end of a connection.
 #[derive(Clone, Debug)]
-pub struct Connection {
-    pub(super) options: Options,
-    pub(super) state: State,
+pub struct TcpConnection {
+    pub(super) options: TcpOptions,
+    pub(super) state: TcpState,
     pub(super) ports: (u16, u16),
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
+    pub(super) sender: TcpSender,
+    pub(super) receiver: TcpReceiver,
     /// Whether both sides use window scaling and timestamps.
     pub(super) scaled: bool,
     pub(super) timestamps: bool,
@@ -154,20 +154,26 @@ pub struct Connection {
     /// Something may have to leave.
     pub(super) output_pending: bool,
     /// Recorded events, if tracing is enabled.
-    pub(super) trace: Option<Box<EventLog>>,
+    pub(super) trace: Option<Box<TcpEventLog>>,
 }
 
-impl Connection {
-    fn new(options: Options, ports: (u16, u16), first: u32, state: State, now: Instant) -> Self {
+impl TcpConnection {
+    fn new(
+        options: TcpOptions,
+        ports: (u16, u16),
+        first: u32,
+        state: TcpState,
+        now: Instant,
+    ) -> Self {
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
-        let mut sender = Sender::new(Origin(first), &options, mss);
+        let mut sender = TcpSender::new(TcpSequenceOrigin(first), &options, mss);
         sender.congestion.begin(now, 0);
-        let offered = options
-            .receive_buffer
-            .map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
+        let offered = options.receive_buffer.map(|asked| {
+            socket_memory::offered_window(socket_memory::receive_memory(asked), mss.into())
+        });
         let offered = options
             .packet_buffers
-            .map(|plan| Buffers::new(plan, mss).most())
+            .map(|plan| TcpReceiveBuffers::new(plan, mss).most())
             .or(offered);
         let tuning = Tuning::new(offered, mss);
         let scale = Tuning::scale(offered);
@@ -176,7 +182,7 @@ impl Connection {
             state,
             ports,
             sender,
-            receiver: Receiver::new(Origin(0), tuning, scale, mss, &options),
+            receiver: TcpReceiver::new(TcpSequenceOrigin(0), tuning, scale, mss, &options),
             scaled: true,
             timestamps: true,
             syns: 0,
@@ -210,19 +216,19 @@ impl Connection {
 
     /// Asks for a connection: from the own port to the peer's, `first` is the number of its SYN.
     #[must_use]
-    pub fn connect(now: Instant, options: Options, ports: (u16, u16), first: u32) -> Self {
-        Self::new(options, ports, first, State::SynSent, now)
+    pub fn connect(now: Instant, options: TcpOptions, ports: (u16, u16), first: u32) -> Self {
+        Self::new(options, ports, first, TcpState::SynSent, now)
     }
 
     /// Waits for a connection at a port; `first` is the number of the SYN that will answer.
     #[must_use]
-    pub fn listen(now: Instant, options: Options, port: u16, first: u32) -> Self {
-        Self::new(options, (port, 0), first, State::Listen, now)
+    pub fn listen(now: Instant, options: TcpOptions, port: u16, first: u32) -> Self {
+        Self::new(options, (port, 0), first, TcpState::Listen, now)
     }
 
     /// Where it is in its life.
     #[must_use]
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> TcpState {
         self.state
     }
 
@@ -253,7 +259,7 @@ impl Connection {
                     u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
                 windows.clamp(FIRST_SEND_BUFFER, SEND_BUFFER)
             },
-            socket_memory::send,
+            socket_memory::send_memory,
         )
     }
 
@@ -262,9 +268,11 @@ impl Connection {
         let (limit, description, lowat) =
             match (self.options.send_buffer, self.options.notsent_lowat) {
                 (None, None) => return None,
-                (Some(bytes), lowat) => {
-                    (socket_memory::send(bytes), send_buffer::DESCRIPTION, lowat)
-                }
+                (Some(bytes), lowat) => (
+                    socket_memory::send_memory(bytes),
+                    send_buffer::DESCRIPTION,
+                    lowat,
+                ),
                 // One that grows with the window has room for the descriptions of all of it.
                 (None, lowat) => (self.send_buffer(), 0, lowat),
             };
@@ -306,7 +314,7 @@ impl Connection {
     const fn may_send(&self) -> bool {
         let open = matches!(
             self.state,
-            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+            TcpState::SynSent | TcpState::SynReceived | TcpState::Established | TcpState::CloseWait
         );
         open && !self.sender.fin
     }
@@ -329,15 +337,15 @@ impl Connection {
     }
 
     /// Takes at most so many bytes.
-    pub fn receive(&mut self, now: Instant, most: u64) -> Received {
+    pub fn receive(&mut self, now: Instant, most: u64) -> TcpReceived {
         match self.receiver.take(now, most) {
-            0 if self.receiver.waiting() > 0 => Received::Nothing,
-            0 if self.receiver.ended() => Received::End,
-            0 if self.broken || self.state == State::Closed => Received::Broken,
-            0 => Received::Nothing,
+            0 if self.receiver.waiting() > 0 => TcpReceived::Nothing,
+            0 if self.receiver.ended() => TcpReceived::End,
+            0 if self.broken || self.state == TcpState::Closed => TcpReceived::Broken,
+            0 => TcpReceived::Nothing,
             n => {
                 self.output_pending |= self.receiver.now;
-                Received::Bytes(n)
+                TcpReceived::Bytes(n)
             }
         }
     }
@@ -346,14 +354,14 @@ impl Connection {
     pub fn close(&mut self) {
         self.output_pending = true;
         match self.state {
-            State::Listen | State::SynSent => self.terminate(false),
-            State::SynReceived | State::Established => {
+            TcpState::Listen | TcpState::SynSent => self.terminate(false),
+            TcpState::SynReceived | TcpState::Established => {
                 self.sender.fin = true;
-                self.state = State::FinWait1;
+                self.state = TcpState::FinWait1;
             }
-            State::CloseWait => {
+            TcpState::CloseWait => {
                 self.sender.fin = true;
-                self.state = State::LastAck;
+                self.state = TcpState::LastAck;
             }
             _ => {}
         }
@@ -363,7 +371,7 @@ impl Connection {
     pub fn abort(&mut self) {
         if !matches!(
             self.state,
-            State::Closed | State::Listen | State::SynSent | State::TimeWait
+            TcpState::Closed | TcpState::Listen | TcpState::SynSent | TcpState::TimeWait
         ) {
             self.reset = Some((self.sender.origin.wire(self.sender.next), None));
         }
@@ -384,7 +392,7 @@ impl Connection {
 
     /// Its options.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &TcpOptions {
         &self.options
     }
 
@@ -394,13 +402,13 @@ impl Connection {
         let needed = |window| socket_memory::for_window(window, mss.into());
         self.options.receive_buffer.map_or_else(
             || needed(self.receiver.tuning.clamp),
-            socket_memory::receive,
+            socket_memory::receive_memory,
         )
     }
 
     /// Ends the connection.
     pub(super) fn terminate(&mut self, broken: bool) {
-        self.state = State::Closed;
+        self.state = TcpState::Closed;
         self.broken |= broken;
         self.sender.timer = None;
         self.sender.board.clear();
@@ -414,24 +422,27 @@ impl Connection {
     pub(super) fn account_time(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let limit = if sender.una >= sender.queued || sender.una == 0 {
-            Limit::Idle
-        } else if matches!(sender.phase, Phase::Recovery | Phase::Loss) {
-            Limit::Recovery
+            TcpSendLimit::Idle
+        } else if matches!(
+            sender.phase,
+            TcpRecoveryPhase::Recovery | TcpRecoveryPhase::Loss
+        ) {
+            TcpSendLimit::Recovery
         } else if sender.next < sender.queued {
             sender.limit_of_unsent()
         } else if self.wants_room {
-            Limit::SendBuffer
+            TcpSendLimit::SendBuffer
         } else {
-            Limit::Application
+            TcpSendLimit::Application
         };
         sender.times.set(limit, now);
     }
 
     /// Facts about the connection.
     #[must_use]
-    pub fn facts(&self, now: Instant) -> Facts {
+    pub fn facts(&self, now: Instant) -> TcpFacts {
         let sender = &self.sender;
-        Facts {
+        TcpFacts {
             retransmits: sender.retransmits,
             rtt: sender.rtt.smoothed(),
             rtt_deviation: sender.rtt.deviation(),
@@ -451,12 +462,16 @@ impl Connection {
             unsent: sender.queued.saturating_sub(sender.next.max(1)),
             waiting: self.receiver.waiting(),
             peer_window: sender.window,
-            dropped: self.receiver.buffers.as_ref().map_or(0, Buffers::dropped),
+            dropped: self
+                .receiver
+                .buffers
+                .as_ref()
+                .map_or(0, TcpReceiveBuffers::dropped),
         }
     }
 
     /// Handles an arriving segment; [`Self::poll`] yields the answers.
-    pub fn handle(&mut self, now: Instant, segment: &Segment) {
+    pub fn handle(&mut self, now: Instant, segment: &TcpSegment) {
         self.input(now, segment);
         self.output_pending = true;
         self.account_time(now);
@@ -466,7 +481,7 @@ impl Connection {
     /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
     #[must_use]
     #[inline]
-    pub const fn place(&self, segment: &Segment) -> u64 {
+    pub const fn place(&self, segment: &TcpSegment) -> u64 {
         match self.sender.origin.place(segment.sequence, self.sender.next) {
             Some(place) => place.saturating_sub(1),
             None => 0,
@@ -474,7 +489,7 @@ impl Connection {
     }
 
     /// The next segment that leaves now, until there is none.
-    pub fn poll(&mut self, now: Instant) -> Option<Segment> {
+    pub fn poll(&mut self, now: Instant) -> Option<TcpSegment> {
         self.handle_timers(now);
         if !self.output_pending {
             return None;
@@ -491,7 +506,7 @@ impl Connection {
     /// What a test may check after every step.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        if self.state != State::Closed && self.sender.una > 0 {
+        if self.state != TcpState::Closed && self.sender.una > 0 {
             self.sender.board.check(self.sender.una, self.sender.next);
         }
     }

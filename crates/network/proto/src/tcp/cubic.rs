@@ -108,7 +108,7 @@ impl Cubic {
         &mut self,
         now: Instant,
         rtt: Duration,
-        slow_start: Option<&Round>,
+        slow_start: Option<&HyStartInput>,
     ) -> bool {
         if self
             .epoch
@@ -126,7 +126,7 @@ impl Cubic {
         }
     }
 
-    fn detect(&mut self, now: Instant, rtt: u64, round: &Round) -> bool {
+    fn detect(&mut self, now: Instant, rtt: u64, round: &HyStartInput) -> bool {
         let hystart = &mut self.hystart;
         if round.acknowledged > hystart.end {
             hystart.begin(now, round.next);
@@ -206,7 +206,7 @@ impl Cubic {
 
 /// Inputs of HyStart about a sender in slow start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round {
+pub(super) struct HyStartInput {
     /// Window in segments.
     pub(super) window: u32,
     /// First place not acknowledged, and next to be sent.
@@ -260,7 +260,7 @@ mod tests {
     fn slow_start_ends_with_a_train_of_half_a_round_trip() {
         let mut cubic = Cubic::default();
         cubic.begin(Instant(0), 100);
-        let round = Round {
+        let round = HyStartInput {
             window: 100,
             acknowledged: 50,
             next: 100,
@@ -276,7 +276,7 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.sample(Instant(0), Duration(40 * MS), None);
         cubic.begin(Instant(0), 100);
-        let round = Round {
+        let round = HyStartInput {
             window: 100,
             acknowledged: 50,
             next: 100,
@@ -285,7 +285,7 @@ mod tests {
         let at = |n: u64| Instant((n + 1) * 3 * MS);
         assert!(!(0..20).any(|n| cubic.sample(at(n), Duration(44 * MS), Some(&round))));
         cubic.begin(at(20), 200);
-        let round = Round {
+        let round = HyStartInput {
             acknowledged: 150,
             next: 200,
             ..round

@@ -1,7 +1,7 @@
 //! Explicit congestion notification (RFC 3168), as Linux does it: what both ends agree on, what a receiver echoes, and when a sender
 //! says that it has slowed down. The window itself is made smaller where losses make it smaller.
 
-use super::segment::Flags;
+use super::segment::TcpFlags;
 
 /// The two bits of an IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Codepoint {
 
 /// One end's part.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ecn {
+pub(super) struct TcpEcn {
     /// Both ends take part.
     pub(super) agreed: bool,
     /// A mark came: every segment says so until the peer says that it has slowed down.
@@ -37,27 +37,27 @@ pub(super) struct Ecn {
     slowed: bool,
 }
 
-impl Ecn {
+impl TcpEcn {
     /// The flags with which a SYN asks for it, or the answer grants it.
-    pub(super) const fn of_syn(self, answers: bool) -> Flags {
+    pub(super) const fn of_syn(self, answers: bool) -> TcpFlags {
         if answers {
-            Flags::ECE
+            TcpFlags::ECE
         } else {
-            Flags::ECE.with(Flags::CWR)
+            TcpFlags::ECE.with(TcpFlags::CWR)
         }
     }
 
     /// Whether the peer's SYN asks for it, or its answer grants it.
-    pub(super) const fn wanted(flags: Flags) -> bool {
-        flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK)
+    pub(super) const fn wanted(flags: TcpFlags) -> bool {
+        flags.has(TcpFlags::ECE) && flags.has(TcpFlags::CWR) != flags.has(TcpFlags::ACK)
     }
 
     /// Data arrived. True where it is acknowledged soon: the first mark, or a sender that slowed down and may have little on its way.
-    pub(super) fn arrives(&mut self, codepoint: Codepoint, flags: Flags) -> bool {
+    pub(super) fn arrives(&mut self, codepoint: Codepoint, flags: TcpFlags) -> bool {
         if !self.agreed {
             return false;
         }
-        let slowed = flags.has(Flags::CWR);
+        let slowed = flags.has(TcpFlags::CWR);
         self.echoes &= !slowed;
         let first = codepoint == Codepoint::Marked && !self.echoes;
         self.echoes |= first;
@@ -65,8 +65,8 @@ impl Ecn {
     }
 
     /// Whether an acknowledgement says that a mark came.
-    pub(super) const fn is_echo(self, flags: Flags) -> bool {
-        self.agreed && flags.has(Flags::ECE) && !flags.has(Flags::SYN)
+    pub(super) const fn is_echo(self, flags: TcpFlags) -> bool {
+        self.agreed && flags.has(TcpFlags::ECE) && !flags.has(TcpFlags::SYN)
     }
 
     /// The window was made smaller, for whatever reason.
@@ -75,13 +75,17 @@ impl Ecn {
     }
 
     /// The flags of a segment that leaves, with new data or not; and what queues may do to it.
-    pub(super) const fn leaves(&mut self, new_data: bool) -> (Flags, Codepoint) {
-        let mut flags = if self.echoes { Flags::ECE } else { Flags(0) };
+    pub(super) const fn leaves(&mut self, new_data: bool) -> (TcpFlags, Codepoint) {
+        let mut flags = if self.echoes {
+            TcpFlags::ECE
+        } else {
+            TcpFlags(0)
+        };
         if !(self.agreed && new_data) {
             return (flags, Codepoint::NotCapable);
         }
         if self.slowed {
-            flags = flags.with(Flags::CWR);
+            flags = flags.with(TcpFlags::CWR);
             self.slowed = false;
         }
         (flags, Codepoint::Capable)
@@ -92,7 +96,7 @@ impl Ecn {
 mod tests {
     use super::*;
 
-    const TALKING: Ecn = Ecn {
+    const TALKING: TcpEcn = TcpEcn {
         agreed: true,
         echoes: false,
         slowed: false,
@@ -100,14 +104,18 @@ mod tests {
 
     #[test]
     fn a_syn_asks_and_its_answer_grants() {
-        assert!(Ecn::wanted(Flags::SYN.with(TALKING.of_syn(false))));
-        assert!(Ecn::wanted(
-            Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(true))
+        assert!(TcpEcn::wanted(TcpFlags::SYN.with(TALKING.of_syn(false))));
+        assert!(TcpEcn::wanted(
+            TcpFlags::SYN.with(TcpFlags::ACK).with(TALKING.of_syn(true))
         ));
-        assert!(!Ecn::wanted(Flags::SYN) && !Ecn::wanted(Flags::SYN.with(Flags::ECE)));
+        assert!(
+            !TcpEcn::wanted(TcpFlags::SYN) && !TcpEcn::wanted(TcpFlags::SYN.with(TcpFlags::ECE))
+        );
         // RFC 3168, 6.1.1: an answer with both flags is a broken peer's echo.
-        assert!(!Ecn::wanted(
-            Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(false))
+        assert!(!TcpEcn::wanted(
+            TcpFlags::SYN
+                .with(TcpFlags::ACK)
+                .with(TALKING.of_syn(false))
         ));
     }
 
@@ -115,30 +123,30 @@ mod tests {
     fn a_mark_is_echoed_until_the_sender_has_slowed_down() {
         let (mut receiver, mut sender) = (TALKING, TALKING);
         assert!(
-            receiver.arrives(Codepoint::Marked, Flags::ACK),
+            receiver.arrives(Codepoint::Marked, TcpFlags::ACK),
             "the first mark is urgent"
         );
-        assert!(!receiver.arrives(Codepoint::Marked, Flags::ACK));
+        assert!(!receiver.arrives(Codepoint::Marked, TcpFlags::ACK));
         let (flags, codepoint) = receiver.leaves(false);
         assert_eq!(
             (flags, codepoint),
-            (Flags::ECE, Codepoint::NotCapable),
+            (TcpFlags::ECE, Codepoint::NotCapable),
             "acknowledgements are never marked"
         );
         assert!(sender.is_echo(flags));
         sender.slow();
         let (flags, codepoint) = sender.leaves(true);
-        assert_eq!((flags, codepoint), (Flags::CWR, Codepoint::Capable));
+        assert_eq!((flags, codepoint), (TcpFlags::CWR, Codepoint::Capable));
         assert!(receiver.arrives(codepoint, flags));
-        assert_eq!(receiver.leaves(false).0, Flags(0));
-        assert_eq!(sender.leaves(true).0, Flags(0), "said once");
+        assert_eq!(receiver.leaves(false).0, TcpFlags(0));
+        assert_eq!(sender.leaves(true).0, TcpFlags(0), "said once");
     }
 
     #[test]
     fn who_did_not_agree_sees_no_marks() {
-        let mut end = Ecn::default();
+        let mut end = TcpEcn::default();
         end.slow();
-        assert!(!end.arrives(Codepoint::Marked, Flags::CWR));
-        assert_eq!(end.leaves(true), (Flags(0), Codepoint::NotCapable));
+        assert!(!end.arrives(Codepoint::Marked, TcpFlags::CWR));
+        assert_eq!(end.leaves(true), (TcpFlags(0), Codepoint::NotCapable));
     }
 }

@@ -1,12 +1,12 @@
 //! Events of a connection: data sent for the first time and again, changes of the recovery phase, a full receive queue.
 //! Plain data; `trace` records them.
 
-use super::send::Phase;
+use super::sender::TcpRecoveryPhase;
 use alloc::vec::Vec;
 
 /// Why data leaves again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum TcpResendReason {
     /// Everything in flight was marked as lost when the retransmission timer expired.
     Timeout,
     /// Acknowledgements of later data show that it is missing.
@@ -17,7 +17,7 @@ pub enum Reason {
     Handshake,
 }
 
-impl Reason {
+impl TcpResendReason {
     /// The word for it in events.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Reason {
 
 /// Something that a connection did. Offsets count bytes of the stream, from the first after connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TcpConnectionEvent {
     /// New data leaves.
     Sent {
         /// Where it begins.
@@ -47,7 +47,7 @@ pub enum Event {
         /// How much it is.
         bytes: u64,
         /// Why.
-        reason: Reason,
+        reason: TcpResendReason,
     },
     /// The recovery phase has changed.
     State {
@@ -67,8 +67,8 @@ pub enum Event {
 
 /// Recorded events, and the state compared with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct EventLog {
-    pub(super) events: Vec<Event>,
-    pub(super) phase: Phase,
+pub(super) struct TcpEventLog {
+    pub(super) events: Vec<TcpConnectionEvent>,
+    pub(super) phase: TcpRecoveryPhase,
     pub(super) full: bool,
 }

@@ -3,7 +3,7 @@
 //!
 //! Options turn single parts of it into those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
 //!
-//! It does no I/O, reads no clock and carries no bytes: [`Connection`] takes segments and instants, yields segments to
+//! It does no I/O, reads no clock and carries no bytes: [`TcpConnection`] takes segments and instants, yields segments to
 //! send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
 //!
 //! | module | one idea |
@@ -34,34 +34,34 @@ mod buffers;
 mod congestion;
 pub mod connection;
 mod cubic;
+mod delivery_rate;
 pub mod ecn;
 pub mod event;
-mod input;
+mod event_recording;
 pub mod options;
-mod output;
 mod pacing;
-mod rate;
-mod receive;
+mod receiver;
 mod recovery;
 mod reno;
 mod rtt;
 mod scoreboard;
 pub mod segment;
-mod send;
+mod segment_input;
+mod segment_output;
 mod send_buffer;
-mod sequence;
+mod sender;
+mod sequence_numbers;
 mod time_accounting;
 mod timers;
-mod trace;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
 pub use congestion::Algorithm;
-pub use connection::{Cause, Connection, Facts, Received, State};
+pub use connection::{TcpConnection, TcpFacts, TcpPollCause, TcpReceived, TcpState};
 pub use ecn::Codepoint;
-pub use event::{Event, Reason};
-pub use options::{Options, PacketBuffers, Recovery};
-pub use segment::{Flags, Segment};
-pub use time_accounting::Spent;
+pub use event::{TcpConnectionEvent, TcpResendReason};
+pub use options::{PacketBuffers, Recovery, TcpOptions};
+pub use segment::{TcpFlags, TcpSegment};
+pub use time_accounting::TcpLimitTimes;

@@ -34,7 +34,7 @@ impl PacketBuffers {
 
 /// Options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TcpOptions {
     /// Congestion control.
     pub congestion: Algorithm,
     /// How losses are found and repaired; with [`Recovery::Reno`] nothing is acknowledged selectively.
@@ -82,7 +82,7 @@ pub struct Options {
     pub timeout: Option<Duration>,
 }
 
-impl Default for Options {
+impl Default for TcpOptions {
     /// As Linux has them, for an MTU of 1500 bytes.
     fn default() -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl TcpOptions {
     /// How its retransmission timeouts are counted.
     pub(super) fn timeouts(&self) -> Timeouts {
         Timeouts {

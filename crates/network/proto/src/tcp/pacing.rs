@@ -1,13 +1,13 @@
 //! Who paces: bursts of a few segments, each as late as the model of the path says.
 
 use super::bbr::Bbr;
-use super::rate::Rate;
+use super::delivery_rate::TcpDeliveryRate;
 use stackline_core::time::{Duration, Instant};
 
 /// A paced sender.
 #[derive(Clone, Debug)]
-pub(super) struct Pacing {
-    pub(super) rate: Rate,
+pub(super) struct TcpPacing {
+    pub(super) rate: TcpDeliveryRate,
     pub(super) model: Bbr,
     /// When the next burst may leave, and how much of the present one is left.
     next: Instant,
@@ -16,10 +16,10 @@ pub(super) struct Pacing {
     pub(super) waits: Option<Instant>,
 }
 
-impl Pacing {
+impl TcpPacing {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            rate: Rate::default(),
+            rate: TcpDeliveryRate::default(),
             model: Bbr::new(seed),
             next: Instant(0),
             left: 0,

@@ -2,15 +2,15 @@
 //! (RFC 6937), time-outs (RFC 6298), and the way back where it was for nothing (RFC 3522).
 
 use super::options::Recovery;
-use super::send::{Phase, Sender, Undo, Wait};
-use super::sequence::Range;
+use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose, Undo};
+use super::sequence_numbers::TcpStreamRange;
 use stackline_core::time::{Duration, Instant};
 
-impl Sender {
+impl TcpSender {
     /// How long a segment may still be in flight after a later one has arrived.
     fn settle(&self) -> Duration {
         if !self.reordered
-            && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering)
+            && (self.phase >= TcpRecoveryPhase::Recovery || self.board.sacked >= self.reordering)
         {
             return Duration::ZERO;
         }
@@ -24,13 +24,13 @@ impl Sender {
             self.leave_phase();
         }
         let wait = self.board.detect(now, &self.newest, self.settle());
-        if self.board.lost > 0 && self.phase < Phase::Recovery {
+        if self.board.lost > 0 && self.phase < TcpRecoveryPhase::Recovery {
             self.enter_recovery();
-        } else if self.phase <= Phase::Disorder {
+        } else if self.phase <= TcpRecoveryPhase::Disorder {
             self.phase = if self.board.sacked > 0 {
-                Phase::Disorder
+                TcpRecoveryPhase::Disorder
             } else {
-                Phase::Open
+                TcpRecoveryPhase::Open
             };
         }
         wait
@@ -39,23 +39,23 @@ impl Sender {
     /// Everything is acknowledged that was sent when the phase began.
     fn leave_phase(&mut self) {
         match self.phase {
-            Phase::Reduction if self.una == self.high => return,
-            Phase::Reduction | Phase::Recovery if self.pacing.is_none() => {
+            TcpRecoveryPhase::Reduction if self.una == self.high => return,
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery if self.pacing.is_none() => {
                 self.congestion.window = self.congestion.threshold;
             }
-            Phase::Reduction | Phase::Recovery => {}
-            Phase::Loss => {}
-            Phase::Open | Phase::Disorder => return,
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery => {}
+            TcpRecoveryPhase::Loss => {}
+            TcpRecoveryPhase::Open | TcpRecoveryPhase::Disorder => return,
         }
-        self.phase = Phase::Open;
+        self.phase = TcpRecoveryPhase::Open;
         self.undo = None;
     }
 
     fn enter_recovery(&mut self) {
-        if self.phase != Phase::Reduction {
+        if self.phase != TcpRecoveryPhase::Reduction {
             self.begin_reduction();
         }
-        (self.phase, self.high) = (Phase::Recovery, self.next);
+        (self.phase, self.high) = (TcpRecoveryPhase::Recovery, self.next);
         self.probe = None;
     }
 
@@ -72,7 +72,7 @@ impl Sender {
     pub(super) fn slow_down(&mut self) {
         self.begin_reduction();
         self.undo = None;
-        self.phase = Phase::Reduction;
+        self.phase = TcpRecoveryPhase::Reduction;
     }
 
     fn reduce_window(&mut self) {
@@ -123,14 +123,16 @@ impl Sender {
         };
         let Some(echoed) = echoed else { return };
         // The time echoed is in whole ms.
-        if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < Phase::Recovery {
+        if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < TcpRecoveryPhase::Recovery
+        {
             return;
         }
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
-        self.board.nothing_is_lost(self.phase == Phase::Loss);
-        self.phase = Phase::Open;
+        self.board
+            .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
+        self.phase = TcpRecoveryPhase::Open;
     }
 
     /// An acknowledgement of everything up to a place, while a probe may be out.
@@ -142,25 +144,28 @@ impl Sender {
             return;
         }
         self.probe = None;
-        if again && self.phase <= Phase::Disorder {
+        if again && self.phase <= TcpRecoveryPhase::Disorder {
             // The probe repaired a loss that no acknowledgement shows.
             self.slow_down();
         }
     }
 
     /// The timer came. True when something is to be sent although the window may be full.
-    pub(super) fn timer_expired(&mut self, now: Instant, wait: Wait) -> Option<Push> {
+    pub(super) fn timer_expired(&mut self, now: Instant, wait: TcpTimerPurpose) -> Option<Push> {
         self.timer = None;
         match wait {
-            Wait::TailProbe => {
-                self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
+            TcpTimerPurpose::TailProbe => {
+                self.timer = Some((
+                    TcpTimerPurpose::Timeout,
+                    self.rtt.expires(now, self.backoff),
+                ));
                 (self.board.out > 0).then_some(Push::TailProbe)
             }
-            Wait::Reordering => {
+            TcpTimerPurpose::Reordering => {
                 self.check_reordering(now);
                 None
             }
-            Wait::Timeout => {
+            TcpTimerPurpose::Timeout => {
                 if self.board.out > 0 && self.recovery == Recovery::Reno {
                     self.goes_back(now);
                 } else if self.board.out > 0 {
@@ -168,7 +173,7 @@ impl Sender {
                 }
                 None
             }
-            Wait::WindowProbe => {
+            TcpTimerPurpose::WindowProbe => {
                 self.backoff = (self.backoff + 1).min(16);
                 Some(Push::WindowProbe)
             }
@@ -179,23 +184,26 @@ impl Sender {
         let before = self.board.lost;
         let wait = self.board.detect(now, &self.newest, self.settle());
         let lost = self.board.lost - before;
-        if lost > 0 && self.phase < Phase::Recovery {
+        if lost > 0 && self.phase < TcpRecoveryPhase::Recovery {
             self.enter_recovery();
             if self.pacing.is_none() {
                 self.reduce(false, 1, lost);
             }
         }
         self.timer = match wait {
-            Some(at) if lost == 0 => Some((Wait::Reordering, at)),
-            _ => Some((Wait::Timeout, self.rtt.expires(now, self.backoff))),
+            Some(at) if lost == 0 => Some((TcpTimerPurpose::Reordering, at)),
+            _ => Some((
+                TcpTimerPurpose::Timeout,
+                self.rtt.expires(now, self.backoff),
+            )),
         };
     }
 
     fn time_out(&mut self, now: Instant) {
         self.times.timed_out(now);
-        if self.phase <= Phase::Disorder
+        if self.phase <= TcpRecoveryPhase::Disorder
             || self.una >= self.high
-            || (self.phase == Phase::Loss && self.backoff == 0)
+            || (self.phase == TcpRecoveryPhase::Loss && self.backoff == 0)
         {
             self.save_undo();
             self.reduce_window();
@@ -215,14 +223,17 @@ impl Sender {
         self.board.lose_all(Instant(recent));
         self.congestion.reset(now, self.next);
         self.congestion.window = self.in_flight() + 1;
-        (self.phase, self.high) = (Phase::Loss, self.next);
+        (self.phase, self.high) = (TcpRecoveryPhase::Loss, self.next);
         self.probe = None;
         self.backoff = (self.backoff + 1).min(16);
-        self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
+        self.timer = Some((
+            TcpTimerPurpose::Timeout,
+            self.rtt.expires(now, self.backoff),
+        ));
     }
 
     /// What is lost and may leave again now.
-    pub(super) fn lost(&mut self) -> Option<Range> {
+    pub(super) fn lost(&mut self) -> Option<TcpStreamRange> {
         if self.board.lost == 0 || (self.in_flight() >= self.congestion.window && !self.again) {
             return None;
         }
@@ -231,7 +242,7 @@ impl Sender {
     }
 
     /// A range leaves again.
-    pub(super) fn sends_again(&mut self, range: Range, now: Instant) {
+    pub(super) fn sends_again(&mut self, range: TcpStreamRange, now: Instant) {
         self.paces(now, range.len());
         self.again = false;
         self.board.send_again(range, now);
@@ -241,11 +252,20 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.sent_again = undo.sent_again.or(Some(now));
         }
-        if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
+        if matches!(
+            self.phase,
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery
+        ) {
             self.sent_in_reduction += 1;
         }
-        if self.timer.is_none_or(|(wait, _)| wait == Wait::TailProbe) {
-            self.timer = Some((Wait::Timeout, self.rtt.expires(now, self.backoff)));
+        if self
+            .timer
+            .is_none_or(|(wait, _)| wait == TcpTimerPurpose::TailProbe)
+        {
+            self.timer = Some((
+                TcpTimerPurpose::Timeout,
+                self.rtt.expires(now, self.backoff),
+            ));
         }
     }
 }

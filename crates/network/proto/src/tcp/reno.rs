@@ -3,8 +3,8 @@
 //! or a time-out, after which everything leaves again, from one segment on. Nobody tells what arrived behind a gap, and nothing
 //! is undone.
 
-use super::scoreboard::Arrived;
-use super::send::{Phase, Sender};
+use super::scoreboard::TcpAckEffect;
+use super::sender::{TcpRecoveryPhase, TcpSender};
 use core::cmp::Ordering;
 use stackline_core::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const DUPLICATES: u32 = 3;
 
 /// What an acknowledgement says to a sender that counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct RenoAcknowledgement {
     /// Everything before has arrived.
     pub(super) upto: u64,
     /// It carries no data and the window of the one before.
@@ -24,9 +24,9 @@ pub(super) struct Heard {
     pub(super) marked: bool,
 }
 
-impl Sender {
+impl TcpSender {
     /// An acknowledgement of at most what was sent.
-    pub(super) fn counts(&mut self, now: Instant, heard: &Heard) {
+    pub(super) fn counts(&mut self, now: Instant, heard: &RenoAcknowledgement) {
         if heard.upto > self.una {
             self.advance(now, heard);
         } else if heard.bare && self.board.out > 0 {
@@ -34,35 +34,35 @@ impl Sender {
         } else {
             self.duplicates = 0;
         }
-        if heard.marked && self.phase == Phase::Open && self.una >= self.high {
+        if heard.marked && self.phase == TcpRecoveryPhase::Open && self.una >= self.high {
             self.halve();
             (self.congestion.window, self.high) = (self.congestion.threshold, self.next);
         }
     }
 
-    fn advance(&mut self, now: Instant, heard: &Heard) {
-        let mut arrived = Arrived::default();
+    fn advance(&mut self, now: Instant, heard: &RenoAcknowledgement) {
+        let mut arrived = TcpAckEffect::default();
         self.una = heard.upto;
         self.board.acknowledge(heard.upto, &mut arrived);
         // What waited behind a gap says nothing of the round trip.
         let first = arrived
             .first
-            .filter(|_| self.phase == Phase::Open)
+            .filter(|_| self.phase == TcpRecoveryPhase::Open)
             .map(|sent| now.since(sent));
         if let Some(sample) = first.or(heard.echoed) {
             self.rtt.sample(now, sample, self.una, self.next);
             self.backoff = 0;
         }
         (self.duplicates, self.again) = (0, false);
-        if self.phase == Phase::Recovery {
+        if self.phase == TcpRecoveryPhase::Recovery {
             self.congestion.window = self.congestion.window.min(self.congestion.threshold);
-            self.phase = Phase::Loss;
+            self.phase = TcpRecoveryPhase::Loss;
         } else {
             // One acknowledgement counts as one segment, whatever it covers.
             self.congestion.grow(now, 1);
         }
         if self.board.lost == 0 && (self.una >= self.high || !self.timed_out) {
-            (self.phase, self.timed_out) = (Phase::Open, false);
+            (self.phase, self.timed_out) = (TcpRecoveryPhase::Open, false);
         }
         self.times.progress(now);
         self.arm(now);
@@ -76,7 +76,7 @@ impl Sender {
                 self.halve();
                 self.board.lose_first();
                 self.congestion.window = self.congestion.threshold + DUPLICATES;
-                (self.phase, self.again) = (Phase::Recovery, true);
+                (self.phase, self.again) = (TcpRecoveryPhase::Recovery, true);
                 // It begins when the segment leaves again.
                 self.timer = None;
             }
@@ -100,11 +100,11 @@ impl Sender {
         self.board.lose_all(Instant(u64::MAX));
         self.congestion.reset(now, self.next);
         self.congestion.window = 1;
-        (self.phase, self.high, self.timed_out) = (Phase::Loss, self.next, true);
+        (self.phase, self.high, self.timed_out) = (TcpRecoveryPhase::Loss, self.next, true);
         (self.duplicates, self.again) = (0, false);
         self.backoff = (self.backoff + 1).min(16);
         self.timer = Some((
-            super::send::Wait::Timeout,
+            super::sender::TcpTimerPurpose::Timeout,
             self.rtt.expires(now, self.backoff),
         ));
     }

@@ -200,7 +200,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn linux() -> Rtt {
-        Rtt::new(crate::tcp::Options::default().timeouts())
+        Rtt::new(crate::tcp::TcpOptions::default().timeouts())
     }
 
     fn bsd() -> Rtt {

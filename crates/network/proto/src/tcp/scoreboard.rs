@@ -3,13 +3,13 @@
 //! A run is a range of segments of one size that share their fate, so a window of thousands of segments is a handful of
 //! runs where little is lost. What is counted is segments, as windows are.
 
-use super::sequence::Range;
+use super::sequence_numbers::TcpStreamRange;
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum TcpSegmentFate {
     InFlight,
     /// The peer has reported it as arrived.
     Sacked,
@@ -18,18 +18,18 @@ enum Fate {
 
 /// Segments of one size, the last perhaps shorter.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct TcpSegmentRun {
     start: u64,
     end: u64,
     sent: Instant,
     size: u32,
     segments: u32,
-    fate: Fate,
+    fate: TcpSegmentFate,
     /// Whether it was sent more than once.
     again: bool,
 }
 
-impl Run {
+impl TcpSegmentRun {
     /// Whether `next` begins where it ends and is in the same state.
     const fn goes_on(&self, next: &Self) -> bool {
         let alike = self.fate as u8 == next.fate as u8
@@ -70,7 +70,7 @@ impl Run {
 
 /// The segment that was sent last among those that have arrived (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Newest {
+pub(super) struct TcpNewestArrival {
     pub(super) sent: Instant,
     pub(super) end: u64,
     /// Its round trip.
@@ -79,7 +79,7 @@ pub(super) struct Newest {
 
 /// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrived {
+pub(super) struct TcpAckEffect {
     /// Segments newly reported as arrived.
     pub(super) segments: u32,
     /// When the first and the last of them left that were sent only once and are acknowledged cumulatively.
@@ -93,7 +93,7 @@ pub(super) struct Arrived {
     pub(super) newest: Option<(Instant, u64, bool)>,
 }
 
-impl Arrived {
+impl TcpAckEffect {
     fn newest(&mut self, sent: Instant, end: u64, again: bool) {
         if self
             .newest
@@ -107,9 +107,9 @@ impl Arrived {
 /// All that was sent and is not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
-    runs: VecDeque<Run>,
+    runs: VecDeque<TcpSegmentRun>,
     /// Retransmissions not reported as arrived, in the order of their times.
-    retransmissions: VecDeque<(Range, Instant)>,
+    retransmissions: VecDeque<(TcpStreamRange, Instant)>,
     /// Segments in all, of them sacked, of them lost and not sent again.
     pub(super) out: u32,
     pub(super) sacked: u32,
@@ -136,17 +136,17 @@ impl Scoreboard {
     }
 
     /// A segment leaves for the first time.
-    pub(super) fn send(&mut self, range: Range, size: u32, now: Instant) {
-        let Range { start, end } = range;
+    pub(super) fn send(&mut self, range: TcpStreamRange, size: u32, now: Instant) {
+        let TcpStreamRange { start, end } = range;
         // The FIN makes its segment longer than the others.
         let size = size.max(range.len() as u32);
-        let run = Run {
+        let run = TcpSegmentRun {
             start,
             end,
             sent: now,
             size,
             segments: 1,
-            fate: Fate::InFlight,
+            fate: TcpSegmentFate::InFlight,
             again: false,
         };
         self.out += 1;
@@ -159,7 +159,7 @@ impl Scoreboard {
     }
 
     /// The peer has everything up to a place.
-    pub(super) fn acknowledge(&mut self, upto: u64, arrived: &mut Arrived) {
+    pub(super) fn acknowledge(&mut self, upto: u64, arrived: &mut TcpAckEffect) {
         while let Some(run) = self.runs.front_mut() {
             let (boundary, segments) = run.boundary_to(upto);
             if segments == 0 {
@@ -167,9 +167,9 @@ impl Scoreboard {
             }
             self.out -= segments;
             match run.fate {
-                Fate::Sacked => self.sacked -= segments,
+                TcpSegmentFate::Sacked => self.sacked -= segments,
                 fate => {
-                    if fate == Fate::Lost {
+                    if fate == TcpSegmentFate::Lost {
                         self.lost -= segments;
                     }
                     arrived.segments += segments;
@@ -199,14 +199,14 @@ impl Scoreboard {
     }
 
     /// The peer has a range.
-    pub(super) fn sack(&mut self, range: Range, arrived: &mut Arrived) {
+    pub(super) fn sack(&mut self, range: TcpStreamRange, arrived: &mut TcpAckEffect) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         let before = self.highest;
         while let Some(&run) = self.runs.get(at) {
             if run.start >= range.end {
                 break;
             }
-            if run.fate == Fate::Sacked {
+            if run.fate == TcpSegmentFate::Sacked {
                 at += 1;
                 continue;
             }
@@ -218,7 +218,7 @@ impl Scoreboard {
             }
             let segments = last - first;
             self.sacked += segments;
-            if run.fate == Fate::Lost {
+            if run.fate == TcpSegmentFate::Lost {
                 self.lost -= segments;
             }
             arrived.segments += segments;
@@ -231,7 +231,7 @@ impl Scoreboard {
             }
             self.highest = self.highest.max(end);
             at = self.mark(at, (start, end, segments), |run| {
-                (run.fate, run.again, run.sent) = (Fate::Sacked, true, Instant(0));
+                (run.fate, run.again, run.sent) = (TcpSegmentFate::Sacked, true, Instant(0));
             });
         }
     }
@@ -241,10 +241,10 @@ impl Scoreboard {
         &mut self,
         at: usize,
         (start, end, segments): (u64, u64, u32),
-        change: impl FnOnce(&mut Run),
+        change: impl FnOnce(&mut TcpSegmentRun),
     ) -> usize {
         let whole = self.runs[at];
-        let mut part = Run {
+        let mut part = TcpSegmentRun {
             start,
             end,
             segments,
@@ -253,7 +253,7 @@ impl Scoreboard {
         change(&mut part);
         let before = ((start - whole.start) / u64::from(whole.size)) as u32;
         let after = whole.segments - before - segments;
-        let rest = Run {
+        let rest = TcpSegmentRun {
             start: end,
             segments: after,
             ..whole
@@ -302,7 +302,7 @@ impl Scoreboard {
     pub(super) fn detect(
         &mut self,
         now: Instant,
-        newest: &Newest,
+        newest: &TcpNewestArrival,
         settle: Duration,
     ) -> Option<Instant> {
         let patience = newest.rtt + settle;
@@ -310,7 +310,7 @@ impl Scoreboard {
         let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
         let mut at = self.runs.partition_point(|run| run.end <= self.judged);
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::InFlight && !run.again {
+            if run.fate == TcpSegmentFate::InFlight && !run.again {
                 let (end, segments) = match run.sent.cmp(&newest.sent) {
                     core::cmp::Ordering::Less => (run.end, run.segments),
                     core::cmp::Ordering::Equal => run.boundary_to(newest.end.saturating_sub(1)),
@@ -350,26 +350,26 @@ impl Scoreboard {
     fn lose(&mut self, at: usize, part: (u64, u64, u32)) -> usize {
         self.lost += part.2;
         self.lost_from = self.lost_from.min(part.0);
-        self.mark(at, part, |run| run.fate = Fate::Lost)
+        self.mark(at, part, |run| run.fate = TcpSegmentFate::Lost)
     }
 
     /// The first segment is lost.
     pub(super) fn lose_first(&mut self) {
         if let Some(&run) = self.runs.front()
-            && run.fate == Fate::InFlight
+            && run.fate == TcpSegmentFate::InFlight
         {
             self.lose(0, (run.start, run.boundary(1).0, 1));
         }
     }
 
     /// A retransmission of that time still in flight is lost again.
-    fn lose_retransmission(&mut self, range: Range, sent: Instant) {
+    fn lose_retransmission(&mut self, range: TcpStreamRange, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         while let Some(&run) = self.runs.get(at) {
             if run.start >= range.end {
                 break;
             }
-            if run.fate == Fate::InFlight && run.again && run.sent == sent {
+            if run.fate == TcpSegmentFate::InFlight && run.again && run.sent == sent {
                 let ((start, first), (end, last)) =
                     (run.boundary_from(range.start), run.boundary_to(range.end));
                 if start < end {
@@ -384,7 +384,7 @@ impl Scoreboard {
     pub(super) fn lose_all(&mut self, recent: Instant) {
         let mut at = 0;
         while let Some(&run) = self.runs.get(at) {
-            if run.fate == Fate::InFlight && (at == 0 || run.sent <= recent) {
+            if run.fate == TcpSegmentFate::InFlight && (at == 0 || run.sent <= recent) {
                 at = self.lose(at, (run.start, run.end, run.segments));
             }
             at += 1;
@@ -396,12 +396,16 @@ impl Scoreboard {
     /// The peer has selectively acknowledged the first range and does not acknowledge it: it has discarded its
     /// out-of-order data.
     pub(super) fn forget_false_sacks(&mut self) {
-        if self.runs.front().is_none_or(|run| run.fate != Fate::Sacked) {
+        if self
+            .runs
+            .front()
+            .is_none_or(|run| run.fate != TcpSegmentFate::Sacked)
+        {
             return;
         }
         for run in &mut self.runs {
-            if run.fate == Fate::Sacked {
-                run.fate = Fate::InFlight;
+            if run.fate == TcpSegmentFate::Sacked {
+                run.fate = TcpSegmentFate::InFlight;
             }
         }
         (self.sacked, self.highest) = (0, 0);
@@ -410,8 +414,12 @@ impl Scoreboard {
     /// Ranges marked as lost are in flight after all. What a time-out marked is judged by its age as before; what was judged so already
     /// is not, before it is sent again or a time-out comes: as in Linux, whose list of segments by time has lost it.
     pub(super) fn nothing_is_lost(&mut self, by_timeout: bool) {
-        for run in self.runs.iter_mut().filter(|run| run.fate == Fate::Lost) {
-            (run.fate, run.again) = (Fate::InFlight, run.again || !by_timeout);
+        for run in self
+            .runs
+            .iter_mut()
+            .filter(|run| run.fate == TcpSegmentFate::Lost)
+        {
+            (run.fate, run.again) = (TcpSegmentFate::InFlight, run.again || !by_timeout);
         }
         self.lost = 0;
         if by_timeout {
@@ -420,7 +428,7 @@ impl Scoreboard {
     }
 
     /// The next segment that is lost and was not sent again.
-    pub(super) fn next_lost(&mut self) -> Option<Range> {
+    pub(super) fn next_lost(&mut self) -> Option<TcpStreamRange> {
         if self.lost == 0 {
             return None;
         }
@@ -429,35 +437,35 @@ impl Scoreboard {
             .runs
             .iter()
             .skip(first)
-            .find(|run| run.fate == Fate::Lost)?;
+            .find(|run| run.fate == TcpSegmentFate::Lost)?;
         self.lost_from = run.start;
-        Some(Range {
+        Some(TcpStreamRange {
             start: run.start,
             end: run.boundary(1).0,
         })
     }
 
     /// The last segment in flight.
-    pub(super) fn last(&self) -> Option<Range> {
+    pub(super) fn last(&self) -> Option<TcpStreamRange> {
         let run = self.runs.back()?;
-        (run.fate == Fate::InFlight).then(|| Range {
+        (run.fate == TcpSegmentFate::InFlight).then(|| TcpStreamRange {
             start: run.boundary(run.segments - 1).0,
             end: run.end,
         })
     }
 
     /// A segment that was sent leaves again.
-    pub(super) fn send_again(&mut self, range: Range, now: Instant) {
+    pub(super) fn send_again(&mut self, range: TcpStreamRange, now: Instant) {
         let at = self.runs.partition_point(|run| run.end <= range.start);
         let Some(&run) = self.runs.get(at) else {
             return;
         };
-        if run.fate == Fate::Lost {
+        if run.fate == TcpSegmentFate::Lost {
             self.lost -= 1;
             self.lost_from = range.end;
         }
         self.mark(at, (range.start, range.end, 1), |run| {
-            (run.fate, run.again, run.sent) = (Fate::InFlight, true, now);
+            (run.fate, run.again, run.sent) = (TcpSegmentFate::InFlight, true, now);
         });
         match self.retransmissions.back_mut() {
             Some((last, sent)) if last.end == range.start && *sent == now => last.end = range.end,
@@ -481,12 +489,12 @@ impl Scoreboard {
             );
             out += run.segments;
             match run.fate {
-                Fate::Sacked => sacked += run.segments,
-                Fate::Lost => {
+                TcpSegmentFate::Sacked => sacked += run.segments,
+                TcpSegmentFate::Lost => {
                     lost += run.segments;
                     assert!(run.end > self.lost_from);
                 }
-                Fate::InFlight => {}
+                TcpSegmentFate::InFlight => {}
             }
             at = Some(run.end);
         }
@@ -513,7 +521,7 @@ mod tests {
         let mut board = Scoreboard::default();
         for n in 0..segments {
             board.send(
-                Range {
+                TcpStreamRange {
                     start: 1 + n * 1000,
                     end: 1001 + n * 1000,
                 },
@@ -524,8 +532,8 @@ mod tests {
         board
     }
 
-    fn range(from: u64, to: u64) -> Range {
-        Range {
+    fn range(from: u64, to: u64) -> TcpStreamRange {
+        TcpStreamRange {
             start: 1 + from * 1000,
             end: 1 + to * 1000,
         }
@@ -535,7 +543,7 @@ mod tests {
     fn segments_sent_together_are_one_run() {
         let mut board = sent(10);
         assert_eq!((board.runs.len(), board.out), (5, 10));
-        let mut arrived = Arrived::default();
+        let mut arrived = TcpAckEffect::default();
         board.acknowledge(3001, &mut arrived);
         assert_eq!(
             (board.out, arrived.segments, arrived.first, arrived.last),
@@ -548,13 +556,13 @@ mod tests {
     fn sacked_ranges_grow_together() {
         let mut board = sent(10);
         for n in [3, 5, 4, 8, 9] {
-            board.sack(range(n, n + 1), &mut Arrived::default());
+            board.sack(range(n, n + 1), &mut TcpAckEffect::default());
             board.check(1, 10_001);
         }
         let sacked: alloc::vec::Vec<_> = board
             .runs
             .iter()
-            .filter(|run| run.fate == Fate::Sacked)
+            .filter(|run| run.fate == TcpSegmentFate::Sacked)
             .map(|run| (run.start, run.end))
             .collect();
         assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
@@ -564,8 +572,8 @@ mod tests {
     #[test]
     fn segments_before_the_newest_arrival_are_lost_once() {
         let mut board = sent(10);
-        board.sack(range(6, 8), &mut Arrived::default());
-        let newest = Newest {
+        board.sack(range(6, 8), &mut TcpAckEffect::default());
+        let newest = TcpNewestArrival {
             sent: Instant(3),
             end: 8001,
             rtt: Duration(100),
@@ -584,8 +592,8 @@ mod tests {
         }
         assert_eq!((board.next_lost(), board.in_flight()), (None, 8));
         // The third of them arrives, so the two before it are lost again.
-        board.sack(range(2, 3), &mut Arrived::default());
-        let newest = Newest {
+        board.sack(range(2, 3), &mut TcpAckEffect::default());
+        let newest = TcpNewestArrival {
             sent: Instant(202),
             end: 3001,
             rtt: Duration(100),
@@ -598,7 +606,7 @@ mod tests {
     #[test]
     fn a_time_out_marks_unsacked_segments_as_lost() {
         let mut board = sent(4);
-        board.sack(range(1, 2), &mut Arrived::default());
+        board.sack(range(1, 2), &mut TcpAckEffect::default());
         board.lose_all(Instant(100));
         assert_eq!((board.lost, board.sacked, board.in_flight()), (3, 1, 0));
         board.check(1, 4001);

@@ -1,7 +1,7 @@
 //! A segment: the fields of its header and how many bytes it carries. Its bytes are made only for captures.
 
 use super::ecn::Codepoint;
-use super::sequence::Origin;
+use super::sequence_numbers::TcpSequenceOrigin;
 
 /// Bytes of an IPv4 header without options.
 pub const IPV4_HEADER: u32 = 20;
@@ -18,9 +18,9 @@ const PROTOCOL: u8 = 6;
 
 /// Flags of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct TcpFlags(pub u8);
 
-impl Flags {
+impl TcpFlags {
     /// No more data follows.
     pub const FIN: Self = Self(0x01);
     /// A connection begins.
@@ -71,21 +71,21 @@ pub struct Syn {
 
 /// A TCP segment whose data is only a number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
+pub struct TcpSegment {
     /// Port of the sender.
     pub source: u16,
     /// Port of the receiver.
     pub destination: u16,
     /// Number of its first byte.
     pub sequence: u32,
-    /// Number of the next byte expected, with [`Flags::ACK`].
+    /// Number of the next byte expected, with [`TcpFlags::ACK`].
     pub acknowledged: u32,
     /// Bytes of data.
     pub length: u32,
     /// The window as it is on the wire, before it is scaled.
     pub window: u16,
     /// Its flags.
-    pub flags: Flags,
+    pub flags: TcpFlags,
     /// What queues may do, or did, to its packet.
     pub codepoint: Codepoint,
     pub(super) blocks: u8,
@@ -96,7 +96,7 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
 }
 
-impl Segment {
+impl TcpSegment {
     /// Ranges of selective acknowledgement: first number, number behind the last.
     #[must_use]
     pub fn sack(&self) -> &[(u32, u32)] {
@@ -117,7 +117,7 @@ impl Segment {
     #[must_use]
     pub const fn tcp_header(&self) -> u32 {
         let mut bytes = TCP_HEADER;
-        if self.flags.has(Flags::SYN) {
+        if self.flags.has(TcpFlags::SYN) {
             bytes += if self.syn.mss > 0 { 4 } else { 0 };
             bytes += if self.syn.window_scale.is_some() {
                 4
@@ -159,7 +159,7 @@ impl Segment {
     /// Numbers it takes up: its data, SYN and FIN.
     #[must_use]
     pub const fn span(&self) -> u32 {
-        self.length + self.flags.has(Flags::SYN) as u32 + self.flags.has(Flags::FIN) as u32
+        self.length + self.flags.has(TcpFlags::SYN) as u32 + self.flags.has(TcpFlags::FIN) as u32
     }
 
     /// Writes the headers as they are on a wire, with right checksums over data that is all zeros, and returns how many
@@ -207,7 +207,7 @@ impl Segment {
             tcp[at..at + bytes.len()].copy_from_slice(bytes);
             at += bytes.len();
         };
-        let syn = self.flags.has(Flags::SYN);
+        let syn = self.flags.has(TcpFlags::SYN);
         if syn && self.syn.mss > 0 {
             put(&[2, 4]);
             put(&self.syn.mss.to_be_bytes());
@@ -239,25 +239,25 @@ impl Segment {
     /// The reset with which a host answers where there is no connection (RFC 9293, 3.10.7.1); `None` to a reset.
     #[must_use]
     pub fn refusal(&self) -> Option<Self> {
-        if self.flags.has(Flags::RST) {
+        if self.flags.has(TcpFlags::RST) {
             return None;
         }
-        let next = Origin(self.sequence).wire(u64::from(self.span()));
+        let next = TcpSequenceOrigin(self.sequence).wire(u64::from(self.span()));
         let bare = Self {
             source: self.destination,
             destination: self.source,
             ..Self::default()
         };
-        Some(if self.flags.has(Flags::ACK) {
+        Some(if self.flags.has(TcpFlags::ACK) {
             Self {
                 sequence: self.acknowledged,
-                flags: Flags::RST,
+                flags: TcpFlags::RST,
                 ..bare
             }
         } else {
             Self {
                 acknowledged: next,
-                flags: Flags::RST.with(Flags::ACK),
+                flags: TcpFlags::RST.with(TcpFlags::ACK),
                 ..bare
             }
         })
@@ -282,7 +282,7 @@ const fn finish(mut sum: u32) -> u16 {
 mod tests {
     use super::*;
 
-    fn written(segment: &Segment) -> alloc::vec::Vec<u8> {
+    fn written(segment: &TcpSegment) -> alloc::vec::Vec<u8> {
         let mut bytes = [0; LARGEST_HEADERS];
         let n = segment.write_headers([10, 0, 0, 1], [10, 0, 0, 2], &mut bytes);
         bytes[..n].to_vec()
@@ -296,11 +296,11 @@ mod tests {
             sack_permitted: true,
         };
         let timestamps = Some(Timestamps { value: 1, echo: 0 });
-        let segment = Segment {
-            flags: Flags::SYN,
+        let segment = TcpSegment {
+            flags: TcpFlags::SYN,
             syn,
             timestamps,
-            ..Segment::default()
+            ..TcpSegment::default()
         };
         let bytes = written(&segment);
         assert_eq!((bytes.len(), segment.bytes()), (60, 60));
@@ -315,12 +315,12 @@ mod tests {
     #[test]
     fn checksums_are_right_and_sizes_count_every_option() {
         let timestamps = Some(Timestamps { value: 7, echo: 9 });
-        let mut segment = Segment {
+        let mut segment = TcpSegment {
             source: 1,
             destination: 2,
             length: 1448,
             timestamps,
-            ..Segment::default()
+            ..TcpSegment::default()
         };
         assert_eq!(segment.bytes(), 1500);
         segment.length = 0;
@@ -336,6 +336,6 @@ mod tests {
 
     #[test]
     fn a_segment_is_small() {
-        assert!(size_of::<Segment>() <= 72, "{}", size_of::<Segment>());
+        assert!(size_of::<TcpSegment>() <= 72, "{}", size_of::<TcpSegment>());
     }
 }

@@ -5,7 +5,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// What keeps a sender from sending more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(super) enum TcpSendLimit {
     /// Nothing to send, and nothing on its way.
     #[default]
     Idle,
@@ -33,7 +33,7 @@ const STATES: usize = 9;
 /// Times by what kept the sender from sending more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimeAccounting {
-    now: Limit,
+    now: TcpSendLimit,
     since: Instant,
     /// When something was last sent or acknowledged.
     progress: Instant,
@@ -42,7 +42,7 @@ pub(super) struct TimeAccounting {
 
 /// The same, as it is given to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TcpLimitTimes {
     /// Everything that was handed over is on its way: more has to come from the application, or the answer of the peer.
     pub application: Duration,
     /// The congestion window in slow start.
@@ -58,7 +58,7 @@ pub struct Spent {
 }
 
 impl TimeAccounting {
-    pub(super) fn set(&mut self, limit: Limit, now: Instant) {
+    pub(super) fn set(&mut self, limit: TcpSendLimit, now: Instant) {
         if limit != self.now {
             self.spent[self.now as usize] += now.since(self.since).0;
             (self.now, self.since) = (limit, now);
@@ -74,11 +74,11 @@ impl TimeAccounting {
     pub(super) fn timed_out(&mut self, now: Instant) {
         let waited = self.progress.max(self.since);
         self.spent[self.now as usize] += waited.since(self.since).0;
-        self.spent[Limit::Timeout as usize] += now.since(waited).0;
+        self.spent[TcpSendLimit::Timeout as usize] += now.since(waited).0;
         (self.since, self.progress) = (now, now);
     }
 
-    fn total(&self, limit: Limit, now: Instant) -> Duration {
+    fn total(&self, limit: TcpSendLimit, now: Instant) -> Duration {
         let running = if self.now == limit {
             now.since(self.since).0
         } else {
@@ -90,25 +90,25 @@ impl TimeAccounting {
     /// Time with unsent data or data in flight, for any reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
         let all: u64 = self.spent.iter().sum::<u64>() + now.since(self.since).0;
-        Duration(all - self.total(Limit::Idle, now).0)
+        Duration(all - self.total(TcpSendLimit::Idle, now).0)
     }
 
     pub(super) fn receive_window(&self, now: Instant) -> Duration {
-        self.total(Limit::ReceiveWindow, now)
+        self.total(TcpSendLimit::ReceiveWindow, now)
     }
 
     pub(super) fn send_buffer(&self, now: Instant) -> Duration {
-        self.total(Limit::SendBuffer, now)
+        self.total(TcpSendLimit::SendBuffer, now)
     }
 
-    pub(super) fn spent(&self, now: Instant) -> Spent {
-        Spent {
-            application: self.total(Limit::Application, now),
-            slow_start: self.total(Limit::SlowStart, now),
-            congestion_window: self.total(Limit::CongestionWindow, now),
-            recovery: self.total(Limit::Recovery, now),
-            timeout: self.total(Limit::Timeout, now),
-            nagle: self.total(Limit::Nagle, now),
+    pub(super) fn spent(&self, now: Instant) -> TcpLimitTimes {
+        TcpLimitTimes {
+            application: self.total(TcpSendLimit::Application, now),
+            slow_start: self.total(TcpSendLimit::SlowStart, now),
+            congestion_window: self.total(TcpSendLimit::CongestionWindow, now),
+            recovery: self.total(TcpSendLimit::Recovery, now),
+            timeout: self.total(TcpSendLimit::Timeout, now),
+            nagle: self.total(TcpSendLimit::Nagle, now),
         }
     }
 }
@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn every_moment_is_in_one_state() {
         let mut times = TimeAccounting::default();
-        times.set(Limit::SlowStart, Instant(100));
-        times.set(Limit::ReceiveWindow, Instant(250));
-        times.set(Limit::Idle, Instant(300));
-        times.set(Limit::Application, Instant(1000));
+        times.set(TcpSendLimit::SlowStart, Instant(100));
+        times.set(TcpSendLimit::ReceiveWindow, Instant(250));
+        times.set(TcpSendLimit::Idle, Instant(300));
+        times.set(TcpSendLimit::Application, Instant(1000));
         let now = Instant(1010);
         assert_eq!(
             (times.busy(now), times.receive_window(now)),
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_timer_takes_what_was_waited_for_it() {
         let mut times = TimeAccounting::default();
-        times.set(Limit::CongestionWindow, Instant(100));
+        times.set(TcpSendLimit::CongestionWindow, Instant(100));
         times.progress(Instant(140));
         times.timed_out(Instant(340));
         let spent = times.spent(Instant(350));

@@ -1,7 +1,7 @@
 //! Deadlines of a connection, and what it does at them.
 
-use super::connection::{Cause, Connection, State};
-use super::send::Wait;
+use super::connection::{TcpConnection, TcpPollCause, TcpState};
+use super::sender::TcpTimerPurpose;
 use stackline_core::time::{Duration, Instant};
 
 /// Retransmissions of a SYN, of its answer, and of other segments before the connection is given up.
@@ -11,33 +11,33 @@ const MOST_TIMEOUTS: u32 = 15;
 /// How long TIME-WAIT answers what is late. Linux waits a minute, for the sake of a peer whose last ports come back.
 pub(super) const TIME_WAIT: Duration = Duration(1_000_000_000);
 
-impl Connection {
-    /// The next instant at which [`Connection::poll`] has something to do, and why.
+impl TcpConnection {
+    /// The next instant at which [`TcpConnection::poll`] has something to do, and why.
     #[must_use]
-    pub fn deadline(&self) -> Option<(Instant, Cause)> {
+    pub fn deadline(&self) -> Option<(Instant, TcpPollCause)> {
         if self.output_pending {
-            return Some((Instant(0), Cause::Send));
+            return Some((Instant(0), TcpPollCause::Send));
         }
         let sender = self.sender.timer.map(|(wait, at)| {
             let cause = match wait {
-                Wait::Timeout => Cause::Retransmission,
-                Wait::TailProbe => Cause::TailProbe,
-                Wait::Reordering => Cause::Reordering,
-                Wait::WindowProbe => Cause::WindowProbe,
+                TcpTimerPurpose::Timeout => TcpPollCause::Retransmission,
+                TcpTimerPurpose::TailProbe => TcpPollCause::TailProbe,
+                TcpTimerPurpose::Reordering => TcpPollCause::Reordering,
+                TcpTimerPurpose::WindowProbe => TcpPollCause::WindowProbe,
             };
             (at, cause)
         });
         let acknowledgement =
-            |at: Option<Instant>| at.map(|at| (at, Cause::DelayedAcknowledgement));
-        let given_up = self.gives_up_at().map(|at| (at, Cause::End));
+            |at: Option<Instant>| at.map(|at| (at, TcpPollCause::DelayedAcknowledgement));
+        let given_up = self.gives_up_at().map(|at| (at, TcpPollCause::End));
         let paced = self.sender.pacing.as_ref().and_then(|pacing| pacing.waits);
         let all = [
             sender,
-            paced.map(|at| (at, Cause::Send)),
+            paced.map(|at| (at, TcpPollCause::Send)),
             acknowledgement(self.receiver.delayed),
             acknowledgement(self.receiver.gathering),
-            self.handshake.map(|at| (at, Cause::Retransmission)),
-            self.end.map(|at| (at, Cause::End)),
+            self.handshake.map(|at| (at, TcpPollCause::Retransmission)),
+            self.end.map(|at| (at, TcpPollCause::End)),
             given_up,
         ];
         all.into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -45,8 +45,11 @@ impl Connection {
 
     fn gives_up_at(&self) -> Option<Instant> {
         let timeout = self.options.timeout?;
-        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait))
-            .then(|| self.last_received + timeout)
+        (!matches!(
+            self.state,
+            TcpState::Closed | TcpState::Listen | TcpState::TimeWait
+        ))
+        .then(|| self.last_received + timeout)
     }
 
     /// Does what is due.
@@ -79,9 +82,9 @@ impl Connection {
         }
     }
 
-    fn handle_sender_timer(&mut self, now: Instant, wait: Wait) {
+    fn handle_sender_timer(&mut self, now: Instant, wait: TcpTimerPurpose) {
         self.output_pending = true;
-        if wait == Wait::Timeout {
+        if wait == TcpTimerPurpose::Timeout {
             if self.sender.timeouts >= MOST_TIMEOUTS {
                 return self.terminate(true);
             }
@@ -93,7 +96,7 @@ impl Connection {
     }
 
     fn handle_handshake_timer(&mut self) {
-        let most = if self.state == State::SynSent {
+        let most = if self.state == TcpState::SynSent {
             MOST_SYNS
         } else {
             MOST_ANSWERS

@@ -1,18 +1,18 @@
 //! One connection: both directions reassembled, its protocol recognised, its exchanges told. It knows no time.
 
-use super::opening::Opening;
+use super::opening::ConversationOpening;
 use super::protocols::{self, ENOUGH};
-use super::reassembly::{Piece, Reassembly};
-use super::tls::secrets::Secrets;
-use super::{Dissector, Found, Kind, tls};
+use super::reassembly::{ReassembledPiece, StreamReassembly};
+use super::tls::session_secrets::Secrets;
+use super::{Dissector, DissectorEvent, ExchangeKind, tls};
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 
 /// What came before the protocol was known.
 #[derive(Debug)]
 enum Early {
-    Bytes(Direction, u64, Vec<u8>),
-    Unseen(Direction, u64, u64),
+    Bytes(EventStreamDirection, u64, Vec<u8>),
+    Unseen(EventStreamDirection, u64, u64),
 }
 
 impl Early {
@@ -29,7 +29,7 @@ impl Early {
 /// One connection.
 #[derive(Debug)]
 pub struct Conversation {
-    sides: [Reassembly; 2],
+    sides: [StreamReassembly; 2],
     speaks: Speaks,
     port: u16,
 }
@@ -64,11 +64,11 @@ impl Conversation {
     /// A segment of `length` bytes of one side, of which `bytes` were captured.
     pub fn segment(
         &mut self,
-        side: Direction,
+        side: EventStreamDirection,
         at: u64,
         bytes: &[u8],
         length: u64,
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) {
         let Self {
             sides,
@@ -79,11 +79,17 @@ impl Conversation {
             speaks.piece(side, &piece, *port, found)
         });
         let given_up = sides[side as usize].take_given_up();
-        found.extend((given_up > 0).then_some(Found::LeftOut(Bound::BehindHole, given_up)));
+        found
+            .extend((given_up > 0).then_some(DissectorEvent::LeftOut(Bound::BehindHole, given_up)));
     }
 
     /// The other side of `side` has all of it up to that offset.
-    pub fn acknowledged(&mut self, side: Direction, to: u64, found: &mut Vec<Found>) {
+    pub fn acknowledged(
+        &mut self,
+        side: EventStreamDirection,
+        to: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let Self {
             sides,
             speaks,
@@ -94,7 +100,7 @@ impl Conversation {
     }
 
     /// One side ends behind that offset.
-    pub fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    pub fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         let Self {
             sides,
             speaks,
@@ -118,7 +124,7 @@ impl Conversation {
 
     /// The same of one exchange, where a connection speaks several.
     #[must_use]
-    pub fn protocol_of(&self, kind: Kind, number: u64) -> Option<&'static str> {
+    pub fn protocol_of(&self, kind: ExchangeKind, number: u64) -> Option<&'static str> {
         match &self.speaks {
             Speaks::Unknown(..) => None,
             Speaks::Known(dissector) => Some(dissector.protocol_of(kind, number)),
@@ -134,7 +140,7 @@ impl Conversation {
     /// Bytes that are held: behind holes, before the protocol is known, of what is not whole.
     #[must_use]
     pub fn held(&self) -> usize {
-        let behind: usize = self.sides.iter().map(Reassembly::held).sum();
+        let behind: usize = self.sides.iter().map(StreamReassembly::held).sum();
         let own = match &self.speaks {
             Speaks::Unknown(early, _) => early.iter().map(Early::held).sum(),
             Speaks::Known(dissector) => dissector.held(),
@@ -145,37 +151,45 @@ impl Conversation {
     /// Bytes of both sides that were never captured.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.sides.iter().map(Reassembly::lost).sum()
+        self.sides.iter().map(StreamReassembly::lost).sum()
     }
 }
 
 impl Speaks {
-    fn piece(&mut self, side: Direction, piece: &Piece<'_>, port: u16, found: &mut Vec<Found>) {
+    fn piece(
+        &mut self,
+        side: EventStreamDirection,
+        piece: &ReassembledPiece<'_>,
+        port: u16,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         match (self, piece) {
-            (Self::Known(dissector), Piece::Bytes(at, bytes)) => {
+            (Self::Known(dissector), ReassembledPiece::Bytes(at, bytes)) => {
                 dissector.bytes(side, *at, bytes, found)
             }
-            (Self::Known(dissector), Piece::Unseen(at, count)) => {
+            (Self::Known(dissector), ReassembledPiece::Unseen(at, count)) => {
                 dissector.unseen(side, *at, *count, found)
             }
             (unknown @ Self::Unknown(..), piece) => {
                 if let Self::Unknown(early, _) = unknown {
                     early.push(match piece {
-                        Piece::Bytes(at, bytes) => Early::Bytes(side, *at, bytes.to_vec()),
-                        Piece::Unseen(at, count) => Early::Unseen(side, *at, *count),
+                        ReassembledPiece::Bytes(at, bytes) => {
+                            Early::Bytes(side, *at, bytes.to_vec())
+                        }
+                        ReassembledPiece::Unseen(at, count) => Early::Unseen(side, *at, *count),
                     });
                 }
-                unknown.decide(port, matches!(piece, Piece::Unseen(..)), found);
+                unknown.decide(port, matches!(piece, ReassembledPiece::Unseen(..)), found);
             }
         }
     }
 
     /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
-    fn decide(&mut self, port: u16, last: bool, found: &mut Vec<Found>) {
+    fn decide(&mut self, port: u16, last: bool, found: &mut Vec<DissectorEvent>) {
         let Self::Unknown(early, secrets) = self else {
             return;
         };
-        let first = |side: Direction| {
+        let first = |side: EventStreamDirection| {
             let mut bytes = Vec::new();
             for early in &*early {
                 match early {
@@ -188,8 +202,11 @@ impl Speaks {
             }
             bytes
         };
-        let (there, back) = (first(Direction::There), first(Direction::Back));
-        let opening = Opening {
+        let (there, back) = (
+            first(EventStreamDirection::There),
+            first(EventStreamDirection::Back),
+        );
+        let opening = ConversationOpening {
             there: &there,
             back: &back,
             port,
@@ -198,7 +215,7 @@ impl Speaks {
             return;
         };
         if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(&there)) {
-            dissector = Box::new(tls::deciphered::Deciphered::new(secrets, port));
+            dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
         }
         for early in early.drain(..) {
             match early {

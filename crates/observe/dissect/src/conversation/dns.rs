@@ -2,11 +2,15 @@
 //! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
 //! which each is a part. Records are not looked at.
 
-use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::{Dissector, Found, Kind, MOST_WAITING, Name, Role, TOO_MANY};
-use crate::conversation::opening::{Opening, Verdict};
+use super::records::{
+    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+};
+use super::{
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY,
+};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::printable;
 
 /// Bytes of a message's head.
@@ -25,7 +29,7 @@ const RESPONSE: u16 = 1 << 15;
 
 /// A message, as far as it says what answers what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct DnsMessage {
     /// Of a question and its response.
     pub id: u16,
     /// Whether it is a response.
@@ -40,7 +44,7 @@ pub struct Message {
 
 /// Why bytes are no message that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum DnsReadError {
     /// They are no DNS, or the question was cut off.
     Foreign,
     /// A name has more pointers than are followed.
@@ -49,22 +53,22 @@ pub enum Unread {
 
 /// What a datagram says, or what of it was captured; `None`: it is no DNS, or its question was cut off.
 #[must_use]
-pub fn message(bytes: &[u8]) -> Option<Message> {
-    read(bytes).ok()
+pub fn parse_message(bytes: &[u8]) -> Option<DnsMessage> {
+    read_message(bytes).ok()
 }
 
 /// The same, with the reason where it cannot be read.
 ///
 /// # Errors
 /// Why it cannot be read.
-pub fn read(bytes: &[u8]) -> Result<Message, Unread> {
-    let (id, bits, questions) = head(bytes).ok_or(Unread::Foreign)?;
+pub fn read_message(bytes: &[u8]) -> Result<DnsMessage, DnsReadError> {
+    let (id, bits, questions) = head(bytes).ok_or(DnsReadError::Foreign)?;
     let (question, kind) = if questions == 1 {
         question(bytes)?
     } else {
         (String::new(), 0)
     };
-    Ok(Message {
+    Ok(DnsMessage {
         id,
         response: bits & RESPONSE != 0,
         question,
@@ -75,7 +79,7 @@ pub fn read(bytes: &[u8]) -> Result<Message, Unread> {
 
 /// Number, flags and count of questions of what may be a message.
 fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
-    let mut fields = Fields(bytes);
+    let mut fields = RecordFieldReader(bytes);
     let mut number = || {
         fields
             .number(2)
@@ -97,37 +101,42 @@ fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
 }
 
 /// The first question: its name and type.
-fn question(bytes: &[u8]) -> Result<(String, u16), Unread> {
+fn question(bytes: &[u8]) -> Result<(String, u16), DnsReadError> {
     let (name, behind) = name(bytes, HEAD)?;
     let [high, low, _, _] = *bytes
         .get(behind..)
         .and_then(<[u8]>::first_chunk::<4>)
-        .ok_or(Unread::Foreign)?;
+        .ok_or(DnsReadError::Foreign)?;
     Ok((name, u16::from_be_bytes([high, low])))
 }
 
 /// A name that begins at that byte of a message, and where it ends.
-fn name(bytes: &[u8], at: usize) -> Result<(String, usize), Unread> {
+fn name(bytes: &[u8], at: usize) -> Result<(String, usize), DnsReadError> {
     let (mut text, mut at, mut behind, mut pointers) = (Vec::new(), at, None, 0);
     loop {
-        let length = usize::from(*bytes.get(at).ok_or(Unread::Foreign)?);
+        let length = usize::from(*bytes.get(at).ok_or(DnsReadError::Foreign)?);
         match length {
             0 => break,
             1..=63 => {
-                text.extend_from_slice(bytes.get(at + 1..at + 1 + length).ok_or(Unread::Foreign)?);
+                text.extend_from_slice(
+                    bytes
+                        .get(at + 1..at + 1 + length)
+                        .ok_or(DnsReadError::Foreign)?,
+                );
                 text.push(b'.');
                 at += 1 + length;
             }
             0xc0.. if pointers < MOST_POINTERS => {
                 pointers += 1;
                 behind = behind.or(Some(at + 2));
-                at = (length & 0x3f) << 8 | usize::from(*bytes.get(at + 1).ok_or(Unread::Foreign)?);
+                at = (length & 0x3f) << 8
+                    | usize::from(*bytes.get(at + 1).ok_or(DnsReadError::Foreign)?);
             }
-            0xc0.. => return Err(Unread::Pointers),
-            _ => return Err(Unread::Foreign),
+            0xc0.. => return Err(DnsReadError::Pointers),
+            _ => return Err(DnsReadError::Foreign),
         }
         if text.len() > LONGEST {
-            return Err(Unread::Foreign);
+            return Err(DnsReadError::Foreign);
         }
     }
     if text.len() > 1 {
@@ -165,7 +174,7 @@ fn name_of_kind(kind: u16) -> String {
     name.into()
 }
 
-fn name_of_code(code: u8) -> Name {
+fn name_of_code(code: u8) -> RedactedName {
     let name = match code {
         0 => "NOERROR",
         1 => "FORMERR",
@@ -174,24 +183,26 @@ fn name_of_code(code: u8) -> Name {
         4 => "NOTIMP",
         5 => "REFUSED",
         9 => "NOTAUTH",
-        _ => return Name::number("RCODE", code.into()),
+        _ => return RedactedName::number("RCODE", code.into()),
     };
-    Name::fixed(name)
+    RedactedName::fixed(name)
 }
 
-impl Message {
+impl DnsMessage {
     /// `A www.example.org` of a question, `NXDOMAIN` of a response.
     #[must_use]
-    pub fn name(&self) -> Name {
+    pub fn name(&self) -> RedactedName {
         match self.response {
             true => name_of_code(self.code),
-            false => Name::host(&format!("{} ", name_of_kind(self.kind)), &self.question, ""),
+            false => {
+                RedactedName::host(&format!("{} ", name_of_kind(self.kind)), &self.question, "")
+            }
         }
     }
 }
 
 /// Whether a connection speaks it: it begins with a length and a question of just that length.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let there = opening.there;
     let begins = match *there {
         [] => opening.back.is_empty(),
@@ -211,34 +222,34 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
         [0..=1, _, _] => true,
         _ => false,
     };
-    match (begins, message(there.get(2..).unwrap_or_default())) {
-        (true, Some(message)) if !message.response => Verdict::Yes,
-        (true, None) if opening.back.is_empty() => Verdict::Perhaps,
-        _ => Verdict::No,
+    match (begins, parse_message(there.get(2..).unwrap_or_default())) {
+        (true, Some(message)) if !message.response => ProtocolVerdict::Yes,
+        (true, None) if opening.back.is_empty() => ProtocolVerdict::Perhaps,
+        _ => ProtocolVerdict::No,
     }
 }
 
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Dns {
-    sides: [Side; 2],
+    sides: [DnsSide; 2],
     /// Questions that are not answered yet.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingDnsQuestion>,
     next: u64,
     /// Where messages begin is not known any more.
     gone: bool,
 }
 
 #[derive(Debug, Default)]
-struct Side {
-    records: Records,
+struct DnsSide {
+    records: RecordParser,
     /// The exchange whose message goes on, once it is told.
     exchange: Option<u64>,
 }
 
 /// A question that is not answered yet.
 #[derive(Debug)]
-struct Waiting {
+struct PendingDnsQuestion {
     exchange: u64,
     id: u16,
     question: String,
@@ -247,7 +258,7 @@ struct Waiting {
     end: Option<u64>,
 }
 
-impl Waiting {
+impl PendingDnsQuestion {
     /// Whether a response may be one of several.
     const fn is_transfer(&self) -> bool {
         matches!(self.kind, ZONE | CHANGES)
@@ -255,19 +266,31 @@ impl Waiting {
 }
 
 impl Dissector for Dns {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
-        let mut input = Input { at, bytes };
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let mut input = RecordInput { at, bytes };
         while !self.gone {
             match self.sides[side as usize].records.next(&mut input, extent) {
                 None => return,
-                Some(Taken::Head) => self.headed(side, found),
-                Some(Taken::Whole) => self.message(side, found),
-                Some(Taken::Wrong) => self.lose("it is not DNS", found),
+                Some(RecordProgress::Head) => self.headed(side, found),
+                Some(RecordProgress::Whole) => self.message(side, found),
+                Some(RecordProgress::Wrong) => self.lose("it is not DNS", found),
             }
         }
     }
 
-    fn unseen(&mut self, side: Direction, _: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        _: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         if self.gone {
             return;
         }
@@ -280,12 +303,12 @@ impl Dissector for Dns {
         }
     }
 
-    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
         if !self.gone && !self.sides[side as usize].records.is_between() {
             self.lose("the connection ended within it", found);
         }
-        if side == Direction::Back {
-            let transfers: Vec<Waiting> = self
+        if side == EventStreamDirection::Back {
+            let transfers: Vec<PendingDnsQuestion> = self
                 .waiting
                 .extract_if(.., |waiting| waiting.end.is_some())
                 .collect();
@@ -302,84 +325,84 @@ impl Dissector for Dns {
 
 impl Dns {
     /// Nothing more is known: a length stands nowhere but between messages.
-    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let begun = self.sides[0].exchange.take();
         let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
         found.extend(
             waiting
                 .chain(begun)
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
         self.gone = true;
     }
 
     /// The length of a message is there. Which question a response answers is known when it is whole.
-    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
-        if side == Direction::Back {
+    fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        if side == EventStreamDirection::Back {
             return;
         }
         let (exchange, at) = (self.next, self.sides[0].records.at());
         self.next += 1;
         self.sides[0].exchange = Some(exchange);
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
-            role: Role::Request,
-            kind: Kind::Call,
+            role: ExchangeRole::Request,
+            kind: ExchangeKind::Call,
             side,
             at,
         });
     }
 
     /// A message is whole.
-    fn message(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn message(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
-        let message = read(records.held().get(2..).unwrap_or_default());
-        if message == Err(Unread::Pointers) {
-            found.push(Found::LeftOut(Bound::Pointers, 1));
+        let message = read_message(records.held().get(2..).unwrap_or_default());
+        if message == Err(DnsReadError::Pointers) {
+            found.push(DissectorEvent::LeftOut(Bound::Pointers, 1));
         }
         let (at, end) = (records.at(), records.end());
         let Some(message) = message
             .ok()
-            .filter(|message| message.response == (side == Direction::Back))
+            .filter(|message| message.response == (side == EventStreamDirection::Back))
         else {
             return self.unknown(side, found);
         };
         match side {
-            Direction::There => self.question(message, end, found),
-            Direction::Back => self.response(&message, at, end, found),
+            EventStreamDirection::There => self.question(message, end, found),
+            EventStreamDirection::Back => self.response(&message, at, end, found),
         }
     }
 
     /// A message of which the question is not known; the next one may be.
-    fn unknown(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn unknown(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         if let Some(exchange) = self.sides[side as usize].exchange.take() {
-            found.push(Found::Void {
+            found.push(DissectorEvent::Void {
                 exchange,
                 why: "its question is not known",
             });
         }
     }
 
-    fn question(&mut self, message: Message, at: u64, found: &mut Vec<Found>) {
+    fn question(&mut self, message: DnsMessage, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(exchange) = self.sides[0].exchange.take() else {
             return;
         };
-        let (role, name) = (Role::Request, message.name());
-        found.push(Found::Named {
+        let (role, name) = (ExchangeRole::Request, message.name());
+        found.push(DissectorEvent::Named {
             exchange,
             role,
             name,
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
-            side: Direction::There,
+            side: EventStreamDirection::There,
             at,
         });
-        let Message {
+        let DnsMessage {
             id, question, kind, ..
         } = message;
-        self.waiting.push(Waiting {
+        self.waiting.push(PendingDnsQuestion {
             exchange,
             id,
             question,
@@ -388,16 +411,22 @@ impl Dns {
         });
         if self.waiting.len() > MOST_WAITING {
             let oldest = self.waiting.remove(0);
-            found.push(Found::Void {
+            found.push(DissectorEvent::Void {
                 exchange: oldest.exchange,
                 why: TOO_MANY,
             });
-            found.push(Found::LeftOut(Bound::Waiting, 1));
+            found.push(DissectorEvent::LeftOut(Bound::Waiting, 1));
         }
     }
 
-    fn response(&mut self, message: &Message, at: u64, end: u64, found: &mut Vec<Found>) {
-        let answers = |waiting: &Waiting| {
+    fn response(
+        &mut self,
+        message: &DnsMessage,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let answers = |waiting: &PendingDnsQuestion| {
             // Further responses of a transfer may leave the question out.
             let same = waiting.kind == message.kind
                 && waiting.question.eq_ignore_ascii_case(&message.question);
@@ -409,19 +438,19 @@ impl Dns {
         let waiting = &mut self.waiting[index];
         let (exchange, role, side, kind) = (
             waiting.exchange,
-            Role::Response,
-            Direction::Back,
-            Kind::Call,
+            ExchangeRole::Response,
+            EventStreamDirection::Back,
+            ExchangeKind::Call,
         );
         if waiting.end.is_none() {
-            found.push(Found::Begins {
+            found.push(DissectorEvent::Begins {
                 exchange,
                 role,
                 kind,
                 side,
                 at,
             });
-            found.push(Found::Named {
+            found.push(DissectorEvent::Named {
                 exchange,
                 role,
                 name: message.name(),
@@ -429,7 +458,7 @@ impl Dns {
         }
         waiting.end = Some(end);
         if waiting.is_transfer() && message.code == 0 {
-            found.push(Found::Part {
+            found.push(DissectorEvent::Part {
                 exchange,
                 side,
                 at: end,
@@ -441,24 +470,24 @@ impl Dns {
 }
 
 /// The response is whole.
-fn ends(waiting: &Waiting, found: &mut Vec<Found>) {
-    if let Waiting {
+fn ends(waiting: &PendingDnsQuestion, found: &mut Vec<DissectorEvent>) {
+    if let PendingDnsQuestion {
         exchange,
         end: Some(at),
         ..
     } = *waiting
     {
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
-            role: Role::Response,
-            side: Direction::Back,
+            role: ExchangeRole::Response,
+            side: EventStreamDirection::Back,
             at,
         });
     }
 }
 
 fn extent(head: &[u8]) -> Extent {
-    match Fields(head).number(2) {
+    match RecordFieldReader(head).number(2) {
         None => Extent::More,
         Some(length) if length >= HEAD => Extent::Record {
             length: 2 + length as u64,

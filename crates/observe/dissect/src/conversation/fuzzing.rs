@@ -7,8 +7,8 @@
 
 use super::connection::Conversation;
 use super::reassembly::MOST_HELD;
-use super::{Found, LONGEST_NAME, Role};
-use stackline_events::unit::Direction;
+use super::{DissectorEvent, ExchangeRole, LONGEST_NAME};
+use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeSet;
 
 /// Bytes that a connection may hold: behind holes, and of all that is not whole.
@@ -20,14 +20,14 @@ const BEFORE: [&[u8]; 3] = [
     b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
 ];
 
-struct Played {
+struct FuzzedConversation {
     conversation: Conversation,
     /// Where the next segment of each side begins.
     at: [u64; 2],
     /// Where what was given of each side ends.
     given: [u64; 2],
-    begun: BTreeSet<(u64, Role)>,
-    ended: BTreeSet<(u64, Role)>,
+    begun: BTreeSet<(u64, ExchangeRole)>,
+    ended: BTreeSet<(u64, ExchangeRole)>,
     /// Exchanges of which nothing more can be known.
     void: BTreeSet<u64>,
 }
@@ -36,8 +36,8 @@ struct Played {
 ///
 /// # Panics
 /// When what is found cannot be true.
-pub fn play(bytes: &[u8]) -> usize {
-    let mut played = Played {
+pub fn fuzz_conversation(bytes: &[u8]) -> usize {
+    let mut played = FuzzedConversation {
         conversation: Conversation::new(80),
         at: [0; 2],
         given: [0; 2],
@@ -49,7 +49,7 @@ pub fn play(bytes: &[u8]) -> usize {
         return 0;
     };
     played.segment(
-        Direction::There,
+        EventStreamDirection::There,
         BEFORE[usize::from(*before) % BEFORE.len()],
     );
     while let [what, length, behind @ ..] = rest {
@@ -59,12 +59,12 @@ pub fn play(bytes: &[u8]) -> usize {
     played.ended.len()
 }
 
-impl Played {
+impl FuzzedConversation {
     fn step(&mut self, what: u8, length: u8, rest: &mut &[u8]) {
         let side = if what & 1 == 0 {
-            Direction::There
+            EventStreamDirection::There
         } else {
-            Direction::Back
+            EventStreamDirection::Back
         };
         let at = self.at[side as usize];
         let long = u64::from(length) << (what >> 4);
@@ -82,7 +82,7 @@ impl Played {
         }
     }
 
-    fn segment(&mut self, side: Direction, bytes: &[u8]) {
+    fn segment(&mut self, side: EventStreamDirection, bytes: &[u8]) {
         let at = self.at[side as usize];
         self.reach(side, at + bytes.len() as u64);
         self.found(|conversation, found| {
@@ -90,29 +90,29 @@ impl Played {
         });
     }
 
-    fn not_captured(&mut self, side: Direction, length: u64) {
+    fn not_captured(&mut self, side: EventStreamDirection, length: u64) {
         let at = self.at[side as usize];
         self.reach(side, at + length);
         self.found(|conversation, found| conversation.segment(side, at, &[], length, found));
     }
 
-    fn acknowledged(&mut self, side: Direction, to: u64) {
+    fn acknowledged(&mut self, side: EventStreamDirection, to: u64) {
         self.reach(side, to);
         self.found(|conversation, found| conversation.acknowledged(side, to, found));
     }
 
-    fn end(&mut self, side: Direction, at: u64) {
+    fn end(&mut self, side: EventStreamDirection, at: u64) {
         self.reach(side, at);
         self.found(|conversation, found| conversation.end(side, at, found));
     }
 
-    fn reach(&mut self, side: Direction, to: u64) {
+    fn reach(&mut self, side: EventStreamDirection, to: u64) {
         self.at[side as usize] = to;
         self.given[side as usize] = self.given[side as usize].max(to);
     }
 
     /// Lets the connection find something, and judges it.
-    fn found(&mut self, find: impl FnOnce(&mut Conversation, &mut Vec<Found>)) {
+    fn found(&mut self, find: impl FnOnce(&mut Conversation, &mut Vec<DissectorEvent>)) {
         let mut found = Vec::new();
         find(&mut self.conversation, &mut found);
         for found in &found {
@@ -122,13 +122,13 @@ impl Played {
         assert!(held <= BOUND, "{held} bytes are held");
     }
 
-    fn judge(&mut self, found: &Found) {
+    fn judge(&mut self, found: &DissectorEvent) {
         let is_void = found
             .exchange()
             .is_some_and(|exchange| self.void.contains(&exchange));
         assert!(!is_void, "{found:?} of what is void");
         match found {
-            Found::Begins {
+            DissectorEvent::Begins {
                 exchange,
                 role,
                 side,
@@ -141,7 +141,7 @@ impl Played {
                 );
                 assert!(self.begun.insert((*exchange, *role)), "{found:?} twice");
             }
-            Found::Ends {
+            DissectorEvent::Ends {
                 exchange,
                 role,
                 side,
@@ -157,20 +157,22 @@ impl Played {
                 );
                 assert!(self.ended.insert((*exchange, *role)), "{found:?} twice");
             }
-            Found::Part { side, at, .. } => {
+            DissectorEvent::Part { side, at, .. } => {
                 assert!(
                     *at <= self.given[*side as usize],
                     "{found:?} behind what was given"
                 )
             }
-            Found::Named { name, .. } => {
+            DissectorEvent::Named { name, .. } => {
                 assert!(
                     name.kept().len().max(name.whole().len()) <= LONGEST_NAME,
                     "{found:?} is too long"
                 )
             }
-            Found::Void { exchange, .. } => assert!(self.void.insert(*exchange), "{found:?} twice"),
-            Found::LeftOut(_, count) => assert!(*count > 0, "{found:?}"),
+            DissectorEvent::Void { exchange, .. } => {
+                assert!(self.void.insert(*exchange), "{found:?} twice")
+            }
+            DissectorEvent::LeftOut(_, count) => assert!(*count > 0, "{found:?}"),
         }
     }
 }

@@ -2,13 +2,17 @@
 //! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
 //! the events of an event stream.
 
-use super::{Dissector, Found, Kind, LONGEST_HEAD, Name, Role, renumber};
+use super::{
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, RedactedName, renumber,
+};
 use crate::conversation::http2::Http2;
-use crate::conversation::opening::{Opening, Verdict};
-use crate::conversation::turns::Turns;
-use crate::conversation::waiting::{Queue, Waits, known, of_answer};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
+use crate::conversation::pending_requests::{
+    PendingExchange, PendingExchangeQueue, known_exchange, of_answer,
+};
+use crate::conversation::turn_dissector::TurnDissector;
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::http;
 
 /// Header lines of a message, at most; of one with more nothing is known.
@@ -31,21 +35,23 @@ const METHODS: [&str; 11] = [
 ];
 
 /// Whether a connection speaks it.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
-    let verdicts = METHODS.map(|method| Verdict::begins(opening.there, method.as_bytes()));
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
+    let verdicts = METHODS.map(|method| ProtocolVerdict::begins(opening.there, method.as_bytes()));
     match () {
-        () if verdicts.contains(&Verdict::Yes) => Verdict::Yes,
-        () if verdicts.contains(&Verdict::Perhaps) && opening.back.is_empty() => Verdict::Perhaps,
-        () => Verdict::No,
+        () if verdicts.contains(&ProtocolVerdict::Yes) => ProtocolVerdict::Yes,
+        () if verdicts.contains(&ProtocolVerdict::Perhaps) && opening.back.is_empty() => {
+            ProtocolVerdict::Perhaps
+        }
+        () => ProtocolVerdict::No,
     }
 }
 
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Http1 {
-    sides: [Side; 2],
+    sides: [Http1Side; 2],
     /// Requests that are not answered yet, in their order.
-    waiting: Queue<Waiting>,
+    waiting: PendingExchangeQueue<PendingHttp1Request>,
     next: u64,
     /// Answers cannot be told apart any more.
     is_out_of_step: bool,
@@ -57,7 +63,7 @@ pub struct Http1 {
 
 /// A request that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Waiting {
+struct PendingHttp1Request {
     exchange: u64,
     is_head: bool,
     is_connect: bool,
@@ -65,7 +71,7 @@ struct Waiting {
     answered: bool,
 }
 
-impl Waits for Waiting {
+impl PendingExchange for PendingHttp1Request {
     fn exchange(&mut self) -> &mut u64 {
         &mut self.exchange
     }
@@ -73,8 +79,8 @@ impl Waits for Waiting {
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Side {
-    state: State,
+struct Http1Side {
+    state: Http1ParserState,
     /// What is held of a head or of a chunk's line, and the offset of its first byte.
     held: Vec<u8>,
     held_at: u64,
@@ -85,7 +91,7 @@ struct Side {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum Http1ParserState {
     /// Before a head or within one.
     #[default]
     Head,
@@ -114,7 +120,13 @@ struct Framing {
 }
 
 impl Dissector for Http1 {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let (mut at, mut left) = (at, bytes);
         while !left.is_empty() {
             if self.tunnel.is_some() {
@@ -126,34 +138,42 @@ impl Dissector for Http1 {
         }
     }
 
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         if self.tunnel.is_some() {
             return self.tunnelled(|tunnel, found| tunnel.unseen(side, at, count, found), found);
         }
         let own = &mut self.sides[side as usize];
         match own.state {
-            State::Body(left) if count < left => own.state = State::Body(left - count),
-            State::Body(left) if count == left => self.ends(side, at + count, found),
-            State::Chunk(left) if count <= left => {
+            Http1ParserState::Body(left) if count < left => {
+                own.state = Http1ParserState::Body(left - count)
+            }
+            Http1ParserState::Body(left) if count == left => self.ends(side, at + count, found),
+            Http1ParserState::Chunk(left) if count <= left => {
                 own.state = if count == left {
-                    State::ChunkLine
+                    Http1ParserState::ChunkLine
                 } else {
-                    State::Chunk(left - count)
+                    Http1ParserState::Chunk(left - count)
                 };
             }
-            State::UntilEnd => {}
+            Http1ParserState::UntilEnd => {}
             _ => self.lose(side, "bytes of it were not captured", found),
         }
     }
 
-    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         if self.tunnel.is_some() {
             return self.tunnelled(|tunnel, found| tunnel.end(side, at, found), found);
         }
         match self.sides[side as usize].state {
-            State::UntilEnd => self.ends(side, at, found),
-            State::Head if self.sides[side as usize].held.is_empty() => {}
-            State::Lost => {}
+            Http1ParserState::UntilEnd => self.ends(side, at, found),
+            Http1ParserState::Head if self.sides[side as usize].held.is_empty() => {}
+            Http1ParserState::Lost => {}
             _ => self.lose(side, "the connection ended within it", found),
         }
     }
@@ -173,49 +193,57 @@ impl Dissector for Http1 {
     fn held(&self) -> usize {
         let heads: usize = self.sides.iter().map(|side| side.held.len()).sum();
         heads
-            + self.waiting.len() * size_of::<(Waiting, u64)>()
+            + self.waiting.len() * size_of::<(PendingHttp1Request, u64)>()
             + self.tunnel.as_ref().map_or(0, |tunnel| tunnel.held())
     }
 }
 
 impl Http1 {
     /// Takes some bytes; how many.
-    fn step(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+    fn step(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) -> usize {
         let own = &mut self.sides[side as usize];
         match own.state {
-            State::Lost
+            Http1ParserState::Lost
                 if !begins_head(side, bytes)
-                    || (self.is_out_of_step && side == Direction::Back) =>
+                    || (self.is_out_of_step && side == EventStreamDirection::Back) =>
             {
                 bytes.len()
             }
-            State::Lost => {
-                (own.state, own.held) = (State::Head, Vec::new());
+            Http1ParserState::Lost => {
+                (own.state, own.held) = (Http1ParserState::Head, Vec::new());
                 self.step(side, at, bytes, found)
             }
-            State::Head | State::Trailers => self.head(side, at, bytes, found),
-            State::ChunkLine => self.chunk_line(side, at, bytes, found),
-            State::UntilEnd => {
+            Http1ParserState::Head | Http1ParserState::Trailers => {
+                self.head(side, at, bytes, found)
+            }
+            Http1ParserState::ChunkLine => self.chunk_line(side, at, bytes, found),
+            Http1ParserState::UntilEnd => {
                 self.parts(side, at, bytes, found);
                 bytes.len()
             }
-            State::Body(left) => {
+            Http1ParserState::Body(left) => {
                 let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 self.parts(side, at, &bytes[..used], found);
-                self.sides[side as usize].state = State::Body(left - used as u64);
+                self.sides[side as usize].state = Http1ParserState::Body(left - used as u64);
                 if used as u64 == left {
                     self.ends(side, at + left, found);
                 }
                 used
             }
-            State::Chunk(left) => {
+            Http1ParserState::Chunk(left) => {
                 let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 self.parts(side, at, &bytes[..used], found);
                 let left = left - used as u64;
                 self.sides[side as usize].state = if left == 0 {
-                    State::ChunkLine
+                    Http1ParserState::ChunkLine
                 } else {
-                    State::Chunk(left)
+                    Http1ParserState::Chunk(left)
                 };
                 used
             }
@@ -223,15 +251,21 @@ impl Http1 {
     }
 
     /// Holds bytes of a head or of trailers until their end is there.
-    fn head(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+    fn head(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) -> usize {
         let own = &mut self.sides[side as usize];
         if own.held.is_empty() {
             // Empty lines before a head are nothing (RFC 9112, 2.2); of trailers they are the end.
-            if own.state == State::Head && matches!(bytes[0], b'\r' | b'\n') {
+            if own.state == Http1ParserState::Head && matches!(bytes[0], b'\r' | b'\n') {
                 return 1;
             }
             own.held_at = at;
-            if own.state == State::Head {
+            if own.state == Http1ParserState::Head {
                 self.begins(side, at, found);
             }
         }
@@ -240,16 +274,16 @@ impl Http1 {
         own.held.extend_from_slice(
             &bytes[..bytes.len().min(LONGEST_HEAD + 1 - before.min(LONGEST_HEAD))],
         );
-        let end = end_of_head(&own.held, own.state == State::Trailers);
+        let end = end_of_head(&own.held, own.state == Http1ParserState::Trailers);
         let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) else {
             if own.held.len() > LONGEST_HEAD {
-                found.push(Found::LeftOut(Bound::Head, 1));
+                found.push(DissectorEvent::LeftOut(Bound::Head, 1));
                 self.lose(side, "its head is longer than 16 KiB", found);
             }
             return bytes.len();
         };
         let held = std::mem::take(&mut own.held);
-        if own.state == State::Trailers {
+        if own.state == Http1ParserState::Trailers {
             let behind = own.held_at + end as u64;
             self.ends(side, behind, found);
         } else {
@@ -259,26 +293,29 @@ impl Http1 {
     }
 
     /// The first byte of a message is there.
-    fn begins(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn begins(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         let (exchange, role) = match side {
-            Direction::There => {
+            EventStreamDirection::There => {
                 self.next += 1;
-                (self.next - 1, Role::Request)
+                (self.next - 1, ExchangeRole::Request)
             }
-            Direction::Back => match self.waiting.front() {
-                Some(waiting) => (waiting.exchange, Role::Response),
+            EventStreamDirection::Back => match self.waiting.front() {
+                Some(waiting) => (waiting.exchange, ExchangeRole::Response),
                 None => return self.sides[1].exchange = None,
             },
         };
-        self.sides[side as usize].exchange = known(exchange);
+        self.sides[side as usize].exchange = known_exchange(exchange);
         // An interim response and the final one are one response, which begins with the first.
-        let first = self.waiting.front_mut().filter(|_| role == Role::Response);
+        let first = self
+            .waiting
+            .front_mut()
+            .filter(|_| role == ExchangeRole::Response);
         if !first.is_some_and(|waiting| std::mem::replace(&mut waiting.answered, true)) {
             of_answer(
-                Found::Begins {
+                DissectorEvent::Begins {
                     exchange,
                     role,
-                    kind: Kind::Call,
+                    kind: ExchangeKind::Call,
                     side,
                     at,
                 },
@@ -288,34 +325,34 @@ impl Http1 {
     }
 
     /// A head is whole.
-    fn headed(&mut self, side: Direction, head: &[u8], found: &mut Vec<Found>) {
+    fn headed(&mut self, side: EventStreamDirection, head: &[u8], found: &mut Vec<DissectorEvent>) {
         let end = self.sides[side as usize].held_at + head.len() as u64;
         match side {
-            Direction::There => self.request(head, end, found),
-            Direction::Back => self.response(head, end, found),
+            EventStreamDirection::There => self.request(head, end, found),
+            EventStreamDirection::Back => self.response(head, end, found),
         }
     }
 
-    fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
+    fn request(&mut self, head: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         let parsed = request.parse(head).map(|_| ());
         let Some(exchange) = self.sides[0].exchange.filter(|_| parsed.is_ok()) else {
-            return self.foreign(Direction::There, parsed, found);
+            return self.foreign(EventStreamDirection::There, parsed, found);
         };
         let (method, target) = (
             request.method.unwrap_or_default(),
             request.path.unwrap_or_default(),
         );
         let framing = framing(request.headers);
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange,
-            role: Role::Request,
-            name: http::request(method.as_bytes(), target.as_bytes()),
+            role: ExchangeRole::Request,
+            name: http::redact_request(method.as_bytes(), target.as_bytes()),
         });
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingHttp1Request {
             exchange,
             is_head,
             is_connect,
@@ -325,9 +362,9 @@ impl Http1 {
         let before = found.len();
         if !self.waiting.settle(exchange, found) {
             (self.sides[1], self.is_out_of_step) = (
-                Side {
-                    state: State::Lost,
-                    ..Side::default()
+                Http1Side {
+                    state: Http1ParserState::Lost,
+                    ..Http1Side::default()
                 },
                 true,
             );
@@ -340,18 +377,18 @@ impl Http1 {
         } else {
             Some(framing.length.unwrap_or(0))
         };
-        self.body(Direction::There, length, end, found);
+        self.body(EventStreamDirection::There, length, end, found);
     }
 
-    fn response(&mut self, head: &[u8], end: u64, found: &mut Vec<Found>) {
+    fn response(&mut self, head: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
         let parsed = response.parse(head).map(|_| ());
         if parsed.is_err() {
-            return self.foreign(Direction::Back, parsed, found);
+            return self.foreign(EventStreamDirection::Back, parsed, found);
         }
         let Some(waiting) = self.waiting.front().copied() else {
-            return self.lose(Direction::Back, "nothing asked for it", found);
+            return self.lose(EventStreamDirection::Back, "nothing asked for it", found);
         };
         let (status, framing) = (response.code.unwrap_or(0), framing(response.headers));
         if (100..200).contains(&status) && status != 101 {
@@ -361,18 +398,18 @@ impl Http1 {
             // Another interim response: the final one is the first that HTTP/2 says.
             self.waiting.pop_front();
             self.tunnel = Some(Box::new(Http2::upgraded(
-                known(waiting.exchange),
+                known_exchange(waiting.exchange),
                 self.next,
             )));
             return;
         }
         let (exchange, role, name) = (
             waiting.exchange,
-            Role::Response,
-            Name::number("", status.into()),
+            ExchangeRole::Response,
+            RedactedName::number("", status.into()),
         );
         of_answer(
-            Found::Named {
+            DissectorEvent::Named {
                 exchange,
                 role,
                 name,
@@ -384,32 +421,43 @@ impl Http1 {
         let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);
         self.sides[1].events = framing.events.then_some(0);
         match (is_empty, framing.chunked, framing.length) {
-            (true, ..) => self.body(Direction::Back, Some(0), end, found),
-            (false, true, _) => self.body(Direction::Back, None, end, found),
-            (false, false, Some(length)) => self.body(Direction::Back, Some(length), end, found),
-            (false, false, None) => self.sides[1].state = State::UntilEnd,
+            (true, ..) => self.body(EventStreamDirection::Back, Some(0), end, found),
+            (false, true, _) => self.body(EventStreamDirection::Back, None, end, found),
+            (false, false, Some(length)) => {
+                self.body(EventStreamDirection::Back, Some(length), end, found)
+            }
+            (false, false, None) => self.sides[1].state = Http1ParserState::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(Box::new(Turns::new("by turns", Direction::There)));
+            self.tunnel = Some(Box::new(TurnDissector::new(
+                "by turns",
+                EventStreamDirection::There,
+            )));
             self.before_tunnel = self.next;
         }
     }
 
     /// A body of that length follows, or one in chunks.
-    fn body(&mut self, side: Direction, length: Option<u64>, end: u64, found: &mut Vec<Found>) {
+    fn body(
+        &mut self,
+        side: EventStreamDirection,
+        length: Option<u64>,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.sides[side as usize].state = match length {
-            None => State::ChunkLine,
+            None => Http1ParserState::ChunkLine,
             Some(0) => return self.ends(side, end, found),
-            Some(length) => State::Body(length),
+            Some(length) => Http1ParserState::Body(length),
         };
     }
 
     fn chunk_line(
         &mut self,
-        side: Direction,
+        side: EventStreamDirection,
         at: u64,
         bytes: &[u8],
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) -> usize {
         let own = &mut self.sides[side as usize];
         // The end of the chunk before.
@@ -424,7 +472,7 @@ impl Http1 {
         own.held.extend_from_slice(&bytes[..used]);
         if end.is_none() {
             if own.held.len() > LONGEST_CHUNK_LINE {
-                found.push(Found::LeftOut(Bound::ChunkLine, 1));
+                found.push(DissectorEvent::LeftOut(Bound::ChunkLine, 1));
                 self.lose(side, "its chunks have no length", found);
             }
             return used;
@@ -438,15 +486,21 @@ impl Http1 {
             .ok()
             .and_then(|digits| u64::from_str_radix(digits, 16).ok());
         match length {
-            Some(0) => own.state = State::Trailers,
-            Some(length) => own.state = State::Chunk(length),
+            Some(0) => own.state = Http1ParserState::Trailers,
+            Some(length) => own.state = Http1ParserState::Chunk(length),
             None => self.lose(side, "its chunks have no length", found),
         }
         used
     }
 
     /// Events of an event stream end with an empty line.
-    fn parts(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn parts(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         let Some((ends, exchange)) = own.events.as_mut().zip(own.exchange) else {
             return;
@@ -455,7 +509,7 @@ impl Http1 {
             match byte {
                 b'\n' if *ends == 1 => {
                     *ends = 0;
-                    found.push(Found::Part {
+                    found.push(DissectorEvent::Part {
                         exchange,
                         side,
                         at: at + index as u64 + 1,
@@ -469,21 +523,21 @@ impl Http1 {
     }
 
     /// A message is whole.
-    fn ends(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn ends(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         let own = &mut self.sides[side as usize];
-        (own.state, own.events) = (State::Head, None);
-        let role = if side == Direction::There {
-            Role::Request
+        (own.state, own.events) = (Http1ParserState::Head, None);
+        let role = if side == EventStreamDirection::There {
+            ExchangeRole::Request
         } else {
-            Role::Response
+            ExchangeRole::Response
         };
-        found.extend(own.exchange.take().map(|exchange| Found::Ends {
+        found.extend(own.exchange.take().map(|exchange| DissectorEvent::Ends {
             exchange,
             role,
             side,
             at,
         }));
-        if side == Direction::Back {
+        if side == EventStreamDirection::Back {
             self.waiting.pop_front();
         }
     }
@@ -491,29 +545,37 @@ impl Http1 {
     /// A head that cannot be read.
     fn foreign(
         &mut self,
-        side: Direction,
+        side: EventStreamDirection,
         parsed: Result<(), httparse::Error>,
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) {
         if parsed == Err(httparse::Error::TooManyHeaders) {
-            found.push(Found::LeftOut(Bound::HeaderLines, 1));
+            found.push(DissectorEvent::LeftOut(Bound::HeaderLines, 1));
             return self.lose(side, "its head has more than 128 lines", found);
         }
         self.lose(side, "its head is not HTTP/1", found);
     }
 
     /// Nothing is known of this side until a head begins, and nothing of what waits for an answer.
-    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(
+        &mut self,
+        side: EventStreamDirection,
+        why: &'static str,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         own.held = Vec::new();
-        let within = own.exchange.take().filter(|_| side == Direction::There);
-        (own.state, own.events) = (State::Lost, None);
+        let within = own
+            .exchange
+            .take()
+            .filter(|_| side == EventStreamDirection::There);
+        (own.state, own.events) = (Http1ParserState::Lost, None);
         let waiting = self.waiting.clear();
         // A request whose body goes on waits already; one whose head does, not.
         found.extend(
             within
                 .filter(|within| !waiting.contains(within))
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
         self.sides[0].exchange = self.sides[0]
             .exchange
@@ -521,16 +583,16 @@ impl Http1 {
         found.extend(
             waiting
                 .into_iter()
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
-        self.sides[1].state = State::Lost;
+        self.sides[1].state = Http1ParserState::Lost;
     }
 
     /// What the tunnel finds, with numbers behind those of the requests before it.
     fn tunnelled(
         &mut self,
-        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>),
-        found: &mut Vec<Found>,
+        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<DissectorEvent>),
+        found: &mut Vec<DissectorEvent>,
     ) {
         let from = found.len();
         if let Some(tunnel) = &mut self.tunnel {
@@ -541,12 +603,12 @@ impl Http1 {
 }
 
 /// Whether bytes begin as a head of that side does.
-fn begins_head(side: Direction, bytes: &[u8]) -> bool {
+fn begins_head(side: EventStreamDirection, bytes: &[u8]) -> bool {
     match side {
-        Direction::There => METHODS
+        EventStreamDirection::There => METHODS
             .iter()
             .any(|method| bytes.starts_with(method.as_bytes())),
-        Direction::Back => bytes.starts_with(b"HTTP/1."),
+        EventStreamDirection::Back => bytes.starts_with(b"HTTP/1."),
     }
 }
 

@@ -9,15 +9,15 @@ mod grpc;
 mod hpack;
 
 use super::{
-    Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role,
-    TOO_MANY,
+    Dissector, DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, LONGEST_HEAD,
+    MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY,
 };
-use crate::conversation::opening::{Opening, Verdict};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
-use frames::{Frame, Frames, Gap, PREFACE, Step, What};
-use grpc::Messages;
+use frames::{Gap, Http2Frame, Http2FrameKind, Http2FrameParser, Http2FrameStep, PREFACE};
+use grpc::GrpcMessages;
 use hpack::Undecoded;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::{LONGEST_TEXT, http};
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ const MISSED: &str = "bytes of its connection's frames were not captured";
 const FOREIGN: &str = "its connection's frames are not HTTP/2";
 
 /// Whether a connection speaks it: by what the initiator says first, though the responder's settings may come before.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     // A frame of at most 255 settings, of no stream.
     let settings = |length: usize| [0, 0, 0, 4, 0, 0, 0, 0, 0][..length].iter().enumerate();
     let known = opening.back.len().min(9);
     let is_settings =
         settings(known).all(|(index, byte)| matches!(index, 1 | 2) || opening.back[index] == *byte);
-    match Verdict::begins(opening.there, PREFACE) {
-        Verdict::Perhaps if !is_settings => Verdict::No,
-        Verdict::Perhaps if known == 9 && !opening.there.is_empty() => Verdict::Yes,
+    match ProtocolVerdict::begins(opening.there, PREFACE) {
+        ProtocolVerdict::Perhaps if !is_settings => ProtocolVerdict::No,
+        ProtocolVerdict::Perhaps if known == 9 && !opening.there.is_empty() => ProtocolVerdict::Yes,
         verdict => verdict,
     }
 }
@@ -41,9 +41,9 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
 /// One connection.
 #[derive(Debug)]
 pub struct Http2 {
-    sides: [Side; 2],
+    sides: [Http2Side; 2],
     /// Exchanges of which a message is not whole, by the numbers of their streams.
-    streams: BTreeMap<u32, Stream>,
+    streams: BTreeMap<u32, Http2Stream>,
     /// The stream that is opened and gets no answer: it waits for its name alone, and the next block begins behind its own.
     unanswered: Option<Unanswered>,
     next: u64,
@@ -52,8 +52,8 @@ pub struct Http2 {
 
 /// One direction.
 #[derive(Debug)]
-struct Side {
-    frames: Frames,
+struct Http2Side {
+    frames: Http2FrameParser,
     /// Nothing where fields can no longer be decoded.
     fields: Option<hpack::Decoder>,
     /// The block of header fields that goes on; nothing where it is not whole or too long.
@@ -66,7 +66,7 @@ struct Side {
 
 /// An exchange of which a message is not whole.
 #[derive(Debug, Default)]
-struct Stream {
+struct Http2Stream {
     exchange: u64,
     /// The head of its request came.
     asked: bool,
@@ -79,20 +79,20 @@ struct Stream {
     status: Option<u16>,
     is_grpc: bool,
     /// Messages of the response of a call of gRPC, as long as it is known where they end.
-    messages: Option<Messages>,
+    messages: Option<GrpcMessages>,
 }
 
 /// An exchange of which no more than its first block of header fields is looked at.
 #[derive(Debug)]
 struct Unanswered {
     number: u32,
-    stream: Stream,
+    stream: Http2Stream,
     why: &'static str,
 }
 
 /// What a block of header fields says.
 #[derive(Debug, Default)]
-struct Head {
+struct Http2Head {
     method: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
@@ -103,7 +103,7 @@ struct Head {
 
 impl Default for Http2 {
     fn default() -> Self {
-        let sides = [Side::new(true), Side::new(false)];
+        let sides = [Http2Side::new(true), Http2Side::new(false)];
         Self {
             sides,
             streams: BTreeMap::new(),
@@ -115,14 +115,26 @@ impl Default for Http2 {
 }
 
 impl Dissector for Http2 {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let (mut at, mut left) = (at, bytes);
         while let Some(step) = self.sides[side as usize].frames.step(&mut at, &mut left) {
             self.step(side, at, step, found);
         }
     }
 
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         if count == 0 {
             return;
         }
@@ -130,22 +142,22 @@ impl Dissector for Http2 {
         let (gap, frame) = (own.frames.unseen(count), own.frames.frame());
         match (gap, frame.what) {
             (Gap::Frames, _) => return self.lose(side, MISSED, found),
-            (Gap::Contents(count), What::Data) => {
+            (Gap::Contents(count), Http2FrameKind::Data) => {
                 self.data_unseen(side, &frame, at, Some(count), found)
             }
-            (Gap::Unclear, What::Data) => self.data_unseen(side, &frame, at, None, found),
+            (Gap::Unclear, Http2FrameKind::Data) => self.data_unseen(side, &frame, at, None, found),
             (Gap::Contents(0), _) => {}
-            (_, What::Head | What::Promise) => own.block = None,
-            (_, What::Reset | What::Other) => {}
+            (_, Http2FrameKind::Head | Http2FrameKind::Promise) => own.block = None,
+            (_, Http2FrameKind::Reset | Http2FrameKind::Other) => {}
         }
         self.bytes(side, at + count, &[], found);
     }
 
-    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
         self.sides[side as usize].silent.get_or_insert(ENDED_BEFORE);
         self.give_up_unanswered(found);
         self.void(found, |stream| match side {
-            Direction::There if stream.request_whole => None,
+            EventStreamDirection::There if stream.request_whole => None,
             _ => Some(stream.missing([
                 "the connection ended within its request",
                 ENDED_BEFORE,
@@ -155,8 +167,8 @@ impl Dissector for Http2 {
     }
 
     fn held(&self) -> usize {
-        let sides: usize = self.sides.iter().map(Side::held).sum();
-        sides + self.streams.len() * size_of::<Stream>()
+        let sides: usize = self.sides.iter().map(Http2Side::held).sum();
+        sides + self.streams.len() * size_of::<Http2Stream>()
     }
 
     fn protocol(&self) -> &'static str {
@@ -174,12 +186,12 @@ impl Http2 {
             ..Self::default()
         };
         let (asked, request_whole, response_began) = (true, true, true);
-        let stream = |exchange| Stream {
+        let stream = |exchange| Http2Stream {
             exchange,
             asked,
             request_whole,
             response_began,
-            ..Stream::default()
+            ..Http2Stream::default()
         };
         http.streams
             .extend(exchange.map(|exchange| (1, stream(exchange))));
@@ -187,68 +199,87 @@ impl Http2 {
         http
     }
 
-    fn step(&mut self, side: Direction, at: u64, step: Step<'_>, found: &mut Vec<Found>) {
+    fn step(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        step: Http2FrameStep<'_>,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let frame = self.sides[side as usize].frames.frame();
         match (step, frame.what) {
-            (Step::Begins, What::Head | What::Promise) => self.block_begins(side, &frame, found),
-            (Step::Begins, What::Data) => self.data_begins(side, &frame, found),
-            (Step::Promised, _) => self.promised(side, &frame, found),
-            (Step::Content(bytes), What::Data) => {
+            (Http2FrameStep::Begins, Http2FrameKind::Head | Http2FrameKind::Promise) => {
+                self.block_begins(side, &frame, found)
+            }
+            (Http2FrameStep::Begins, Http2FrameKind::Data) => self.data_begins(side, &frame, found),
+            (Http2FrameStep::Promised, _) => self.promised(side, &frame, found),
+            (Http2FrameStep::Content(bytes), Http2FrameKind::Data) => {
                 self.data(side, &frame, at - bytes.len() as u64, bytes, found);
             }
-            (Step::Content(bytes), _) => self.sides[side as usize].hold(bytes, found),
-            (Step::Ends, What::Head) => self.head_ends(side, &frame, at, found),
-            (Step::Ends, What::Promise) => self.promise_ends(side, &frame, found),
-            (Step::Ends, What::Data) if frame.ends_stream => {
+            (Http2FrameStep::Content(bytes), _) => self.sides[side as usize].hold(bytes, found),
+            (Http2FrameStep::Ends, Http2FrameKind::Head) => self.head_ends(side, &frame, at, found),
+            (Http2FrameStep::Ends, Http2FrameKind::Promise) => {
+                self.promise_ends(side, &frame, found)
+            }
+            (Http2FrameStep::Ends, Http2FrameKind::Data) if frame.ends_stream => {
                 self.ends(side, frame.stream, at, found)
             }
-            (Step::Ends, What::Reset) => self.reset(frame.stream, found),
-            (Step::Foreign, _) => self.lose(side, FOREIGN, found),
-            (Step::Begins | Step::Ends, _) => {}
+            (Http2FrameStep::Ends, Http2FrameKind::Reset) => self.reset(frame.stream, found),
+            (Http2FrameStep::Foreign, _) => self.lose(side, FOREIGN, found),
+            (Http2FrameStep::Begins | Http2FrameStep::Ends, _) => {}
         }
     }
 
     /// A block of header fields begins, and with it perhaps a message.
-    fn block_begins(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+    fn block_begins(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.sides[side as usize].block = Some(Vec::new());
         match (side, frame.what) {
-            (_, What::Promise) => {}
-            (Direction::There, _)
+            (_, Http2FrameKind::Promise) => {}
+            (EventStreamDirection::There, _)
                 if frame.stream % 2 == 1 && frame.stream > self.sides[0].highest =>
             {
                 self.sides[0].highest = frame.stream;
                 self.opens(frame, found);
             }
-            (Direction::There, _) => {}
-            (Direction::Back, _) => self.response_begins(frame, found),
+            (EventStreamDirection::There, _) => {}
+            (EventStreamDirection::Back, _) => self.response_begins(frame, found),
         }
     }
 
     /// The initiator opens a stream.
-    fn opens(&mut self, frame: &Frame, found: &mut Vec<Found>) {
-        let (exchange, role, side) = (self.next, Role::Request, Direction::There);
+    fn opens(&mut self, frame: &Http2Frame, found: &mut Vec<DissectorEvent>) {
+        let (exchange, role, side) = (
+            self.next,
+            ExchangeRole::Request,
+            EventStreamDirection::There,
+        );
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
-            kind: Kind::Call,
+            kind: ExchangeKind::Call,
             side,
             at: frame.at,
         });
         self.insert(
             frame.stream,
-            Stream {
+            Http2Stream {
                 exchange,
-                ..Stream::default()
+                ..Http2Stream::default()
             },
             found,
         );
     }
 
-    fn insert(&mut self, number: u32, stream: Stream, found: &mut Vec<Found>) {
+    fn insert(&mut self, number: u32, stream: Http2Stream, found: &mut Vec<DissectorEvent>) {
         let full = (self.streams.len() >= MOST_WAITING).then_some(TOO_MANY);
         if full.is_some() {
-            found.push(Found::LeftOut(Bound::Waiting, 1));
+            found.push(DissectorEvent::LeftOut(Bound::Waiting, 1));
         }
         match self.sides[1].silent.or(full) {
             Some(why) => {
@@ -267,9 +298,9 @@ impl Http2 {
     fn unanswered(
         &mut self,
         number: u32,
-        head: Option<&Head>,
+        head: Option<&Http2Head>,
         end: Option<u64>,
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) -> bool {
         let Some(Unanswered { stream, .. }) = self
             .unanswered
@@ -281,8 +312,12 @@ impl Http2 {
         head.into_iter()
             .for_each(|head| stream.request(head, found));
         self.is_grpc |= stream.is_grpc;
-        let (exchange, role, side) = (stream.exchange, Role::Request, Direction::There);
-        found.extend(end.map(|at| Found::Ends {
+        let (exchange, role, side) = (
+            stream.exchange,
+            ExchangeRole::Request,
+            EventStreamDirection::There,
+        );
+        found.extend(end.map(|at| DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -292,25 +327,31 @@ impl Http2 {
         true
     }
 
-    fn give_up_unanswered(&mut self, found: &mut Vec<Found>) {
+    fn give_up_unanswered(&mut self, found: &mut Vec<DissectorEvent>) {
         let given_up = self.unanswered.take();
-        found.extend(given_up.map(|Unanswered { stream, why, .. }| Found::Void {
-            exchange: stream.exchange,
-            why,
-        }));
+        found.extend(
+            given_up.map(|Unanswered { stream, why, .. }| DissectorEvent::Void {
+                exchange: stream.exchange,
+                why,
+            }),
+        );
     }
 
     /// The responder's first block of a stream: interim responses and the final one are one response.
-    fn response_begins(&mut self, frame: &Frame, found: &mut Vec<Found>) {
+    fn response_begins(&mut self, frame: &Http2Frame, found: &mut Vec<DissectorEvent>) {
         let Some(stream) = self.streams.get_mut(&frame.stream) else {
             return;
         };
         if !std::mem::replace(&mut stream.response_began, true) {
-            let (exchange, role, side) = (stream.exchange, Role::Response, Direction::Back);
-            found.push(Found::Begins {
+            let (exchange, role, side) = (
+                stream.exchange,
+                ExchangeRole::Response,
+                EventStreamDirection::Back,
+            );
+            found.push(DissectorEvent::Begins {
                 exchange,
                 role,
-                kind: Kind::Call,
+                kind: ExchangeKind::Call,
                 side,
                 at: frame.at,
             });
@@ -318,33 +359,44 @@ impl Http2 {
     }
 
     /// The responder will send what nobody asked for: from the promise on, that is one message.
-    fn promised(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+    fn promised(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let highest = self.sides[1].highest;
-        let is_new =
-            |number: &u32| number.is_multiple_of(2) && *number > highest && side == Direction::Back;
+        let is_new = |number: &u32| {
+            number.is_multiple_of(2) && *number > highest && side == EventStreamDirection::Back
+        };
         let Some(number) = frame.promised.filter(is_new) else {
             return;
         };
         self.sides[1].highest = number;
-        let (exchange, role) = (self.next, Role::Response);
+        let (exchange, role) = (self.next, ExchangeRole::Response);
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
-            kind: Kind::OneWay,
+            kind: ExchangeKind::OneWay,
             side,
             at: frame.at,
         });
-        let stream = Stream {
+        let stream = Http2Stream {
             exchange,
             request_whole: true,
             response_began: true,
-            ..Stream::default()
+            ..Http2Stream::default()
         };
         self.insert(number, stream, found);
     }
 
-    fn promise_ends(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
+    fn promise_ends(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let head = self.sides[side as usize].head(found);
         if frame
             .promised
@@ -361,17 +413,25 @@ impl Http2 {
         }
     }
 
-    fn head_ends(&mut self, side: Direction, frame: &Frame, at: u64, found: &mut Vec<Found>) {
+    fn head_ends(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+        at: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let head = self.sides[side as usize].head(found);
         let end = frame.ends_stream.then_some(at);
-        if side == Direction::There && self.unanswered(frame.stream, head.as_ref(), end, found) {
+        if side == EventStreamDirection::There
+            && self.unanswered(frame.stream, head.as_ref(), end, found)
+        {
             return;
         }
         if let Some(stream) = self.streams.get_mut(&frame.stream) {
             match side {
-                Direction::There if stream.asked => {}
-                Direction::There => stream.request(&head.unwrap_or_default(), found),
-                Direction::Back => stream.response(head, frame.ends_stream, found),
+                EventStreamDirection::There if stream.asked => {}
+                EventStreamDirection::There => stream.request(&head.unwrap_or_default(), found),
+                EventStreamDirection::Back => stream.response(head, frame.ends_stream, found),
             }
             self.is_grpc |= stream.is_grpc;
         }
@@ -380,12 +440,18 @@ impl Http2 {
         }
     }
 
-    fn data_begins(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
-        let early = |stream: &Stream| side == Direction::Back && !stream.response_began;
+    fn data_begins(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let early =
+            |stream: &Http2Stream| side == EventStreamDirection::Back && !stream.response_began;
         if self.streams.get(&frame.stream).is_some_and(early)
             && let Some(stream) = self.streams.remove(&frame.stream)
         {
-            found.push(Found::Void {
+            found.push(DissectorEvent::Void {
                 exchange: stream.exchange,
                 why: "its data came before its head",
             });
@@ -394,33 +460,33 @@ impl Http2 {
 
     fn data(
         &mut self,
-        side: Direction,
-        frame: &Frame,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
         at: u64,
         bytes: &[u8],
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) {
         let Some((exchange, Some(messages))) = self.messages(side, frame) else {
             return;
         };
         messages.bytes(at, bytes, |at| {
-            found.push(Found::Part { exchange, side, at })
+            found.push(DissectorEvent::Part { exchange, side, at })
         });
     }
 
     /// So many bytes of data, or it is not known how many, were not seen.
     fn data_unseen(
         &mut self,
-        side: Direction,
-        frame: &Frame,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
         at: u64,
         count: Option<u64>,
-        found: &mut Vec<Found>,
+        found: &mut Vec<DissectorEvent>,
     ) {
         let Some((exchange, messages)) = self.messages(side, frame) else {
             return;
         };
-        let give = |at| found.push(Found::Part { exchange, side, at });
+        let give = |at| found.push(DissectorEvent::Part { exchange, side, at });
         let known = messages
             .as_mut()
             .zip(count)
@@ -431,25 +497,35 @@ impl Http2 {
     }
 
     /// The messages of the response that a frame of data belongs to.
-    fn messages(&mut self, side: Direction, frame: &Frame) -> Option<(u64, &mut Option<Messages>)> {
+    fn messages(
+        &mut self,
+        side: EventStreamDirection,
+        frame: &Http2Frame,
+    ) -> Option<(u64, &mut Option<GrpcMessages>)> {
         let stream = self
             .streams
             .get_mut(&frame.stream)
-            .filter(|_| side == Direction::Back)?;
+            .filter(|_| side == EventStreamDirection::Back)?;
         Some((stream.exchange, &mut stream.messages))
     }
 
     /// A message is whole.
-    fn ends(&mut self, side: Direction, number: u32, at: u64, found: &mut Vec<Found>) {
+    fn ends(
+        &mut self,
+        side: EventStreamDirection,
+        number: u32,
+        at: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let Some(stream) = self.streams.get_mut(&number) else {
             return;
         };
         let (role, whole) = match side {
-            Direction::There => (Role::Request, &mut stream.request_whole),
-            Direction::Back => (Role::Response, &mut stream.response_whole),
+            EventStreamDirection::There => (ExchangeRole::Request, &mut stream.request_whole),
+            EventStreamDirection::Back => (ExchangeRole::Response, &mut stream.response_whole),
         };
         if !std::mem::replace(whole, true) {
-            found.push(Found::Ends {
+            found.push(DissectorEvent::Ends {
                 exchange: stream.exchange,
                 role,
                 side,
@@ -462,7 +538,7 @@ impl Http2 {
     }
 
     /// One side wants to hear no more of a stream.
-    fn reset(&mut self, number: u32, found: &mut Vec<Found>) {
+    fn reset(&mut self, number: u32, found: &mut Vec<DissectorEvent>) {
         let Some(stream) = self.streams.remove(&number) else {
             return;
         };
@@ -471,14 +547,19 @@ impl Http2 {
             RESET_BEFORE,
             "its stream was reset within its response",
         ]);
-        found.push(Found::Void {
+        found.push(DissectorEvent::Void {
             exchange: stream.exchange,
             why,
         });
     }
 
     /// Nothing more is known of a side, and nothing of the exchanges that go on.
-    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(
+        &mut self,
+        side: EventStreamDirection,
+        why: &'static str,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         own.frames.lose();
         (own.fields, own.block) = (None, None);
@@ -488,10 +569,14 @@ impl Http2 {
     }
 
     /// Gives up the exchanges that there is a reason for.
-    fn void(&mut self, found: &mut Vec<Found>, why: impl Fn(&Stream) -> Option<&'static str>) {
+    fn void(
+        &mut self,
+        found: &mut Vec<DissectorEvent>,
+        why: impl Fn(&Http2Stream) -> Option<&'static str>,
+    ) {
         self.streams.retain(|_, stream| {
             let why = why(stream);
-            found.extend(why.map(|why| Found::Void {
+            found.extend(why.map(|why| DissectorEvent::Void {
                 exchange: stream.exchange,
                 why,
             }));
@@ -500,10 +585,10 @@ impl Http2 {
     }
 }
 
-impl Side {
+impl Http2Side {
     fn new(with_preface: bool) -> Self {
         Self {
-            frames: Frames::new(with_preface),
+            frames: Http2FrameParser::new(with_preface),
             fields: Some(hpack::Decoder::default()),
             block: None,
             highest: 0,
@@ -517,22 +602,23 @@ impl Side {
     }
 
     /// Holds bytes of a block of header fields, as far as it is whole and not too long.
-    fn hold(&mut self, bytes: &[u8], found: &mut Vec<Found>) {
+    fn hold(&mut self, bytes: &[u8], found: &mut Vec<DissectorEvent>) {
         let Some(block) = &mut self.block else { return };
         if block.len() + bytes.len() > LONGEST_HEAD {
             self.block = None;
-            return found.push(Found::LeftOut(Bound::Head, 1));
+            return found.push(DissectorEvent::LeftOut(Bound::Head, 1));
         }
         block.extend_from_slice(bytes);
     }
 
     /// What the block says that is whole now; nothing where it or one before it was not.
-    fn head(&mut self, found: &mut Vec<Found>) -> Option<Head> {
+    fn head(&mut self, found: &mut Vec<DissectorEvent>) -> Option<Http2Head> {
         let (mut fields, block) = (self.fields.take()?, self.block.take()?);
-        let mut head = Head::default();
+        let mut head = Http2Head::default();
         if let Err(cause) = fields.block(&block, |name, value| head.field(name, value)) {
             found.extend(
-                (cause == Undecoded::Table).then_some(Found::LeftOut(Bound::HeaderTable, 1)),
+                (cause == Undecoded::Table)
+                    .then_some(DissectorEvent::LeftOut(Bound::HeaderTable, 1)),
             );
             return None;
         }
@@ -541,22 +627,22 @@ impl Side {
     }
 }
 
-impl Stream {
+impl Http2Stream {
     /// The head of its request is whole; it is empty where it is not known.
-    fn request(&mut self, head: &Head, found: &mut Vec<Found>) {
+    fn request(&mut self, head: &Http2Head, found: &mut Vec<DissectorEvent>) {
         self.asked = true;
         self.is_grpc = head.is_grpc;
         if let Some(name) = head.name() {
-            found.push(Found::Named {
+            found.push(DissectorEvent::Named {
                 exchange: self.exchange,
-                role: Role::Request,
+                role: ExchangeRole::Request,
                 name,
             });
         }
     }
 
     /// A head of its response is whole, or its trailers are.
-    fn response(&mut self, head: Option<Head>, last: bool, found: &mut Vec<Found>) {
+    fn response(&mut self, head: Option<Http2Head>, last: bool, found: &mut Vec<DissectorEvent>) {
         let head = head.unwrap_or_default();
         if head.status.is_some_and(|status| status < 200) && !last {
             return; // An interim response: another head follows.
@@ -564,23 +650,23 @@ impl Stream {
         if !std::mem::replace(&mut self.answered, true) {
             self.status = head.status;
             self.is_grpc |= head.is_grpc;
-            self.messages = self.is_grpc.then(Messages::default);
+            self.messages = self.is_grpc.then(GrpcMessages::default);
         }
         // Of a call of gRPC, the trailers say how it went; where there are none, the status of HTTP does.
         let of_grpc = head
             .grpc_status
             .filter(|_| self.is_grpc)
-            .map(|status| Name::number("grpc-status ", status.into()));
+            .map(|status| RedactedName::number("grpc-status ", status.into()));
         let of_http = self
             .status
             .filter(|_| last || !self.is_grpc)
-            .map(|status| Name::number("", status.into()));
+            .map(|status| RedactedName::number("", status.into()));
         if let Some(name) = of_grpc.or(of_http)
             && !std::mem::replace(&mut self.named, true)
         {
-            found.push(Found::Named {
+            found.push(DissectorEvent::Named {
                 exchange: self.exchange,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 name,
             });
         }
@@ -596,7 +682,7 @@ impl Stream {
     }
 }
 
-impl Head {
+impl Http2Head {
     fn field(&mut self, name: &[u8], value: &[u8]) {
         let cut = &value[..value.len().min(LONGEST_TEXT)];
         let number = || {
@@ -616,7 +702,7 @@ impl Head {
     }
 
     /// The name of a request.
-    fn name(&self) -> Option<Name> {
+    fn name(&self) -> Option<RedactedName> {
         // A CONNECT has no path.
         let target = if self.path.is_empty() {
             &self.authority
@@ -625,8 +711,8 @@ impl Head {
         };
         match (self.method.is_empty(), self.is_grpc) {
             (true, _) => None,
-            (false, true) => Some(http::call(target)),
-            (false, false) => Some(http::request(&self.method, target)),
+            (false, true) => Some(http::redact_call(target)),
+            (false, false) => Some(http::redact_request(&self.method, target)),
         }
     }
 }

@@ -6,16 +6,20 @@
 
 mod answer;
 
-use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::texts::Texts;
-use super::tls::Tls;
-use super::turns::Turns;
-use super::waiting::{Queue, Waits, of_answer};
-use super::{Dissector, Found, Kind, LONGEST_NAME, Name, Role, renumber};
-use crate::conversation::opening::{Opening, Verdict};
+use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
+use super::records::{
+    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+};
+use super::statement_texts::StatementTexts;
+use super::tls::TlsDissector;
+use super::turn_dissector::TurnDissector;
+use super::{
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName, renumber,
+};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
-use answer::{Abilities, Expect, Means, number};
-use stackline_events::unit::Direction;
+use answer::{Abilities, ExpectedMysqlPacket, Means, number};
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{self, Backslash, Dialect, answer as answers};
 
 /// A length and a number.
@@ -50,34 +54,36 @@ const BULK: u8 = 0xfa;
 const LAST_PREPARED: &[u8] = b"4294967295";
 
 /// Whether a connection speaks it: the server greets, with its version.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if !opening.there.is_empty() {
-        return Verdict::No;
+        return ProtocolVerdict::No;
     }
     match *opening.back {
-        [] => Verdict::Perhaps,
+        [] => ProtocolVerdict::Perhaps,
         [_] | [_, 0..=1] | [_, 0..=1, 0] | [_, 0..=1, 0, 0] | [_, 0..=1, 0, 0, 10] => {
-            Verdict::Perhaps
+            ProtocolVerdict::Perhaps
         }
-        [low, high @ 0..=1, 0, 0, 10, b'0'..=b'9', ..] if low > 30 || high > 0 => Verdict::Yes,
-        _ => Verdict::No,
+        [low, high @ 0..=1, 0, 0, 10, b'0'..=b'9', ..] if low > 30 || high > 0 => {
+            ProtocolVerdict::Yes
+        }
+        _ => ProtocolVerdict::No,
     }
 }
 
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Mysql {
-    sides: [Side; 2],
-    phase: Phase,
+    sides: [MysqlSide; 2],
+    phase: MysqlPhase,
     /// What the server can do, then what both can.
     bits: u64,
     abilities: Abilities,
     /// Commands that are not answered yet, in their order.
-    waiting: Queue<Waiting>,
+    waiting: PendingExchangeQueue<PendingMysqlCommand>,
     next: u64,
     /// The command that is not whole.
-    command: Option<Command>,
-    texts: Texts,
+    command: Option<OpenMysqlCommand>,
+    texts: StatementTexts,
     /// What a back-slash in a string is, as the server said it last; not known once something was sent that may change it.
     backslash: Backslash,
     /// A command came before the one before it was answered.
@@ -94,8 +100,8 @@ pub struct Mysql {
 }
 
 #[derive(Debug, Default)]
-struct Side {
-    records: Records,
+struct MysqlSide {
+    records: RecordParser,
     /// The packet before was of the greatest length.
     continues: bool,
     /// Nothing is known until a command begins.
@@ -103,7 +109,7 @@ struct Side {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum MysqlPhase {
     /// Before the server's greeting.
     #[default]
     Greeting,
@@ -114,23 +120,23 @@ enum Phase {
 
 /// A command that is not whole.
 #[derive(Clone, Copy, Debug)]
-struct Command {
+struct OpenMysqlCommand {
     exchange: u64,
     named: bool,
 }
 
 /// A command that is not answered yet.
 #[derive(Clone, Debug, PartialEq)]
-struct Waiting {
+struct PendingMysqlCommand {
     exchange: u64,
-    kind: Kind,
-    expect: Expect,
+    kind: ExchangeKind,
+    expect: ExpectedMysqlPacket,
     answered: bool,
     /// The text of a statement that is prepared.
-    text: Option<Name>,
+    text: Option<RedactedName>,
 }
 
-impl Waits for Waiting {
+impl PendingExchange for PendingMysqlCommand {
     fn exchange(&mut self) -> &mut u64 {
         &mut self.exchange
     }
@@ -141,9 +147,15 @@ impl Waits for Waiting {
 }
 
 impl Dissector for Mysql {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.find_again(side, bytes);
-        let mut input = Input { at, bytes };
+        let mut input = RecordInput { at, bytes };
         loop {
             if self.inner.is_some() {
                 return self.within(
@@ -157,14 +169,20 @@ impl Dissector for Mysql {
             }
             match own.records.next(&mut input, |head| extent(side, head)) {
                 None => return,
-                Some(Taken::Head) => self.headed(side, found),
-                Some(Taken::Whole) => self.packet(side, found),
-                Some(Taken::Wrong) => self.lose("it is not MySQL", found),
+                Some(RecordProgress::Head) => self.headed(side, found),
+                Some(RecordProgress::Whole) => self.packet(side, found),
+                Some(RecordProgress::Wrong) => self.lose("it is not MySQL", found),
             }
         }
     }
 
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         if self.inner.is_some() {
             return self.within(|inner, found| inner.unseen(side, at, count, found), found);
         }
@@ -181,7 +199,7 @@ impl Dissector for Mysql {
         }
     }
 
-    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         if self.inner.is_some() {
             return self.within(|inner, found| inner.end(side, at, found), found);
         }
@@ -189,7 +207,7 @@ impl Dissector for Mysql {
         if !own.lost && !own.records.is_between() {
             self.lose("the connection ended within it", found);
         }
-        if side == Direction::Back {
+        if side == EventStreamDirection::Back {
             self.finish_unknown(found);
         }
     }
@@ -209,17 +227,17 @@ impl Dissector for Mysql {
 
 impl Mysql {
     /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
-    fn find_again(&mut self, side: Direction, bytes: &[u8]) {
-        let lost = self.sides[0].lost && side == Direction::There && !self.gone;
+    fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
+        let lost = self.sides[0].lost && side == EventStreamDirection::There && !self.gone;
         if lost
-            && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if Expect::of(command) != Expect::Unknown)
+            && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if ExpectedMysqlPacket::of(command) != ExpectedMysqlPacket::Unknown)
         {
             self.sides = Default::default();
         }
     }
 
     /// Nothing is known until a command begins, and nothing of what waits for an answer.
-    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let command = self.command.take().map(|command| command.exchange);
         let waiting = self.waiting.clear();
         let command = command.filter(|exchange| !waiting.contains(exchange));
@@ -227,22 +245,22 @@ impl Mysql {
             waiting
                 .into_iter()
                 .chain(command)
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
-        self.gone |= self.pipelined || self.phase != Phase::Commands;
+        self.gone |= self.pipelined || self.phase != MysqlPhase::Commands;
         self.backslash = Backslash::Unknown;
         self.file = false;
     }
 
     /// The head of a packet is whole.
-    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[side as usize];
         let (head, at) = (own.records.held(), own.records.at());
         match (side, self.phase) {
-            (_, Phase::Greeting) | (Direction::There, Phase::Login) => {}
-            (Direction::There, Phase::Commands) => {
+            (_, MysqlPhase::Greeting) | (EventStreamDirection::There, MysqlPhase::Login) => {}
+            (EventStreamDirection::There, MysqlPhase::Commands) => {
                 if let &[_, _, _, 0, command] = head
                     && !own.continues
                     && !self.file
@@ -250,42 +268,48 @@ impl Mysql {
                     self.command(command, at, found);
                 }
             }
-            (Direction::Back, _) => self.answers(at, found),
+            (EventStreamDirection::Back, _) => self.answers(at, found),
         }
     }
 
     /// A command begins.
-    fn command(&mut self, command: u8, at: u64, found: &mut Vec<Found>) {
+    fn command(&mut self, command: u8, at: u64, found: &mut Vec<DissectorEvent>) {
         self.finish_unknown(found);
         let kind = match command {
-            QUIT | LONG_DATA | CLOSE => Kind::OneWay,
-            0x11 => Kind::Handshake,
-            _ => Kind::Call,
+            QUIT | LONG_DATA | CLOSE => ExchangeKind::OneWay,
+            0x11 => ExchangeKind::Handshake,
+            _ => ExchangeKind::Call,
         };
         let exchange = self.next;
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
-            role: Role::Request,
+            role: ExchangeRole::Request,
             kind,
-            side: Direction::There,
+            side: EventStreamDirection::There,
             at,
         });
-        self.command = Some(Command {
+        self.command = Some(OpenMysqlCommand {
             exchange,
             named: false,
         });
-        if kind != Kind::OneWay {
-            self.wait(exchange, kind, Expect::of(command), found);
+        if kind != ExchangeKind::OneWay {
+            self.wait(exchange, kind, ExpectedMysqlPacket::of(command), found);
         }
     }
 
-    fn wait(&mut self, exchange: u64, kind: Kind, expect: Expect, found: &mut Vec<Found>) {
+    fn wait(
+        &mut self,
+        exchange: u64,
+        kind: ExchangeKind,
+        expect: ExpectedMysqlPacket,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.pipelined |= !self.waiting.is_empty();
         // One in the middle was the last one when the next came, or is the first.
         let mut ends = self.waiting.front().into_iter().chain(self.waiting.back());
-        let unknown = ends.any(|waiting| waiting.expect == Expect::Unknown);
-        self.waiting.push_back(Waiting {
+        let unknown = ends.any(|waiting| waiting.expect == ExpectedMysqlPacket::Unknown);
+        self.waiting.push_back(PendingMysqlCommand {
             exchange,
             kind,
             expect,
@@ -298,29 +322,27 @@ impl Mysql {
     }
 
     /// An answer of which the end cannot be known is whole.
-    fn finish_unknown(&mut self, found: &mut Vec<Found>) {
-        if self
-            .waiting
-            .front()
-            .is_some_and(|waiting| waiting.answered && waiting.expect == Expect::Unknown)
-        {
-            self.whole(Name::fixed("end not known"), self.server_end, found);
+    fn finish_unknown(&mut self, found: &mut Vec<DissectorEvent>) {
+        if self.waiting.front().is_some_and(|waiting| {
+            waiting.answered && waiting.expect == ExpectedMysqlPacket::Unknown
+        }) {
+            self.whole(RedactedName::fixed("end not known"), self.server_end, found);
         }
     }
 
     /// What the server says answers what waits longest.
-    fn answers(&mut self, at: u64, found: &mut Vec<Found>) {
+    fn answers(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(waiting) = self.waiting.front_mut() else {
             return;
         };
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         if !std::mem::replace(&mut waiting.answered, true) {
             of_answer(
-                Found::Begins {
+                DissectorEvent::Begins {
                     exchange,
-                    role: Role::Response,
+                    role: ExchangeRole::Response,
                     kind,
-                    side: Direction::Back,
+                    side: EventStreamDirection::Back,
                     at,
                 },
                 found,
@@ -329,22 +351,28 @@ impl Mysql {
     }
 
     /// A packet is whole.
-    fn packet(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn packet(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let own = &mut self.sides[side as usize];
         let (at, end) = (own.records.at(), own.records.end());
         let length = end - at - HEAD as u64;
         let is_first = !std::mem::replace(&mut own.continues, length == LONGEST);
-        let held = if self.phase == Phase::Commands {
+        let held = if self.phase == MysqlPhase::Commands {
             Vec::new()
         } else {
             own.records.held().to_vec()
         };
         match (side, self.phase) {
-            (Direction::Back, Phase::Greeting) => self.greeting(&held, at, end, found),
-            (Direction::There, Phase::Greeting) => self.lose("it is not MySQL", found),
-            (Direction::There, Phase::Login) => self.login(&held, at, end, found),
-            (Direction::There, Phase::Commands) => self.of_client(length, end, found),
-            (Direction::Back, _) => {
+            (EventStreamDirection::Back, MysqlPhase::Greeting) => {
+                self.greeting(&held, at, end, found)
+            }
+            (EventStreamDirection::There, MysqlPhase::Greeting) => {
+                self.lose("it is not MySQL", found)
+            }
+            (EventStreamDirection::There, MysqlPhase::Login) => self.login(&held, at, end, found),
+            (EventStreamDirection::There, MysqlPhase::Commands) => {
+                self.of_client(length, end, found)
+            }
+            (EventStreamDirection::Back, _) => {
                 self.server_end = end;
                 if is_first {
                     self.of_server(length, at, end, found);
@@ -353,13 +381,13 @@ impl Mysql {
         }
     }
 
-    fn greeting(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
-        let mut fields = Fields(&held[HEAD..]);
+    fn greeting(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+        let mut fields = RecordFieldReader(&held[HEAD..]);
         let version = match fields.number(1) {
             Some(10) => fields.text(),
             Some(0xff) => {
                 return self.one_way(
-                    Direction::Back,
+                    EventStreamDirection::Back,
                     answer::error(&held[HEAD..]),
                     at,
                     end,
@@ -368,21 +396,33 @@ impl Mysql {
             }
             _ => return self.lose("it is not MySQL", found),
         };
-        self.one_way(Direction::Back, answers::greeting(version), at, end, found);
+        self.one_way(
+            EventStreamDirection::Back,
+            answers::greeting(version),
+            at,
+            end,
+            found,
+        );
         self.bits = greeting_bits(fields).unwrap_or(u64::MAX);
-        self.phase = Phase::Login;
+        self.phase = MysqlPhase::Login;
     }
 
     /// The client's answer to the greeting.
-    fn login(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
-        let mut fields = Fields(&held[HEAD..]);
+    fn login(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+        let mut fields = RecordFieldReader(&held[HEAD..]);
         let Some(bits) = login_bits(&mut fields) else {
             return self.lose("its login was not captured", found);
         };
         if end - at == TLS_REQUEST && bits & TLS != 0 {
             self.bits &= bits;
-            self.one_way(Direction::There, Name::fixed("SSLRequest"), at, end, found);
-            return self.goes_on_in(Box::<Tls>::default());
+            self.one_way(
+                EventStreamDirection::There,
+                RedactedName::fixed("SSLRequest"),
+                at,
+                end,
+                found,
+            );
+            return self.goes_on_in(Box::<TlsDissector>::default());
         }
         self.bits &= bits & !TLS;
         self.abilities = Abilities {
@@ -393,48 +433,52 @@ impl Mysql {
         };
         let exchange = self.next;
         self.next += 1;
-        self.phase = Phase::Commands;
-        let (role, side, kind) = (Role::Request, Direction::There, Kind::Handshake);
-        found.push(Found::Begins {
+        self.phase = MysqlPhase::Commands;
+        let (role, side, kind) = (
+            ExchangeRole::Request,
+            EventStreamDirection::There,
+            ExchangeKind::Handshake,
+        );
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
             kind,
             side,
             at,
         });
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange,
             role,
             name: login_name(fields, bits),
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
             side,
             at: end,
         });
-        self.wait(exchange, kind, Expect::Login, found);
+        self.wait(exchange, kind, ExpectedMysqlPacket::Login, found);
     }
 
     /// A packet of a command, or what belongs to one.
-    fn of_client(&mut self, length: u64, end: u64, found: &mut Vec<Found>) {
+    fn of_client(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         self.file &= length > 0;
         let Some(command) = self.command else { return };
         if !command.named {
             let name = self.name_command(found);
-            self.command = Some(Command {
+            self.command = Some(OpenMysqlCommand {
                 named: true,
                 ..command
             });
-            found.push(Found::Named {
+            found.push(DissectorEvent::Named {
                 exchange: command.exchange,
-                role: Role::Request,
+                role: ExchangeRole::Request,
                 name,
             });
         }
         if length < LONGEST {
-            let (role, side) = (Role::Request, Direction::There);
-            found.push(Found::Ends {
+            let (role, side) = (ExchangeRole::Request, EventStreamDirection::There);
+            found.push(DissectorEvent::Ends {
                 exchange: command.exchange,
                 role,
                 side,
@@ -447,18 +491,19 @@ impl Mysql {
         }
     }
 
-    fn name_command(&mut self, found: &mut Vec<Found>) -> Name {
+    fn name_command(&mut self, found: &mut Vec<DissectorEvent>) -> RedactedName {
         let records = &self.sides[0].records;
         let (held, is_whole) = (
             records.held(),
             records.is_held_whole() && !self.sides[0].continues,
         );
-        let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
+        let mut fields = RecordFieldReader(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
         if !matches!(held.get(HEAD), Some(&(PREPARE | CLOSE | LONG_DATA))) {
             self.backslash = Backslash::Unknown;
         }
-        let statement = |fields: &mut Fields<'_>| fields.little(4).unwrap_or(0).to_string();
+        let statement =
+            |fields: &mut RecordFieldReader<'_>| fields.little(4).unwrap_or(0).to_string();
         match held.get(HEAD).copied().unwrap_or(0) {
             QUERY => query_text(fields, self.abilities, dialect, is_whole),
             PREPARE => {
@@ -473,14 +518,14 @@ impl Mysql {
             EXECUTE | BULK => self.texts.of(statement(&mut fields).as_bytes()),
             CLOSE => {
                 self.texts.forget(statement(&mut fields).as_bytes());
-                Name::fixed("CLOSE")
+                RedactedName::fixed("CLOSE")
             }
-            0x02 => Name::identifier("USE ", fields.0),
+            0x02 => RedactedName::identifier("USE ", fields.0),
             command => name_of_command(command),
         }
     }
 
-    fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         if self
             .waiting
             .front()
@@ -493,21 +538,27 @@ impl Mysql {
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
-                Some(0xff) => self.one_way(Direction::Back, answer::error(bytes), at, end, found),
+                Some(0xff) => self.one_way(
+                    EventStreamDirection::Back,
+                    answer::error(bytes),
+                    at,
+                    end,
+                    found,
+                ),
                 _ => self.lose("nothing asked for it", found),
             };
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);
         let means = before.packet(bytes, length, self.abilities);
         // A login is followed by what servers do at its beginning (`init_connect`).
-        let says = self.bits & PROTOCOL_41 != 0 && before != Expect::Login;
+        let says = self.bits & PROTOCOL_41 != 0 && before != ExpectedMysqlPacket::Login;
         let backslash = before
             .backslash(bytes, length, self.abilities)
             .filter(|_| says);
-        if before == Expect::Prepared
+        if before == ExpectedMysqlPacket::Prepared
             && let (Some(text), Some(statement)) = (
                 waiting.text.take(),
-                Fields(bytes.get(1..5).unwrap_or_default()).little(4),
+                RecordFieldReader(bytes.get(1..5).unwrap_or_default()).little(4),
             )
         {
             self.texts
@@ -516,35 +567,39 @@ impl Mysql {
         match means {
             Means::More(expect) => waiting.expect = expect,
             Means::Event => of_answer(
-                Found::Part {
+                DissectorEvent::Part {
                     exchange,
-                    side: Direction::Back,
+                    side: EventStreamDirection::Back,
                     at: end,
                 },
                 found,
             ),
-            Means::File => (self.file, waiting.expect) = (true, Expect::First),
+            Means::File => (self.file, waiting.expect) = (true, ExpectedMysqlPacket::First),
             Means::Whole(status) => {
                 let succeeded = status.kept() == "OK";
                 self.whole(status, end, found);
                 if let Some(backslash) = backslash.filter(|_| self.waiting.is_empty()) {
                     self.backslash = backslash;
                 }
-                if before == Expect::Login && succeeded && self.bits & COMPRESSED != 0 {
-                    self.goes_on_in(Box::new(Turns::new("by turns", Direction::There)));
+                if before == ExpectedMysqlPacket::Login && succeeded && self.bits & COMPRESSED != 0
+                {
+                    self.goes_on_in(Box::new(TurnDissector::new(
+                        "by turns",
+                        EventStreamDirection::There,
+                    )));
                 }
             }
         }
     }
 
     /// The answer to what waits longest is whole.
-    fn whole(&mut self, name: Name, at: u64, found: &mut Vec<Found>) {
-        let Some(Waiting { exchange, .. }) = self.waiting.pop_front() else {
+    fn whole(&mut self, name: RedactedName, at: u64, found: &mut Vec<DissectorEvent>) {
+        let Some(PendingMysqlCommand { exchange, .. }) = self.waiting.pop_front() else {
             return;
         };
-        let (role, side) = (Role::Response, Direction::Back);
+        let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
         of_answer(
-            Found::Named {
+            DissectorEvent::Named {
                 exchange,
                 role,
                 name,
@@ -552,7 +607,7 @@ impl Mysql {
             found,
         );
         of_answer(
-            Found::Ends {
+            DissectorEvent::Ends {
                 exchange,
                 role,
                 side,
@@ -564,27 +619,34 @@ impl Mysql {
     }
 
     /// A packet that answers nothing and is not answered.
-    fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
-        let role = if side == Direction::There {
-            Role::Request
+    fn one_way(
+        &mut self,
+        side: EventStreamDirection,
+        name: RedactedName,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let role = if side == EventStreamDirection::There {
+            ExchangeRole::Request
         } else {
-            Role::Response
+            ExchangeRole::Response
         };
-        let (exchange, kind) = (self.next, Kind::OneWay);
+        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
             kind,
             side,
             at,
         });
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange,
             role,
             name,
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -600,8 +662,8 @@ impl Mysql {
     /// What is found there, with numbers behind those of the exchanges before it.
     fn within(
         &mut self,
-        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>),
-        found: &mut Vec<Found>,
+        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<DissectorEvent>),
+        found: &mut Vec<DissectorEvent>,
     ) {
         let from = found.len();
         if let Some(inner) = &mut self.inner {
@@ -612,7 +674,7 @@ impl Mysql {
 }
 
 /// What a server can do, behind its version.
-fn greeting_bits(mut fields: Fields<'_>) -> Option<u64> {
+fn greeting_bits(mut fields: RecordFieldReader<'_>) -> Option<u64> {
     fields.take(4 + 8 + 1)?;
     let low = fields.little(2)?;
     fields.take(1)?;
@@ -627,7 +689,7 @@ fn greeting_bits(mut fields: Fields<'_>) -> Option<u64> {
 }
 
 /// What a client can do; what is left is its name and more.
-fn login_bits(fields: &mut Fields<'_>) -> Option<u64> {
+fn login_bits(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     let low = fields.little(2)?;
     if low & PROTOCOL_41 == 0 {
         fields.take(3)?;
@@ -643,7 +705,7 @@ fn login_bits(fields: &mut Fields<'_>) -> Option<u64> {
 }
 
 /// Who logs in, and to which database.
-fn login_name(mut fields: Fields<'_>, bits: u64) -> Name {
+fn login_name(mut fields: RecordFieldReader<'_>, bits: u64) -> RedactedName {
     let user = fields.text();
     let secret = if bits & LONG_SECRET != 0 {
         number(&mut fields)
@@ -660,29 +722,29 @@ fn login_name(mut fields: Fields<'_>, bits: u64) -> Name {
 
 /// The text of a query, which may have attributes before it.
 fn query_text(
-    mut fields: Fields<'_>,
+    mut fields: RecordFieldReader<'_>,
     abilities: Abilities,
     dialect: Dialect,
     is_whole: bool,
-) -> Name {
+) -> RedactedName {
     if abilities.attributes {
         match (number(&mut fields), number(&mut fields)) {
             (Some(0), Some(_)) => {}
-            _ => return Name::fixed("query with attributes"),
+            _ => return RedactedName::fixed("query with attributes"),
         }
     }
     text_of(fields, dialect, is_whole)
 }
 
-fn text_of(fields: Fields<'_>, dialect: Dialect, is_whole: bool) -> Name {
+fn text_of(fields: RecordFieldReader<'_>, dialect: Dialect, is_whole: bool) -> RedactedName {
     if is_whole {
-        sql::statement(dialect, fields.0)
+        sql::redact_statement(dialect, fields.0)
     } else {
-        sql::beginning(dialect, fields.0)
+        sql::redact_beginning(dialect, fields.0)
     }
 }
 
-fn name_of_command(command: u8) -> Name {
+fn name_of_command(command: u8) -> RedactedName {
     let name = match command {
         QUIT => "QUIT",
         0x04 => "FIELD LIST",
@@ -702,18 +764,18 @@ fn name_of_command(command: u8) -> Name {
         0x1b => "SET OPTION",
         0x1c => "FETCH",
         0x1f => "RESET CONNECTION",
-        _ => return Name::number("command ", command.into()),
+        _ => return RedactedName::number("command ", command.into()),
     };
-    Name::fixed(name)
+    RedactedName::fixed(name)
 }
 
-fn extent(side: Direction, head: &[u8]) -> Extent {
-    let Some(length) = Fields(head).little(3) else {
+fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
+    let Some(length) = RecordFieldReader(head).little(3) else {
         return Extent::More;
     };
     // The first byte of a client's packet may be a command.
-    let whole = HEAD + usize::from(side == Direction::There && length > 0);
-    let keep = if side == Direction::There {
+    let whole = HEAD + usize::from(side == EventStreamDirection::There && length > 0);
+    let keep = if side == EventStreamDirection::There {
         KEEP
     } else {
         HEAD + LONGEST_NAME

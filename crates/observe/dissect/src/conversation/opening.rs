@@ -2,7 +2,7 @@
 
 /// The first bytes of both sides, and the port of the side that was connected to.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening<'b> {
+pub struct ConversationOpening<'b> {
     /// Of the initiator.
     pub there: &'b [u8],
     /// Of the responder.
@@ -13,7 +13,7 @@ pub struct Opening<'b> {
 
 /// Whether a connection speaks a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProtocolVerdict {
     /// It does.
     Yes,
     /// It does not.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Perhaps,
 }
 
-impl Verdict {
+impl ProtocolVerdict {
     /// By whether bytes begin with `beginning`, as far as there are any.
     #[must_use]
     pub fn begins(bytes: &[u8], beginning: &[u8]) -> Self {

@@ -3,13 +3,17 @@
 //! goes to [`tls`](super::tls). Rows, values and copied data are not looked at. After bytes that were not seen it goes on with a
 //! query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
 
-use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::texts::Texts;
-use super::tls::Tls;
-use super::waiting::{Queue, Waits, of_answer};
-use super::{Dissector, Found, Kind, LONGEST_NAME, Name, Role, renumber};
-use crate::conversation::opening::{Opening, Verdict};
-use stackline_events::unit::Direction;
+use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
+use super::records::{
+    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+};
+use super::statement_texts::StatementTexts;
+use super::tls::TlsDissector;
+use super::{
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName, renumber,
+};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
 
 /// A type and a length.
@@ -33,8 +37,8 @@ const TLS: usize = 80_877_103;
 const GSSAPI: usize = 80_877_104;
 
 /// Whether a connection speaks it: by the client's first message.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
-    let mut fields = Fields(opening.there);
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
+    let mut fields = RecordFieldReader(opening.there);
     let (Some(length), Some(number)) = (fields.number(4), fields.number(4)) else {
         let numbers =
             [[0, 3, 0, 0], [4, 0xd2, 0x16, 0x2e]].map(|number| [&[0, 0][..], &number].concat());
@@ -46,27 +50,29 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
         .concat();
         let may_be = numbers.iter().any(|number| number.starts_with(&known));
         return if may_be && opening.back.is_empty() {
-            Verdict::Perhaps
+            ProtocolVerdict::Perhaps
         } else {
-            Verdict::No
+            ProtocolVerdict::No
         };
     };
     match (length, number) {
-        (8, TLS | GSSAPI) | (16.., CANCEL) => Verdict::Yes,
-        (9..=LONGEST_FIRST, _) if number >> 16 == VERSION && number & 0xffff < 16 => Verdict::Yes,
-        _ => Verdict::No,
+        (8, TLS | GSSAPI) | (16.., CANCEL) => ProtocolVerdict::Yes,
+        (9..=LONGEST_FIRST, _) if number >> 16 == VERSION && number & 0xffff < 16 => {
+            ProtocolVerdict::Yes
+        }
+        _ => ProtocolVerdict::No,
     }
 }
 
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Postgres {
-    sides: [Side; 2],
-    phase: Phase,
+    sides: [PostgresSide; 2],
+    phase: PostgresPhase,
     /// What is not answered yet, in its order; the last one may not be whole.
-    waiting: Queue<Waiting>,
+    waiting: PendingExchangeQueue<PendingPostgresExchange>,
     next: u64,
-    texts: Texts,
+    texts: StatementTexts,
     /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
     backslash: Backslash,
     /// Nothing was sent that may have changed it and that the server has not said to be done.
@@ -80,20 +86,20 @@ pub struct Postgres {
     /// Nothing more will be known.
     gone: bool,
     /// What is said in TLS, and how many exchanges were before it.
-    tls: Option<Box<Tls>>,
+    tls: Option<Box<TlsDissector>>,
     before_tls: u64,
 }
 
 #[derive(Debug, Default)]
-struct Side {
-    records: Records,
+struct PostgresSide {
+    records: RecordParser,
     /// Nothing is known until a query begins.
     lost: bool,
 }
 
 /// What the client's next message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum PostgresPhase {
     /// A first one, without a type.
     #[default]
     Startup,
@@ -105,17 +111,17 @@ enum Phase {
 
 /// An exchange that is not answered yet.
 #[derive(Clone, Debug, PartialEq)]
-struct Waiting {
+struct PendingPostgresExchange {
     exchange: u64,
-    kind: Kind,
-    until: Until,
+    kind: ExchangeKind,
+    until: PostgresAnswerEnd,
     named: bool,
     answered: bool,
-    status: Option<Name>,
+    status: Option<RedactedName>,
     failed: bool,
 }
 
-impl Waits for Waiting {
+impl PendingExchange for PendingPostgresExchange {
     fn exchange(&mut self) -> &mut u64 {
         &mut self.exchange
     }
@@ -123,7 +129,7 @@ impl Waits for Waiting {
 
 /// What its answer goes up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Until {
+enum PostgresAnswerEnd {
     /// It is not known yet; so many messages of it are to be completed.
     Open(u64),
     /// ReadyForQuery.
@@ -133,9 +139,15 @@ enum Until {
 }
 
 impl Dissector for Postgres {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.find_again(side, bytes);
-        let mut input = Input { at, bytes };
+        let mut input = RecordInput { at, bytes };
         loop {
             if self.tls.is_some() {
                 return self.secure(
@@ -153,14 +165,20 @@ impl Dissector for Postgres {
                 .next(&mut input, |head| extent(side, phase, head))
             {
                 None => return,
-                Some(Taken::Head) => self.headed(side, found),
-                Some(Taken::Whole) => self.message(side, found),
-                Some(Taken::Wrong) => self.lose("it is not PostgreSQL", found),
+                Some(RecordProgress::Head) => self.headed(side, found),
+                Some(RecordProgress::Whole) => self.message(side, found),
+                Some(RecordProgress::Wrong) => self.lose("it is not PostgreSQL", found),
             }
         }
     }
 
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         if self.tls.is_some() {
             return self.secure(|tls, found| tls.unseen(side, at, count, found), found);
         }
@@ -177,7 +195,7 @@ impl Dissector for Postgres {
         }
     }
 
-    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         if self.tls.is_some() {
             return self.secure(|tls, found| tls.end(side, at, found), found);
         }
@@ -202,8 +220,8 @@ impl Dissector for Postgres {
 
 impl Postgres {
     /// A query at the beginning of a segment, of a client that waits for each answer, finds the server idle.
-    fn find_again(&mut self, side: Direction, bytes: &[u8]) {
-        let lost = self.sides[0].lost && side == Direction::There && !self.gone;
+    fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
+        let lost = self.sides[0].lost && side == EventStreamDirection::There && !self.gone;
         let begins = matches!(*bytes, [b'Q' | b'P' | b'B', 0, _, _, _, ..]);
         if lost
             && begins
@@ -217,63 +235,65 @@ impl Postgres {
     }
 
     /// Nothing is known until a query begins, and nothing of what waits for an answer.
-    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let waiting = self.waiting.clear();
         found.extend(
             waiting
                 .into_iter()
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
-        self.gone |= self.pipelined || self.phase != Phase::Typed;
+        self.gone |= self.pipelined || self.phase != PostgresPhase::Typed;
         (self.copies, self.skips) = (false, false);
         self.backslash = Backslash::Unknown;
     }
 
     /// The head of a message is whole.
-    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (mark, at) = (records.held()[0], records.at());
         match side {
-            Direction::There if self.phase == Phase::Typed => match mark {
+            EventStreamDirection::There if self.phase == PostgresPhase::Typed => match mark {
                 b'S' if self.copies && self.waits_for_ready() => {}
                 b'Q' | b'F' | b'P' | b'B' | b'D' | b'E' | b'C' | b'S' if !self.is_open() => {
-                    self.asks(Kind::Call, at, found)
+                    self.asks(ExchangeKind::Call, at, found)
                 }
                 _ => {}
             },
-            Direction::There => {}
-            Direction::Back if ASIDE.contains(&mark) && self.phase != Phase::Asked => {}
-            Direction::Back => self.answers(mark, at, found),
+            EventStreamDirection::There => {}
+            EventStreamDirection::Back
+                if ASIDE.contains(&mark) && self.phase != PostgresPhase::Asked => {}
+            EventStreamDirection::Back => self.answers(mark, at, found),
         }
     }
 
     fn is_open(&self) -> bool {
         self.waiting
             .back()
-            .is_some_and(|waiting| matches!(waiting.until, Until::Open(_)))
+            .is_some_and(|waiting| matches!(waiting.until, PostgresAnswerEnd::Open(_)))
     }
 
     fn waits_for_ready(&self) -> bool {
         self.waiting
             .front()
-            .is_some_and(|waiting| waiting.until == Until::Ready)
+            .is_some_and(|waiting| waiting.until == PostgresAnswerEnd::Ready)
     }
 
-    fn asks(&mut self, kind: Kind, at: u64, found: &mut Vec<Found>) {
+    fn asks(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
         let exchange = self.next;
         self.next += 1;
         self.pipelined |= !self.waiting.is_empty();
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
-            role: Role::Request,
+            role: ExchangeRole::Request,
             kind,
-            side: Direction::There,
+            side: EventStreamDirection::There,
             at,
         });
-        let (until, named, answered, status, failed) = (Until::Open(0), false, false, None, false);
-        self.waiting.push_back(Waiting {
+        let (until, named, answered, status, failed) =
+            (PostgresAnswerEnd::Open(0), false, false, None, false);
+        self.waiting.push_back(PendingPostgresExchange {
             exchange,
             kind,
             until,
@@ -285,32 +305,32 @@ impl Postgres {
     }
 
     /// The exchange that is not whole gets its name, if it has none.
-    fn name(&mut self, name: Name, found: &mut Vec<Found>) {
+    fn name(&mut self, name: RedactedName, found: &mut Vec<DissectorEvent>) {
         if let Some(waiting) = self
             .waiting
             .back_mut()
             .filter(|waiting| !waiting.named && !name.is_empty())
         {
             waiting.named = true;
-            found.push(Found::Named {
+            found.push(DissectorEvent::Named {
                 exchange: waiting.exchange,
-                role: Role::Request,
+                role: ExchangeRole::Request,
                 name,
             });
         }
     }
 
     /// It is whole.
-    fn asked(&mut self, until: Until, at: u64, found: &mut Vec<Found>) {
+    fn asked(&mut self, until: PostgresAnswerEnd, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(waiting) = self.waiting.back_mut() else {
             return;
         };
         waiting.until = until;
         let exchange = waiting.exchange;
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
-            role: Role::Request,
-            side: Direction::There,
+            role: ExchangeRole::Request,
+            side: EventStreamDirection::There,
             at,
         });
         if !self.waiting.settle(exchange, found) {
@@ -319,14 +339,14 @@ impl Postgres {
     }
 
     /// What the server says answers what waits longest.
-    fn answers(&mut self, mark: u8, at: u64, found: &mut Vec<Found>) {
+    fn answers(&mut self, mark: u8, at: u64, found: &mut Vec<DissectorEvent>) {
         match self.waiting.front_mut() {
             Some(waiting) => {
                 let (exchange, kind) = (waiting.exchange, waiting.kind);
                 if !std::mem::replace(&mut waiting.answered, true) {
-                    let (role, side) = (Role::Response, Direction::Back);
+                    let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
                     of_answer(
-                        Found::Begins {
+                        DissectorEvent::Begins {
                             exchange,
                             role,
                             kind,
@@ -344,52 +364,66 @@ impl Postgres {
     }
 
     /// A message is whole.
-    fn message(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn message(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
-        if side == Direction::Back && matches!(records.held(), [b'D' | b'd', ..]) {
+        if side == EventStreamDirection::Back && matches!(records.held(), [b'D' | b'd', ..]) {
             return; // A row.
         }
         let (held, at, end) = (records.held().to_vec(), records.at(), records.end());
         match (side, self.phase) {
-            (Direction::There, Phase::Typed) => self.of_client(&held, at, end, found),
-            (Direction::There, _) => self.first(&held, at, end, found),
-            (Direction::Back, Phase::Asked) => self.security(held[0], end, found),
-            (Direction::Back, _) => self.of_server(&held, at, end, found),
+            (EventStreamDirection::There, PostgresPhase::Typed) => {
+                self.of_client(&held, at, end, found)
+            }
+            (EventStreamDirection::There, _) => self.first(&held, at, end, found),
+            (EventStreamDirection::Back, PostgresPhase::Asked) => {
+                self.security(held[0], end, found)
+            }
+            (EventStreamDirection::Back, _) => self.of_server(&held, at, end, found),
         }
     }
 
     /// A message without a type.
-    fn first(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
-        let number = Fields(held.get(4..).unwrap_or_default()).number(4);
+    fn first(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+        let number = RecordFieldReader(held.get(4..).unwrap_or_default()).number(4);
         let (name, phase, kind) = match number {
-            Some(TLS) => (Name::fixed("SSLRequest"), Phase::Asked, Kind::Handshake),
-            Some(GSSAPI) => (Name::fixed("GSSENCRequest"), Phase::Asked, Kind::Handshake),
+            Some(TLS) => (
+                RedactedName::fixed("SSLRequest"),
+                PostgresPhase::Asked,
+                ExchangeKind::Handshake,
+            ),
+            Some(GSSAPI) => (
+                RedactedName::fixed("GSSENCRequest"),
+                PostgresPhase::Asked,
+                ExchangeKind::Handshake,
+            ),
             Some(CANCEL) => {
                 return self.one_way(
-                    Direction::There,
-                    Name::fixed("CancelRequest"),
+                    EventStreamDirection::There,
+                    RedactedName::fixed("CancelRequest"),
                     at,
                     end,
                     found,
                 );
             }
-            Some(number) if number >> 16 == VERSION => {
-                (login(&held[8..]), Phase::Typed, Kind::Handshake)
-            }
+            Some(number) if number >> 16 == VERSION => (
+                login(&held[8..]),
+                PostgresPhase::Typed,
+                ExchangeKind::Handshake,
+            ),
             _ => return self.lose("it is not PostgreSQL", found),
         };
         self.asks(kind, at, found);
         self.name(name, found);
         self.phase = phase;
         self.pipelined = false;
-        self.asked(Until::Ready, end, found);
+        self.asked(PostgresAnswerEnd::Ready, end, found);
     }
 
     /// The server says whether the connection becomes secure.
-    fn security(&mut self, mark: u8, end: u64, found: &mut Vec<Found>) {
-        self.phase = Phase::Startup;
+    fn security(&mut self, mark: u8, end: u64, found: &mut Vec<DissectorEvent>) {
+        self.phase = PostgresPhase::Startup;
         self.status(
-            Name::fixed(if mark == b'S' {
+            RedactedName::fixed(if mark == b'S' {
                 "S"
             } else if mark == b'G' {
                 "G"
@@ -407,8 +441,8 @@ impl Postgres {
         }
     }
 
-    fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
-        let mut fields = Fields(&held[HEAD..]);
+    fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+        let mut fields = RecordFieldReader(&held[HEAD..]);
         let dialect = Dialect::Postgres(if self.settled {
             self.backslash
         } else {
@@ -418,12 +452,12 @@ impl Postgres {
         match held[0] {
             b'Q' => {
                 self.name(text_of(&mut fields, dialect), found);
-                self.name(Name::fixed("empty query"), found);
-                self.asked(Until::Ready, end, found);
+                self.name(RedactedName::fixed("empty query"), found);
+                self.asked(PostgresAnswerEnd::Ready, end, found);
             }
             b'F' => {
-                self.name(Name::fixed("FunctionCall"), found);
-                self.asked(Until::Ready, end, found);
+                self.name(RedactedName::fixed("FunctionCall"), found);
+                self.asked(PostgresAnswerEnd::Ready, end, found);
             }
             b'P' => {
                 let (statement, text) = (fields.text(), text_of(&mut fields, dialect));
@@ -439,31 +473,37 @@ impl Postgres {
                 if fields.number(1) == Some(usize::from(b'S')) {
                     self.texts.forget(fields.text());
                 }
-                self.sends(Name::default(), found);
+                self.sends(RedactedName::default(), found);
             }
-            b'D' | b'E' => self.sends(Name::default(), found),
+            b'D' | b'E' => self.sends(RedactedName::default(), found),
             b'S' if self.is_open() => {
                 let is_alone = self
                     .waiting
                     .back()
-                    .is_some_and(|waiting| waiting.until == Until::Open(0));
+                    .is_some_and(|waiting| waiting.until == PostgresAnswerEnd::Open(0));
                 self.name(
-                    Name::fixed(if is_alone { "Sync" } else { "extended query" }),
+                    RedactedName::fixed(if is_alone { "Sync" } else { "extended query" }),
                     found,
                 );
-                self.asked(Until::Ready, end, found);
+                self.asked(PostgresAnswerEnd::Ready, end, found);
             }
             b'H' => self.flush(end, found),
-            b'X' => self.one_way(Direction::There, Name::fixed("Terminate"), at, end, found),
+            b'X' => self.one_way(
+                EventStreamDirection::There,
+                RedactedName::fixed("Terminate"),
+                at,
+                end,
+                found,
+            ),
             _ => {}
         }
     }
 
     /// A message of an extended query, which the server completes.
-    fn sends(&mut self, name: Name, found: &mut Vec<Found>) {
+    fn sends(&mut self, name: RedactedName, found: &mut Vec<DissectorEvent>) {
         self.name(name, found);
-        if let Some(Waiting {
-            until: Until::Open(count),
+        if let Some(PendingPostgresExchange {
+            until: PostgresAnswerEnd::Open(count),
             ..
         }) = self.waiting.back_mut()
         {
@@ -472,9 +512,9 @@ impl Postgres {
     }
 
     /// What was sent so far is answered before the Sync.
-    fn flush(&mut self, end: u64, found: &mut Vec<Found>) {
-        let Some(&Waiting {
-            until: Until::Open(count @ 1..),
+    fn flush(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
+        let Some(&PendingPostgresExchange {
+            until: PostgresAnswerEnd::Open(count @ 1..),
             exchange,
             answered,
             ..
@@ -485,30 +525,30 @@ impl Postgres {
         if answered {
             return; // Its answer began before: it goes on to the Sync.
         }
-        self.name(Name::fixed("extended query"), found);
+        self.name(RedactedName::fixed("extended query"), found);
         if self.skips {
             self.waiting.pop_back();
-            return found.push(Found::Void {
+            return found.push(DissectorEvent::Void {
                 exchange,
                 why: "the server skipped it",
             });
         }
-        self.asked(Until::Completed(count), end, found);
+        self.asked(PostgresAnswerEnd::Completed(count), end, found);
     }
 
-    fn of_server(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+    fn of_server(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         let body = &held[HEAD..];
         match held[0] {
             b'A' => {
-                let channel = Fields(body.get(4..).unwrap_or_default()).text();
-                let name = Name::identifier("notification ", channel);
-                return self.one_way(Direction::Back, name, at, end, found);
+                let channel = RecordFieldReader(body.get(4..).unwrap_or_default()).text();
+                let name = RedactedName::identifier("notification ", channel);
+                return self.one_way(EventStreamDirection::Back, name, at, end, found);
             }
             b'E' => return self.error(body, at, end, found),
             b'S' => return self.parameter(body),
             b'Z' => return self.ready(end, found),
-            b'C' => self.status(answer::tag(Fields(body).text()), false),
-            b'I' => self.status(Name::fixed("empty"), false),
+            b'C' => self.status(answer::tag(RecordFieldReader(body).text()), false),
+            b'I' => self.status(RedactedName::fixed("empty"), false),
             b'G' | b'W' => self.copies = true,
             _ => {}
         }
@@ -519,7 +559,7 @@ impl Postgres {
 
     /// The server says what it is set to.
     fn parameter(&mut self, body: &[u8]) {
-        let mut fields = Fields(body);
+        let mut fields = RecordFieldReader(body);
         if fields.text() == b"standard_conforming_strings" {
             self.backslash = if fields.text() == b"on" {
                 Backslash::Plain
@@ -529,40 +569,40 @@ impl Postgres {
         }
     }
 
-    fn status(&mut self, status: Name, failed: bool) {
+    fn status(&mut self, status: RedactedName, failed: bool) {
         if let Some(waiting) = self.waiting.front_mut().filter(|waiting| !waiting.failed) {
             (waiting.status, waiting.failed) = (Some(status), failed);
         }
     }
 
-    fn error(&mut self, body: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
+    fn error(&mut self, body: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         let status = error(body);
         // One that had begun before anything was asked answers nothing.
         let Some(waiting) = self.waiting.front().filter(|waiting| waiting.answered) else {
-            return self.one_way(Direction::Back, status, at, end, found);
+            return self.one_way(EventStreamDirection::Back, status, at, end, found);
         };
         let (kind, until) = (waiting.kind, waiting.until);
         self.status(status, true);
-        if kind == Kind::Handshake {
+        if kind == ExchangeKind::Handshake {
             return self.whole(end, found);
         }
-        if matches!(until, Until::Completed(_)) {
+        if matches!(until, PostgresAnswerEnd::Completed(_)) {
             self.whole(end, found);
             self.skip(found);
         }
     }
 
     /// The server answers nothing before a Sync.
-    fn skip(&mut self, found: &mut Vec<Found>) {
+    fn skip(&mut self, found: &mut Vec<DissectorEvent>) {
         self.skips = true;
-        while let Some(Waiting {
-            until: Until::Completed(_),
+        while let Some(PendingPostgresExchange {
+            until: PostgresAnswerEnd::Completed(_),
             exchange,
             ..
         }) = self.waiting.front()
         {
             of_answer(
-                Found::Void {
+                DissectorEvent::Void {
                     exchange: *exchange,
                     why: "the server skipped it",
                 },
@@ -572,9 +612,9 @@ impl Postgres {
         }
     }
 
-    fn completes(&mut self, end: u64, found: &mut Vec<Found>) {
-        if let Some(Waiting {
-            until: Until::Completed(count),
+    fn completes(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
+        if let Some(PendingPostgresExchange {
+            until: PostgresAnswerEnd::Completed(count),
             ..
         }) = self.waiting.front_mut()
         {
@@ -585,30 +625,30 @@ impl Postgres {
         }
     }
 
-    fn ready(&mut self, end: u64, found: &mut Vec<Found>) {
+    fn ready(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         (self.copies, self.skips) = (false, false);
         match self.waiting.front().map(|waiting| waiting.until) {
-            Some(Until::Ready) => self.whole(end, found),
+            Some(PostgresAnswerEnd::Ready) => self.whole(end, found),
             _ => return self.lose("its answer is not in its turn", found),
         }
         self.settled = self.waiting.is_empty();
     }
 
     /// The answer to what waits longest is whole.
-    fn whole(&mut self, at: u64, found: &mut Vec<Found>) {
-        let Some(Waiting {
+    fn whole(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
+        let Some(PendingPostgresExchange {
             exchange, status, ..
         }) = self.waiting.pop_front()
         else {
             return;
         };
         let (role, side, name) = (
-            Role::Response,
-            Direction::Back,
-            status.unwrap_or_else(|| Name::fixed("OK")),
+            ExchangeRole::Response,
+            EventStreamDirection::Back,
+            status.unwrap_or_else(|| RedactedName::fixed("OK")),
         );
         of_answer(
-            Found::Named {
+            DissectorEvent::Named {
                 exchange,
                 role,
                 name,
@@ -616,7 +656,7 @@ impl Postgres {
             found,
         );
         of_answer(
-            Found::Ends {
+            DissectorEvent::Ends {
                 exchange,
                 role,
                 side,
@@ -627,27 +667,34 @@ impl Postgres {
     }
 
     /// A message that answers nothing and is not answered.
-    fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
-        let role = if side == Direction::There {
-            Role::Request
+    fn one_way(
+        &mut self,
+        side: EventStreamDirection,
+        name: RedactedName,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let role = if side == EventStreamDirection::There {
+            ExchangeRole::Request
         } else {
-            Role::Response
+            ExchangeRole::Response
         };
-        let (exchange, kind) = (self.next, Kind::OneWay);
+        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
             kind,
             side,
             at,
         });
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange,
             role,
             name,
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -656,7 +703,11 @@ impl Postgres {
     }
 
     /// What is found in TLS, with numbers behind those of the exchanges before it.
-    fn secure(&mut self, pass: impl FnOnce(&mut Tls, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn secure(
+        &mut self,
+        pass: impl FnOnce(&mut TlsDissector, &mut Vec<DissectorEvent>),
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let from = found.len();
         if let Some(tls) = &mut self.tls {
             pass(tls, found);
@@ -666,8 +717,8 @@ impl Postgres {
 }
 
 /// Who logs in to which database.
-fn login(parameters: &[u8]) -> Name {
-    let mut fields = Fields(parameters);
+fn login(parameters: &[u8]) -> RedactedName {
+    let mut fields = RecordFieldReader(parameters);
     let (mut user, mut database) = (&[][..], None);
     while !fields.0.is_empty() {
         match (fields.text(), fields.text()) {
@@ -681,8 +732,8 @@ fn login(parameters: &[u8]) -> Name {
 }
 
 /// `ERROR 42P01`: what an ErrorResponse says in its fields.
-fn error(body: &[u8]) -> Name {
-    let mut fields = Fields(body);
+fn error(body: &[u8]) -> RedactedName {
+    let mut fields = RecordFieldReader(body);
     let (mut severity, mut code) = (&b"ERROR"[..], &[][..]);
     while let Some(field) = fields.number(1).filter(|field| *field != 0) {
         match (u8::try_from(field), fields.text()) {
@@ -695,35 +746,35 @@ fn error(body: &[u8]) -> Name {
 }
 
 /// The text of a statement, which ends with a zero byte where all of it was seen and kept.
-fn text_of(fields: &mut Fields<'_>, dialect: Dialect) -> Name {
+fn text_of(fields: &mut RecordFieldReader<'_>, dialect: Dialect) -> RedactedName {
     let is_whole = fields.0.contains(&0);
     let text = fields.text();
     if is_whole {
-        sql::statement(dialect, text)
+        sql::redact_statement(dialect, text)
     } else {
-        sql::beginning(dialect, text)
+        sql::redact_beginning(dialect, text)
     }
 }
 
-fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {
+fn extent(side: EventStreamDirection, phase: PostgresPhase, head: &[u8]) -> Extent {
     let (types, marks) = match (side, phase) {
-        (Direction::There, Phase::Typed) => (OF_CLIENT, 1),
-        (Direction::There, _) => (&[][..], 0),
-        (Direction::Back, Phase::Asked) if b"SNG".contains(&head[0]) => {
+        (EventStreamDirection::There, PostgresPhase::Typed) => (OF_CLIENT, 1),
+        (EventStreamDirection::There, _) => (&[][..], 0),
+        (EventStreamDirection::Back, PostgresPhase::Asked) if b"SNG".contains(&head[0]) => {
             return Extent::Record { length: 1, keep: 1 };
         }
-        (Direction::Back, _) => (OF_SERVER, 1),
+        (EventStreamDirection::Back, _) => (OF_SERVER, 1),
     };
     if marks > 0 && !types.contains(&head[0]) {
         return Extent::Wrong;
     }
-    let Some(length) = Fields(&head[marks..]).number(4) else {
+    let Some(length) = RecordFieldReader(&head[marks..]).number(4) else {
         return Extent::More;
     };
     let most = if marks == 0 { LONGEST_FIRST } else { LONGEST };
     let keep = match (side, head[0]) {
-        (Direction::There, b'B' | b'C' | b'P' | b'Q')
-        | (Direction::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
+        (EventStreamDirection::There, b'B' | b'C' | b'P' | b'Q')
+        | (EventStreamDirection::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
         _ if marks == 0 => KEEP,
         _ => HEAD,
     };

@@ -6,48 +6,48 @@ use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::mysql::Mysql;
-use super::opening::{Opening, Verdict};
+use super::opening::{ConversationOpening, ProtocolVerdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
-use super::tls::Tls;
-use super::turns::Turns;
-use stackline_events::unit::Direction;
+use super::tls::TlsDissector;
+use super::turn_dissector::TurnDissector;
+use stackline_events::unit_ids::EventStreamDirection;
 
 /// A protocol.
-struct Protocol {
-    recognise: fn(&Opening<'_>) -> Verdict,
+struct KnownProtocol {
+    recognise: fn(&ConversationOpening<'_>) -> ProtocolVerdict,
     start: fn() -> Box<dyn Dissector>,
 }
 
 /// Every protocol, those that are recognised by more bytes first.
-const ALL: &[Protocol] = &[
-    Protocol {
+const ALL: &[KnownProtocol] = &[
+    KnownProtocol {
         recognise: super::http2::recognise,
         start: || Box::new(Http2::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::http1::recognise,
         start: || Box::new(Http1::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::mysql::recognise,
         start: || Box::new(Mysql::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::postgres::recognise,
         start: || Box::new(Postgres::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::dns::recognise,
         start: || Box::new(Dns::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::resp::recognise,
         start: || Box::new(Resp::default()),
     },
-    Protocol {
+    KnownProtocol {
         recognise: super::tls::recognise,
-        start: || Box::new(Tls::default()),
+        start: || Box::new(TlsDissector::default()),
     },
 ];
 
@@ -57,13 +57,13 @@ pub const ENOUGH: usize = 64;
 /// The dissector of a connection that begins so; `None` while more bytes are wanted. `ended`: none will come. What nothing is known
 /// of goes by turns.
 #[must_use]
-pub fn recognise(opening: &Opening<'_>, ended: bool) -> Option<Box<dyn Dissector>> {
+pub fn recognise(opening: &ConversationOpening<'_>, ended: bool) -> Option<Box<dyn Dissector>> {
     let mut open = false;
     for protocol in ALL {
         match (protocol.recognise)(opening) {
-            Verdict::Yes => return Some((protocol.start)()),
-            Verdict::No => {}
-            Verdict::Perhaps => open = true,
+            ProtocolVerdict::Yes => return Some((protocol.start)()),
+            ProtocolVerdict::No => {}
+            ProtocolVerdict::Perhaps => open = true,
         }
     }
     let enough = opening.there.len() >= ENOUGH || opening.back.len() >= ENOUGH;
@@ -74,7 +74,7 @@ pub fn recognise(opening: &Opening<'_>, ended: bool) -> Option<Box<dyn Dissector
 /// The dissector of what nothing is known of.
 #[must_use]
 pub fn by_turns() -> Box<dyn Dissector> {
-    Box::new(Turns::new("by turns", Direction::There))
+    Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
 }
 
 #[cfg(test)]
@@ -106,16 +106,16 @@ mod tests {
     #[test]
     fn first_bytes_tell_one_protocol() {
         for (there, back, name) in OPENINGS {
-            let opening = Opening {
+            let opening = ConversationOpening {
                 there,
                 back,
                 port: 1,
             };
-            let told = recognise(&opening, true).map(|dissector| dissector.protocol());
-            assert_eq!(told, Some(*name));
+            let recognised = recognise(&opening, true).map(|dissector| dissector.protocol());
+            assert_eq!(recognised, Some(*name));
             let sure = ALL
                 .iter()
-                .filter(|protocol| (protocol.recognise)(&opening) == Verdict::Yes)
+                .filter(|protocol| (protocol.recognise)(&opening) == ProtocolVerdict::Yes)
                 .count();
             assert_eq!(sure, usize::from(*name != "by turns"), "{name}");
         }
@@ -129,8 +129,8 @@ mod tests {
                     &there[..length.min(there.len())],
                     &back[..length.min(back.len())],
                 );
-                let told = recognise(
-                    &Opening {
+                let recognised = recognise(
+                    &ConversationOpening {
                         there,
                         back,
                         port: 1,
@@ -139,8 +139,8 @@ mod tests {
                 )
                 .map(|dissector| dissector.protocol());
                 assert!(
-                    told.is_none_or(|told| told == *name),
-                    "{name} after {length} bytes: {told:?}"
+                    recognised.is_none_or(|told| told == *name),
+                    "{name} after {length} bytes: {recognised:?}"
                 );
             }
         }

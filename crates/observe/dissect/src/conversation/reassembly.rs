@@ -9,7 +9,7 @@ pub const MOST_HELD: usize = Bound::BehindHole.most();
 
 /// Bytes in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece<'b> {
+pub enum ReassembledPiece<'b> {
     /// Captured bytes, from that offset on.
     Bytes(u64, &'b [u8]),
     /// So many that were not captured, from that offset on.
@@ -18,7 +18,7 @@ pub enum Piece<'b> {
 
 /// What is held of a segment behind a hole.
 #[derive(Debug)]
-struct Held {
+struct ReassemblySegment {
     bytes: Vec<u8>,
     /// Bytes of the segment, captured or not.
     length: u64,
@@ -26,10 +26,10 @@ struct Held {
 
 /// One direction.
 #[derive(Debug, Default)]
-pub struct Reassembly {
+pub struct StreamReassembly {
     /// Where what was given ends.
     next: u64,
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, ReassemblySegment>,
     held_bytes: usize,
     /// Bytes that were never captured.
     lost: u64,
@@ -37,7 +37,7 @@ pub struct Reassembly {
     given_up: u64,
 }
 
-impl Reassembly {
+impl StreamReassembly {
     /// From that offset on.
     #[must_use]
     pub fn at(next: u64) -> Self {
@@ -76,7 +76,7 @@ impl Reassembly {
         at: u64,
         bytes: &[u8],
         length: u64,
-        give: &mut impl FnMut(Piece<'_>),
+        give: &mut impl FnMut(ReassembledPiece<'_>),
     ) {
         let length = length.max(bytes.len() as u64);
         if at > self.next {
@@ -92,7 +92,7 @@ impl Reassembly {
     }
 
     /// The other side has everything before that offset.
-    pub fn acknowledged(&mut self, to: u64, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn acknowledged(&mut self, to: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while self.next < to && self.held.first_key_value().is_some_and(|(at, _)| *at < to) {
             self.skip_hole(give);
         }
@@ -100,7 +100,7 @@ impl Reassembly {
     }
 
     /// The side has sent everything up to that offset and ends: what is missing will not come.
-    pub fn end(&mut self, at: u64, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn end(&mut self, at: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while !self.held.is_empty() {
             self.skip_hole(give);
         }
@@ -113,7 +113,7 @@ impl Reassembly {
         if self.held.get(&at).is_none_or(|held| held.length < length) {
             let old = self.held.insert(
                 at,
-                Held {
+                ReassemblySegment {
                     bytes: bytes.to_vec(),
                     length,
                 },
@@ -123,7 +123,7 @@ impl Reassembly {
         }
     }
 
-    fn skip_hole(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    fn skip_hole(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         if let Some((at, _)) = self.held.first_key_value() {
             let at = *at;
             if at > self.next {
@@ -133,13 +133,13 @@ impl Reassembly {
         }
     }
 
-    fn unseen(&mut self, to: u64, give: &mut impl FnMut(Piece<'_>)) {
+    fn unseen(&mut self, to: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         self.lost += to - self.next;
-        give(Piece::Unseen(self.next, to - self.next));
+        give(ReassembledPiece::Unseen(self.next, to - self.next));
         self.next = to;
     }
 
-    fn give_held(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    fn give_held(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while let Some(entry) = self
             .held
             .first_entry()
@@ -152,14 +152,20 @@ impl Reassembly {
     }
 
     /// What of a segment was not given before.
-    fn give(&mut self, at: u64, bytes: &[u8], length: u64, give: &mut impl FnMut(Piece<'_>)) {
+    fn give(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        length: u64,
+        give: &mut impl FnMut(ReassembledPiece<'_>),
+    ) {
         let end = at.saturating_add(length);
         if end <= self.next {
             return;
         }
         let known = usize::try_from(self.next - at).unwrap_or(usize::MAX);
         if let Some(new) = bytes.get(known..).filter(|new| !new.is_empty()) {
-            give(Piece::Bytes(self.next, new));
+            give(ReassembledPiece::Bytes(self.next, new));
             self.next += new.len() as u64;
         }
         if end > self.next {
@@ -172,12 +178,16 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn given(feed: impl FnOnce(&mut Reassembly, &mut dyn FnMut(Piece<'_>))) -> Vec<String> {
-        let (mut reassembly, mut out) = (Reassembly::default(), Vec::new());
+    fn given(
+        feed: impl FnOnce(&mut StreamReassembly, &mut dyn FnMut(ReassembledPiece<'_>)),
+    ) -> Vec<String> {
+        let (mut reassembly, mut out) = (StreamReassembly::default(), Vec::new());
         feed(&mut reassembly, &mut |piece| {
             out.push(match piece {
-                Piece::Bytes(at, bytes) => format!("{at} {}", String::from_utf8_lossy(bytes)),
-                Piece::Unseen(at, count) => format!("{at} unseen {count}"),
+                ReassembledPiece::Bytes(at, bytes) => {
+                    format!("{at} {}", String::from_utf8_lossy(bytes))
+                }
+                ReassembledPiece::Unseen(at, count) => format!("{at} unseen {count}"),
             });
         });
         out
@@ -235,12 +245,12 @@ mod tests {
 
     #[test]
     fn what_is_held_is_bounded() {
-        let mut reassembly = Reassembly::default();
+        let mut reassembly = StreamReassembly::default();
         let (mut bytes, mut unseen) = (0, 0);
         for at in 0..(3 * MOST_HELD as u64 / 1000) {
             reassembly.segment(1 + at * 1000, &[7; 1000], 1000, &mut |piece| match piece {
-                Piece::Bytes(_, given) => bytes += given.len(),
-                Piece::Unseen(_, count) => unseen += count,
+                ReassembledPiece::Bytes(_, given) => bytes += given.len(),
+                ReassembledPiece::Unseen(_, count) => unseen += count,
             });
             assert!(reassembly.held_bytes <= MOST_HELD + 2000);
         }

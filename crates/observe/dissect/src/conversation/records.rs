@@ -3,12 +3,12 @@
 
 /// Bytes of one side that are to be looked at, and where they stand in its stream.
 #[derive(Debug)]
-pub(super) struct Input<'b> {
+pub(super) struct RecordInput<'b> {
     pub(super) at: u64,
     pub(super) bytes: &'b [u8],
 }
 
-impl<'b> Input<'b> {
+impl<'b> RecordInput<'b> {
     pub(super) fn take(&mut self, most: u64) -> &'b [u8] {
         let count = usize::try_from(most)
             .unwrap_or(usize::MAX)
@@ -36,7 +36,7 @@ pub(super) enum Extent {
 
 /// What bytes complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum RecordProgress {
     /// A head.
     Head,
     /// A record.
@@ -60,8 +60,8 @@ pub(super) enum Skipped {
 
 /// One side of a protocol of records.
 #[derive(Debug, Default)]
-pub(super) struct Records {
-    stage: Stage,
+pub(super) struct RecordParser {
+    stage: RecordParserStage,
     held: Vec<u8>,
     at: u64,
     taken: u64,
@@ -70,7 +70,7 @@ pub(super) struct Records {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum RecordParserStage {
     #[default]
     Between,
     Head,
@@ -80,7 +80,7 @@ enum Stage {
     },
 }
 
-impl Records {
+impl RecordParser {
     /// The offset of the record's first byte; of the last record until another one begins.
     pub(super) const fn at(&self) -> u64 {
         self.at
@@ -103,16 +103,16 @@ impl Records {
 
     /// Whether no record has begun that is not whole.
     pub(super) fn is_between(&self) -> bool {
-        self.stage == Stage::Between
+        self.stage == RecordParserStage::Between
     }
 
     /// Takes bytes until something is whole; `None`: they are used up.
     pub(super) fn next(
         &mut self,
-        input: &mut Input<'_>,
+        input: &mut RecordInput<'_>,
         extent: impl Fn(&[u8]) -> Extent,
-    ) -> Option<Taken> {
-        let Stage::Body { length, keep } = self.stage else {
+    ) -> Option<RecordProgress> {
+        let RecordParserStage::Body { length, keep } = self.stage else {
             return self.head(input, extent);
         };
         let bytes = input.take(length - self.taken);
@@ -124,43 +124,48 @@ impl Records {
         (self.taken == length).then(|| self.is_whole())
     }
 
-    fn head(&mut self, input: &mut Input<'_>, extent: impl Fn(&[u8]) -> Extent) -> Option<Taken> {
+    fn head(
+        &mut self,
+        input: &mut RecordInput<'_>,
+        extent: impl Fn(&[u8]) -> Extent,
+    ) -> Option<RecordProgress> {
         loop {
             let at = input.at;
             let byte = *input.take(1).first()?;
-            if self.stage == Stage::Between {
+            if self.stage == RecordParserStage::Between {
                 self.held.clear();
                 self.held.shrink_to(SMALL);
-                (self.stage, self.at, self.taken, self.gap) = (Stage::Head, at, 0, false);
+                (self.stage, self.at, self.taken, self.gap) =
+                    (RecordParserStage::Head, at, 0, false);
             }
             self.held.push(byte);
             self.taken += 1;
             match extent(&self.held) {
                 Extent::More => {}
                 Extent::Record { length, keep } => {
-                    self.stage = Stage::Body {
+                    self.stage = RecordParserStage::Body {
                         length: length.max(self.taken),
                         keep,
                     };
-                    return Some(Taken::Head);
+                    return Some(RecordProgress::Head);
                 }
                 Extent::Wrong => {
-                    self.stage = Stage::Between;
-                    return Some(Taken::Wrong);
+                    self.stage = RecordParserStage::Between;
+                    return Some(RecordProgress::Wrong);
                 }
             }
         }
     }
 
-    fn is_whole(&mut self) -> Taken {
-        self.stage = Stage::Between;
-        Taken::Whole
+    fn is_whole(&mut self) -> RecordProgress {
+        self.stage = RecordParserStage::Between;
+        RecordProgress::Whole
     }
 
     /// So many bytes follow that were not seen.
     pub(super) fn unseen(&mut self, count: u64) -> Skipped {
-        let Stage::Body { length, .. } = self.stage else {
-            self.stage = Stage::Between;
+        let RecordParserStage::Body { length, .. } = self.stage else {
+            self.stage = RecordParserStage::Between;
             return Skipped::Lost;
         };
         let left = length - self.taken;
@@ -178,15 +183,15 @@ impl Records {
 
     /// Whatever went on is forgotten: a record begins with the next byte.
     pub(super) fn begin_anew(&mut self) {
-        self.stage = Stage::Between;
+        self.stage = RecordParserStage::Between;
     }
 }
 
 /// Fields of a record, read from its beginning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'b>(pub(super) &'b [u8]);
+pub(super) struct RecordFieldReader<'b>(pub(super) &'b [u8]);
 
-impl<'b> Fields<'b> {
+impl<'b> RecordFieldReader<'b> {
     /// The next bytes, if there are so many.
     pub(super) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, left) = self.0.split_at_checked(count)?;

@@ -5,14 +5,14 @@
 
 mod value;
 
-use super::records::Input;
-use super::waiting::{Queue, Waits, of_answer};
-use super::{Dissector, Found, Kind, Name, Role};
-use crate::conversation::opening::{Opening, Verdict};
+use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
+use super::records::RecordInput;
+use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::redis;
-use value::{Token, Value};
+use value::{RespProgress, RespValueParser};
 
 /// Commands that a connection is recognised by where they come as a line.
 const INLINE: [&str; 6] = ["PING", "INFO", "AUTH", "ECHO", "SELECT", "COMMAND"];
@@ -20,61 +20,62 @@ const INLINE: [&str; 6] = ["PING", "INFO", "AUTH", "ECHO", "SELECT", "COMMAND"];
 const OF_CHANNELS: &str = " PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE ";
 
 /// Whether a connection speaks it: it begins with an array of strings, or a line with a command.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if opening.there.is_empty() && !opening.back.is_empty() {
-        return Verdict::No;
+        return ProtocolVerdict::No;
     }
     match array_of_strings(opening.there) {
-        Verdict::No => inline(opening.there),
+        ProtocolVerdict::No => inline(opening.there),
         verdict => verdict,
     }
 }
 
 /// `*3`, `$4`.
-fn array_of_strings(bytes: &[u8]) -> Verdict {
+fn array_of_strings(bytes: &[u8]) -> ProtocolVerdict {
     let mut left = bytes;
     for mark in [b'*', b'$'] {
         let Some(rest) = left.strip_prefix(&[mark]) else {
-            return Verdict::begins(left, &[mark]);
+            return ProtocolVerdict::begins(left, &[mark]);
         };
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         match (digits, &rest[digits..]) {
-            (_, []) if digits <= 9 => return Verdict::Perhaps,
-            (_, [b'\r']) => return Verdict::Perhaps,
+            (_, []) if digits <= 9 => return ProtocolVerdict::Perhaps,
+            (_, [b'\r']) => return ProtocolVerdict::Perhaps,
             (1..=9, [b'\r', b'\n', next @ ..]) => left = next,
-            _ => return Verdict::No,
+            _ => return ProtocolVerdict::No,
         }
     }
-    Verdict::Yes
+    ProtocolVerdict::Yes
 }
 
-fn inline(bytes: &[u8]) -> Verdict {
+fn inline(bytes: &[u8]) -> ProtocolVerdict {
     let bytes = bytes.to_ascii_uppercase();
     let ends = |command: &&str| {
         bytes
             .get(command.len())
             .is_none_or(|byte| matches!(byte, b' ' | b'\r' | b'\n'))
     };
-    let verdicts = INLINE.iter().map(
-        |command| match Verdict::begins(&bytes, command.as_bytes()) {
-            Verdict::Yes if !ends(command) => Verdict::No,
-            Verdict::Yes if !bytes.contains(&b'\n') => Verdict::Perhaps,
-            verdict => verdict,
-        },
-    );
-    verdicts.fold(Verdict::No, |one, other| match (one, other) {
-        (Verdict::Yes, _) | (_, Verdict::Yes) => Verdict::Yes,
-        (Verdict::Perhaps, _) | (_, Verdict::Perhaps) => Verdict::Perhaps,
-        _ => Verdict::No,
+    let verdicts =
+        INLINE.iter().map(
+            |command| match ProtocolVerdict::begins(&bytes, command.as_bytes()) {
+                ProtocolVerdict::Yes if !ends(command) => ProtocolVerdict::No,
+                ProtocolVerdict::Yes if !bytes.contains(&b'\n') => ProtocolVerdict::Perhaps,
+                verdict => verdict,
+            },
+        );
+    verdicts.fold(ProtocolVerdict::No, |one, other| match (one, other) {
+        (ProtocolVerdict::Yes, _) | (_, ProtocolVerdict::Yes) => ProtocolVerdict::Yes,
+        (ProtocolVerdict::Perhaps, _) | (_, ProtocolVerdict::Perhaps) => ProtocolVerdict::Perhaps,
+        _ => ProtocolVerdict::No,
     })
 }
 
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Resp {
-    sides: [Side; 2],
+    sides: [RespSide; 2],
     /// Commands that are not answered yet, in their order.
-    waiting: Queue<Waiting>,
+    waiting: PendingExchangeQueue<PendingRespCommand>,
     next: u64,
     /// A command came before the one before it was answered.
     pipelined: bool,
@@ -88,8 +89,8 @@ pub struct Resp {
 }
 
 #[derive(Debug, Default)]
-struct Side {
-    value: Value,
+struct RespSide {
+    value: RespValueParser,
     /// The exchange whose message goes on, once it is told.
     exchange: Option<u64>,
     /// Nothing is known until a command begins.
@@ -98,15 +99,15 @@ struct Side {
 
 /// A command that is not answered yet.
 #[derive(Clone, Debug, PartialEq)]
-struct Waiting {
+struct PendingRespCommand {
     exchange: u64,
-    kind: Kind,
+    kind: ExchangeKind,
     answered: bool,
     /// The command, where each of so many channels is answered.
     channels: Option<(String, usize)>,
 }
 
-impl Waits for Waiting {
+impl PendingExchange for PendingRespCommand {
     fn exchange(&mut self) -> &mut u64 {
         &mut self.exchange
     }
@@ -123,41 +124,53 @@ enum Replies {
 }
 
 impl Dissector for Resp {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         self.find_again(side, bytes);
-        let mut input = Input { at, bytes };
+        let mut input = RecordInput { at, bytes };
         while !self.sides[side as usize].lost {
             let Some(token) = self.sides[side as usize]
                 .value
-                .next(&mut input, side == Direction::There)
+                .next(&mut input, side == EventStreamDirection::There)
             else {
                 return;
             };
             if self.sides[side as usize].value.take_cut() {
-                found.push(Found::LeftOut(Bound::Line, 1));
+                found.push(DissectorEvent::LeftOut(Bound::Line, 1));
             }
             match (token, side) {
-                (Token::Deep, _) => {
-                    found.push(Found::LeftOut(Bound::Depth, 1));
+                (RespProgress::Deep, _) => {
+                    found.push(DissectorEvent::LeftOut(Bound::Depth, 1));
                     self.lose("it has values more than 64 deep", found);
                 }
-                (Token::Wrong, _) => self.lose("it is not RESP", found),
-                (Token::More, Direction::There) => self.command_begins(found),
-                (Token::Whole, Direction::There) => self.command(input.at, found),
-                (Token::More, Direction::Back) => self.reply_begins(found),
-                (Token::Whole, Direction::Back) => self.reply(input.at, found),
+                (RespProgress::Wrong, _) => self.lose("it is not RESP", found),
+                (RespProgress::More, EventStreamDirection::There) => self.command_begins(found),
+                (RespProgress::Whole, EventStreamDirection::There) => self.command(input.at, found),
+                (RespProgress::More, EventStreamDirection::Back) => self.reply_begins(found),
+                (RespProgress::Whole, EventStreamDirection::Back) => self.reply(input.at, found),
             }
         }
     }
 
-    fn unseen(&mut self, side: Direction, _: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        _: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         if !own.lost && !own.value.unseen(count) {
             self.lose("bytes of it were not captured", found);
         }
     }
 
-    fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
         let own = &mut self.sides[side as usize];
         if !own.lost && !own.value.is_between() {
             self.lose("the connection ended within it", found);
@@ -171,26 +184,26 @@ impl Dissector for Resp {
 
 impl Resp {
     /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
-    fn find_again(&mut self, side: Direction, bytes: &[u8]) {
+    fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
         let lost = self.sides[0].lost;
         if lost
-            && side == Direction::There
+            && side == EventStreamDirection::There
             && self.gone.is_none()
-            && array_of_strings(bytes) == Verdict::Yes
+            && array_of_strings(bytes) == ProtocolVerdict::Yes
         {
             self.sides = Default::default();
         }
     }
 
     /// Nothing is known until a command begins, and nothing of what waits for an answer.
-    fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let begun = self.sides[0].exchange.take();
         let waiting = self.waiting.clear();
         found.extend(
             waiting
                 .into_iter()
                 .chain(begun)
-                .map(|exchange| Found::Void { exchange, why }),
+                .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
@@ -200,7 +213,7 @@ impl Resp {
     }
 
     /// Some words of a command are there. One that may be about its own answer is told when it is whole.
-    fn command_begins(&mut self, found: &mut Vec<Found>) {
+    fn command_begins(&mut self, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[0];
         let Some(command) = own.value.first_word() else {
             return;
@@ -213,13 +226,17 @@ impl Resp {
         }
     }
 
-    fn asks(&mut self, kind: Kind, found: &mut Vec<Found>) -> u64 {
+    fn asks(&mut self, kind: ExchangeKind, found: &mut Vec<DissectorEvent>) -> u64 {
         let own = &mut self.sides[0];
         let exchange = self.next;
         (self.next, own.exchange) = (exchange + 1, Some(exchange));
         self.pipelined |= !self.waiting.is_empty();
-        let (role, side, at) = (Role::Request, Direction::There, own.value.at());
-        found.push(Found::Begins {
+        let (role, side, at) = (
+            ExchangeRole::Request,
+            EventStreamDirection::There,
+            own.value.at(),
+        );
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
             kind,
@@ -230,7 +247,7 @@ impl Resp {
     }
 
     /// A command is whole.
-    fn command(&mut self, end: u64, found: &mut Vec<Found>) {
+    fn command(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let words = self.sides[0].value.words().to_vec();
         let channels = self.sides[0].value.count().saturating_sub(1).max(1);
         let Some(command) = words
@@ -243,19 +260,19 @@ impl Resp {
         let kind = if answered {
             kind_of(command.as_bytes())
         } else {
-            Kind::OneWay
+            ExchangeKind::OneWay
         };
         let exchange = match self.sides[0].exchange {
             Some(exchange) => exchange,
             None => self.asks(kind, found),
         };
-        let (role, side) = (Role::Request, Direction::There);
-        found.push(Found::Named {
+        let (role, side) = (ExchangeRole::Request, EventStreamDirection::There);
+        found.push(DissectorEvent::Named {
             exchange,
             role,
-            name: redis::command(&words),
+            name: redis::redact_command(&words),
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -264,7 +281,7 @@ impl Resp {
         self.sides[0].exchange = None;
         if answered {
             let channels = is_one_of(&command, OF_CHANNELS).then(|| (command.clone(), channels));
-            self.waiting.push_back(Waiting {
+            self.waiting.push_back(PendingRespCommand {
                 exchange,
                 kind,
                 answered: false,
@@ -318,14 +335,14 @@ impl Resp {
     }
 
     /// Some of an answer is there.
-    fn reply_begins(&mut self, found: &mut Vec<Found>) {
+    fn reply_begins(&mut self, found: &mut Vec<DissectorEvent>) {
         if self.sides[1].exchange.is_none() && !self.may_be_message() {
             self.answers(found);
         }
     }
 
     /// What the server says answers the command that waits longest.
-    fn answers(&mut self, found: &mut Vec<Found>) -> Option<u64> {
+    fn answers(&mut self, found: &mut Vec<DissectorEvent>) -> Option<u64> {
         let own = &mut self.sides[1];
         let Some(waiting) = self.waiting.front_mut() else {
             self.lose("nothing asked for it", found);
@@ -334,9 +351,13 @@ impl Resp {
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         own.exchange = Some(exchange);
         if !std::mem::replace(&mut waiting.answered, true) {
-            let (role, side, at) = (Role::Response, Direction::Back, own.value.at());
+            let (role, side, at) = (
+                ExchangeRole::Response,
+                EventStreamDirection::Back,
+                own.value.at(),
+            );
             of_answer(
-                Found::Begins {
+                DissectorEvent::Begins {
                     exchange,
                     role,
                     kind,
@@ -350,7 +371,7 @@ impl Resp {
     }
 
     /// What the server says is whole.
-    fn reply(&mut self, end: u64, found: &mut Vec<Found>) {
+    fn reply(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[1];
         let may_be_message = own.exchange.is_none() && self.may_be_message();
         let first = own.value.words().first().cloned().unwrap_or_default();
@@ -376,10 +397,16 @@ impl Resp {
         self.sides[1].exchange = None;
     }
 
-    fn answered(&mut self, exchange: u64, name: Name, at: u64, found: &mut Vec<Found>) {
-        let (role, side) = (Role::Response, Direction::Back);
+    fn answered(
+        &mut self,
+        exchange: u64,
+        name: RedactedName,
+        at: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
         of_answer(
-            Found::Named {
+            DissectorEvent::Named {
                 exchange,
                 role,
                 name,
@@ -387,7 +414,7 @@ impl Resp {
             found,
         );
         of_answer(
-            Found::Ends {
+            DissectorEvent::Ends {
                 exchange,
                 role,
                 side,
@@ -399,7 +426,7 @@ impl Resp {
     }
 
     /// One of the channels that a command names is confirmed.
-    fn confirms(&mut self, end: u64, found: &mut Vec<Found>) {
+    fn confirms(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         self.count_channels();
         let Some(exchange) = self.answers(found) else {
             return;
@@ -413,7 +440,7 @@ impl Resp {
             *left
         });
         if left == 0 {
-            self.answered(exchange, Name::fixed("OK"), end, found);
+            self.answered(exchange, RedactedName::fixed("OK"), end, found);
         }
     }
 
@@ -425,28 +452,32 @@ impl Resp {
     }
 
     /// Nothing asked for what the server says.
-    fn message(&mut self, end: u64, found: &mut Vec<Found>) {
+    fn message(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let value = &self.sides[1].value;
         let name = match value.kind() {
-            b'+' => Name::fixed("monitor"),
-            _ => redis::message(value.words()),
+            b'+' => RedactedName::fixed("monitor"),
+            _ => redis::redact_message(value.words()),
         };
-        let (role, side, at) = (Role::Response, Direction::Back, value.at());
-        let (exchange, kind) = (self.next, Kind::OneWay);
+        let (role, side, at) = (
+            ExchangeRole::Response,
+            EventStreamDirection::Back,
+            value.at(),
+        );
+        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
         self.next += 1;
-        found.push(Found::Begins {
+        found.push(DissectorEvent::Begins {
             exchange,
             role,
             kind,
             side,
             at,
         });
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange,
             role,
             name,
         });
-        found.push(Found::Ends {
+        found.push(DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -462,11 +493,11 @@ impl Resp {
     }
 }
 
-fn kind_of(command: &[u8]) -> Kind {
+fn kind_of(command: &[u8]) -> ExchangeKind {
     if command.eq_ignore_ascii_case(b"AUTH") || command.eq_ignore_ascii_case(b"HELLO") {
-        Kind::Handshake
+        ExchangeKind::Handshake
     } else {
-        Kind::Call
+        ExchangeKind::Call
     }
 }
 

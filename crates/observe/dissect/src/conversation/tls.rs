@@ -3,16 +3,20 @@
 //! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
 //! client sends early are not told.
 
-use super::records::{Extent, Fields, Input, Records, Skipped, Taken};
-use super::turns::Turns;
-use super::{Dissector, Found, Kind, LONGEST_HEAD, Name, Role, renumber};
-use crate::conversation::opening::{Opening, Verdict};
+use super::records::{
+    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+};
+use super::turn_dissector::TurnDissector;
+use super::{
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, RedactedName, renumber,
+};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
-use stackline_events::unit::Direction;
+use stackline_events::unit_ids::EventStreamDirection;
 
-pub(super) mod deciphered;
-mod keys;
-pub mod secrets;
+pub(super) mod decryption;
+mod record_keys;
+pub mod session_secrets;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
@@ -34,40 +38,40 @@ const HIDDEN_ALERT: u64 = 24;
 const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
 /// Whether a connection speaks it: its first record holds a ClientHello.
-pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     match *opening.there {
         [HANDSHAKE, 3, 0..=4, high, low, 1, ..] => {
             match usize::from(high) << 8 | usize::from(low) {
-                4..=LONGEST_RECORD => Verdict::Yes,
-                _ => Verdict::No,
+                4..=LONGEST_RECORD => ProtocolVerdict::Yes,
+                _ => ProtocolVerdict::No,
             }
         }
-        [] if !opening.back.is_empty() => Verdict::No,
-        [] | [HANDSHAKE] | [HANDSHAKE, 3] => Verdict::Perhaps,
-        [HANDSHAKE, 3, ..] if opening.there.len() <= HEAD => Verdict::Perhaps,
-        _ => Verdict::No,
+        [] if !opening.back.is_empty() => ProtocolVerdict::No,
+        [] | [HANDSHAKE] | [HANDSHAKE, 3] => ProtocolVerdict::Perhaps,
+        [HANDSHAKE, 3, ..] if opening.there.len() <= HEAD => ProtocolVerdict::Perhaps,
+        _ => ProtocolVerdict::No,
     }
 }
 
 /// Whether the first bytes of a side are those of a ClientHello's record.
 pub(super) fn is_client_hello(there: &[u8]) -> bool {
-    recognise(&Opening {
+    recognise(&ConversationOpening {
         there,
         back: &[],
         port: 0,
-    }) == Verdict::Yes
+    }) == ProtocolVerdict::Yes
 }
 
 /// One connection.
 #[derive(Debug)]
-pub struct Tls {
-    sides: [Side; 2],
-    phase: Phase,
+pub struct TlsDissector {
+    sides: [TlsSide; 2],
+    phase: TlsPhase,
     /// Whether a ClientHello has begun.
     begun: bool,
     /// What is held of it.
     hello: Vec<u8>,
-    offer: Offer,
+    offer: TlsClientOffer,
     /// Behind the last byte of the server.
     server_end: u64,
     /// Whether the response to the ClientHello has begun.
@@ -78,19 +82,19 @@ pub struct Tls {
     /// Alerts look like data: it is TLS 1.3.
     hides_alerts: bool,
     /// Records that are alerts if their side says nothing more.
-    alerts: Vec<(Direction, u64, u64)>,
-    turns: Turns,
+    alerts: Vec<(EventStreamDirection, u64, u64)>,
+    turns: TurnDissector,
 }
 
 #[derive(Debug, Default)]
-struct Side {
-    records: Records,
+struct TlsSide {
+    records: RecordParser,
     /// Where records begin is not known.
     lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TlsPhase {
     /// Before the end of the ClientHello.
     ClientHello,
     /// Before the ServerHello.
@@ -120,7 +124,7 @@ struct Older {
 
 /// What a ClientHello offers.
 #[derive(Clone, Debug, Default)]
-struct Offer {
+struct TlsClientOffer {
     name: String,
     session: Vec<u8>,
     /// A session's ticket, or a key both sides know.
@@ -141,27 +145,33 @@ enum Tickets {
     Over,
 }
 
-impl Default for Tls {
+impl Default for TlsDissector {
     fn default() -> Self {
         Self {
             sides: Default::default(),
-            phase: Phase::ClientHello,
+            phase: TlsPhase::ClientHello,
             begun: false,
             hello: Vec::new(),
-            offer: Offer::default(),
+            offer: TlsClientOffer::default(),
             server_end: 0,
             answered: false,
             flight: Vec::new(),
             tickets: Tickets::Over,
             hides_alerts: false,
             alerts: Vec::new(),
-            turns: Turns::new("TLS, by turns", Direction::There),
+            turns: TurnDissector::new("TLS, by turns", EventStreamDirection::There),
         }
     }
 }
 
-impl Dissector for Tls {
-    fn bytes(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
+impl Dissector for TlsDissector {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         if own.lost && begins_record(bytes) {
             own.lost = false;
@@ -169,12 +179,12 @@ impl Dissector for Tls {
         if own.lost {
             return self.unknown(side, at, bytes.len() as u64, found);
         }
-        let mut input = Input { at, bytes };
+        let mut input = RecordInput { at, bytes };
         while let Some(taken) = self.sides[side as usize].records.next(&mut input, extent) {
             match taken {
-                Taken::Head => self.headed(side, found),
-                Taken::Whole => self.record(side, found),
-                Taken::Wrong => {
+                RecordProgress::Head => self.headed(side, found),
+                RecordProgress::Whole => self.record(side, found),
+                RecordProgress::Wrong => {
                     let from = self.sides[side as usize].records.at();
                     self.lose(side, "it is not TLS", found);
                     return self.unknown(side, from, at + bytes.len() as u64 - from, found);
@@ -183,7 +193,13 @@ impl Dissector for Tls {
         }
     }
 
-    fn unseen(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         if own.lost {
             return self.unknown(side, at, count, found);
@@ -198,12 +214,12 @@ impl Dissector for Tls {
         }
     }
 
-    fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
+    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         self.alerts.retain(|(from, ..)| *from != side);
         self.settle(found);
         match self.phase {
-            Phase::Data | Phase::Void => {}
-            Phase::LastFlight => self.data_begin(found),
+            TlsPhase::Data | TlsPhase::Void => {}
+            TlsPhase::LastFlight => self.data_begin(found),
             _ => self.void("the connection ended within it", found),
         }
         self.turned(|turns, found| turns.end(side, at, found), found);
@@ -214,20 +230,25 @@ impl Dissector for Tls {
     }
 
     fn is_exact(&self) -> bool {
-        !matches!(self.phase, Phase::Data | Phase::LastFlight | Phase::Void)
+        !matches!(
+            self.phase,
+            TlsPhase::Data | TlsPhase::LastFlight | TlsPhase::Void
+        )
     }
 }
 
-impl Tls {
+impl TlsDissector {
     /// The head of a record is whole.
-    fn headed(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (kind, at) = (records.held()[0], records.at());
         match (self.phase, side) {
-            (Phase::ClientHello, Direction::There) if !self.begun && kind == HANDSHAKE => {
+            (TlsPhase::ClientHello, EventStreamDirection::There)
+                if !self.begun && kind == HANDSHAKE =>
+            {
                 self.begun = true;
-                let (role, kind) = (Role::Request, Kind::Handshake);
-                found.push(Found::Begins {
+                let (role, kind) = (ExchangeRole::Request, ExchangeKind::Handshake);
+                found.push(DissectorEvent::Begins {
                     exchange: 0,
                     role,
                     kind,
@@ -235,10 +256,10 @@ impl Tls {
                     at,
                 });
             }
-            (Phase::ServerHello, Direction::Back) if !self.answered => {
+            (TlsPhase::ServerHello, EventStreamDirection::Back) if !self.answered => {
                 self.answered = true;
-                let (role, kind) = (Role::Response, Kind::Handshake);
-                found.push(Found::Begins {
+                let (role, kind) = (ExchangeRole::Response, ExchangeKind::Handshake);
+                found.push(DissectorEvent::Begins {
                     exchange: 0,
                     role,
                     kind,
@@ -251,43 +272,53 @@ impl Tls {
     }
 
     /// A record is whole.
-    fn record(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (kind, at, end) = (records.held()[0], records.at(), records.end());
         match (self.phase, side, kind) {
-            (Phase::Data, _, DATA) => self.data(side, at, end, found),
-            (Phase::Void, Direction::There, DATA) if !FINISHED.contains(&(end - at)) => {
-                self.phase = Phase::Data;
+            (TlsPhase::Data, _, DATA) => self.data(side, at, end, found),
+            (TlsPhase::Void, EventStreamDirection::There, DATA)
+                if !FINISHED.contains(&(end - at)) =>
+            {
+                self.phase = TlsPhase::Data;
                 self.data(side, at, end, found);
             }
-            (Phase::ClientHello, Direction::There, HANDSHAKE) => self.client_hello(end, found),
-            (Phase::ServerHello, Direction::Back, HANDSHAKE) => self.server_hello(found),
-            (Phase::ServerHello | Phase::Finishing(_), Direction::Back, ALERT)
-            | (Phase::Finishing(_) | Phase::Flight, Direction::There, ALERT) => {
+            (TlsPhase::ClientHello, EventStreamDirection::There, HANDSHAKE) => {
+                self.client_hello(end, found)
+            }
+            (TlsPhase::ServerHello, EventStreamDirection::Back, HANDSHAKE) => {
+                self.server_hello(found)
+            }
+            (TlsPhase::ServerHello | TlsPhase::Finishing(_), EventStreamDirection::Back, ALERT)
+            | (TlsPhase::Finishing(_) | TlsPhase::Flight, EventStreamDirection::There, ALERT) => {
                 self.alert(side, found)
             }
-            (Phase::Finishing(older), Direction::Back, _) => self.older(older, kind, found),
-            (Phase::Flight, Direction::There, DATA) => self.last_flight(at, end, found),
-            (Phase::LastFlight, Direction::There, DATA) => self.flies(at, end, found),
-            (Phase::LastFlight, Direction::Back, DATA) => {
+            (TlsPhase::Finishing(older), EventStreamDirection::Back, _) => {
+                self.older(older, kind, found)
+            }
+            (TlsPhase::Flight, EventStreamDirection::There, DATA) => {
+                self.last_flight(at, end, found)
+            }
+            (TlsPhase::LastFlight, EventStreamDirection::There, DATA) => self.flies(at, end, found),
+            (TlsPhase::LastFlight, EventStreamDirection::Back, DATA) => {
                 self.data_begin(found);
                 self.data(side, at, end, found);
             }
             _ => {}
         }
-        if side == Direction::Back {
+        if side == EventStreamDirection::Back {
             self.server_end = end;
         }
     }
 
-    fn client_hello(&mut self, end: u64, found: &mut Vec<Found>) {
-        let records = &self.sides[Direction::There as usize].records;
+    fn client_hello(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
+        let records = &self.sides[EventStreamDirection::There as usize].records;
         let room = LONGEST_HEAD.saturating_sub(self.hello.len());
         let body = &records.held()[HEAD..];
         self.hello.extend_from_slice(&body[..body.len().min(room)]);
-        found.extend((body.len() > room).then_some(Found::LeftOut(Bound::Head, 1)));
+        found.extend((body.len() > room).then_some(DissectorEvent::LeftOut(Bound::Head, 1)));
         let cut = (body.len() as u64) < records.end() - records.at() - HEAD as u64;
-        let wanted = Fields(self.hello.get(1..).unwrap_or_default())
+        let wanted = RecordFieldReader(self.hello.get(1..).unwrap_or_default())
             .number(3)
             .unwrap_or(0)
             + 4;
@@ -295,35 +326,37 @@ impl Tls {
         if self.hello.len() < wanted && self.hello.len() < LONGEST_HEAD && !cut {
             return;
         }
-        self.offer = Offer::read(&self.hello).unwrap_or_default();
+        self.offer = TlsClientOffer::read(&self.hello).unwrap_or_default();
         self.hello = Vec::new();
-        self.phase = Phase::ServerHello;
-        found.push(Found::Ends {
+        self.phase = TlsPhase::ServerHello;
+        found.push(DissectorEvent::Ends {
             exchange: 0,
-            role: Role::Request,
-            side: Direction::There,
+            role: ExchangeRole::Request,
+            side: EventStreamDirection::There,
             at: end,
         });
         self.named(false, found);
     }
 
-    fn named(&self, resumed: bool, found: &mut Vec<Found>) {
+    fn named(&self, resumed: bool, found: &mut Vec<DissectorEvent>) {
         let words = if self.offer.name.is_empty() {
             "TLS handshake"
         } else {
             "TLS handshake "
         };
         let resumed = if resumed { ", resumed" } else { "" };
-        let name = Name::host(words, &self.offer.name, resumed);
-        found.push(Found::Named {
+        let name = RedactedName::host(words, &self.offer.name, resumed);
+        found.push(DissectorEvent::Named {
             exchange: 0,
-            role: Role::Request,
+            role: ExchangeRole::Request,
             name,
         });
     }
 
-    fn server_hello(&mut self, found: &mut Vec<Found>) {
-        let body = &self.sides[Direction::Back as usize].records.held()[HEAD..];
+    fn server_hello(&mut self, found: &mut Vec<DissectorEvent>) {
+        let body = &self.sides[EventStreamDirection::Back as usize]
+            .records
+            .held()[HEAD..];
         let Some(hello) = ServerHello::read(body) else {
             return self.void("its ServerHello is not known", found);
         };
@@ -336,10 +369,10 @@ impl Tls {
             0x303 => "TLS 1.2",
             _ => "TLS before 1.2",
         };
-        found.push(Found::Named {
+        found.push(DissectorEvent::Named {
             exchange: 0,
-            role: Role::Response,
-            name: Name::fixed(name),
+            role: ExchangeRole::Response,
+            name: RedactedName::fixed(name),
         });
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
         let resumed = if newer {
@@ -349,7 +382,7 @@ impl Tls {
         };
         self.hides_alerts = newer;
         if newer {
-            self.phase = Phase::Flight;
+            self.phase = TlsPhase::Flight;
         } else {
             // With a resumed session the certificate is missing anyhow.
             self.older(
@@ -367,12 +400,12 @@ impl Tls {
     }
 
     /// A record of a server of TLS 1.2.
-    fn older(&mut self, older: Older, kind: u8, found: &mut Vec<Found>) {
-        let records = &self.sides[Direction::Back as usize].records;
+    fn older(&mut self, older: Older, kind: u8, found: &mut Vec<DissectorEvent>) {
+        let records = &self.sides[EventStreamDirection::Back as usize].records;
         let (held, end) = (records.held(), records.end());
         match (kind, older.ciphers) {
             (CHANGE_CIPHER_SPEC, false) => {
-                self.phase = Phase::Finishing(Older {
+                self.phase = TlsPhase::Finishing(Older {
                     ciphers: true,
                     ..older
                 });
@@ -382,77 +415,83 @@ impl Tls {
             }
             (HANDSHAKE, true) => {
                 self.finish(end, found);
-                self.phase = Phase::Data;
+                self.phase = TlsPhase::Data;
             }
             (HANDSHAKE, false) => {
                 let cut = (held.len() as u64) < end - records.at();
-                self.phase = Phase::Finishing(older.messages(&held[HEAD..], cut));
+                self.phase = TlsPhase::Finishing(older.messages(&held[HEAD..], cut));
             }
             _ => {}
         }
     }
 
     /// The response is whole.
-    fn finish(&mut self, at: u64, found: &mut Vec<Found>) {
-        found.push(Found::Ends {
+    fn finish(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
+        found.push(DissectorEvent::Ends {
             exchange: 0,
-            role: Role::Response,
-            side: Direction::Back,
+            role: ExchangeRole::Response,
+            side: EventStreamDirection::Back,
             at,
         });
     }
 
     /// One of the two refuses.
-    fn alert(&mut self, side: Direction, found: &mut Vec<Found>) {
+    fn alert(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (held, end) = (records.held(), records.end());
         if let Some(what) = held.get(HEAD + 1) {
-            let name = Name::number("alert ", (*what).into());
-            found.push(Found::Named {
+            let name = RedactedName::number("alert ", (*what).into());
+            found.push(DissectorEvent::Named {
                 exchange: 0,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 name,
             });
         }
-        let at = if side == Direction::Back {
+        let at = if side == EventStreamDirection::Back {
             end
         } else {
             self.server_end
         };
         self.finish(at, found);
-        self.phase = Phase::Data;
+        self.phase = TlsPhase::Data;
     }
 
     /// The client's last flight begins: the server's is whole.
-    fn last_flight(&mut self, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn last_flight(&mut self, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         if self.offer.early && !FINISHED.contains(&(end - at)) {
             return; // Data before the handshake is over.
         }
         self.finish(self.server_end, found);
-        self.phase = Phase::LastFlight;
+        self.phase = TlsPhase::LastFlight;
         self.flies(at, end, found);
     }
 
-    fn flies(&mut self, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn flies(&mut self, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         self.flight.push((at, end));
         if FINISHED.contains(&(end - at)) {
             self.flight.clear();
-            (self.phase, self.tickets) = (Phase::Data, Tickets::Before { seen: false });
+            (self.phase, self.tickets) = (TlsPhase::Data, Tickets::Before { seen: false });
         } else if self.flight.len() > LONGEST_FLIGHT {
             self.data_begin(found);
         }
     }
 
     /// No record of the client has the length of a Finished: its first one held all of its flight.
-    fn data_begin(&mut self, found: &mut Vec<Found>) {
-        (self.phase, self.tickets) = (Phase::Data, Tickets::Before { seen: false });
+    fn data_begin(&mut self, found: &mut Vec<DissectorEvent>) {
+        (self.phase, self.tickets) = (TlsPhase::Data, Tickets::Before { seen: false });
         for (at, end) in std::mem::take(&mut self.flight).into_iter().skip(1) {
-            self.data(Direction::There, at, end, found);
+            self.data(EventStreamDirection::There, at, end, found);
         }
     }
 
     /// A record of application data, or what looks like one.
-    fn data(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn data(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let is_first = self.alerts.iter().all(|(from, ..)| *from != side);
         if self.hides_alerts && end - at == HIDDEN_ALERT && is_first {
             return self.alerts.push((side, at, end));
@@ -462,22 +501,32 @@ impl Tls {
     }
 
     /// What was held for alerts is data.
-    fn release(&mut self, found: &mut Vec<Found>) {
+    fn release(&mut self, found: &mut Vec<DissectorEvent>) {
         for (side, at, end) in std::mem::take(&mut self.alerts) {
             self.data_or_ticket(side, at, end, found);
         }
     }
 
-    fn data_or_ticket(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
+    fn data_or_ticket(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let is_ticket;
         (self.tickets, is_ticket) = match (self.tickets, side) {
-            (Tickets::Before { .. }, Direction::Back) => (Tickets::Before { seen: true }, true),
-            (Tickets::Before { seen: false }, Direction::There) => (Tickets::Expected, false),
-            (Tickets::Expected, Direction::There) => (Tickets::Expected, false),
-            (Tickets::Expected, Direction::Back) if TICKET.contains(&(end - at)) => {
+            (Tickets::Before { .. }, EventStreamDirection::Back) => {
+                (Tickets::Before { seen: true }, true)
+            }
+            (Tickets::Before { seen: false }, EventStreamDirection::There) => {
+                (Tickets::Expected, false)
+            }
+            (Tickets::Expected, EventStreamDirection::There) => (Tickets::Expected, false),
+            (Tickets::Expected, EventStreamDirection::Back) if TICKET.contains(&(end - at)) => {
                 (Tickets::Held(at, end), true)
             }
-            (Tickets::Held(from, to), Direction::Back) if to - from == end - at => {
+            (Tickets::Held(from, to), EventStreamDirection::Back) if to - from == end - at => {
                 (Tickets::Over, true)
             }
             _ => {
@@ -494,21 +543,27 @@ impl Tls {
     }
 
     /// What was held for a ticket is none.
-    fn settle(&mut self, found: &mut Vec<Found>) {
+    fn settle(&mut self, found: &mut Vec<DissectorEvent>) {
         if let Tickets::Held(at, end) = std::mem::replace(&mut self.tickets, Tickets::Over) {
             self.turned(
-                |turns, found| turns.unseen(Direction::Back, at, end - at, found),
+                |turns, found| turns.unseen(EventStreamDirection::Back, at, end - at, found),
                 found,
             );
         }
     }
 
     /// Bytes of which it is not known where their records begin.
-    fn unknown(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
-        if side == Direction::Back {
+    fn unknown(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        if side == EventStreamDirection::Back {
             self.server_end = self.server_end.max(at + count);
         }
-        if self.phase == Phase::Data {
+        if self.phase == TlsPhase::Data {
             self.release(found);
             self.settle(found);
             self.turned(|turns, found| turns.unseen(side, at, count, found), found);
@@ -516,27 +571,37 @@ impl Tls {
     }
 
     /// Nothing is known of this side until a segment begins with a record.
-    fn lose(&mut self, side: Direction, why: &'static str, found: &mut Vec<Found>) {
+    fn lose(
+        &mut self,
+        side: EventStreamDirection,
+        why: &'static str,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let own = &mut self.sides[side as usize];
         own.lost = true;
         own.records.begin_anew();
         match (self.phase, side) {
-            (Phase::LastFlight, _) => self.data_begin(found),
+            (TlsPhase::LastFlight, _) => self.data_begin(found),
             // Whatever it was, it is of the server's flight.
-            (Phase::Data | Phase::Flight, Direction::Back) | (Phase::Data, _) => {}
+            (TlsPhase::Data | TlsPhase::Flight, EventStreamDirection::Back)
+            | (TlsPhase::Data, _) => {}
             _ => self.void(why, found),
         }
     }
 
-    fn void(&mut self, why: &'static str, found: &mut Vec<Found>) {
-        if self.begun && self.phase != Phase::Void {
-            found.push(Found::Void { exchange: 0, why });
+    fn void(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
+        if self.begun && self.phase != TlsPhase::Void {
+            found.push(DissectorEvent::Void { exchange: 0, why });
         }
-        self.phase = Phase::Void;
+        self.phase = TlsPhase::Void;
     }
 
     /// What the turns find, with numbers behind that of the handshake.
-    fn turned(&mut self, pass: impl FnOnce(&mut Turns, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn turned(
+        &mut self,
+        pass: impl FnOnce(&mut TurnDissector, &mut Vec<DissectorEvent>),
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let from = found.len();
         pass(&mut self.turns, found);
         renumber(&mut found[from..], 1);
@@ -548,7 +613,7 @@ impl Older {
     fn messages(mut self, body: &[u8], cut: bool) -> Self {
         let skipped = self.owed.min(body.len());
         self.owed -= skipped;
-        let mut fields = Fields(&body[skipped..]);
+        let mut fields = RecordFieldReader(&body[skipped..]);
         while !fields.0.is_empty() {
             let (kind, length) = (fields.number(1), fields.number(3));
             let Some(length) = length else {
@@ -565,10 +630,10 @@ impl Older {
     }
 }
 
-impl Offer {
+impl TlsClientOffer {
     /// What a ClientHello offers, as far as it is there.
     fn read(hello: &[u8]) -> Option<Self> {
-        let mut fields = Fields(hello);
+        let mut fields = RecordFieldReader(hello);
         fields.take(4 + 2 + 32)?;
         let mut offer = Self {
             session: fields.vector(1)?.to_vec(),
@@ -579,7 +644,7 @@ impl Offer {
             fields.vector(1)?;
             fields.vector(2)
         };
-        let mut extensions = Fields(extensions().unwrap_or_default());
+        let mut extensions = RecordFieldReader(extensions().unwrap_or_default());
         while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
             match kind {
                 0 => offer.name = server_name(value).unwrap_or_default(),
@@ -595,7 +660,7 @@ impl Offer {
 
 /// The name in the extension `server_name` (RFC 6066, 3).
 fn server_name(value: &[u8]) -> Option<String> {
-    let mut names = Fields(Fields(value).vector(2)?);
+    let mut names = RecordFieldReader(RecordFieldReader(value).vector(2)?);
     (names.number(1)? == 0)
         .then(|| names.vector(2).map(stackline_redact::printable))
         .flatten()
@@ -613,21 +678,21 @@ struct ServerHello<'b> {
 
 impl<'b> ServerHello<'b> {
     fn read(body: &'b [u8]) -> Option<Self> {
-        let mut fields = Fields(body);
+        let mut fields = RecordFieldReader(body);
         let (kind, length) = (fields.number(1)?, fields.number(3)?);
-        let mut fields = Fields(fields.take(length).filter(|_| kind == 2)?);
+        let mut fields = RecordFieldReader(fields.take(length).filter(|_| kind == 2)?);
         let mut version = fields.number(2)?;
         let random: [u8; 32] = fields.take(32)?.try_into().ok()?;
         let retry = random.starts_with(&RETRY);
         let session = fields.vector(1)?;
         let suite = u16::try_from(fields.number(2)?).ok()?;
         fields.take(1)?;
-        let mut extensions = Fields(fields.vector(2).unwrap_or_default());
+        let mut extensions = RecordFieldReader(fields.vector(2).unwrap_or_default());
         let mut key_known = false;
         while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
             match kind {
                 41 => key_known = true,
-                43 => version = Fields(value).number(2)?,
+                43 => version = RecordFieldReader(value).number(2)?,
                 _ => {}
             }
         }

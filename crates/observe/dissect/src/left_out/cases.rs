@@ -2,18 +2,18 @@
 //! where what reaches it is private; a test of the command holds the list of cases against the list of bounds.
 
 use super::{Bound, LeftOut};
-use crate::connections::{Connections, Known};
-use crate::conversation::Found;
+use crate::connections::{CaptureConnections, StreamRegistry};
+use crate::conversation::DissectorEvent;
 use crate::conversation::connection::Conversation;
-use crate::conversation::tls::secrets::Secrets;
-use crate::frames::Frames;
-use crate::pcapng::Reader;
-use crate::segment::Segment;
-use stackline_events::unit::Direction::{self, Back, There};
+use crate::conversation::tls::session_secrets::Secrets;
+use crate::frame_locator::FrameLocator;
+use crate::pcapng::CaptureReader;
+use crate::segment::DissectedSegment;
+use stackline_events::unit_ids::EventStreamDirection::{self, Back, There};
 use std::collections::BTreeMap;
 
 /// What of a conversation was left out.
-fn said(script: &[(Direction, Vec<u8>)]) -> LeftOut {
+fn said(script: &[(EventStreamDirection, Vec<u8>)]) -> LeftOut {
     let (mut conversation, mut found, mut at) = (Conversation::new(80), Vec::new(), [0; 2]);
     for (side, bytes) in script {
         conversation.segment(
@@ -28,10 +28,10 @@ fn said(script: &[(Direction, Vec<u8>)]) -> LeftOut {
     counted(&found)
 }
 
-fn counted(found: &[Found]) -> LeftOut {
+fn counted(found: &[DissectorEvent]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for found in found {
-        if let Found::LeftOut(bound, count) = found {
+        if let DissectorEvent::LeftOut(bound, count) = found {
             left_out.add(*bound, *count);
         }
     }
@@ -50,7 +50,7 @@ fn capture(blocks: &[u8]) -> LeftOut {
     bytes.extend([0xff; 8]);
     bytes.extend([28, 0, 0, 0]);
     bytes.extend(blocks);
-    let mut reader = Reader::open(&bytes[..]).unwrap();
+    let mut reader = CaptureReader::open(&bytes[..]).unwrap();
     while reader.step(|_| ()).is_ok() {}
     reader.left_out().clone()
 }
@@ -73,7 +73,7 @@ fn interface(name: usize) -> Vec<u8> {
 #[test]
 fn files_of_packets() {
     // What is read of a block is doubled until it is there: room for one of the most bytes is there always.
-    Bound::Block.is_told(|bytes| {
+    Bound::Block.assert_reported(|bytes| {
         // It is noticed when the room for it was doubled as often as it may be.
         let body = if bytes > Bound::Block.most() {
             2 * bytes
@@ -82,13 +82,13 @@ fn files_of_packets() {
         };
         capture(&block(99, &vec![0; body]))
     });
-    Bound::Interfaces.is_told(|count| capture(&interface(4).repeat(count)));
-    Bound::InterfaceName.is_told(|letters| capture(&interface(letters)));
+    Bound::Interfaces.assert_reported(|count| capture(&interface(4).repeat(count)));
+    Bound::InterfaceName.assert_reported(|letters| capture(&interface(letters)));
 }
 
-fn segment(port: usize, sequence: u32, bytes: u64, syn: bool) -> Segment {
+fn segment(port: usize, sequence: u32, bytes: u64, syn: bool) -> DissectedSegment {
     let from = std::net::SocketAddr::from(([10, 0, (port >> 16) as u8, 1], port as u16));
-    Segment {
+    DissectedSegment {
         ends: (from, "10.1.0.2:80".parse().unwrap()),
         sequence,
         bytes,
@@ -104,8 +104,11 @@ fn segment(port: usize, sequence: u32, bytes: u64, syn: bool) -> Segment {
     }
 }
 
-fn located(segments: impl Iterator<Item = Segment>) -> LeftOut {
-    let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::new(), 0));
+fn located(segments: impl Iterator<Item = DissectedSegment>) -> LeftOut {
+    let (mut connections, mut known) = (
+        CaptureConnections::default(),
+        StreamRegistry::new(BTreeMap::new(), 0),
+    );
     for segment in segments {
         let _ = connections.locate(&mut known, &segment);
     }
@@ -116,10 +119,13 @@ fn located(segments: impl Iterator<Item = Segment>) -> LeftOut {
 
 #[test]
 fn streams_of_a_capture() {
-    Bound::Streams.is_told(|count| located((0..count).map(|port| segment(port, 1, 1, false))));
-    Bound::Begun.is_told(|count| located((0..count).map(|at| segment(1, at as u32 * 16, 0, true))));
-    Bound::Ranges
-        .is_told(|count| located((0..count).map(|at| segment(1, 1 + at as u32 * 16, 8, false))));
+    Bound::Streams
+        .assert_reported(|count| located((0..count).map(|port| segment(port, 1, 1, false))));
+    Bound::Begun
+        .assert_reported(|count| located((0..count).map(|at| segment(1, at as u32 * 16, 0, true))));
+    Bound::Ranges.assert_reported(|count| {
+        located((0..count).map(|at| segment(1, 1 + at as u32 * 16, 8, false)))
+    });
     let datagram = |at: usize| {
         let mut packet = vec![
             0x45,
@@ -147,8 +153,8 @@ fn streams_of_a_capture() {
         packet.extend([0, 80, 0, 8, 0, 0]);
         packet
     };
-    Bound::Flows.is_told(|count| {
-        let mut frames = Frames::learning();
+    Bound::Flows.assert_reported(|count| {
+        let mut frames = FrameLocator::learning();
         for at in 0..count {
             let _ = frames.range(&datagram(at), 1);
         }
@@ -159,15 +165,16 @@ fn streams_of_a_capture() {
 #[test]
 fn heads_and_lines() {
     // A head and the empty line behind it.
-    Bound::Head
-        .is_told(|bytes| said(&[(There, get(&format!("A: {}\r\n", "x".repeat(bytes - 23))))]));
-    Bound::HeaderLines.is_told(|count| said(&[(There, get(&"A: b\r\n".repeat(count)))]));
-    Bound::ChunkLine.is_told(|bytes| {
+    Bound::Head.assert_reported(|bytes| {
+        said(&[(There, get(&format!("A: {}\r\n", "x".repeat(bytes - 23))))])
+    });
+    Bound::HeaderLines.assert_reported(|count| said(&[(There, get(&"A: b\r\n".repeat(count)))]));
+    Bound::ChunkLine.assert_reported(|bytes| {
         let head = get("Transfer-Encoding: chunked\r\n");
         said(&[(There, [head, vec![b'5'; bytes]].concat())])
     });
     // What is within a block of HTTP/2 is a size for the table: 5 bits of ones, and the rest in bits of seven.
-    Bound::HeaderTable.is_told(|size| {
+    Bound::HeaderTable.assert_reported(|size| {
         let rest = size - 31;
         let block = [
             0x3f,
@@ -177,14 +184,15 @@ fn heads_and_lines() {
         ];
         said(&[(There, http2(&[frame(1, &block)]))])
     });
-    Bound::Line.is_told(|bytes| {
+    Bound::Line.assert_reported(|bytes| {
         said(&[
             (There, ping()),
             (Back, [&b"+"[..], &vec![b'x'; bytes - 1], b"\r\n"].concat()),
         ])
     });
     // The value itself is one level.
-    Bound::Depth.is_told(|deep| said(&[(There, ping()), (Back, b"*1\r\n".repeat(deep - 1))]));
+    Bound::Depth
+        .assert_reported(|deep| said(&[(There, ping()), (Back, b"*1\r\n".repeat(deep - 1))]));
     let block = Bound::Head.most() / 2;
     let blocks = |last: usize| {
         http2(&[
@@ -192,7 +200,7 @@ fn heads_and_lines() {
             frame_of(9, 0, 1, &vec![0; last]),
         ])
     };
-    Bound::Head.is_told(|bytes| said(&[(There, blocks(bytes - block))]));
+    Bound::Head.assert_reported(|bytes| said(&[(There, blocks(bytes - block))]));
     let hello = |bytes: usize| {
         let message = [&[1, 0, 0xff, 0xff][..], &vec![0; bytes - 4]].concat();
         let records = message
@@ -200,14 +208,14 @@ fn heads_and_lines() {
             .map(|part| [&[22, 3, 1, (part.len() >> 8) as u8, part.len() as u8], part].concat());
         records.collect::<Vec<_>>().concat()
     };
-    Bound::Head.is_told(|bytes| said(&[(There, hello(bytes))]));
+    Bound::Head.assert_reported(|bytes| said(&[(There, hello(bytes))]));
 }
 
 #[test]
 fn what_lies_behind_a_hole() {
     // What holding takes counts too.
     let held = Bound::BehindHole.most() / 2 - 64;
-    Bound::BehindHole.is_told(|bytes| {
+    Bound::BehindHole.assert_reported(|bytes| {
         let (mut conversation, mut found) = (Conversation::new(80), Vec::new());
         for (at, length) in [(1, held), (1 + held, bytes - held - 128)] {
             conversation.segment(
@@ -253,7 +261,7 @@ fn typed(mark: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// A connection to PostgreSQL after its login.
-fn postgres() -> Vec<(Direction, Vec<u8>)> {
+fn postgres() -> Vec<(EventStreamDirection, Vec<u8>)> {
     let startup = b"\0\0\0\x12\0\x03\0\0user\0app\0\0".to_vec();
     vec![
         (There, startup),
@@ -262,7 +270,7 @@ fn postgres() -> Vec<(Direction, Vec<u8>)> {
 }
 
 /// One to MySQL.
-fn mysql() -> Vec<(Direction, Vec<u8>)> {
+fn mysql() -> Vec<(EventStreamDirection, Vec<u8>)> {
     let packet = |number: u8, body: &[u8]| {
         [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat()
     };
@@ -294,16 +302,18 @@ fn question(id: usize) -> Vec<u8> {
 
 #[test]
 fn requests_that_wait() {
-    let after = |mut script: Vec<(Direction, Vec<u8>)>, asked: Vec<u8>| {
+    let after = |mut script: Vec<(EventStreamDirection, Vec<u8>)>, asked: Vec<u8>| {
         script.push((There, asked));
         said(&script)
     };
-    Bound::Waiting.is_told(|count| said(&[(There, get("").repeat(count))]));
-    Bound::Waiting.is_told(|count| said(&[(There, ping().repeat(count))]));
-    Bound::Waiting.is_told(|count| after(postgres(), typed(b'Q', b"SELECT 1\0").repeat(count)));
-    Bound::Waiting.is_told(|count| after(mysql(), b"\x01\0\0\0\x0e".repeat(count)));
-    Bound::Waiting.is_told(|count| said(&[(There, (0..count).flat_map(question).collect())]));
-    Bound::Waiting.is_told(|count| {
+    Bound::Waiting.assert_reported(|count| said(&[(There, get("").repeat(count))]));
+    Bound::Waiting.assert_reported(|count| said(&[(There, ping().repeat(count))]));
+    Bound::Waiting
+        .assert_reported(|count| after(postgres(), typed(b'Q', b"SELECT 1\0").repeat(count)));
+    Bound::Waiting.assert_reported(|count| after(mysql(), b"\x01\0\0\0\x0e".repeat(count)));
+    Bound::Waiting
+        .assert_reported(|count| said(&[(There, (0..count).flat_map(question).collect())]));
+    Bound::Waiting.assert_reported(|count| {
         let frames: Vec<Vec<u8>> = (0..count as u32)
             .map(|at| frame(2 * at + 1, &[0x82]))
             .collect();
@@ -313,13 +323,13 @@ fn requests_that_wait() {
 
 #[test]
 fn what_is_remembered_of_a_connection() {
-    Bound::Statements.is_told(|count| {
+    Bound::Statements.assert_reported(|count| {
         let parse = |at: usize| typed(b'P', format!("s{at}\0SELECT 1\0\0\0").as_bytes());
         let mut script = postgres();
         script.push((There, (0..count).flat_map(parse).collect()));
         said(&script)
     });
-    Bound::Pointers.is_told(|count| {
+    Bound::Pointers.assert_reported(|count| {
         // Each pointer leads to the next one, the last to an empty name.
         let chain = (0..count).flat_map(|at| {
             let behind = if at == 0 {
@@ -343,7 +353,7 @@ fn what_is_remembered_of_a_connection() {
         let message = [&(body.len() as u16).to_be_bytes()[..], &body].concat();
         said(&[(There, question(1)), (There, message)])
     });
-    Bound::Sessions.is_told(|count| {
+    Bound::Sessions.assert_reported(|count| {
         let line = |at: usize| format!("CLIENT_RANDOM {at:064x} 0102\n");
         let secrets = Secrets::default();
         secrets.learn(&(0..count).map(line).collect::<String>());

@@ -1,7 +1,7 @@
 //! Packets of a capture, pcapng or pcap, however long it is, one at a time.
 
 use crate::left_out::{Bound, LeftOut};
-use crate::segment::{self, Carried, Segment, Unread};
+use crate::segment::{self, DissectedSegment, PacketReadError, PacketTransport};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::io::Read;
@@ -16,7 +16,7 @@ const EPB_FLAGS: pcap_parser::OptionCode = pcap_parser::OptionCode(2);
 
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'p> {
+pub struct CapturePacket<'p> {
     /// How many there were up to it.
     pub number: u64,
     /// The name of its interface.
@@ -33,7 +33,7 @@ pub struct Packet<'p> {
 
 /// A packet that is kept.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct OwnedCapturePacket {
     number: u64,
     interface: String,
     at_ns: u64,
@@ -43,10 +43,10 @@ pub struct Kept {
     outgoing: Option<bool>,
 }
 
-impl Kept {
+impl OwnedCapturePacket {
     /// It as it was.
     #[must_use]
-    pub fn packet(&self) -> Packet<'_> {
+    pub fn packet(&self) -> CapturePacket<'_> {
         let Self {
             number,
             interface,
@@ -56,7 +56,7 @@ impl Kept {
             link,
             outgoing,
         } = self;
-        Packet {
+        CapturePacket {
             number: *number,
             interface,
             at_ns: *at_ns,
@@ -68,7 +68,7 @@ impl Kept {
     }
 }
 
-impl Packet<'_> {
+impl CapturePacket<'_> {
     /// Whether the machine of the capture sent it, where that is told.
     #[must_use]
     pub fn outgoing(&self) -> Option<bool> {
@@ -78,7 +78,7 @@ impl Packet<'_> {
 
     /// A copy to keep.
     #[must_use]
-    pub fn keep(&self) -> Kept {
+    pub fn keep(&self) -> OwnedCapturePacket {
         let Self {
             number,
             interface,
@@ -88,7 +88,7 @@ impl Packet<'_> {
             link,
             outgoing,
         } = *self;
-        Kept {
+        OwnedCapturePacket {
             number,
             interface: interface.to_owned(),
             at_ns,
@@ -101,13 +101,13 @@ impl Packet<'_> {
 
     /// What it carries, where that is TCP or UDP.
     #[must_use]
-    pub fn carried(&self) -> Option<Carried<'_>> {
+    pub fn carried(&self) -> Option<PacketTransport<'_>> {
         segment::carried_by(self.link, self.bytes, self.length)
     }
 
     /// Why it is not known what it carries, where it is not.
     #[must_use]
-    pub fn unread(&self) -> Option<Unread> {
+    pub fn unread(&self) -> Option<PacketReadError> {
         self.carried()
             .is_none()
             .then(|| segment::unread(self.link, self.bytes))
@@ -115,21 +115,21 @@ impl Packet<'_> {
 
     /// Its TCP segment, where it is one.
     #[must_use]
-    pub fn segment(&self) -> Option<Segment> {
+    pub fn segment(&self) -> Option<DissectedSegment> {
         segment::of_packet(self.link, self.bytes, self.length)
     }
 }
 
 /// What a block yields: a packet, or what is wrong with it, in words.
-pub type Item<'p> = Result<Packet<'p>, String>;
+pub type CaptureItem<'p> = Result<CapturePacket<'p>, String>;
 
 /// Reads a capture.
-pub struct Reader<'r> {
+pub struct CaptureReader<'r> {
     from: Box<dyn PcapReaderIterator + Send + 'r>,
-    blocks: Blocks,
+    blocks: CaptureBlockState,
 }
 
-impl std::fmt::Debug for Reader<'_> {
+impl std::fmt::Debug for CaptureReader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("blocks", &self.blocks)
@@ -137,7 +137,7 @@ impl std::fmt::Debug for Reader<'_> {
     }
 }
 
-impl<'r> Reader<'r> {
+impl<'r> CaptureReader<'r> {
     /// Reads its beginning.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl<'r> Reader<'r> {
         let from = create_reader(1 << 18, from).map_err(|cause| describe(&cause))?;
         Ok(Self {
             from,
-            blocks: Blocks::default(),
+            blocks: CaptureBlockState::default(),
         })
     }
 
@@ -166,7 +166,10 @@ impl<'r> Reader<'r> {
     ///
     /// # Errors
     /// The end of the capture is `None`; what is wrong, in words, ends it as well.
-    pub fn step(&mut self, mut take: impl FnMut(Item<'_>)) -> Result<(), Option<&'static str>> {
+    pub fn step(
+        &mut self,
+        mut take: impl FnMut(CaptureItem<'_>),
+    ) -> Result<(), Option<&'static str>> {
         let length = match self.from.next() {
             Ok((length, block)) => {
                 self.blocks.block(&block, &mut take);
@@ -213,7 +216,7 @@ const fn describe<I>(cause: &PcapError<I>) -> &'static str {
 
 /// One interface of a capture.
 #[derive(Debug)]
-struct Interface {
+struct CaptureFileInterface {
     name: String,
     link: Linktype,
     /// Units of time in a second, and seconds to add.
@@ -223,14 +226,14 @@ struct Interface {
 
 /// What earlier blocks say of later ones.
 #[derive(Debug, Default)]
-struct Blocks {
-    interfaces: Vec<Interface>,
+struct CaptureBlockState {
+    interfaces: Vec<CaptureFileInterface>,
     packets: u64,
     left_out: LeftOut,
 }
 
-impl Blocks {
-    fn block(&mut self, block: &PcapBlockOwned<'_>, take: &mut impl FnMut(Item<'_>)) {
+impl CaptureBlockState {
+    fn block(&mut self, block: &PcapBlockOwned<'_>, take: &mut impl FnMut(CaptureItem<'_>)) {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
                 let resolution = if header.is_nanosecond_precision() {
@@ -295,7 +298,7 @@ impl Blocks {
             u64::from(name.chars().nth(LONGEST_INTERFACE).is_some()),
         );
         let name: String = name.chars().take(LONGEST_INTERFACE).collect();
-        self.interfaces.push(Interface {
+        self.interfaces.push(CaptureFileInterface {
             name,
             link,
             resolution: resolution.max(1),
@@ -310,7 +313,7 @@ impl Blocks {
         bytes: &'p [u8],
         length: u32,
         outgoing: Option<bool>,
-    ) -> Item<'p> {
+    ) -> CaptureItem<'p> {
         self.packets += 1;
         let number = self.packets;
         let interface = self.interfaces.get(interface);
@@ -318,7 +321,7 @@ impl Blocks {
             .ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
         let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
-        Ok(Packet {
+        Ok(CapturePacket {
             number,
             interface: &interface.name,
             at_ns,

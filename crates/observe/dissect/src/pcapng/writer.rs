@@ -1,8 +1,8 @@
 //! Packets as pcapng (draft-ietf-opsawg-pcapng), for tshark and Wireshark: a section header, one interface description a
 //! port, enhanced packet blocks with nanoseconds and comments. Little-endian.
 //!
-//! Model time runs ahead of itself: a departure is known when the packet arrives. So packets are held until [`Writer::settle`]
-//! says that nothing earlier can come, and leave sorted by time. What is held is bounded: above [`Settings::most_held`] bytes the
+//! Model time runs ahead of itself: a departure is known when the packet arrives. So packets are held until [`PcapngWriter::settle`]
+//! says that nothing earlier can come, and leave sorted by time. What is held is bounded: above [`PcapngSettings::most_held`] bytes the
 //! earliest leave, and a packet that then comes too late is written all the same, where it is, and counted.
 
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ const BESIDE: usize = 96;
 
 /// A place where packets were captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interface {
+pub struct CaptureInterface {
     /// Its name, such as `khons>edge`.
     pub name: String,
     /// What else is to be known of it; nothing when empty.
@@ -39,7 +39,7 @@ pub struct Interface {
 
 /// One packet at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capture {
+pub struct PcapngPacket {
     /// When, in ns since the start of the run.
     pub at_ns: u64,
     /// Which of the interfaces.
@@ -54,7 +54,7 @@ pub struct Capture {
 
 /// What holds for a whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct PcapngSettings {
     /// Most bytes kept of a packet; 0 keeps all.
     pub snaplen: u32,
     /// The start of the run in ns since 1970.
@@ -63,7 +63,7 @@ pub struct Settings {
     pub most_held: usize,
 }
 
-impl Default for Settings {
+impl Default for PcapngSettings {
     /// All bytes of each packet, from 1970 on, 64 MiB held.
     fn default() -> Self {
         Self {
@@ -76,58 +76,62 @@ impl Default for Settings {
 
 /// What a finished file holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct PcapngTotals {
     /// Packets.
     pub packets: u64,
-    /// Those of them that stand behind a later one, because more than [`Settings::most_held`] had to wait.
+    /// Those of them that stand behind a later one, because more than [`PcapngSettings::most_held`] had to wait.
     pub late: u64,
 }
 
 /// Writes one file.
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub struct PcapngWriter<W: Write> {
     out: W,
-    settings: Settings,
+    settings: PcapngSettings,
     interfaces: u32,
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<BufferedPcapngPacket>>,
     held_bytes: usize,
     /// Packets taken so far: those of one instant leave in the order in which they came.
     taken: u64,
     latest_ns: u64,
-    written: Written,
+    written: PcapngTotals,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct BufferedPcapngPacket {
     order: (u64, u64),
-    capture: Capture,
+    capture: PcapngPacket,
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for BufferedPcapngPacket {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for BufferedPcapngPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.order.cmp(&other.order)
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> PcapngWriter<W> {
     /// Begins a file with these interfaces, by their place.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn new(mut out: W, interfaces: &[Interface], settings: Settings) -> io::Result<Self> {
+    pub fn new(
+        mut out: W,
+        interfaces: &[CaptureInterface],
+        settings: PcapngSettings,
+    ) -> io::Result<Self> {
         out.write_all(&section())?;
         for interface in interfaces {
             out.write_all(&described(interface, settings.snaplen))?;
         }
         let count = u32::try_from(interfaces.len())
             .map_err(|_| io::Error::other("more than 2^32 interfaces"))?;
-        let (held, written) = (BinaryHeap::new(), Written::default());
+        let (held, written) = (BinaryHeap::new(), PcapngTotals::default());
         Ok(Self {
             out,
             settings,
@@ -144,7 +148,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// When there is no such interface, or when what had to leave for it cannot be written.
-    pub fn put(&mut self, mut capture: Capture) -> io::Result<()> {
+    pub fn put(&mut self, mut capture: PcapngPacket) -> io::Result<()> {
         if capture.interface >= self.interfaces {
             let said = format!(
                 "interface {} of {} in a capture",
@@ -157,7 +161,7 @@ impl<W: Write> Writer<W> {
         }
         capture.bytes.shrink_to_fit();
         self.held_bytes += weight(&capture);
-        self.held.push(Reverse(Held {
+        self.held.push(Reverse(BufferedPcapngPacket {
             order: (capture.at_ns, self.taken),
             capture,
         }));
@@ -187,7 +191,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(mut self) -> io::Result<(W, Written)> {
+    pub fn finish(mut self) -> io::Result<(W, PcapngTotals)> {
         self.settle(u64::MAX)?;
         self.out.flush()?;
         Ok((self.out, self.written))
@@ -195,7 +199,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes the earliest.
     fn release(&mut self) -> io::Result<()> {
-        let Some(Reverse(Held { capture, .. })) = self.held.pop() else {
+        let Some(Reverse(BufferedPcapngPacket { capture, .. })) = self.held.pop() else {
             return Ok(());
         };
         self.held_bytes -= weight(&capture);
@@ -208,7 +212,7 @@ impl<W: Write> Writer<W> {
 }
 
 /// Bytes of memory it takes.
-fn weight(capture: &Capture) -> usize {
+fn weight(capture: &PcapngPacket) -> usize {
     BESIDE
         + capture.bytes.len()
         + capture
@@ -232,7 +236,7 @@ fn section() -> Vec<u8> {
     block(SECTION_HEADER, &body)
 }
 
-fn described(interface: &Interface, snaplen: u32) -> Vec<u8> {
+fn described(interface: &CaptureInterface, snaplen: u32) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(LINKTYPE_RAW.to_le_bytes());
     body.extend([0, 0]);
@@ -249,7 +253,7 @@ fn described(interface: &Interface, snaplen: u32) -> Vec<u8> {
     block(INTERFACE_DESCRIPTION, &body)
 }
 
-fn packet(capture: &Capture, epoch_ns: u64) -> Vec<u8> {
+fn packet(capture: &PcapngPacket, epoch_ns: u64) -> Vec<u8> {
     let at = epoch_ns.saturating_add(capture.at_ns);
     let captured = u32::try_from(capture.bytes.len()).unwrap_or(u32::MAX);
     let mut body = Vec::with_capacity(64 + capture.bytes.len());

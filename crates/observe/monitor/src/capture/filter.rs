@@ -1,7 +1,7 @@
 //! The program that the kernel runs on each packet, in classic BPF: which are kept, and how much of each. It sees no link
 //! header, and never looks behind the second header of IP.
 
-use super::options::Options;
+use super::options::CaptureOptions;
 use libc::sock_filter;
 use std::io;
 
@@ -25,16 +25,19 @@ use To::{Drop, Keep, Over};
 const NEXT: To = Over(0);
 
 /// A step of the program.
-enum Step {
+enum FilterInstruction {
     /// Loads so many bytes (`BPF_B`, `BPF_W`) from an offset.
     Load(u32, i32),
     /// Whether what was loaded is this number, and what then and otherwise.
     Is(u32, To, To),
 }
-use Step::{Is, Load};
+use FilterInstruction::{Is, Load};
 
 /// The program for these numbers of interfaces; none of them is all of them.
-pub(super) fn program(options: &Options, interfaces: &[u32]) -> io::Result<Vec<sock_filter>> {
+pub(super) fn program(
+    options: &CaptureOptions,
+    interfaces: &[u32],
+) -> io::Result<Vec<sock_filter>> {
     if interfaces.len() > MOST_INTERFACES {
         let why = format!("at most {MOST_INTERFACES} interfaces can be captured by name");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -50,7 +53,7 @@ pub(super) fn program(options: &Options, interfaces: &[u32]) -> io::Result<Vec<s
     Ok(assembled(&steps, options.snaplen.max(1)))
 }
 
-fn of_interfaces(interfaces: &[u32]) -> Vec<Step> {
+fn of_interfaces(interfaces: &[u32]) -> Vec<FilterInstruction> {
     let Some((last, others)) = interfaces.split_last() else {
         return Vec::new();
     };
@@ -66,7 +69,7 @@ fn of_interfaces(interfaces: &[u32]) -> Vec<Step> {
 }
 
 /// On the loopback interface each packet comes by twice: what goes out is dropped, what comes in kept.
-fn one_of_two() -> [Step; 4] {
+fn one_of_two() -> [FilterInstruction; 4] {
     [
         Load(libc::BPF_W, libc::SKF_AD_OFF + libc::SKF_AD_HATYPE),
         Is(u32::from(libc::ARPHRD_LOOPBACK), NEXT, Over(2)),
@@ -75,14 +78,14 @@ fn one_of_two() -> [Step; 4] {
     ]
 }
 
-fn ip() -> Vec<Step> {
+fn ip() -> Vec<FilterInstruction> {
     vec![
         Is(libc::ETH_P_IP as u32, Keep, NEXT),
         Is(libc::ETH_P_IPV6 as u32, Keep, Drop),
     ]
 }
 
-fn tcp_and_udp() -> Vec<Step> {
+fn tcp_and_udp() -> Vec<FilterInstruction> {
     let mut steps = vec![
         Is(libc::ETH_P_IP as u32, NEXT, Over(3)),
         Load(libc::BPF_B, 9),
@@ -110,14 +113,14 @@ fn tcp_and_udp() -> Vec<Step> {
 }
 
 /// The steps, and behind them the two returns they go to.
-fn assembled(steps: &[Step], snaplen: u32) -> Vec<sock_filter> {
+fn assembled(steps: &[FilterInstruction], snaplen: u32) -> Vec<sock_filter> {
     let instruction = |code: u32, jt, jf, k| sock_filter {
         code: code as u16,
         jt,
         jf,
         k,
     };
-    let step = |(at, step): (usize, &Step)| {
+    let step = |(at, step): (usize, &FilterInstruction)| {
         // No program is longer than a jump: see `MOST_INTERFACES`.
         let distance = |to: To| match to {
             Over(steps) => steps as u8,
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn every_jump_stays_inside_the_longest_program() {
         let interfaces: Vec<u32> = (0..MOST_INTERFACES as u32).collect();
-        let program = program(&Options::default(), &interfaces).unwrap();
+        let program = program(&CaptureOptions::default(), &interfaces).unwrap();
         for (at, step) in program.iter().enumerate() {
             let furthest = usize::from(step.jt.max(step.jf));
             assert!(
@@ -161,6 +164,6 @@ mod tests {
             "a jump from the first step to the last is {} long",
             program.len()
         );
-        assert!(super::program(&Options::default(), &[7; MOST_INTERFACES + 1]).is_err());
+        assert!(super::program(&CaptureOptions::default(), &[7; MOST_INTERFACES + 1]).is_err());
     }
 }

@@ -10,26 +10,26 @@
 //! them, up to 64 KiB, not as they are on a wire; checksums may not be filled in yet, and a short packet received by
 //! Ethernet may have padding behind it. A VLAN's tag is not seen.
 
-mod failure;
 mod filter;
 mod namespace;
+mod open_failure;
 mod options;
 #[cfg(test)]
 mod tests;
-mod wall;
+mod wall_clock;
 
-pub use options::Options;
+pub use options::CaptureOptions;
 
-use crate::sys::packet_ring::{self, Ring};
-use failure::named;
+use crate::sys::packet_ring::{self, PacketRing};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use nix::sys::time::TimeSpec;
+use open_failure::named;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use wall::Wall;
+use wall_clock::Wall;
 
 /// What the kernel's timer may be late by.
 const LATE: Duration = Duration::from_millis(20);
@@ -53,7 +53,7 @@ pub struct Packet<'a> {
 /// The packets of a network namespace from the moment it is opened. The namespace exists as long as this does.
 pub struct Capture {
     /// First, so that the memory is given back before the socket is closed.
-    ring: Ring,
+    ring: PacketRing,
     socket: OwnedFd,
     wall: Wall,
     retire: Duration,
@@ -66,7 +66,7 @@ impl Capture {
     /// # Errors
     /// Without the right to (`CAP_NET_RAW` in the user namespace that owns the network), without an interface of that name, or
     /// without memory for the ring.
-    pub fn open(options: &Options) -> io::Result<Self> {
+    pub fn open(options: &CaptureOptions) -> io::Result<Self> {
         Self::on(namespace::packet_socket()?, options)
     }
 
@@ -79,12 +79,12 @@ impl Capture {
     pub fn open_in(
         net: BorrowedFd<'_>,
         user: Option<BorrowedFd<'_>>,
-        options: &Options,
+        options: &CaptureOptions,
     ) -> io::Result<Self> {
         Self::on(namespace::packet_socket_in(net, user)?, options)
     }
 
-    fn on(socket: OwnedFd, options: &Options) -> io::Result<Self> {
+    fn on(socket: OwnedFd, options: &CaptureOptions) -> io::Result<Self> {
         let index = |name: &String| {
             packet_ring::interface_index(socket.as_fd(), name)
                 .map_err(|error| named(&format!("interface {name}"), &error))
@@ -97,7 +97,7 @@ impl Capture {
         let program = filter::program(options, &interfaces)?;
         packet_ring::attach_filter(socket.as_fd(), &program)
             .map_err(|error| named("the filter of packets", &error))?;
-        let ring = Ring::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
+        let ring = PacketRing::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
             .map_err(|error| named("the ring of packets", &error))?;
         // Last: what came before would be in no ring, and seen by no filter.
         packet_ring::bind_everywhere(socket.as_fd())

@@ -1,7 +1,7 @@
 //! Opens a packet socket here or in another network namespace. A socket stays in the namespace it was opened in, whoever reads
 //! it; the thread that calls never changes its own.
 
-use super::failure::named;
+use super::open_failure::named;
 use crate::sys::foreign_socket;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};

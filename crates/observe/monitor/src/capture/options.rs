@@ -2,7 +2,7 @@
 
 /// What is captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CaptureOptions {
     /// Bytes that are kept of each packet, from its IP header on: at least 1.
     pub snaplen: u32,
     /// Kernel memory for packets that were not read yet, rounded up to blocks of 256 KiB, at least two. A block is over after
@@ -16,7 +16,7 @@ pub struct Options {
     pub tcp_udp_only: bool,
 }
 
-impl Default for Options {
+impl Default for CaptureOptions {
     fn default() -> Self {
         Self {
             snaplen: 65_535,

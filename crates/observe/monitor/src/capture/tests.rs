@@ -119,7 +119,7 @@ fn loopback_pair() -> [UdpSocket; 2] {
 #[test]
 fn every_datagram_comes_once_whole_and_with_its_time() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options::default()).unwrap();
+        let mut capture = Capture::open(&CaptureOptions::default()).unwrap();
         let [near, _far] = loopback_pair();
         let payloads: Vec<Vec<u8>> = [0, 1, 64, 1400, 9000, 65_507]
             .map(|size| (0..size).map(|at| (at % 251) as u8).collect())
@@ -172,7 +172,7 @@ fn segments_sent() -> usize {
 fn every_segment_of_a_connection_comes_once() {
     in_new_network(|| {
         let before = segments_sent();
-        let mut capture = Capture::open(&Options::default()).unwrap();
+        let mut capture = Capture::open(&CaptureOptions::default()).unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap().0;
@@ -205,7 +205,7 @@ fn every_segment_of_a_connection_comes_once() {
 fn segments_are_as_large_as_the_kernel_makes_them() {
     in_new_network(|| {
         let sent: Vec<u8> = (0..4_000_000_u32).map(|at| (at % 253) as u8).collect();
-        let mut capture = Capture::open(&Options::default()).unwrap();
+        let mut capture = Capture::open(&CaptureOptions::default()).unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, port) = (
@@ -245,9 +245,9 @@ fn segments_are_as_large_as_the_kernel_makes_them() {
 #[test]
 fn what_a_full_ring_loses_is_counted() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options {
+        let mut capture = Capture::open(&CaptureOptions {
             ring_bytes: 1,
-            ..Options::default()
+            ..CaptureOptions::default()
         })
         .unwrap();
         let [near, _far] = loopback_pair();
@@ -267,9 +267,9 @@ fn what_a_full_ring_loses_is_counted() {
 #[test]
 fn a_ring_that_is_read_goes_round_and_loses_nothing() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options {
+        let mut capture = Capture::open(&CaptureOptions {
             ring_bytes: 1 << 20,
-            ..Options::default()
+            ..CaptureOptions::default()
         })
         .unwrap();
         let [near, _far] = loopback_pair();
@@ -301,9 +301,9 @@ fn a_ring_that_is_read_goes_round_and_loses_nothing() {
 fn a_few_packets_and_no_more_come_at_the_end() {
     in_new_network(|| {
         for retire_ms in [1, 20, 100] {
-            let mut capture = Capture::open(&Options {
+            let mut capture = Capture::open(&CaptureOptions {
                 retire_ms,
-                ..Options::default()
+                ..CaptureOptions::default()
             })
             .unwrap();
             let [near, _far] = loopback_pair();
@@ -317,9 +317,9 @@ fn a_few_packets_and_no_more_come_at_the_end() {
 #[test]
 fn reading_waits_for_the_first_packets_and_no_longer_than_it_may() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options {
+        let mut capture = Capture::open(&CaptureOptions {
             retire_ms: 5,
-            ..Options::default()
+            ..CaptureOptions::default()
         })
         .unwrap();
         let [near, _far] = loopback_pair();
@@ -344,9 +344,9 @@ fn reading_waits_for_the_first_packets_and_no_longer_than_it_may() {
 #[test]
 fn packets_are_cut_and_their_length_stays() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options {
+        let mut capture = Capture::open(&CaptureOptions {
             snaplen: 40,
-            ..Options::default()
+            ..CaptureOptions::default()
         })
         .unwrap();
         let [near, _far] = loopback_pair();
@@ -363,10 +363,10 @@ fn packets_are_cut_and_their_length_stays() {
 #[test]
 fn other_protocols_come_only_when_they_are_wanted() {
     in_new_network(|| {
-        let mut only = Capture::open(&Options::default()).unwrap();
-        let mut all = Capture::open(&Options {
+        let mut only = Capture::open(&CaptureOptions::default()).unwrap();
+        let mut all = Capture::open(&CaptureOptions {
             tcp_udp_only: false,
-            ..Options::default()
+            ..CaptureOptions::default()
         })
         .unwrap();
         for address in ["127.0.0.1:0", "[::1]:0"] {
@@ -392,11 +392,11 @@ fn other_protocols_come_only_when_they_are_wanted() {
 
 /// Does this in a network namespace with a link of Ethernet to another, in which one datagram is echoed.
 fn with_a_neighbour(work: impl FnOnce(&UdpSocket) + Send) {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (link, linked) = std::sync::mpsc::channel();
     let neighbour = move || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        tell.send(nix::unistd::gettid()).unwrap();
+        sender.send(nix::unistd::gettid()).unwrap();
         linked.recv().unwrap();
         ip("addr add 10.9.9.2/24 dev far");
         ip("link set far up");
@@ -413,7 +413,7 @@ fn with_a_neighbour(work: impl FnOnce(&UdpSocket) + Send) {
     in_new_network(move || {
         std::thread::scope(move |scope| {
             scope.spawn(neighbour);
-            let thread = told.recv().unwrap();
+            let thread = receiver.recv().unwrap();
             ip("link add near type veth peer name far");
             ip(&format!("link set far netns {thread}"));
             ip("addr add 10.9.9.1/24 dev near");
@@ -439,7 +439,7 @@ fn echoed(socket: &UdpSocket) {
 #[test]
 fn on_ethernet_bytes_begin_with_the_ip_header_in_both_directions() {
     with_a_neighbour(|socket| {
-        let mut capture = Capture::open(&Options::default()).unwrap();
+        let mut capture = Capture::open(&CaptureOptions::default()).unwrap();
         echoed(socket);
         let packets = drained(&mut capture);
         // It may have been sent again before it was echoed.
@@ -461,9 +461,9 @@ fn only_interfaces_that_are_named_are_captured() {
     with_a_neighbour(|socket| {
         let of = |names: &[&str]| {
             let interfaces = names.iter().map(|name| (*name).to_owned()).collect();
-            Capture::open(&Options {
+            Capture::open(&CaptureOptions {
                 interfaces,
-                ..Options::default()
+                ..CaptureOptions::default()
             })
         };
         let mut captures = [
@@ -493,13 +493,14 @@ fn only_interfaces_that_are_named_are_captured() {
 
 #[test]
 fn another_network_is_captured_from_here() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (send, until_sent) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             in_new_network(move || {
                 let [near, _far] = loopback_pair();
-                tell.send(File::open("/proc/thread-self/ns/net").unwrap())
+                sender
+                    .send(File::open("/proc/thread-self/ns/net").unwrap())
                     .unwrap();
                 until_sent.recv().unwrap();
                 near.send(b"from there").unwrap();
@@ -507,9 +508,9 @@ fn another_network_is_captured_from_here() {
             })
         });
         // Nobody tells where it was passed over.
-        let Ok(net) = told.recv() else { return };
+        let Ok(net) = receiver.recv() else { return };
         let here = namespace_of_thread();
-        let mut capture = Capture::open_in(net.as_fd(), None, &Options::default()).unwrap();
+        let mut capture = Capture::open_in(net.as_fd(), None, &CaptureOptions::default()).unwrap();
         assert_eq!(namespace_of_thread(), here);
         send.send(()).unwrap();
         let mut packets = Vec::new();
@@ -562,7 +563,7 @@ fn a_network_of_another_user_namespace_is_captured_from_here() {
         let capture = Capture::open_in(
             open("net").as_fd(),
             Some(open("user").as_fd()),
-            &Options::default(),
+            &CaptureOptions::default(),
         );
         let mut capture = capture.unwrap();
         assert_eq!(namespace_of_thread(), here);
@@ -589,7 +590,7 @@ fn what_cannot_be_joined_is_an_error() {
     let before = open_descriptors();
     for _ in 0..tries {
         // A process cannot join the user namespace it is in.
-        let error = Capture::open_in(net.as_fd(), Some(user.as_fd()), &Options::default())
+        let error = Capture::open_in(net.as_fd(), Some(user.as_fd()), &CaptureOptions::default())
             .err()
             .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
@@ -603,7 +604,7 @@ fn what_cannot_be_joined_is_an_error() {
         Capture::open_in(
             File::open("/dev/null").unwrap().as_fd(),
             None,
-            &Options::default()
+            &CaptureOptions::default()
         )
         .is_err()
     );

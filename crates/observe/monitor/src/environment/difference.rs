@@ -1,7 +1,7 @@
 //! The difference of two samples of one host. It reads neither files nor clocks.
 
-use super::dynamic::{DynamicSample, Kind};
-use super::facts::{Facts, number};
+use super::dynamic::{DynamicSample, DynamicValueKind};
+use super::facts::{EnvironmentFacts, number};
 use crate::parse::stat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// `tcp retransmits`, `listen overflow`, `udp receive drops`, `backlog drops`, `interface drops`.
 #[must_use]
 pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
-    let changes = Changes::between(before, after);
-    let mut facts = Facts::default();
+    let changes = CounterGrowth::between(before, after);
+    let mut facts = EnvironmentFacts::default();
     facts.put(
         "interval_s",
         after
@@ -27,7 +27,7 @@ pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
     for (path, (_, value)) in after
         .values
         .iter()
-        .filter(|(_, (kind, _))| *kind == Kind::State)
+        .filter(|(_, (kind, _))| *kind == DynamicValueKind::State)
     {
         facts.put(&format!("after/{path}"), number(*value));
     }
@@ -52,19 +52,19 @@ pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
 }
 
 /// How much every counter grew that both samples have.
-struct Changes {
+struct CounterGrowth {
     growth: BTreeMap<String, f64>,
     absent: BTreeMap<String, String>,
 }
 
-impl Changes {
+impl CounterGrowth {
     fn between(before: &DynamicSample, after: &DynamicSample) -> Self {
         let mut changes = Self {
             growth: BTreeMap::new(),
             absent: BTreeMap::new(),
         };
         for (path, (kind, value)) in &after.values {
-            if *kind == Kind::Counter {
+            if *kind == DynamicValueKind::Counter {
                 changes.add(
                     path,
                     before.values.get(path).map(|(_, earlier)| value - earlier),
@@ -108,7 +108,7 @@ impl Changes {
     }
 }
 
-fn shares(changes: &Changes) -> [(&'static str, Option<f64>); 4] {
+fn shares(changes: &CounterGrowth) -> [(&'static str, Option<f64>); 4] {
     let time = |kind: &str| changes.get(&format!("processor/{kind}_s")).unwrap_or(0.0);
     let total: f64 = stat::KINDS.into_iter().map(time).sum();
     let busy = total - time("idle") - time("iowait");
@@ -126,7 +126,7 @@ fn shares(changes: &Changes) -> [(&'static str, Option<f64>); 4] {
     ]
 }
 
-fn busiest(changes: &Changes) -> Option<f64> {
+fn busiest(changes: &CounterGrowth) -> Option<f64> {
     let busy = changes
         .growth
         .iter()
@@ -145,7 +145,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 const FULL: f64 = 0.95;
 const STOLEN: f64 = 0.01;
 
-fn flags(changes: &Changes) -> Vec<Value> {
+fn flags(changes: &CounterGrowth) -> Vec<Value> {
     let shares = shares(changes);
     let share = |name: &str| {
         shares

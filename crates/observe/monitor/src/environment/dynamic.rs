@@ -1,16 +1,16 @@
 //! The dynamic environment: counters and states of the host at a moment. A sample only reads files and never waits.
 
-use super::facts::{Facts, number};
+use super::facts::{EnvironmentFacts, number};
 use crate::control_groups::Groups;
-use crate::parse::{block, interfaces, loadavg, pairs, pressure, softnet, stat};
-use crate::root::Root;
+use crate::parse::{block, interfaces, loadavg, name_values, pressure, softnet, stat};
+use crate::root_directory::Root;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A counter only grows, and its growth is recorded; a state is recorded as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum DynamicValueKind {
     Counter,
     State,
 }
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 pub struct DynamicSample {
     pub(crate) taken: Instant,
     pub(crate) wall: SystemTime,
-    pub(crate) values: BTreeMap<String, (Kind, f64)>,
+    pub(crate) values: BTreeMap<String, (DynamicValueKind, f64)>,
     pub(crate) absent: BTreeMap<String, String>,
 }
 
@@ -28,7 +28,7 @@ impl DynamicSample {
     /// The sample as it is stored in the run directory.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut facts = Facts::default();
+        let mut facts = EnvironmentFacts::default();
         if let Ok(since) = self.wall.duration_since(UNIX_EPOCH) {
             facts.put("at_unix_s", since.as_secs_f64());
         }
@@ -51,11 +51,13 @@ impl DynamicSample {
     }
 
     fn counter(&mut self, path: impl Into<String>, value: f64) {
-        self.values.insert(path.into(), (Kind::Counter, value));
+        self.values
+            .insert(path.into(), (DynamicValueKind::Counter, value));
     }
 
     fn state(&mut self, path: impl Into<String>, value: f64) {
-        self.values.insert(path.into(), (Kind::State, value));
+        self.values
+            .insert(path.into(), (DynamicValueKind::State, value));
     }
 
     fn mark_absent(&mut self, path: &str, reason: impl Into<String>) {
@@ -63,7 +65,7 @@ impl DynamicSample {
     }
 
     /// A value that this kernel's file may lack.
-    fn add(&mut self, kind: Kind, path: &str, value: Option<f64>, file: &str) {
+    fn add(&mut self, kind: DynamicValueKind, path: &str, value: Option<f64>, file: &str) {
         match value {
             Some(value) => _ = self.values.insert(path.to_owned(), (kind, value)),
             None => self.mark_absent(path, format!("{file} does not have it")),
@@ -72,19 +74,19 @@ impl DynamicSample {
 }
 
 /// Takes samples; control groups and thermal zones are found once.
-pub struct Sampler {
+pub struct EnvironmentSampler {
     root: Root,
     groups: Result<Groups, String>,
     zones: Result<Vec<String>, String>,
 }
 
-impl Default for Sampler {
+impl Default for EnvironmentSampler {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Sampler {
+impl EnvironmentSampler {
     /// For this host.
     #[must_use]
     pub fn new() -> Self {
@@ -189,10 +191,10 @@ impl Sampler {
 
     fn memory(&self, sample: &mut DynamicSample) {
         self.with(sample, "memory", "proc/meminfo", |sample, text| {
-            let meminfo = pairs::meminfo(text);
+            let meminfo = name_values::meminfo(text);
             for (path, name) in MEMORY {
                 sample.add(
-                    Kind::State,
+                    DynamicValueKind::State,
                     path,
                     meminfo.get(name).map(|bytes| *bytes as f64),
                     "/proc/meminfo",
@@ -203,10 +205,10 @@ impl Sampler {
 
     fn paging(&self, sample: &mut DynamicSample) {
         self.with(sample, "paging", "proc/vmstat", |sample, text| {
-            let counters = pairs::counters(text);
+            let counters = name_values::counters(text);
             for (path, name) in PAGING {
                 sample.add(
-                    Kind::Counter,
+                    DynamicValueKind::Counter,
                     path,
                     counters.get(name).map(|n| *n as f64),
                     "/proc/vmstat",
@@ -323,7 +325,12 @@ impl Sampler {
                     let counters = block::parse(text);
                     for (path, group, name) in table {
                         let value = counters.get(&(*group, *name)).map(|n| *n as f64);
-                        sample.add(Kind::Counter, path, value, &format!("/proc/net/{file}"));
+                        sample.add(
+                            DynamicValueKind::Counter,
+                            path,
+                            value,
+                            &format!("/proc/net/{file}"),
+                        );
                     }
                 },
             );
@@ -375,7 +382,7 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     ];
     for (name, value) in counters {
         sample.add(
-            Kind::Counter,
+            DynamicValueKind::Counter,
             &format!("processor/{name}"),
             value.map(|n| n as f64),
             "/proc/stat",
@@ -383,7 +390,7 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     }
     for (name, value) in [("running", stat.running), ("blocked", stat.blocked)] {
         sample.add(
-            Kind::State,
+            DynamicValueKind::State,
             &format!("processes/{name}"),
             value.map(|n| n as f64),
             "/proc/stat",

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 /// Facts by path (`processor/model`) and reasons by the same kind of path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct EnvironmentFacts {
     values: BTreeMap<String, Value>,
     reasons: BTreeMap<String, String>,
 }
 
-impl Facts {
+impl EnvironmentFacts {
     /// Adds a fact, or why it is absent.
     pub(crate) fn add(&mut self, path: &str, fact: Result<impl Into<Value>, String>) {
         match fact {

@@ -1,14 +1,14 @@
 //! The static environment: machine, kernel, settings and limits. One function a section. It changes nothing.
 
-use super::facts::{Facts, number, number_or_text};
+use super::facts::{EnvironmentFacts, number, number_or_text};
 use crate::control_groups::Groups;
-use crate::parse::{chosen, cpuinfo, limits, list_length, mounts, pairs};
-use crate::root::Root;
+use crate::parse::{bracketed_word, cpuinfo, limits, list_length, mounts, name_values};
+use crate::root_directory::Root;
 use serde_json::{Value, json};
 
 /// All sections.
 pub(crate) fn describe(root: &Root) -> Value {
-    let mut facts = Facts::default();
+    let mut facts = EnvironmentFacts::default();
     processor(root, &mut facts);
     caches(root, &mut facts);
     memory(root, &mut facts);
@@ -27,7 +27,7 @@ const CPUINFO_HEAD: u64 = 8192;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-fn processor(root: &Root, facts: &mut Facts) {
+fn processor(root: &Root, facts: &mut EnvironmentFacts) {
     match root.head("proc/cpuinfo", CPUINFO_HEAD) {
         Ok(text) => model(&cpuinfo::parse(&text), facts),
         Err(reason) => facts.absent("processor/model", reason),
@@ -85,7 +85,7 @@ const PROCESSOR: [(&str, &str); 13] = [
     ),
 ];
 
-fn model(cpu: &cpuinfo::Cpu, facts: &mut Facts) {
+fn model(cpu: &cpuinfo::Cpu, facts: &mut EnvironmentFacts) {
     let missing = |what: &str| format!("/proc/cpuinfo has no {what}");
     facts.add(
         "processor/model",
@@ -121,7 +121,7 @@ fn count(list: &str) -> Result<u64, String> {
     list_length(list).ok_or_else(|| format!("`{list}` is not a list of processors"))
 }
 
-fn caches(root: &Root, facts: &mut Facts) {
+fn caches(root: &Root, facts: &mut EnvironmentFacts) {
     let directory = format!("{CPU}/cpu0/cache");
     match root.names(&directory) {
         Ok(names) => {
@@ -143,16 +143,16 @@ fn cache(root: &Root, directory: &str) -> Option<Value> {
     }))
 }
 
-fn memory(root: &Root, facts: &mut Facts) {
+fn memory(root: &Root, facts: &mut EnvironmentFacts) {
     match root.text("proc/meminfo") {
-        Ok(text) => sizes(&pairs::meminfo(&text), facts),
+        Ok(text) => sizes(&name_values::meminfo(&text), facts),
         Err(reason) => facts.absent("memory", reason),
     }
     for name in ["enabled", "defrag"] {
         let line = root.line(&format!("sys/kernel/mm/transparent_hugepage/{name}"));
         facts.add(
             &format!("virtual_memory/transparent_huge_pages/{name}"),
-            line.map(|l| chosen(&l).to_owned()),
+            line.map(|l| bracketed_word(&l).to_owned()),
         );
     }
     for name in [
@@ -170,7 +170,7 @@ fn memory(root: &Root, facts: &mut Facts) {
     }
 }
 
-fn sizes(meminfo: &std::collections::BTreeMap<&str, u64>, facts: &mut Facts) {
+fn sizes(meminfo: &std::collections::BTreeMap<&str, u64>, facts: &mut EnvironmentFacts) {
     let names = [
         ("memory/total_bytes", "MemTotal"),
         ("memory/huge_pages", "HugePages_Total"),
@@ -209,12 +209,12 @@ const SYSTEM: [(&str, &str); 8] = [
     ),
 ];
 
-fn system(root: &Root, facts: &mut Facts) {
+fn system(root: &Root, facts: &mut EnvironmentFacts) {
     add_lines(root, facts, &SYSTEM);
     let release = root
         .text("etc/os-release")
         .or_else(|_| root.text("usr/lib/os-release"));
-    let name = |text: String| pairs::assignment(&text, "PRETTY_NAME").map(str::to_owned);
+    let name = |text: String| name_values::assignment(&text, "PRETTY_NAME").map(str::to_owned);
     let missing = || "os-release has no PRETTY_NAME".to_owned();
     facts.add(
         "system/distribution",
@@ -264,7 +264,7 @@ fn container_hints(root: &Root) -> Vec<String> {
         .collect()
 }
 
-fn vulnerabilities(root: &Root, facts: &mut Facts) {
+fn vulnerabilities(root: &Root, facts: &mut EnvironmentFacts) {
     let directory = format!("{CPU}/vulnerabilities");
     match root.names(&directory) {
         Ok(names) => {
@@ -331,7 +331,7 @@ const PARAMETERS: [&str; 48] = [
     "mptcp/enabled",
 ];
 
-fn parameters(root: &Root, facts: &mut Facts) {
+fn parameters(root: &Root, facts: &mut EnvironmentFacts) {
     for name in PARAMETERS {
         let line = root.line(&format!("proc/sys/net/{name}"));
         facts.add(
@@ -363,7 +363,7 @@ const INTERFACE: [&str; 9] = [
     "threaded",
 ];
 
-fn interfaces(root: &Root, facts: &mut Facts) {
+fn interfaces(root: &Root, facts: &mut EnvironmentFacts) {
     match root.names("sys/class/net") {
         Ok(names) => names.iter().for_each(|name| interface(root, name, facts)),
         Err(reason) => facts.absent("interfaces", reason),
@@ -374,7 +374,7 @@ fn interfaces(root: &Root, facts: &mut Facts) {
     );
 }
 
-fn interface(root: &Root, name: &str, facts: &mut Facts) {
+fn interface(root: &Root, name: &str, facts: &mut EnvironmentFacts) {
     let directory = format!("sys/class/net/{name}");
     if !root.exists(&format!("{directory}/mtu")) {
         return; // a file such as bonding_masters, not an interface
@@ -419,7 +419,7 @@ fn sensible(fact: &str, line: &str) -> Result<Value, String> {
     }
 }
 
-fn file_system(root: &Root, facts: &mut Facts) {
+fn file_system(root: &Root, facts: &mut EnvironmentFacts) {
     let directory = match std::env::current_dir() {
         Ok(directory) => directory.to_string_lossy().into_owned(),
         Err(error) => return facts.absent("file_system", format!("no working directory: {error}")),
@@ -428,7 +428,7 @@ fn file_system(root: &Root, facts: &mut Facts) {
         .text("proc/self/mountinfo")
         .map(|text| mounts::parse(&text))
     {
-        Ok(mounts) => match mounts::holding(&mounts, &directory) {
+        Ok(mounts) => match mounts::find_mount(&mounts, &directory) {
             Some(mount) => mounted(root, mount, facts),
             None => facts.absent("file_system", "no mount holds the working directory"),
         },
@@ -436,7 +436,7 @@ fn file_system(root: &Root, facts: &mut Facts) {
     }
 }
 
-fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut Facts) {
+fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut EnvironmentFacts) {
     facts.put("file_system/type", mount.kind.clone());
     facts.put("file_system/options", mount.options.clone());
     let device = format!("sys/dev/block/{}", mount.device);
@@ -446,7 +446,7 @@ fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut Facts) {
     };
     facts.add(
         "file_system/scheduler",
-        line("scheduler").map(|l| chosen(&l).to_owned()),
+        line("scheduler").map(|l| bracketed_word(&l).to_owned()),
     );
     facts.add(
         "file_system/rotational",
@@ -464,7 +464,7 @@ const LIMITS: [(&str, &str); 7] = [
     ("realtime_priority", "Max realtime priority"),
 ];
 
-fn resource_limits(root: &Root, facts: &mut Facts) {
+fn resource_limits(root: &Root, facts: &mut EnvironmentFacts) {
     let text = match root.text("proc/self/limits") {
         Ok(text) => text,
         Err(reason) => return facts.absent("limits", reason),
@@ -494,7 +494,7 @@ fn bound(limit: Option<u64>) -> Value {
     limit.map_or_else(|| Value::from("unlimited"), Value::from)
 }
 
-fn control_group(root: &Root, facts: &mut Facts) {
+fn control_group(root: &Root, facts: &mut EnvironmentFacts) {
     match Groups::find(root) {
         Ok(groups) => {
             facts.put("control_group/version", groups.version());
@@ -508,7 +508,7 @@ fn control_group(root: &Root, facts: &mut Facts) {
 }
 
 /// Adds facts that are a file of one line each.
-fn add_lines(root: &Root, facts: &mut Facts, table: &[(&str, &str)]) {
+fn add_lines(root: &Root, facts: &mut EnvironmentFacts, table: &[(&str, &str)]) {
     for (path, file) in table {
         facts.add(path, root.line(file).map(|line| number_or_text(&line)));
     }

@@ -5,7 +5,7 @@
 //! What cannot be read is listed under `absent` with its reason, never as zero.
 //!
 //! - [`static_environment`]: processor, memory, system, network parameters, interfaces, limits. Once a run.
-//! - [`Sampler`] takes a [`DynamicSample`]: load, CPU, paging, pressure, throttling, traffic, TCP counters. Before and after.
+//! - [`EnvironmentSampler`] takes a [`DynamicSample`]: load, CPU, paging, pressure, throttling, traffic, TCP counters. Before and after.
 //! - [`difference`]: what changed between two samples, with the flags of a result.
 
 mod difference;
@@ -15,9 +15,9 @@ mod fixed;
 #[cfg(test)]
 mod tests;
 
-use crate::root::Root;
+use crate::root_directory::Root;
 pub use difference::difference;
-pub use dynamic::{DynamicSample, Sampler};
+pub use dynamic::{DynamicSample, EnvironmentSampler};
 use serde_json::Value;
 
 /// The part of the environment that does not change while a measurement runs.

@@ -1,6 +1,6 @@
 //! Decodes a trace record into an event of a connection, by the formats of this kernel.
 
-use super::format::Format;
+use super::format::TraceEventFormat;
 use crate::address_pair::AddressPair;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -61,7 +61,7 @@ impl Tracepoint {
 
     /// The filter that the kernel applies: by ports, where some are given and the tracepoint has them, and by what makes the
     /// event one of TCP. `None` when the tracepoint is of no use in this kernel.
-    pub(crate) fn filter(self, format: &Format, ports: &[u16]) -> Option<String> {
+    pub(crate) fn filter(self, format: &TraceEventFormat, ports: &[u16]) -> Option<String> {
         let own = match self {
             // Kernels before 5.17 give no reason, and report every freed packet as dropped.
             Self::Drop => {
@@ -95,7 +95,7 @@ impl Tracepoint {
     }
 
     /// Decodes a record; `None` when it is too short.
-    pub(crate) fn decode(self, format: &Format, record: &[u8]) -> Option<TraceEvent> {
+    pub(crate) fn decode(self, format: &TraceEventFormat, record: &[u8]) -> Option<TraceEvent> {
         let number = |field| format.number(record, field);
         let reason = |field| {
             let value = number(field)?;
@@ -165,7 +165,7 @@ impl Tracepoint {
 }
 
 /// The addresses, in either of the forms that records have them in.
-pub(crate) fn address_pair(format: &Format, record: &[u8]) -> Option<AddressPair> {
+pub(crate) fn address_pair(format: &TraceEventFormat, record: &[u8]) -> Option<AddressPair> {
     let (source, destination) = (
         format.bytes(record, "saddr")?,
         format.bytes(record, "daddr")?,
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sample(tracepoint: Tracepoint) -> Format {
+    fn sample(tracepoint: Tracepoint) -> TraceEventFormat {
         let text = match tracepoint {
             Tracepoint::Retransmit => include_str!("samples/6.18/tcp_retransmit_skb"),
             Tracepoint::RetransmitSynAck => include_str!("samples/6.18/tcp_retransmit_synack"),
@@ -226,7 +226,7 @@ mod tests {
             Tracepoint::ResetSent => include_str!("samples/6.18/tcp_send_reset"),
             Tracepoint::State => include_str!("samples/6.18/inet_sock_set_state"),
         };
-        Format::parse(text).unwrap()
+        TraceEventFormat::parse(text).unwrap()
     }
 
     fn pair(local: &str, remote: &str) -> Option<AddressPair> {
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn an_older_kernel_gives_no_family() {
-        let format = Format::parse(include_str!("samples/5.10/tcp_retransmit_skb")).unwrap();
+        let format =
+            TraceEventFormat::parse(include_str!("samples/5.10/tcp_retransmit_skb")).unwrap();
         let mut record = vec![0; 72];
         record[28..32].copy_from_slice(&[1, 0, 2, 0]);
         record[32..40].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
@@ -369,7 +370,7 @@ mod tests {
             "0",
             "it has no ports"
         );
-        let old = Format::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
+        let old = TraceEventFormat::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
         assert_eq!(Tracepoint::Drop.filter(&old, &[]), None);
     }
 

@@ -11,22 +11,22 @@ const MOST_NAMES: usize = 4_096;
 
 /// The place of a field in a record, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Field {
+struct TraceFieldLayout {
     offset: usize,
     size: usize,
 }
 
 /// One event's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Format {
+pub(crate) struct TraceEventFormat {
     /// The number its records begin with.
     pub(crate) id: u16,
-    fields: BTreeMap<String, Field>,
+    fields: BTreeMap<String, TraceFieldLayout>,
     /// Names of values by field.
     names: BTreeMap<String, BTreeMap<u64, String>>,
 }
 
-impl Format {
+impl TraceEventFormat {
     /// Reads a `format` file; `None` when it has no number.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut format = Self::default();
@@ -117,7 +117,7 @@ impl Format {
 }
 
 /// `__u8 saddr[4]; offset:34; size:4; signed:0;` or `__data_loc char[] name; offset:8; size:4; signed:0;`
-fn field(text: &str) -> Option<(String, Field)> {
+fn field(text: &str) -> Option<(String, TraceFieldLayout)> {
     let mut parts = text.split(';').map(str::trim);
     let declared = parts.next()?;
     let declared = declared
@@ -138,7 +138,7 @@ fn field(text: &str) -> Option<(String, Field)> {
     }
     Some((
         name.to_owned(),
-        Field {
+        TraceFieldLayout {
             offset: offset?,
             size: size?,
         },
@@ -187,18 +187,18 @@ mod tests {
 
     #[test]
     fn fields_are_found_where_this_kernel_has_them() {
-        let format = Format::parse(include_str!("samples/6.18/kfree_skb")).unwrap();
+        let format = TraceEventFormat::parse(include_str!("samples/6.18/kfree_skb")).unwrap();
         assert_eq!(format.id, 2310);
         assert_eq!(
             format.fields["reason"],
-            Field {
+            TraceFieldLayout {
                 offset: 36,
                 size: 4
             }
         );
         assert_eq!(
             format.fields["rx_sk"],
-            Field {
+            TraceFieldLayout {
                 offset: 24,
                 size: 8
             },
@@ -221,16 +221,17 @@ mod tests {
 
     #[test]
     fn an_older_kernel_lacks_what_came_later() {
-        let format = Format::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
+        let format = TraceEventFormat::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
         assert!(format.has("protocol") && !format.has("reason") && !format.has("rx_sk"));
-        let format = Format::parse(include_str!("samples/5.10/tcp_retransmit_skb")).unwrap();
+        let format =
+            TraceEventFormat::parse(include_str!("samples/5.10/tcp_retransmit_skb")).unwrap();
         assert!(format.has("saddr") && !format.has("err") && !format.has("nothing"));
     }
 
     proptest! {
         #[test]
         fn any_text_is_harmless(text in "(ID: [0-9]{0,7}\n|\tfield:[a-z \\[\\]*]{0,12};\toffset:[0-9]{0,20};\tsize:[0-9]{0,20};\n|print fmt: .{0,60}\n){0,6}", record: Vec<u8>) {
-            if let Some(format) = Format::parse(&text) {
+            if let Some(format) = TraceEventFormat::parse(&text) {
                 for field in format.fields.keys() {
                     let _ = format.number(&record, field);
                 }

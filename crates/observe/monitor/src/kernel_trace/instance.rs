@@ -5,7 +5,7 @@
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
-use crate::file::reason;
+use crate::kernel_file::describe_file_error;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::{self, File, OpenOptions};
@@ -24,7 +24,7 @@ const MOST: u32 = 64;
 
 /// One instance.
 #[derive(Debug)]
-pub(crate) struct Instance {
+pub(crate) struct TraceInstance {
     directory: PathBuf,
     /// Held as long as the instance is in use: an instance whose lock is free was left behind.
     _lock: Flock<File>,
@@ -32,7 +32,7 @@ pub(crate) struct Instance {
     _mount: Option<OwnedFd>,
 }
 
-impl Instance {
+impl TraceInstance {
     /// Creates one; an error says why not.
     pub(crate) fn create() -> Result<Self, String> {
         // One at a time in this process: a directory that is not locked yet looks like one that was left.
@@ -64,8 +64,8 @@ impl Instance {
             }
             io::Result::Ok(length)
         };
-        let length =
-            read(&mut bytes).map_err(|error| reason(&format!("tracefs {file}"), &error))?;
+        let length = read(&mut bytes)
+            .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))?;
         bytes.truncate(length);
         String::from_utf8(bytes).map_err(|_| format!("tracefs {file} is not UTF-8"))
     }
@@ -73,7 +73,7 @@ impl Instance {
     /// Writes one of its files.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
         fs::write(self.directory.join(file), text)
-            .map_err(|error| reason(&format!("tracefs {file}"), &error))
+            .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
     }
 
     /// Adds to one of its files that holds a list.
@@ -83,7 +83,7 @@ impl Instance {
             .open(self.directory.join(file));
         opened
             .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| reason(&format!("tracefs {file}"), &error))
+            .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
     }
 
     /// The ring of each core, opened for non-blocking reads, with the path of its `stats`.
@@ -102,11 +102,11 @@ impl Instance {
                 .map(|entry| ring(&entry?.file_name()))
                 .collect::<io::Result<Vec<_>>>()
         });
-        rings.map_err(|error| reason("tracefs per_cpu", &error))
+        rings.map_err(|error| describe_file_error("tracefs per_cpu", &error))
     }
 }
 
-impl Drop for Instance {
+impl Drop for TraceInstance {
     fn drop(&mut self) {
         // An error cannot be reported here; a later watch tries again.
         let _ = fs::remove_dir(&self.directory);
@@ -116,7 +116,8 @@ impl Drop for Instance {
 /// The text of a file that no instance has of its own.
 pub(crate) fn read_global(file: &str) -> Result<String, String> {
     let (root, _mount) = tracefs()?;
-    fs::read_to_string(root.join(file)).map_err(|error| reason(&format!("tracefs {file}"), &error))
+    fs::read_to_string(root.join(file))
+        .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
 }
 
 /// Creates and locks one. Its name has the number of this process, for people; a process of another namespace may have the same.
@@ -179,14 +180,15 @@ fn remove_left(instances: &Path) -> usize {
 /// The root of tracefs: where it is mounted, else a detached mount.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
-        .map_err(|error| reason("/proc/self/mountinfo", &error))?;
+        .map_err(|error| describe_file_error("/proc/self/mountinfo", &error))?;
     let mounts = crate::parse::mounts::parse(&mounts);
     if let Some(mount) = mounts
         .iter()
         .find(|mount| mount.kind == "tracefs" && mount.root == "/")
     {
         let root = PathBuf::from(&mount.point);
-        fs::read_dir(root.join("instances")).map_err(|error| reason(&mount.point, &error))?;
+        fs::read_dir(root.join("instances"))
+            .map_err(|error| describe_file_error(&mount.point, &error))?;
         return Ok((root, None));
     }
     let mount = detached_mount().map_err(|error| match error.kind() {
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_instance_is_removed_by_its_owner_or_by_the_next() {
-        let instance = match Instance::create() {
+        let instance = match TraceInstance::create() {
             Ok(instance) => instance,
             Err(reason) => {
                 return stackline_testing::skip(format_args!(
@@ -233,9 +235,9 @@ mod tests {
         fs::write(left.join("tracing_on"), "1").unwrap();
         assert!(sweep() >= 1 && !left.exists(), "its lock was free");
         fs::create_dir(&left).unwrap();
-        let other = Instance::create().unwrap();
+        let other = TraceInstance::create().unwrap();
         assert!(!left.exists(), "its lock was free");
-        let name = |instance: &Instance| instance.directory.file_name().unwrap().to_owned();
+        let name = |instance: &TraceInstance| instance.directory.file_name().unwrap().to_owned();
         let names = [&instance, &other].map(|instance| root.join("instances").join(name(instance)));
         assert!(
             names[0] != names[1] && names.iter().all(|directory| directory.exists()),

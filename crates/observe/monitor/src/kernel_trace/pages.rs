@@ -52,12 +52,12 @@ impl Layout {
 
 /// The records of one page: the time on the trace clock, ns, and the bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Records<'p> {
+pub(crate) struct TracePageRecords<'p> {
     rest: &'p [u8],
     at_ns: u64,
 }
 
-impl<'p> Records<'p> {
+impl<'p> TracePageRecords<'p> {
     /// The records in the bytes of one read.
     pub(crate) fn of(page: &'p [u8], layout: &Layout) -> Self {
         let nothing = Self {
@@ -100,7 +100,7 @@ impl<'p> Records<'p> {
     }
 }
 
-impl<'p> Iterator for Records<'p> {
+impl<'p> Iterator for TracePageRecords<'p> {
     type Item = (u64, &'p [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn records(page: &[u8]) -> Vec<(u64, usize)> {
-        Records::of(page, &LAYOUT)
+        TracePageRecords::of(page, &LAYOUT)
             .map(|(at, bytes)| (at, bytes.len()))
             .collect()
     }
@@ -244,7 +244,7 @@ mod tests {
             if bytes.len() > 16 {
                 bytes[8..16].copy_from_slice(&length.to_ne_bytes());
             }
-            prop_assert!(Records::of(&bytes, &LAYOUT).count() <= bytes.len());
+            prop_assert!(TracePageRecords::of(&bytes, &LAYOUT).count() <= bytes.len());
         }
 
         #[test]

@@ -2,9 +2,9 @@
 //!
 //! It counts the records that the kernel lost. It does not know what a record means.
 
-use super::format::Format;
-use super::instance::Instance;
-use super::pages::{Layout, Records};
+use super::format::TraceEventFormat;
+use super::instance::TraceInstance;
+use super::pages::{Layout, TracePageRecords};
 use crate::clock::{monotonic_ns, monotonic_to_events_ns};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 const PAGE_KIB: u32 = 4;
 
 /// An instance with some events switched on.
-pub(crate) struct Rings {
+pub(crate) struct KernelTraceRings {
     /// First, so that they are closed before the instance is removed.
-    rings: Vec<Ring>,
-    instance: Instance,
+    rings: Vec<CoreTraceRing>,
+    instance: TraceInstance,
     layout: Layout,
     page: Vec<u8>,
     /// Most pages that are read of one core's ring at once, twice what it holds: events of the whole machine may come as fast as
@@ -28,13 +28,13 @@ pub(crate) struct Rings {
 }
 
 /// The ring of one core.
-struct Ring {
+struct CoreTraceRing {
     core: u32,
     records: File,
     stats: PathBuf,
 }
 
-/// What a call of [`Rings::drain`] came to.
+/// What a call of [`KernelTraceRings::drain`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drained {
     /// Records the kernel lost since the call before.
@@ -43,15 +43,19 @@ pub(crate) struct Drained {
     pub(crate) until_ns: u64,
 }
 
-impl Rings {
+impl KernelTraceRings {
     /// Creates an instance with so much kernel memory a core, whose records have times of the monotonic clock.
     pub(crate) fn create(kib: u32) -> Result<Self, String> {
-        let instance = Instance::create()?;
+        let instance = TraceInstance::create()?;
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &kib.to_string())?;
         let layout = instance.read("events/header_page")?;
         let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
-        let rings = instance.rings()?.into_iter().map(Ring::of).collect();
+        let rings = instance
+            .rings()?
+            .into_iter()
+            .map(CoreTraceRing::of)
+            .collect();
         Ok(Self {
             rings,
             instance,
@@ -63,14 +67,14 @@ impl Rings {
     }
 
     /// The instance, for its other switches.
-    pub(crate) fn instance(&self) -> &Instance {
+    pub(crate) fn instance(&self) -> &TraceInstance {
         &self.instance
     }
 
     /// The form of an event's records.
-    pub(crate) fn format(&self, name: &str) -> Result<Format, String> {
+    pub(crate) fn format(&self, name: &str) -> Result<TraceEventFormat, String> {
         let text = self.instance.read(&format!("events/{name}/format"))?;
-        Format::parse(&text).ok_or_else(|| "its format is not as expected".into())
+        TraceEventFormat::parse(&text).ok_or_else(|| "its format is not as expected".into())
     }
 
     /// Sets the filter of an event; `0` removes it.
@@ -98,7 +102,8 @@ impl Rings {
                 match ring.records.read(&mut self.page) {
                     Ok(0) => all = true,
                     Ok(got) => {
-                        for (at_ns, record) in Records::of(&self.page[..got], &self.layout) {
+                        for (at_ns, record) in TracePageRecords::of(&self.page[..got], &self.layout)
+                        {
                             last_ns = at_ns;
                             take(on_events(at_ns), ring.core, record);
                         }
@@ -133,7 +138,7 @@ impl Rings {
     }
 }
 
-impl Ring {
+impl CoreTraceRing {
     fn of((records, stats): (File, PathBuf)) -> Self {
         let name = stats.parent().and_then(|core| {
             core.file_name()?

@@ -1,7 +1,7 @@
 //! Steps of the wall clock. The wall clock and the monotonic clock run at one speed, so their difference changes only when
 //! somebody sets the wall clock. Events are stamped with the monotonic clock and do not step with it.
 
-use super::sample::{Interval, Setup, Started, sampled};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
 use stackline_events::{EventLog, Keyword, clock};
@@ -12,8 +12,8 @@ const LEAST_NS: u64 = 1_000;
 const TRIES: usize = 5;
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    sampled(Ahead::read, record)
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    create_sampled(Ahead::read, record)
 }
 
 /// How far the wall clock is ahead of the monotonic clock, and the greatest error of that, ns.
@@ -57,10 +57,10 @@ impl Ahead {
     }
 }
 
-fn record(_: Interval, before: &Ahead, now: &mut Ahead, tape: &mut EventLog) {
+fn record(_: SampleInterval, before: &Ahead, now: &mut Ahead, log: &mut EventLog) {
     static STEP: Keyword = Keyword::new("CLOCK_STEP");
     if let Some(step_ns) = before.step_ns(*now) {
-        tape.push(STEP.id(), clock::now_ns(), &[step_ns.into()]);
+        log.push(STEP.id(), clock::now_ns(), &[step_ns.into()]);
     }
 }
 
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_step_is_recorded_once() {
-        let (interval, mut tape) = (
-            Interval {
+        let (interval, mut log) = (
+            SampleInterval {
                 end_ns: 2,
                 length_ns: 1,
             },
@@ -100,7 +100,7 @@ mod tests {
             ns: first.ns - 3_600_000_000_000,
             error_ns: 1_000_000,
         };
-        record(interval, &earlier, &mut Ahead::read().unwrap(), &mut tape);
+        record(interval, &earlier, &mut Ahead::read().unwrap(), &mut log);
         record(
             interval,
             &Ahead {
@@ -108,9 +108,9 @@ mod tests {
                 ..first
             },
             &mut Ahead::read().unwrap(),
-            &mut tape,
+            &mut log,
         );
-        let rows = lines(&tape);
+        let rows = lines(&log);
         assert_eq!(rows.len(), 1);
         let step_ns: i64 = rows[0]
             .strip_prefix("CLOCK_STEP ")

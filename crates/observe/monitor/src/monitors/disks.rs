@@ -1,23 +1,23 @@
 //! Disks and their partitions: what they completed and how long they were busy, from `/proc/diskstats`.
 
-use super::sample::{Interval, Setup, Started, files, growth, sampled};
-use stackline_events::{EventLog, Keyword, Value};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// A sector of these counters, whatever those of the disk are.
 const SECTOR: u64 = 512;
 const NS_IN_MS: u64 = 1_000_000;
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    let read = files(["/proc/diskstats"], parse)?;
-    sampled(read, |interval, before, now, tape| {
-        record(interval, before, now, tape)
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    let read = file_reader(["/proc/diskstats"], parse)?;
+    create_sampled(read, |interval, before, now, log| {
+        record(interval, before, now, log)
     })
 }
 
 /// One line.
 #[derive(Debug, PartialEq)]
-struct Disk {
+struct DiskCounters {
     device: String,
     /// Reads and bytes read, writes and bytes written.
     counters: [u64; 4],
@@ -26,11 +26,11 @@ struct Disk {
 }
 
 /// A line that is not as expected is left out: a machine without disks has none at all.
-fn parse([text]: [&str; 1]) -> Option<Vec<Disk>> {
+fn parse([text]: [&str; 1]) -> Option<Vec<DiskCounters>> {
     Some(text.lines().filter_map(disk).collect())
 }
 
-fn disk(line: &str) -> Option<Disk> {
+fn disk(line: &str) -> Option<DiskCounters> {
     let mut columns = line.split_ascii_whitespace().skip(2);
     let device = columns.next()?.to_owned();
     let mut next = |skip| columns.nth(skip)?.parse::<u64>().ok();
@@ -42,7 +42,7 @@ fn disk(line: &str) -> Option<Disk> {
         writes,
         sectors_written.wrapping_mul(SECTOR),
     ];
-    Some(Disk {
+    Some(DiskCounters {
         device,
         counters,
         busy_ms: next(2)? as u32,
@@ -50,7 +50,12 @@ fn disk(line: &str) -> Option<Disk> {
 }
 
 /// A disk that did nothing is left out.
-fn record(interval: Interval, before: &[Disk], now: &[Disk], tape: &mut EventLog) {
+fn record(
+    interval: SampleInterval,
+    before: &[DiskCounters],
+    now: &[DiskCounters],
+    log: &mut EventLog,
+) {
     static DISK: Keyword = Keyword::new("DISK");
     for disk in now {
         let Some(earlier) = before
@@ -59,12 +64,12 @@ fn record(interval: Interval, before: &[Disk], now: &[Disk], tape: &mut EventLog
         else {
             continue;
         };
-        let mut data = [Value::Text(&disk.device); 6];
+        let mut data = [EventValue::Text(&disk.device); 6];
         for (at, counter) in disk.counters.into_iter().enumerate() {
             data[at + 1] = growth(earlier.counters[at], counter);
         }
         data[5] = (u64::from(disk.busy_ms.wrapping_sub(earlier.busy_ms)) * NS_IN_MS).into();
-        interval.record(tape, &DISK, &data);
+        interval.record(log, &DISK, &data);
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(before in "( 8 0 sd[ab]( [0-9]{1,20}){0,12}\n){0,6}", now in "( 8 0 sd[ab]( [0-9]{1,20}){0,12}\n|\\PC{0,20}\n){0,6}") {
             if let (Some(before), Some(now)) = (parse([&before]), parse([&now])) {
-                record(Interval { end_ns: 2, length_ns: 1 }, &before, &now, &mut EventLog::default());
+                record(SampleInterval { end_ns: 2, length_ns: 1 }, &before, &now, &mut EventLog::default());
             }
         }
     }

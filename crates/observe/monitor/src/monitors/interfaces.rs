@@ -1,16 +1,16 @@
 //! Interfaces: traffic, drops and errors, from `/proc/net/dev` of the sampling thread's network namespace.
 
-use super::sample::{Interval, Setup, Started, files, growth, sampled};
-use crate::file::TextFile;
-use crate::parse::interfaces::{Traffic, parse};
-use stackline_events::{EventLog, Keyword, Value};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
+use crate::kernel_file::SampledFile;
+use crate::parse::interfaces::{InterfaceTraffic, parse};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 const PATH: &str = "/proc/thread-self/net/dev";
 
 /// Starts the monitor of the configured interfaces, or of all.
-pub(super) fn start(setup: &Setup<'_>) -> Started {
+pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
     let names = setup.config.interfaces.clone();
-    let present = parse(TextFile::open(PATH)?.text()?);
+    let present = parse(SampledFile::open(PATH)?.text()?);
     if let Some(missing) = names
         .iter()
         .find(|name| present.iter().all(|present| present.name != **name))
@@ -22,23 +22,29 @@ pub(super) fn start(setup: &Setup<'_>) -> Started {
         traffic.retain(|interface| names.is_empty() || names.contains(&interface.name));
         Some(traffic)
     };
-    sampled(files([PATH], chosen)?, |interval, before, now, tape| {
-        record(interval, before, now, tape)
-    })
+    create_sampled(
+        file_reader([PATH], chosen)?,
+        |interval, before, now, log| record(interval, before, now, log),
+    )
 }
 
-fn record(interval: Interval, before: &[Traffic], now: &[Traffic], tape: &mut EventLog) {
+fn record(
+    interval: SampleInterval,
+    before: &[InterfaceTraffic],
+    now: &[InterfaceTraffic],
+    log: &mut EventLog,
+) {
     static NETIF: Keyword = Keyword::new("NETIF");
     for interface in now {
         let Some(earlier) = before.iter().find(|other| other.name == interface.name) else {
             continue;
         };
-        let mut data = [Value::Text(&interface.name); 9];
+        let mut data = [EventValue::Text(&interface.name); 9];
         // The file has errors before drops.
         for (at, column) in [0, 1, 3, 2, 4, 5, 7, 6].into_iter().enumerate() {
             data[at + 1] = growth(earlier.counters[column], interface.counters[column]);
         }
-        interval.record(tape, &NETIF, &data);
+        interval.record(log, &NETIF, &data);
     }
 }
 
@@ -52,23 +58,23 @@ mod tests {
     fn an_interface_has_the_growth_of_its_counters() {
         let before = "Inter-|   Receive\n lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\nveth:7: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
         let after = "Inter-|   Receive\n lo: 40 3 7 8 0 0 0 0 50 4 5 6 0 0 0 0\nnew: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         record(
-            Interval {
+            SampleInterval {
                 end_ns: 2,
                 length_ns: 1,
             },
             &parse(before),
             &parse(after),
-            &mut tape,
+            &mut log,
         );
-        assert_eq!(lines(&tape), ["NETIF 1;lo;30;2;8;7;40;3;6;5"]);
+        assert_eq!(lines(&log), ["NETIF 1;lo;30;2;8;7;40;3;6;5"]);
     }
 
     proptest! {
         #[test]
         fn any_text_is_harmless(before in "(lo: ?[0-9A-Za-z -]{0,40}\n|[0-9a-f ]{0,60}\n){0,6}", now in "\\PC{0,80}") {
-            let interval = Interval { end_ns: 2, length_ns: 1 };
+            let interval = SampleInterval { end_ns: 2, length_ns: 1 };
             record(interval, &parse(&before), &parse(&now), &mut EventLog::default());
         }
     }

@@ -1,26 +1,26 @@
 //! Memory: `/proc/meminfo`.
 
-use super::sample::{Interval, Setup, Started, files, sampled};
-use crate::parse::pairs;
-use stackline_events::{EventLog, Keyword, Value};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
+use crate::parse::name_values;
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    sampled(files(["/proc/meminfo"], parse)?, record)
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    create_sampled(file_reader(["/proc/meminfo"], parse)?, record)
 }
 
 /// Bytes: available, free, dirty.
-type Memory = [Option<u64>; 3];
+type MemoryLevels = [Option<u64>; 3];
 
-fn parse([text]: [&str; 1]) -> Option<Memory> {
-    let meminfo = pairs::meminfo(text);
+fn parse([text]: [&str; 1]) -> Option<MemoryLevels> {
+    let meminfo = name_values::meminfo(text);
     let memory = ["MemAvailable", "MemFree", "Dirty"].map(|name| meminfo.get(name).copied());
     memory[1].map(|_| memory)
 }
 
-fn record(interval: Interval, _: &Memory, now: &mut Memory, tape: &mut EventLog) {
+fn record(interval: SampleInterval, _: &MemoryLevels, now: &mut MemoryLevels, log: &mut EventLog) {
     static MEMORY: Keyword = Keyword::new("MEMORY");
-    interval.record(tape, &MEMORY, &now.map(Value::from));
+    interval.record(log, &MEMORY, &now.map(EventValue::from));
 }
 
 #[cfg(test)]

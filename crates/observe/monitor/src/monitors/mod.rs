@@ -14,14 +14,14 @@ mod system_calls;
 pub(crate) mod tcp;
 mod throttling;
 
-use sample::{Monitor, Setup, Started};
+use sample::{Monitor, MonitorSetup, Started};
 use std::collections::BTreeMap;
 
 /// How a monitor starts.
-type Start = fn(&Setup<'_>) -> Started;
+type MonitorStart = fn(&MonitorSetup<'_>) -> Started;
 
 /// Every monitor by its name, in the order in which samples are taken.
-const ALL: &[(&str, Start)] = &[
+const ALL: &[(&str, MonitorStart)] = &[
     ("processor", processor::start),
     (system_calls::NAME, system_calls::start),
     ("memory", memory::start),
@@ -45,10 +45,10 @@ const ALL: &[(&str, Start)] = &[
 ];
 
 /// Monitors that run, by name.
-pub(crate) type Running = Vec<(&'static str, Box<dyn Monitor>)>;
+pub(crate) type RunningMonitors = Vec<(&'static str, Box<dyn Monitor>)>;
 
 /// Starts every monitor; the second value says why some cannot be.
-pub(crate) fn start(setup: &Setup<'_>) -> (Running, BTreeMap<String, String>) {
+pub(crate) fn start(setup: &MonitorSetup<'_>) -> (RunningMonitors, BTreeMap<String, String>) {
     let (mut running, mut absent) = (Vec::new(), BTreeMap::new());
     let asked_for = |name| name != system_calls::NAME || setup.config.system_calls;
     for &(name, start) in ALL.iter().filter(|(name, _)| asked_for(*name)) {

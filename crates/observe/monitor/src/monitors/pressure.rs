@@ -1,14 +1,15 @@
 //! Pressure: the share of an interval in which tasks waited for a resource, from a file below `/proc/pressure`.
 
-use super::sample::{Interval, Started, files, sampled};
+use super::sample::{SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::pressure;
-use stackline_events::{EventLog, Keyword, Value};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// Starts the monitor of one resource.
 pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
-    sampled(files([path], parse)?, move |interval, before, now, tape| {
-        record(resource, interval, before, now, tape)
-    })
+    create_sampled(
+        file_reader([path], parse)?,
+        move |interval, before, now, log| record(resource, interval, before, now, log),
+    )
 }
 
 /// Microseconds that some and that all tasks waited; older kernels do not count all for the processor.
@@ -21,10 +22,10 @@ fn parse([text]: [&str; 1]) -> Option<Pressure> {
 
 fn record(
     resource: &str,
-    interval: Interval,
+    interval: SampleInterval,
     before: &Pressure,
     now: &Pressure,
-    tape: &mut EventLog,
+    log: &mut EventLog,
 ) {
     static PRESSURE: Keyword = Keyword::new("PRESSURE");
     let ppm = |before: u64, now: u64| {
@@ -38,10 +39,10 @@ fn record(
         .zip(now.1)
         .and_then(|(before, now)| ppm(before, now));
     interval.record(
-        tape,
+        log,
         &PRESSURE,
         &[
-            Value::Text(resource),
+            EventValue::Text(resource),
             ppm(before.0, now.0).into(),
             full.into(),
         ],
@@ -79,7 +80,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(text in "((some|full) avg10=[0-9.]{0,5} total=[0-9]{0,22}\n|\\PC{0,20}\n){0,4}") {
             if let Some(now) = parse([&text]) {
-                record("cpu", Interval { end_ns: 2, length_ns: 0 }, &now, &now, &mut EventLog::default());
+                record("cpu", SampleInterval { end_ns: 2, length_ns: 0 }, &now, &now, &mut EventLog::default());
             }
         }
     }

@@ -3,10 +3,10 @@
 //! The sampling thread is one of them. When it is late and did not wait for a core, the process was stopped (by a signal, by
 //! a control group's freezer, or because the whole machine was paused).
 
-use super::sample::{Interval, Setup, Started, sampled};
-use crate::file::{TextFile, reason};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
+use crate::kernel_file::{SampledFile, describe_file_error};
 use nix::unistd::{getpid, gettid};
-use stackline_events::{EventLog, Keyword, Value};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// Most threads that are sampled.
 const MOST_THREADS: usize = 64;
@@ -16,20 +16,21 @@ const LIST_EVERY: u32 = 10;
 const LATE_NS: u64 = 20_000_000;
 
 /// Starts the monitor.
-pub(super) fn start(setup: &Setup<'_>) -> Started {
+pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
     let path = "/proc/self/schedstat";
-    waited_ns(TextFile::open(path)?.text()?).ok_or_else(|| format!("{path} is not as expected"))?;
-    let sampler =
-        Thread::open(gettid().to_string()).ok_or("/proc does not list the sampling thread")?;
-    let mut threads = Threads {
+    waited_ns(SampledFile::open(path)?.text()?)
+        .ok_or_else(|| format!("{path} is not as expected"))?;
+    let sampler = SampledThread::open(gettid().to_string())
+        .ok_or("/proc does not list the sampling thread")?;
+    let mut threads = ProcessThreads {
         sampler,
         others: Vec::new(),
         samples: 0,
     };
     let every_ns = u64::try_from(setup.config.limited_interval().as_nanos()).unwrap_or(u64::MAX);
-    sampled(
+    create_sampled(
         move || threads.waits(),
-        move |interval, _, waits, tape| record(interval, every_ns, *waits, tape),
+        move |interval, _, waits, log| record(interval, every_ns, *waits, log),
     )
 }
 
@@ -41,15 +42,15 @@ fn waited_ns(schedstat: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-struct Thread {
+struct SampledThread {
     id: String,
-    file: TextFile,
+    file: SampledFile,
     waited_ns: u64,
 }
 
-impl Thread {
+impl SampledThread {
     fn open(id: String) -> Option<Self> {
-        let mut file = TextFile::open(&format!("/proc/self/task/{id}/schedstat")).ok()?;
+        let mut file = SampledFile::open(&format!("/proc/self/task/{id}/schedstat")).ok()?;
         let waited_ns = waited_ns(file.text().ok()?)?;
         Some(Self {
             id,
@@ -67,21 +68,21 @@ impl Thread {
 
 /// How long threads waited for a core in an interval, ns.
 #[derive(Clone, Copy)]
-struct Waits {
+struct SamplerCoreWaits {
     sampler: u64,
     /// The longest of all others.
     longest: u64,
 }
 
 /// The threads of this process.
-struct Threads {
-    sampler: Thread,
-    others: Vec<Thread>,
+struct ProcessThreads {
+    sampler: SampledThread,
+    others: Vec<SampledThread>,
     samples: u32,
 }
 
-impl Threads {
-    fn waits(&mut self) -> Result<Waits, String> {
+impl ProcessThreads {
+    fn waits(&mut self) -> Result<SamplerCoreWaits, String> {
         let sampler = self
             .sampler
             .wait_ns()
@@ -96,18 +97,18 @@ impl Threads {
             self.list()?;
         }
         self.samples += 1;
-        Ok(Waits { sampler, longest })
+        Ok(SamplerCoreWaits { sampler, longest })
     }
 
     /// Adds threads that were created since.
     fn list(&mut self) -> Result<(), String> {
         let path = "/proc/self/task";
-        let entries = std::fs::read_dir(path).map_err(|error| reason(path, &error))?;
+        let entries = std::fs::read_dir(path).map_err(|error| describe_file_error(path, &error))?;
         for entry in entries.flatten() {
             let id = entry.file_name().to_string_lossy().into_owned();
             let listed = id == self.sampler.id || self.others.iter().any(|thread| thread.id == id);
             if !listed && self.others.len() < MOST_THREADS {
-                self.others.extend(Thread::open(id));
+                self.others.extend(SampledThread::open(id));
             }
         }
         Ok(())
@@ -115,7 +116,7 @@ impl Threads {
 }
 
 /// Records what kept the process from running in an interval, if anything did.
-fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut EventLog) {
+fn record(interval: SampleInterval, every_ns: u64, waits: SamplerCoreWaits, log: &mut EventLog) {
     static PROCESS_PAUSED: Keyword = Keyword::new("PROCESS_PAUSED");
     let late = interval.length_ns.saturating_sub(every_ns);
     // A long interval is late only when a good part of it is.
@@ -128,11 +129,11 @@ fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut EventLog) 
         false if waited >= interval.length_ns / 2 => (waited, "waited for a core"),
         false => return,
     };
-    let pid = Value::from(getpid().as_raw());
+    let pid = EventValue::from(getpid().as_raw());
     interval.record(
-        tape,
+        log,
         &PROCESS_PAUSED,
-        &[pid, waited.into(), Value::Text(reason)],
+        &[pid, waited.into(), EventValue::Text(reason)],
     );
 }
 
@@ -144,21 +145,21 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn recorded(interval_ms: u64, sampler_ms: u64, longest_ms: u64) -> Vec<String> {
-        let mut tape = EventLog::default();
-        let interval = Interval {
+        let mut log = EventLog::default();
+        let interval = SampleInterval {
             end_ns: 1_000 * MS,
             length_ns: interval_ms * MS,
         };
         record(
             interval,
             100 * MS,
-            Waits {
+            SamplerCoreWaits {
                 sampler: sampler_ms * MS,
                 longest: longest_ms * MS,
             },
-            &mut tape,
+            &mut log,
         );
-        lines(&tape)
+        lines(&log)
     }
 
     #[test]

@@ -1,29 +1,29 @@
 //! Cores, interrupts, context switches, forks and paging: `/proc/stat` and `/proc/vmstat`.
 
-use super::sample::{Interval, Setup, Started, files, growths, sampled};
-use crate::parse::{pairs, stat};
-use stackline_events::{EventLog, Keyword, Value};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
+use crate::parse::{name_values, stat};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
 const FEWEST_TICKS: u64 = 5;
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    sampled(files(["/proc/stat", "/proc/vmstat"], parse)?, record)
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    create_sampled(file_reader(["/proc/stat", "/proc/vmstat"], parse)?, record)
 }
 
 /// Counters since boot.
-struct Counters {
+struct ProcessorCounters {
     /// Ticks by core.
-    cores: Vec<(u32, stat::Times)>,
+    cores: Vec<(u32, stat::CpuTimes)>,
     /// How long before this sample the ticks were read, ns.
     cores_age_ns: u64,
     counts: [Option<u64>; 9],
 }
 
-fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
+fn parse([stat, vmstat]: [&str; 2]) -> Option<ProcessorCounters> {
     let stat = stat::parse(stat);
-    let vmstat = pairs::counters(vmstat);
+    let vmstat = name_values::counters(vmstat);
     let count = |name: &str| vmstat.get(name).copied();
     // The kernel counts what is read and written in KiB; the event has pages.
     let pages = |name: &str| count(name).map(|kib| kib / 4);
@@ -38,48 +38,54 @@ fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
         count("pswpin"),
         count("pswpout"),
     ];
-    (!stat.each.is_empty()).then_some(Counters {
+    (!stat.each.is_empty()).then_some(ProcessorCounters {
         cores: stat.each,
         cores_age_ns: 0,
         counts,
     })
 }
 
-fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut EventLog) {
+fn record(
+    interval: SampleInterval,
+    before: &ProcessorCounters,
+    now: &mut ProcessorCounters,
+    log: &mut EventLog,
+) {
     static VMSTAT: Keyword = Keyword::new("VMSTAT");
-    interval.record(tape, &VMSTAT, &growths(&before.counts, &now.counts));
+    interval.record(log, &VMSTAT, &growths(&before.counts, &now.counts));
 
     let length_ns = before.cores_age_ns + interval.length_ns;
-    let ticks = |counters: &Counters| counters.cores.first().map_or(0, |(_, times)| times.total());
+    let ticks =
+        |counters: &ProcessorCounters| counters.cores.first().map_or(0, |(_, times)| times.total());
     if ticks(now).saturating_sub(ticks(before)) < FEWEST_TICKS {
         now.cores.clone_from(&before.cores);
         now.cores_age_ns = length_ns;
         return;
     }
-    let interval = Interval {
+    let interval = SampleInterval {
         length_ns,
         ..interval
     };
     for (core, times) in &now.cores {
         if let Some((_, earlier)) = before.cores.iter().find(|(other, _)| other == core) {
-            record_core(interval, *core, earlier, times, tape);
+            record_core(interval, *core, earlier, times, log);
         }
     }
 }
 
 fn record_core(
-    interval: Interval,
+    interval: SampleInterval,
     core: u32,
-    before: &stat::Times,
-    now: &stat::Times,
-    tape: &mut EventLog,
+    before: &stat::CpuTimes,
+    now: &stat::CpuTimes,
+    log: &mut EventLog,
 ) {
     static CPU_USE: Keyword = Keyword::new("CPU_USE");
     // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
     let grown: [u64; stat::KINDS.len()] =
         std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
     let total = grown.iter().sum::<u64>().max(1);
-    let ppm = |ticks: u64| Value::from(ticks.saturating_mul(1_000_000) / total);
+    let ppm = |ticks: u64| EventValue::from(ticks.saturating_mul(1_000_000) / total);
     let [user, nice, system, idle, iowait, irq, softirq, steal] = grown;
     let shares = [
         ppm(user + nice),
@@ -90,9 +96,9 @@ fn record_core(
         ppm(idle),
         ppm(iowait),
     ];
-    let mut values = [Value::from(core); 8];
+    let mut values = [EventValue::from(core); 8];
     values[1..].copy_from_slice(&shares);
-    interval.record(tape, &CPU_USE, &values);
+    interval.record(log, &CPU_USE, &values);
 }
 
 #[cfg(test)]
@@ -128,45 +134,45 @@ mod tests {
     fn a_few_ticks_are_added_to_the_next_interval() {
         let short = LATER.replace("cpu0 30 10 20 95 5 3 6 11", "cpu0 10 5 10 53 0 0 0 0");
         let (before, mut now) = (parse([STAT, ""]).unwrap(), parse([&short, ""]).unwrap());
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         record(
-            Interval {
+            SampleInterval {
                 end_ns: 9,
                 length_ns: 30,
             },
             &before,
             &mut now,
-            &mut tape,
+            &mut log,
         );
-        assert_eq!(tape.records().count(), 1, "VMSTAT alone");
+        assert_eq!(log.records().count(), 1, "VMSTAT alone");
         let mut later = parse([LATER, ""]).unwrap();
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         record(
-            Interval {
+            SampleInterval {
                 end_ns: 19,
                 length_ns: 10,
             },
             &now,
             &mut later,
-            &mut tape,
+            &mut log,
         );
-        let cores: Vec<_> = tape
+        let cores: Vec<_> = log
             .records()
             .filter(|record| record.keyword == "CPU_USE")
             .collect();
         assert_eq!(
             cores[0].values[0],
-            Value::Number(40),
+            EventValue::Number(40),
             "both intervals together"
         );
-        assert_eq!(cores[0].values[2], Value::Number(238_095));
+        assert_eq!(cores[0].values[2], EventValue::Number(238_095));
     }
 
     proptest! {
         #[test]
         fn any_text_is_harmless(before in "(cpu[0-9]? [0-9 ]{0,40}\n|\\PC{0,20}\n){0,6}", now in "(cpu[0-9]? [0-9 ]{0,40}\n){0,6}") {
             if let (Some(before), Some(mut now)) = (parse([&before, &before]), parse([&now, &now])) {
-                record(Interval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut EventLog::default());
+                record(SampleInterval { end_ns: 2, length_ns: 1 }, &before, &mut now, &mut EventLog::default());
             }
         }
     }

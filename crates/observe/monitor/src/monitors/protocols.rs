@@ -1,13 +1,13 @@
 //! TCP's and UDP's counters of the sampling thread's network namespace: `/proc/net/snmp` and `/proc/net/netstat`.
 
-use super::sample::{Interval, Setup, Started, files, growths, sampled};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
 use crate::parse::block;
 use stackline_events::{EventLog, Keyword};
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    sampled(
-        files(
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    create_sampled(
+        file_reader(
             [
                 "/proc/thread-self/net/snmp",
                 "/proc/thread-self/net/netstat",
@@ -54,11 +54,11 @@ fn parse([snmp, netstat]: [&str; 2]) -> Option<Protocols> {
     protocols.0[0].map(|_| protocols)
 }
 
-fn record(interval: Interval, before: &Protocols, now: &mut Protocols, tape: &mut EventLog) {
+fn record(interval: SampleInterval, before: &Protocols, now: &mut Protocols, log: &mut EventLog) {
     static NETSTAT_TCP: Keyword = Keyword::new("NETSTAT_TCP");
     static NETSTAT_UDP: Keyword = Keyword::new("NETSTAT_UDP");
-    interval.record(tape, &NETSTAT_TCP, &growths(&before.0, &now.0));
-    interval.record(tape, &NETSTAT_UDP, &growths(&before.1, &now.1));
+    interval.record(log, &NETSTAT_TCP, &growths(&before.0, &now.0));
+    interval.record(log, &NETSTAT_UDP, &growths(&before.1, &now.1));
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! What all monitors share: the contract, the interval between two samples, and a monitor made of two functions.
 
-use crate::config::{Config, Observed, Ports};
-use crate::file::TextFile;
+use crate::kernel_file::SampledFile;
+use crate::watch_config::{Config, Observed, WatchedPorts};
 use stackline_events::event_log::MOST_VALUES;
-use stackline_events::{EventLog, Keyword, Value, clock};
+use stackline_events::{EventLog, EventValue, Keyword, clock};
 use std::sync::{Arc, Mutex};
 
 /// Samples one thing of this machine and records what happened between samples.
 pub(crate) trait Monitor: Send {
     /// Takes a sample and records what happened since the one before; the first records nothing. An error says why no
     /// further sample can be taken.
-    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String>;
+    fn sample(&mut self, log: &mut EventLog) -> Result<(), String>;
 
     /// Reads what the kernel's buffers may lose before the next sample, when the interval is long.
     fn drain(&mut self) -> Result<(), String> {
@@ -27,10 +27,10 @@ pub(crate) trait Monitor: Send {
 }
 
 /// What a monitor is started with.
-pub(crate) struct Setup<'c> {
+pub(crate) struct MonitorSetup<'c> {
     pub(crate) config: &'c Config,
     /// Ports of further connections to watch; the monitor of TCP takes them out.
-    pub(crate) more_ports: Arc<Mutex<Ports>>,
+    pub(crate) more_ports: Arc<Mutex<WatchedPorts>>,
 }
 
 /// A monitor, or why it cannot be started.
@@ -38,13 +38,13 @@ pub(crate) type Started = Result<Box<dyn Monitor>, String>;
 
 /// The time between two samples.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interval {
+pub(crate) struct SampleInterval {
     /// The moment of the later sample, ns.
     pub(crate) end_ns: u64,
     pub(crate) length_ns: u64,
 }
 
-impl Interval {
+impl SampleInterval {
     pub(crate) fn between(before_ns: u64, end_ns: u64) -> Self {
         Self {
             end_ns,
@@ -53,17 +53,17 @@ impl Interval {
     }
 
     /// Records an event whose first field is the interval's length.
-    pub(crate) fn record(self, tape: &mut EventLog, keyword: &Keyword, rest: &[Value<'_>]) {
-        let mut data = [Value::Absent; MOST_VALUES];
+    pub(crate) fn record(self, log: &mut EventLog, keyword: &Keyword, rest: &[EventValue<'_>]) {
+        let mut data = [EventValue::Absent; MOST_VALUES];
         let count = rest.len().min(data.len() - 1);
         data[0] = self.length_ns.into();
         data[1..=count].copy_from_slice(&rest[..count]);
-        tape.push(keyword.id(), self.end_ns, &data[..=count]);
+        log.push(keyword.id(), self.end_ns, &data[..=count]);
     }
 }
 
 /// How much a counter grew; unknown when it went back, as it does when the thing it counts was replaced.
-pub(crate) fn growth(before: u64, now: u64) -> Value<'static> {
+pub(crate) fn growth(before: u64, now: u64) -> EventValue<'static> {
     now.checked_sub(before).into()
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn growth(before: u64, now: u64) -> Value<'static> {
 pub(crate) fn growths<const N: usize>(
     before: &[Option<u64>; N],
     now: &[Option<u64>; N],
-) -> [Value<'static>; N] {
+) -> [EventValue<'static>; N] {
     std::array::from_fn(|at| {
         before[at]
             .zip(now[at])
@@ -89,9 +89,9 @@ struct Sampled<S, R, D> {
 }
 
 /// A monitor of these two functions.
-pub(crate) fn sampled<S: Send + 'static>(
+pub(crate) fn create_sampled<S: Send + 'static>(
     read: impl FnMut() -> Result<S, String> + Send + 'static,
-    record: impl FnMut(Interval, &S, &mut S, &mut EventLog) + Send + 'static,
+    record: impl FnMut(SampleInterval, &S, &mut S, &mut EventLog) + Send + 'static,
 ) -> Started {
     Ok(Box::new(Sampled {
         read,
@@ -104,13 +104,18 @@ impl<S, R, D> Monitor for Sampled<S, R, D>
 where
     S: Send,
     R: FnMut() -> Result<S, String> + Send,
-    D: FnMut(Interval, &S, &mut S, &mut EventLog) + Send,
+    D: FnMut(SampleInterval, &S, &mut S, &mut EventLog) + Send,
 {
-    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String> {
+    fn sample(&mut self, log: &mut EventLog) -> Result<(), String> {
         let at_ns = clock::now_ns();
         let mut now = (self.read)()?;
         if let Some((before_ns, before)) = &self.last {
-            (self.record)(Interval::between(*before_ns, at_ns), before, &mut now, tape);
+            (self.record)(
+                SampleInterval::between(*before_ns, at_ns),
+                before,
+                &mut now,
+                log,
+            );
         }
         self.last = Some((at_ns, now));
         Ok(())
@@ -118,13 +123,13 @@ where
 }
 
 /// A `read` for [`sampled`] over files: `parse` turns their texts into a reading, or `None` when they are not as expected.
-pub(crate) fn files<S, const N: usize>(
+pub(crate) fn file_reader<S, const N: usize>(
     paths: [&'static str; N],
     mut parse: impl FnMut([&str; N]) -> Option<S>,
 ) -> Result<impl FnMut() -> Result<S, String>, String> {
-    let mut files: Vec<TextFile> = paths
+    let mut files: Vec<SampledFile> = paths
         .into_iter()
-        .map(TextFile::open)
+        .map(SampledFile::open)
         .collect::<Result<_, _>>()?;
     Ok(move || {
         let mut texts = [""; N];
@@ -142,22 +147,22 @@ mod tests {
     #[test]
     fn the_first_sample_records_nothing() {
         static COUNTED: Keyword = Keyword::new("SAMPLE_TEST");
-        let (mut count, mut tape) = (0, EventLog::default());
+        let (mut count, mut log) = (0, EventLog::default());
         let read = move || {
             count += 1;
             Ok(count)
         };
-        let record = |interval: Interval, before: &u64, now: &mut u64, tape: &mut EventLog| {
-            interval.record(tape, &COUNTED, &[growth(*before, *now)]);
+        let record = |interval: SampleInterval, before: &u64, now: &mut u64, log: &mut EventLog| {
+            interval.record(log, &COUNTED, &[growth(*before, *now)]);
         };
-        let mut monitor = sampled(read, record).unwrap();
+        let mut monitor = create_sampled(read, record).unwrap();
         for records in 0..3 {
-            monitor.sample(&mut tape).unwrap();
-            assert_eq!(tape.records().count(), records);
+            monitor.sample(&mut log).unwrap();
+            assert_eq!(log.records().count(), records);
         }
         assert!(
-            tape.records()
-                .all(|record| record.values[1] == Value::Number(1))
+            log.records()
+                .all(|record| record.values[1] == EventValue::Number(1))
         );
     }
 }
@@ -171,30 +176,30 @@ pub(crate) mod testing {
     /// What a monitor records between two texts of its files, one second apart.
     pub(crate) fn recorded<S, const N: usize>(
         parse: impl Fn([&str; N]) -> Option<S>,
-        record: impl Fn(Interval, &S, &mut S, &mut EventLog),
+        record: impl Fn(SampleInterval, &S, &mut S, &mut EventLog),
         before: [&str; N],
         after: [&str; N],
     ) -> Vec<String> {
         let (before, mut now) = (parse(before).unwrap(), parse(after).unwrap());
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         record(
-            Interval {
+            SampleInterval {
                 end_ns: 2_000_000_000,
                 length_ns: 1_000_000_000,
             },
             &before,
             &mut now,
-            &mut tape,
+            &mut log,
         );
-        lines(&tape)
+        lines(&log)
     }
 
     /// Keyword and data of each event.
-    pub(crate) fn lines(tape: &EventLog) -> Vec<String> {
-        let line = |record: stackline_events::Record<'_>| {
+    pub(crate) fn lines(log: &EventLog) -> Vec<String> {
+        let line = |record: stackline_events::EventRecord<'_>| {
             let data: Vec<String> = record.values.iter().map(ToString::to_string).collect();
             format!("{} {}", record.keyword, data.join(";"))
         };
-        tape.records().map(line).collect()
+        log.records().map(line).collect()
     }
 }

@@ -1,14 +1,14 @@
 //! The soft interrupts that receive packets, by core, of the sampling thread's network namespace: `/proc/net/softnet_stat`.
 
-use super::sample::{Interval, Setup, Started, files, sampled};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::softnet;
-use stackline_events::{EventLog, Keyword, Value};
+use stackline_events::{EventLog, EventValue, Keyword};
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
-    let read = files(["/proc/thread-self/net/softnet_stat"], parse)?;
-    sampled(read, |interval, before, now, tape| {
-        record(interval, before, now, tape)
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
+    let read = file_reader(["/proc/thread-self/net/softnet_stat"], parse)?;
+    create_sampled(read, |interval, before, now, log| {
+        record(interval, before, now, log)
     })
 }
 
@@ -16,11 +16,11 @@ pub(super) fn start(_: &Setup<'_>) -> Started {
 type Core = (u32, softnet::Softnet);
 
 fn parse([text]: [&str; 1]) -> Option<Vec<Core>> {
-    Some(softnet::each(text)).filter(|cores| !cores.is_empty())
+    Some(softnet::parse_cores(text)).filter(|cores| !cores.is_empty())
 }
 
 /// A core that received nothing is left out.
-fn record(interval: Interval, before: &[Core], now: &[Core], tape: &mut EventLog) {
+fn record(interval: SampleInterval, before: &[Core], now: &[Core], log: &mut EventLog) {
     static SOFTNET: Keyword = Keyword::new("SOFTNET");
     for (core, softnet) in now {
         let Some((_, earlier)) = before
@@ -30,14 +30,15 @@ fn record(interval: Interval, before: &[Core], now: &[Core], tape: &mut EventLog
             continue;
         };
         // The kernel's counters have 32 bits.
-        let growth = |before: u64, now: u64| Value::from((now as u32).wrapping_sub(before as u32));
+        let growth =
+            |before: u64, now: u64| EventValue::from((now as u32).wrapping_sub(before as u32));
         let data = [
-            Value::from(*core),
+            EventValue::from(*core),
             growth(earlier.processed, softnet.processed),
             growth(earlier.dropped, softnet.dropped),
             growth(earlier.squeezed, softnet.squeezed),
         ];
-        interval.record(tape, &SOFTNET, &data);
+        interval.record(log, &SOFTNET, &data);
     }
 }
 
@@ -71,7 +72,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(before in "([0-9a-f ]{0,60}\n){0,6}", now in "([0-9a-f ]{0,60}\n|\\PC{0,20}\n){0,6}") {
             if let (Some(before), Some(now)) = (parse([&before]), parse([&now])) {
-                record(Interval { end_ns: 2, length_ns: 1 }, &before, &now, &mut EventLog::default());
+                record(SampleInterval { end_ns: 2, length_ns: 1 }, &before, &now, &mut EventLog::default());
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Counting costs every system call of every process a little, so it is on only where it is asked for.
 
-use super::sample::{Interval, Setup, Started, growth, sampled};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
 use crate::kernel_trace::tracepoint_id;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
@@ -13,7 +13,7 @@ use std::thread::available_parallelism;
 pub(super) const NAME: &str = "system calls";
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     let id = tracepoint_id("raw_syscalls/sys_enter")?;
     let cores = available_parallelism().map_or(1, std::num::NonZero::get);
     let mut counters = (0..cores)
@@ -24,8 +24,8 @@ pub(super) fn start(_: &Setup<'_>) -> Started {
             .iter_mut()
             .try_fold(0, |sum, counter| Ok(sum + counter.read().map_err(words)?))
     };
-    sampled(read, |interval, before, now, tape| {
-        record(interval, *before, *now, tape)
+    create_sampled(read, |interval, before, now, log| {
+        record(interval, *before, *now, log)
     })
 }
 
@@ -49,14 +49,14 @@ fn words(error: std::io::Error) -> String {
     }
 }
 
-fn record(interval: Interval, before: u64, now: u64, tape: &mut stackline_events::EventLog) {
+fn record(interval: SampleInterval, before: u64, now: u64, log: &mut stackline_events::EventLog) {
     static CALLS: Keyword = Keyword::new("VMSTAT_SYS_CALLS");
-    interval.record(tape, &CALLS, &[growth(before, now)]);
+    interval.record(log, &CALLS, &[growth(before, now)]);
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Watch};
+    use crate::{Config, MonitorSession};
     use std::time::Duration;
 
     #[test]
@@ -68,11 +68,11 @@ mod tests {
                 interval: Duration::from_millis(20),
                 ..Config::of("h")
             };
-            let watch = Watch::start(config);
+            let watch = MonitorSession::start(config);
             (0..5_000).for_each(|_| drop(std::fs::metadata("/")));
             let observed = watch.stop();
             let rows = observed
-                .tape
+                .event_log
                 .records()
                 .filter(|record| record.keyword == "VMSTAT_SYS_CALLS");
             let calls: Vec<i64> = rows

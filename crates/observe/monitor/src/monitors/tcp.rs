@@ -8,15 +8,15 @@ mod connection_filter;
 mod retransmissions;
 pub(crate) mod sock_diag;
 
-use super::sample::{Interval, Monitor, Setup, Started};
+use super::sample::{Monitor, MonitorSetup, SampleInterval, Started};
 use crate::address_pair::AddressPair;
-use crate::config::{Config, Observed, Ports};
 use crate::kernel_trace::{KernelTrace, TcpEvent, TraceEvent};
+use crate::watch_config::{Config, Observed, WatchedPorts};
 use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
 use retransmissions::Retransmissions;
-use sock_diag::{Counters, SockDiag, Socket};
-use stackline_events::{EventLog, Keyword, Value, clock};
+use sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
+use stackline_events::{EventLog, EventValue, Keyword, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,18 +28,18 @@ const MOST_UNDECIDED: usize = 1 << 16;
 const MOST_SAMPLES: u8 = 10;
 
 /// A connection as it was recorded last.
-struct Recorded {
+struct RecordedConnection {
     at_ns: u64,
-    counters: Counters,
+    counters: TcpInfoCounters,
     receive_queue_bytes: u32,
     /// The count of retransmissions up to which their events are settled.
     settled: u64,
 }
 
 /// The monitor.
-struct Tcp {
+struct TcpMonitor {
     filter: ConnectionFilter,
-    more_ports: Arc<Mutex<Ports>>,
+    more_ports: Arc<Mutex<WatchedPorts>>,
     sock_diag: Option<SockDiag>,
     trace: Option<KernelTrace>,
     absent: BTreeMap<String, String>,
@@ -50,7 +50,7 @@ struct Tcp {
     retransmissions: Retransmissions,
     congestion: CongestionStates,
     /// Connections by cookie.
-    recorded: HashMap<u64, Recorded>,
+    recorded: HashMap<u64, RecordedConnection>,
     /// Events the kernel lost since the last sample.
     lost: u64,
     /// The time of the last poll; `None` before the first.
@@ -64,15 +64,15 @@ struct Tcp {
 }
 
 /// Starts the monitor. It always runs: what it cannot observe is reported at its end.
-pub(super) fn start(setup: &Setup<'_>) -> Started {
-    Ok(Box::new(Tcp::new(
+pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
+    Ok(Box::new(TcpMonitor::new(
         setup.config,
         Arc::clone(&setup.more_ports),
     )))
 }
 
-impl Tcp {
-    fn new(config: &Config, more_ports: Arc<Mutex<Ports>>) -> Self {
+impl TcpMonitor {
+    fn new(config: &Config, more_ports: Arc<Mutex<WatchedPorts>>) -> Self {
         let filter = ConnectionFilter::new(&config.connections);
         let mut absent = BTreeMap::new();
         let sock_diag = SockDiag::open()
@@ -121,7 +121,7 @@ impl Tcp {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        if ports == Ports::default() {
+        if ports == WatchedPorts::default() {
             return;
         }
         self.filter.add(ports);
@@ -133,7 +133,7 @@ impl Tcp {
     }
 
     /// Records the events of watched connections.
-    fn record_events(&mut self, tape: &mut EventLog) {
+    fn record_events(&mut self, log: &mut EventLog) {
         let waited = std::mem::take(&mut self.undecided);
         let new = std::mem::take(&mut self.events)
             .into_iter()
@@ -141,7 +141,7 @@ impl Tcp {
         for (samples, at_ns, event) in waited.into_iter().chain(new) {
             match event.pair {
                 Some(pair) if self.filter.accepts(&pair) => {
-                    self.record_event(at_ns, &event.event, Some(pair), tape)
+                    self.record_event(at_ns, &event.event, Some(pair), log)
                 }
                 _ if event.event == TcpEvent::Established => {}
                 Some(_) if samples < MOST_SAMPLES => {
@@ -149,7 +149,7 @@ impl Tcp {
                 }
                 Some(_) => self.unwatched += 1,
                 None if self.filter.accepts_unattributed() => {
-                    self.record_event(at_ns, &event.event, None, tape)
+                    self.record_event(at_ns, &event.event, None, log)
                 }
                 None => self.unattributed += 1,
             }
@@ -163,7 +163,7 @@ impl Tcp {
         at_ns: u64,
         event: &TcpEvent,
         pair: Option<AddressPair>,
-        tape: &mut EventLog,
+        log: &mut EventLog,
     ) {
         static STATE: Keyword = Keyword::new("TCP_STATE");
         static DROP: Keyword = Keyword::new("TCP_DROP");
@@ -180,16 +180,20 @@ impl Tcp {
             (TcpEvent::Congestion(state), Some(known)) => {
                 self.congestion.set(known, at_ns, *state);
                 push(
-                    tape,
+                    log,
                     &STATE,
                     at_ns,
-                    Value::Text(congestion::name(*state)),
+                    EventValue::Text(congestion::name(*state)),
                     pair,
                 );
             }
-            (TcpEvent::Drop { reason }, _) => push(tape, &DROP, at_ns, Value::Text(reason), pair),
-            (TcpEvent::QueueFull { queued }, _) => push(tape, &FULL, at_ns, (*queued).into(), pair),
-            (TcpEvent::Reset { reason }, _) => push(tape, &RESET, at_ns, Value::Text(reason), pair),
+            (TcpEvent::Drop { reason }, _) => {
+                push(log, &DROP, at_ns, EventValue::Text(reason), pair)
+            }
+            (TcpEvent::QueueFull { queued }, _) => push(log, &FULL, at_ns, (*queued).into(), pair),
+            (TcpEvent::Reset { reason }, _) => {
+                push(log, &RESET, at_ns, EventValue::Text(reason), pair)
+            }
             // The state is that of an older connection with the same addresses.
             (TcpEvent::Established, Some(pair)) => self.congestion.forget(&pair),
             (TcpEvent::Established | TcpEvent::Retransmit { .. } | TcpEvent::Congestion(_), _) => {}
@@ -197,7 +201,7 @@ impl Tcp {
     }
 
     /// Records every connection that changed since it was recorded last.
-    fn record_connections(&mut self, sockets: &[Socket], at_ns: u64, tape: &mut EventLog) {
+    fn record_connections(&mut self, sockets: &[DiagSocket], at_ns: u64, log: &mut EventLog) {
         self.beyond_limit = self
             .beyond_limit
             .max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
@@ -207,7 +211,7 @@ impl Tcp {
                 let before = self.recorded.remove(&socket.cookie);
                 recorded.insert(
                     socket.cookie,
-                    self.record_connection(socket, counters, before, at_ns, tape),
+                    self.record_connection(socket, counters, before, at_ns, log),
                 );
             }
         }
@@ -220,18 +224,18 @@ impl Tcp {
 
     fn record_connection(
         &mut self,
-        socket: &Socket,
-        counters: Counters,
-        before: Option<Recorded>,
+        socket: &DiagSocket,
+        counters: TcpInfoCounters,
+        before: Option<RecordedConnection>,
         at_ns: u64,
-        tape: &mut EventLog,
-    ) -> Recorded {
+        log: &mut EventLog,
+    ) -> RecordedConnection {
         self.congestion
             .set_first(socket.pair, at_ns, counters.congestion_state);
         let (earlier_ns, earlier) = match (&before, self.polled_ns) {
             (Some(before), _) => (before.at_ns, before.counters),
             // It was opened since the last poll.
-            (None, Some(polled_ns)) => (polled_ns, Counters::default()),
+            (None, Some(polled_ns)) => (polled_ns, TcpInfoCounters::default()),
             (None, None) => (at_ns, counters),
         };
         let mut settled = before
@@ -251,14 +255,14 @@ impl Tcp {
         let at_ns = if unchanged { earlier_ns } else { at_ns };
         if at_ns > earlier_ns {
             record_counters(
-                Interval::between(earlier_ns, at_ns),
+                SampleInterval::between(earlier_ns, at_ns),
                 socket,
                 &earlier,
                 &counters,
-                tape,
+                log,
             );
         }
-        Recorded {
+        RecordedConnection {
             at_ns,
             counters,
             receive_queue_bytes,
@@ -267,7 +271,7 @@ impl Tcp {
     }
 }
 
-impl Monitor for Tcp {
+impl Monitor for TcpMonitor {
     fn cost_entry(&self) -> &'static str {
         "kernel"
     }
@@ -288,7 +292,7 @@ impl Monitor for Tcp {
         Ok(())
     }
 
-    fn sample(&mut self, tape: &mut EventLog) -> Result<(), String> {
+    fn sample(&mut self, log: &mut EventLog) -> Result<(), String> {
         let at_ns = clock::now_ns();
         let sockets = self
             .sock_diag
@@ -301,28 +305,28 @@ impl Monitor for Tcp {
             self.filter.retain(&mut sockets);
             sockets
         });
-        self.record_events(tape);
+        self.record_events(log);
         match sockets {
-            Ok(sockets) => self.record_connections(&sockets, at_ns, tape),
+            Ok(sockets) => self.record_connections(&sockets, at_ns, log),
             Err(reason) => {
                 self.sock_diag = None;
                 self.absent.insert("connections".into(), reason);
             }
         }
-        self.retransmissions.record(self.sock_diag.is_none(), tape);
+        self.retransmissions.record(self.sock_diag.is_none(), log);
         if self.lost > 0 {
             static LOST: Keyword = Keyword::new("EVENTS_LOST");
-            tape.push(
+            log.push(
                 LOST.id(),
                 at_ns,
-                &[Value::from(std::mem::take(&mut self.lost))],
+                &[EventValue::from(std::mem::take(&mut self.lost))],
             );
         }
         Ok(())
     }
 
-    fn finish(&mut self, tape: &mut EventLog, observed: &mut Observed) {
-        self.retransmissions.record(true, tape);
+    fn finish(&mut self, log: &mut EventLog, observed: &mut Observed) {
+        self.retransmissions.record(true, log);
         observed.absent.append(&mut self.absent);
         let mut note =
             |count: u64, text: String| observed.notes.extend((count > 0).then_some(text));
@@ -355,27 +359,27 @@ impl Monitor for Tcp {
 
 /// Records an event with one value and a connection, if it has one.
 fn push(
-    tape: &mut EventLog,
+    log: &mut EventLog,
     keyword: &Keyword,
     at_ns: u64,
-    value: Value<'_>,
+    value: EventValue<'_>,
     pair: Option<AddressPair>,
 ) {
     let (local, remote) = (
         pair.map(|pair| pair.local.to_string()),
         pair.map(|pair| pair.remote.to_string()),
     );
-    let mut data = [Value::Absent; 7];
+    let mut data = [EventValue::Absent; 7];
     data[4..].copy_from_slice(&[value, local.as_deref().into(), remote.as_deref().into()]);
-    tape.push(keyword.id(), at_ns, &data);
+    log.push(keyword.id(), at_ns, &data);
 }
 
 fn record_counters(
-    interval: Interval,
-    socket: &Socket,
-    before: &Counters,
-    now: &Counters,
-    tape: &mut EventLog,
+    interval: SampleInterval,
+    socket: &DiagSocket,
+    before: &TcpInfoCounters,
+    now: &TcpInfoCounters,
+    log: &mut EventLog,
 ) {
     static TCP_INFO: Keyword = Keyword::new("TCP_INFO");
     let (local, remote) = (
@@ -383,12 +387,12 @@ fn record_counters(
         socket.pair.remote.to_string(),
     );
     let growth = |before: Option<u64>, now: Option<u64>| {
-        Value::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))))
+        EventValue::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))))
     };
     let data = [
-        Value::Absent,
-        Value::Text(&local),
-        Value::Text(&remote),
+        EventValue::Absent,
+        EventValue::Text(&local),
+        EventValue::Text(&remote),
         now.cwnd_bytes.into(),
         now.in_flight_bytes.into(),
         now.rtt_ns.into(),
@@ -402,7 +406,7 @@ fn record_counters(
         now.mss_bytes.into(),
         growth(before.acked_bytes, now.acked_bytes),
     ];
-    interval.record(tape, &TCP_INFO, &data);
+    interval.record(log, &TCP_INFO, &data);
 }
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
 //! Throttling: time that a CPU quota stopped the control groups above this process.
 
-use super::sample::{Interval, Setup, Started, growth, sampled};
+use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
 use crate::control_groups::Groups;
 use crate::parse::cgroup::Throttling;
-use crate::root::Root;
+use crate::root_directory::Root;
 use stackline_events::{EventLog, Keyword};
 
 /// Starts the monitor.
-pub(super) fn start(_: &Setup<'_>) -> Started {
+pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     let root = Root::system();
     let groups = Groups::find(&root)?;
     groups.throttling(&root)?;
-    sampled(move || groups.throttling(&root), record)
+    create_sampled(move || groups.throttling(&root), record)
 }
 
-fn record(interval: Interval, before: &Throttling, now: &mut Throttling, tape: &mut EventLog) {
+fn record(interval: SampleInterval, before: &Throttling, now: &mut Throttling, log: &mut EventLog) {
     static THROTTLED: Keyword = Keyword::new("THROTTLED");
     let data = [
         growth(before.throttled_ns, now.throttled_ns),
         growth(before.throttled, now.throttled),
     ];
-    interval.record(tape, &THROTTLED, &data);
+    interval.record(log, &THROTTLED, &data);
 }
 
 #[cfg(test)]
@@ -35,23 +35,23 @@ mod tests {
             throttled,
             throttled_ns,
         };
-        let interval = Interval {
+        let interval = SampleInterval {
             end_ns: 2,
             length_ns: 1,
         };
-        let mut tape = EventLog::default();
+        let mut log = EventLog::default();
         record(
             interval,
             &throttling(1, 500),
             &mut throttling(3, 800),
-            &mut tape,
+            &mut log,
         );
         record(
             interval,
             &throttling(3, 800),
             &mut throttling(0, 0),
-            &mut tape,
+            &mut log,
         );
-        assert_eq!(lines(&tape), ["THROTTLED 1;300;2", "THROTTLED 1;;"]);
+        assert_eq!(lines(&log), ["THROTTLED 1;300;2", "THROTTLED 1;;"]);
     }
 }

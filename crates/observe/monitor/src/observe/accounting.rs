@@ -418,7 +418,7 @@ impl ThreadTimes {
                 });
                 let is_timed = end == Some(Step::Returns { in_time: true })
                     || (place == Place::Blocked(Cause::Lock)
-                        && timers::ends(&self.threads, changes, at));
+                        && timers::ends_by_timer(&self.threads, changes, at));
                 if is_timed {
                     Place::Blocked(Cause::Sleep)
                 } else {

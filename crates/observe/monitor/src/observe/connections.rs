@@ -14,11 +14,11 @@ const MOST: usize = 1 << 17;
 
 /// The connection of each socket, local address first.
 #[derive(Clone, Debug, Default)]
-pub struct Connections {
+pub struct SocketConnections {
     pairs: HashMap<u64, (SocketAddr, SocketAddr)>,
 }
 
-impl Connections {
+impl SocketConnections {
     /// Takes an event into account, in the order of time. Returns the connection of its socket.
     pub fn see(&mut self, event: &SocketEvent) -> Option<(SocketAddr, SocketAddr)> {
         match event.what {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_socket_keeps_its_connection_until_another_has_its_address() {
-        let mut connections = Connections::default();
+        let mut connections = SocketConnections::default();
         let ports = |pair: Option<(SocketAddr, SocketAddr)>| {
             pair.map(|(local, remote)| (local.port(), remote.port()))
         };

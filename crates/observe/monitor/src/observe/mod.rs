@@ -16,15 +16,15 @@
 
 pub mod accounting;
 pub mod connections;
-pub mod cost;
-pub mod existing;
+mod event_stream;
+pub mod existing_connections;
+pub mod observation_cost;
 pub mod ptrace;
 pub mod sockets;
-mod stream;
 pub mod threads;
 
 /// The thread of a record, and whether an interrupt was at work in its place: then it is whichever thread was running.
-fn thread(format: &crate::kernel_trace::Format, record: &[u8]) -> Option<(u32, bool)> {
+fn thread(format: &crate::kernel_trace::TraceEventFormat, record: &[u8]) -> Option<(u32, bool)> {
     /// Hard and soft interrupts, and those that cannot be masked (`enum trace_flag_type`).
     const INTERRUPTS: u64 = 0x08 | 0x10 | 0x40;
     let thread = u32::try_from(format.number(record, "common_pid")?).ok()?;

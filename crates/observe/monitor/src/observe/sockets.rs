@@ -8,9 +8,9 @@
 //! [`State`]: SocketChange::State
 //! [`connections`]: super::connections
 
-use super::stream::Stream;
+use super::event_stream::TraceEventStream;
 use super::thread;
-use crate::kernel_trace::{Format, address_pair};
+use crate::kernel_trace::{TraceEventFormat, address_pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -212,7 +212,7 @@ const PROBE: Row = (
 
 /// The events of all sockets, from when it starts until it is dropped.
 pub struct SocketTrace {
-    stream: Stream<Kind, SocketEvent>,
+    stream: TraceEventStream<Kind, SocketEvent>,
 }
 
 impl SocketTrace {
@@ -221,7 +221,7 @@ impl SocketTrace {
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel has none of the events.
     pub fn start() -> Result<(Self, BTreeMap<String, String>), String> {
-        let mut stream = Stream::create(RING_KIB)?;
+        let mut stream = TraceEventStream::create(RING_KIB)?;
         let mut absent = BTreeMap::new();
         for (kind, name, filter, fields) in EVENTS {
             if let Err(reason) = stream.add(kind, name, filter, fields) {
@@ -255,7 +255,8 @@ impl SocketTrace {
     /// # Errors
     /// When the records cannot be read.
     pub fn drain(&mut self, out: &mut Vec<SocketEvent>) -> Result<u64, String> {
-        let decode = |kind, format: &Format, _, record: &[u8]| decode(kind, format, record);
+        let decode =
+            |kind, format: &TraceEventFormat, _, record: &[u8]| decode(kind, format, record);
         let drained = self.stream.drain(u64::MAX, decode, |at_ns, event| {
             out.push(SocketEvent { at_ns, ..event })
         })?;
@@ -264,7 +265,7 @@ impl SocketTrace {
 }
 
 /// Decodes a record; `None` when it is too short. Its time is not in it.
-fn decode(kind: Kind, format: &Format, record: &[u8]) -> Option<SocketEvent> {
+fn decode(kind: Kind, format: &TraceEventFormat, record: &[u8]) -> Option<SocketEvent> {
     let number = |field| format.number(record, field);
     let small = |field| number(field).and_then(|value| u32::try_from(value).ok());
     let (thread, in_interrupt) = thread(format, record)?;
@@ -305,7 +306,7 @@ fn decode(kind: Kind, format: &Format, record: &[u8]) -> Option<SocketEvent> {
     })
 }
 
-fn probe(format: &Format, record: &[u8]) -> Option<Probe> {
+fn probe(format: &TraceEventFormat, record: &[u8]) -> Option<Probe> {
     let number = |field| {
         format
             .number(record, field)
@@ -327,7 +328,7 @@ fn probe(format: &Format, record: &[u8]) -> Option<Probe> {
 }
 
 /// Both addresses, each where it has a port.
-fn addresses(format: &Format, record: &[u8]) -> (Option<SocketAddr>, Option<SocketAddr>) {
+fn addresses(format: &TraceEventFormat, record: &[u8]) -> (Option<SocketAddr>, Option<SocketAddr>) {
     let pair = address_pair(format, record);
     let known = |address: SocketAddr| Some(address).filter(|address| address.port() != 0);
     (

@@ -9,8 +9,8 @@
 
 mod decode;
 
-use super::stream::Stream;
-use decode::Kind;
+use super::event_stream::TraceEventStream;
+use decode::ThreadTraceKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 
@@ -225,8 +225,8 @@ pub struct Also {
 
 /// The events of chosen programs, from when it starts until it is dropped.
 pub struct ThreadTrace {
-    stream: Stream<Kind, ThreadEvent>,
-    disk: Option<Stream<Kind, ThreadEvent>>,
+    stream: TraceEventStream<ThreadTraceKind, ThreadEvent>,
+    disk: Option<TraceEventStream<ThreadTraceKind, ThreadEvent>>,
     followed: HashSet<u32>,
     /// The thread that handed over each request of a disk.
     requests: HashMap<(u32, u64), u32>,
@@ -239,7 +239,7 @@ impl ThreadTrace {
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel does not say which threads run.
     pub fn start(pids: &[u32], also: Also) -> Result<(Self, BTreeMap<String, String>), String> {
-        let stream = Stream::create(RING_KIB)?;
+        let stream = TraceEventStream::create(RING_KIB)?;
         let mut trace = Self {
             stream,
             disk: None,
@@ -274,35 +274,47 @@ impl ThreadTrace {
                 .is_ok()
         };
         add(
-            Kind::Switch,
+            ThreadTraceKind::Switch,
             "sched/sched_switch",
             &["prev_pid", "prev_state", "next_pid"],
         );
-        add(Kind::Woken, "sched/sched_waking", &["pid"]);
-        add(Kind::Ready, "sched/sched_wakeup", &["pid"]);
-        add(Kind::Ready, "sched/sched_wakeup_new", &["pid"]);
+        add(ThreadTraceKind::Woken, "sched/sched_waking", &["pid"]);
+        add(ThreadTraceKind::Ready, "sched/sched_wakeup", &["pid"]);
+        add(ThreadTraceKind::Ready, "sched/sched_wakeup_new", &["pid"]);
         // Only the first says whether the thread is of the same process.
-        if !add(Kind::Begins, "task/task_newtask", &["pid", "clone_flags"]) {
-            add(Kind::Forks, "sched/sched_process_fork", &["child_pid"]);
+        if !add(
+            ThreadTraceKind::Begins,
+            "task/task_newtask",
+            &["pid", "clone_flags"],
+        ) {
+            add(
+                ThreadTraceKind::Forks,
+                "sched/sched_process_fork",
+                &["child_pid"],
+            );
         }
         add(
-            Kind::Executes,
+            ThreadTraceKind::Executes,
             "sched/sched_process_exec",
             &["filename", "pid"],
         );
-        add(Kind::Exits, "sched/sched_process_exit", &["pid"]);
+        add(ThreadTraceKind::Exits, "sched/sched_process_exit", &["pid"]);
         if also.page_faults {
-            add(Kind::Faults, "exceptions/page_fault_user", &["address"]);
+            add(
+                ThreadTraceKind::Faults,
+                "exceptions/page_fault_user",
+                &["address"],
+            );
         }
         let receives = Call::RECEIVES.into_iter().filter(|_| also.receives);
         for (call, name) in Call::ALWAYS.into_iter().chain(receives) {
             add(
-                Kind::Calls(call),
+                ThreadTraceKind::Calls(call),
                 &format!("syscalls/sys_enter_{name}"),
                 &[],
             );
             add(
-                Kind::Returns(call),
+                ThreadTraceKind::Returns(call),
                 &format!("syscalls/sys_exit_{name}"),
                 &["ret"],
             );
@@ -377,11 +389,23 @@ impl ThreadTrace {
 }
 
 /// The requests of all threads, in an instance that chooses none.
-fn disk(absent: &mut BTreeMap<String, String>) -> Option<Stream<Kind, ThreadEvent>> {
+fn disk(
+    absent: &mut BTreeMap<String, String>,
+) -> Option<TraceEventStream<ThreadTraceKind, ThreadEvent>> {
     let fields = ["dev", "sector"];
-    let stream = Stream::create(RING_KIB).and_then(|mut stream| {
-        stream.add(Kind::DiskEnds, "block/block_io_done", "", &fields)?;
-        stream.add(Kind::DiskStarts, "block/block_io_start", "", &fields)?;
+    let stream = TraceEventStream::create(RING_KIB).and_then(|mut stream| {
+        stream.add(
+            ThreadTraceKind::DiskEnds,
+            "block/block_io_done",
+            "",
+            &fields,
+        )?;
+        stream.add(
+            ThreadTraceKind::DiskStarts,
+            "block/block_io_start",
+            "",
+            &fields,
+        )?;
         Ok(stream)
     });
     stream

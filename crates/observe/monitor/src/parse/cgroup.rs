@@ -10,7 +10,7 @@ pub(crate) struct Paths {
 }
 
 /// Reads `/proc/self/cgroup`.
-pub(crate) fn paths(text: &str) -> Paths {
+pub(crate) fn parse_paths(text: &str) -> Paths {
     let mut paths = Paths::default();
     for line in text.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -28,7 +28,7 @@ pub(crate) fn paths(text: &str) -> Paths {
 }
 
 /// Processors' worth of time that `cpu.max` (`max 100000`, `150000 100000`) allows; `None` without a limit.
-pub(crate) fn quota(text: &str) -> Option<f64> {
+pub(crate) fn parse_quota(text: &str) -> Option<f64> {
     let mut words = text.split_ascii_whitespace();
     share(words.next()?, words.next()?)
 }
@@ -52,7 +52,7 @@ pub(crate) struct Throttling {
 
 /// Reads `cpu.stat` of either version; `None` when the file does not count throttling.
 pub(crate) fn throttling(text: &str) -> Option<Throttling> {
-    let values = super::pairs::counters(text);
+    let values = super::name_values::counters(text);
     let nanoseconds = values.get("throttled_time").copied();
     let microseconds = || {
         values

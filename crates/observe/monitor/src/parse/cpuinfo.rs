@@ -34,7 +34,7 @@ fn set(cpu: &mut Cpu, name: &str, value: &str) {
     match name {
         "model name" | "cpu model" | "Model" | "cpu" => cpu.model = Some(value.to_owned()),
         "microcode" => cpu.microcode = Some(value.to_owned()),
-        "cpu MHz" => cpu.mhz = super::finite(value),
+        "cpu MHz" => cpu.mhz = super::parse_finite(value),
         "siblings" => cpu.siblings = value.parse().ok(),
         "cpu cores" => cpu.cores = value.parse().ok(),
         "flags" => {

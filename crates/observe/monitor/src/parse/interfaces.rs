@@ -2,14 +2,14 @@
 
 /// The columns that are used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Traffic {
+pub(crate) struct InterfaceTraffic {
     /// The interface.
     pub(crate) name: String,
     /// bytes, packets, errors, drops: received, then sent.
     pub(crate) counters: [u64; 8],
 }
 
-/// Names of [`Traffic::counters`].
+/// Names of [`InterfaceTraffic::counters`].
 pub(crate) const COLUMNS: [&str; 8] = [
     "received_bytes",
     "received_packets",
@@ -22,11 +22,11 @@ pub(crate) const COLUMNS: [&str; 8] = [
 ];
 
 /// Reads every interface whose line is complete.
-pub(crate) fn parse(text: &str) -> Vec<Traffic> {
+pub(crate) fn parse(text: &str) -> Vec<InterfaceTraffic> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Traffic> {
+fn line(line: &str) -> Option<InterfaceTraffic> {
     let (name, rest) = line.rsplit_once(':')?;
     let all: Vec<u64> = rest
         .split_ascii_whitespace()
@@ -36,7 +36,7 @@ fn line(line: &str) -> Option<Traffic> {
     let mut counters = [0; 8];
     counters[..4].copy_from_slice(received);
     counters[4..].copy_from_slice(sent);
-    Some(Traffic {
+    Some(InterfaceTraffic {
         name: name.trim().to_owned(),
         counters,
     })

@@ -2,7 +2,7 @@
 
 /// Means of tasks running or waiting for a disk, and how many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Load {
+pub(crate) struct LoadAverage {
     /// Over 1, 5 and 15 minutes.
     pub(crate) means: [f64; 3],
     /// Tasks able to run now.
@@ -12,14 +12,14 @@ pub(crate) struct Load {
 }
 
 /// Reads the line; `None` when it is incomplete.
-pub(crate) fn parse(text: &str) -> Option<Load> {
+pub(crate) fn parse(text: &str) -> Option<LoadAverage> {
     let mut words = text.split_ascii_whitespace();
     let mut means = [0.0; 3];
     for mean in &mut means {
-        *mean = super::finite(words.next()?)?;
+        *mean = super::parse_finite(words.next()?)?;
     }
     let (running, tasks) = words.next()?.split_once('/')?;
-    Some(Load {
+    Some(LoadAverage {
         means,
         running: running.parse().ok()?,
         tasks: tasks.parse().ok()?,

@@ -7,7 +7,7 @@ pub(crate) mod interfaces;
 pub(crate) mod limits;
 pub(crate) mod loadavg;
 pub(crate) mod mounts;
-pub(crate) mod pairs;
+pub(crate) mod name_values;
 pub(crate) mod pressure;
 pub(crate) mod softnet;
 pub(crate) mod stat;
@@ -15,7 +15,7 @@ pub(crate) mod stat;
 mod tests;
 
 /// A finite number: Rust also reads `nan` and `inf`, which no kernel writes and JSON cannot hold.
-pub(crate) fn finite(text: &str) -> Option<f64> {
+pub(crate) fn parse_finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
@@ -37,7 +37,7 @@ fn range_length(range: &str) -> Option<u64> {
 }
 
 /// The word in brackets of `always [madvise] never`; the whole line when there are no brackets.
-pub(crate) fn chosen(line: &str) -> &str {
+pub(crate) fn bracketed_word(line: &str) -> &str {
     line.split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))
         .map_or(line, |(word, _)| word)

@@ -44,7 +44,7 @@ fn unescape(name: &str) -> String {
 }
 
 /// The mount that holds a directory: that with the longest mount point, the later one of two.
-pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
+pub(crate) fn find_mount<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
     mounts
         .iter()
         .filter(|mount| below(directory, &mount.point))

@@ -2,7 +2,7 @@
 
 /// One line of a file below `/proc/pressure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Stall {
+pub(crate) struct PressureStall {
     /// Percent of the last 10 s.
     pub(crate) percent_10s: f64,
     /// Microseconds since boot.
@@ -10,12 +10,12 @@ pub(crate) struct Stall {
 }
 
 /// The line of the given kind: `some` (at least one task waited) or `full` (all did).
-pub(crate) fn parse(text: &str, kind: &str) -> Option<Stall> {
+pub(crate) fn parse(text: &str, kind: &str) -> Option<PressureStall> {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
-    Some(Stall {
-        percent_10s: super::finite(field(line, "avg10=")?)?,
+    Some(PressureStall {
+        percent_10s: super::parse_finite(field(line, "avg10=")?)?,
         total_us: field(line, "total=")?.parse().ok()?,
     })
 }

@@ -32,7 +32,7 @@ fn line(line: &str) -> Option<Softnet> {
 }
 
 /// Each core's counters by the core's number; in kernels before 5.10 that is the number of the line.
-pub(crate) fn each(text: &str) -> Vec<(u32, Softnet)> {
+pub(crate) fn parse_cores(text: &str) -> Vec<(u32, Softnet)> {
     let numbered = |(at, text): (u32, &str)| {
         let number = text
             .split_ascii_whitespace()

@@ -10,17 +10,17 @@ pub(crate) fn seconds(ticks: u64) -> f64 {
 
 /// CPU time in ticks, in the kernel's order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Times {
+pub(crate) struct CpuTimes {
     /// user, nice, system, idle, iowait, irq, softirq, steal; guest time is inside user.
     pub(crate) ticks: [u64; 8],
 }
 
-/// Names of [`Times::ticks`].
+/// Names of [`CpuTimes::ticks`].
 pub(crate) const KINDS: [&str; 8] = [
     "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
 ];
 
-impl Times {
+impl CpuTimes {
     /// All but idle and waiting for a disk.
     pub(crate) fn busy(&self) -> u64 {
         self.ticks
@@ -51,9 +51,9 @@ pub(crate) const SOFTIRQS: [&str; 10] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stat {
     /// All processors together.
-    pub(crate) all: Option<Times>,
+    pub(crate) all: Option<CpuTimes>,
     /// Each processor by number.
-    pub(crate) each: Vec<(u32, Times)>,
+    pub(crate) each: Vec<(u32, CpuTimes)>,
     /// Interrupts since boot.
     pub(crate) interrupts: Option<u64>,
     /// Softirqs by [`SOFTIRQS`].
@@ -102,14 +102,14 @@ fn set(stat: &mut Stat, name: &str, rest: &str) {
 }
 
 /// An incomplete line is left out: some of its columns would make a wrong total.
-fn times(rest: &str) -> Option<Times> {
+fn times(rest: &str) -> Option<CpuTimes> {
     const MOST: u64 = 1 << 56;
     let mut words = rest.split_ascii_whitespace();
     let mut ticks = [0; 8];
     for tick in &mut ticks {
         *tick = words.next()?.parse().ok().filter(|&n| n < MOST)?;
     }
-    Some(Times { ticks })
+    Some(CpuTimes { ticks })
 }
 
 fn first(rest: &str) -> Option<u64> {

@@ -1,7 +1,8 @@
 //! Each parser against a text that a kernel wrote.
 
 use super::{
-    block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs,
+    block, bracketed_word, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts,
+    name_values,
 };
 use super::{pressure, softnet, stat};
 
@@ -54,8 +55,9 @@ fn cpuinfo_of_another_architecture_has_fewer_fields() {
 
 #[test]
 fn meminfo_is_in_bytes() {
-    let meminfo =
-        pairs::meminfo("MemTotal:       24682416 kB\nHugePages_Total:       3\nMemFree: x kB\n");
+    let meminfo = name_values::meminfo(
+        "MemTotal:       24682416 kB\nHugePages_Total:       3\nMemFree: x kB\n",
+    );
     assert_eq!(meminfo.get("MemTotal"), Some(&(24_682_416 * 1024)));
     assert_eq!(meminfo.get("HugePages_Total"), Some(&3));
     assert_eq!(meminfo.get("MemFree"), None);
@@ -97,7 +99,7 @@ fn pressure_has_two_kinds() {
     let text = "some avg10=0.40 avg60=0.36 avg300=0.48 total=7155877\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
     assert_eq!(
         pressure::parse(text, "some").unwrap(),
-        pressure::Stall {
+        pressure::PressureStall {
             percent_10s: 0.4,
             total_us: 7_155_877
         }
@@ -132,19 +134,22 @@ fn the_longest_mount_point_holds_a_directory() {
     let text = "21 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
         22 21 0:25 / /home/a\\040b rw shared:1 - tmpfs tmpfs rw,size=1k\n23 21 0:26 / /home/a\n";
     let all = mounts::parse(text);
-    assert_eq!(mounts::holding(&all, "/home/a b/c").unwrap().kind, "tmpfs");
-    assert_eq!(mounts::holding(&all, "/home/a bc").unwrap().kind, "ext4");
+    assert_eq!(
+        mounts::find_mount(&all, "/home/a b/c").unwrap().kind,
+        "tmpfs"
+    );
+    assert_eq!(mounts::find_mount(&all, "/home/a bc").unwrap().kind, "ext4");
 }
 
 #[test]
 fn control_groups_of_both_versions() {
-    let paths = cgroup::paths("9:name=systemd:/\n4:cpu,cpuacct:/docker/x\n0::/user.slice\n");
+    let paths = cgroup::parse_paths("9:name=systemd:/\n4:cpu,cpuacct:/docker/x\n0::/user.slice\n");
     assert_eq!(
         (paths.unified.as_deref(), paths.cpu.as_deref()),
         (Some("/user.slice"), Some("/docker/x"))
     );
-    assert_eq!(cgroup::quota("150000 100000\n"), Some(1.5));
-    assert_eq!(cgroup::quota("max 100000\n"), None);
+    assert_eq!(cgroup::parse_quota("150000 100000\n"), Some(1.5));
+    assert_eq!(cgroup::parse_quota("max 100000\n"), None);
     assert_eq!(cgroup::share("-1", "100000"), None);
     assert_eq!(cgroup::share("1", "0"), None);
     let one = cgroup::throttling("nr_periods 9\nnr_throttled 2\nthrottled_time 3000\n").unwrap();
@@ -159,10 +164,10 @@ fn lists_have_a_length_and_choices_a_value() {
     assert_eq!(list_length("0-3,8"), Some(5));
     assert_eq!(list_length("3-0"), None);
     assert_eq!(list_length(""), None);
-    assert_eq!(chosen("always [madvise] never"), "madvise");
-    assert_eq!(chosen("none"), "none");
+    assert_eq!(bracketed_word("always [madvise] never"), "madvise");
+    assert_eq!(bracketed_word("none"), "none");
     assert_eq!(
-        pairs::assignment("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"),
+        name_values::assignment("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"),
         Some("Debian 12")
     );
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::monitors::sample::testing::lines;
-use crate::snmp::{Access, Authentication, PATIENCE, Privacy, ROWS, Secret, TRIES};
-use crate::{Config, Observed, Watch};
+use crate::snmp::{Authentication, PATIENCE, Privacy, ROWS, SnmpAccess, SnmpSecret, TRIES};
+use crate::{Config, MonitorSession, Observed};
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -68,7 +68,7 @@ fn a_walk_reads_every_port() {
 
 #[test]
 fn a_port_is_recorded_when_its_counters_change() {
-    let row = |bytes| Row {
+    let row = |bytes| SwitchPortRow {
         name: Some("eth0".into()),
         counts: [
             Some(bytes),
@@ -81,12 +81,12 @@ fn a_port_is_recorded_when_its_counters_change() {
             Some(0),
         ],
     };
-    let (mut ports, mut tape) = (Ports::default(), EventLog::default());
+    let (mut ports, mut log) = (RecordedSwitchPorts::default(), EventLog::default());
     for (at_ns, bytes) in [(10, 100), (20, 100), (30, 400), (40, 300)] {
-        ports.record(at_ns, [(1, row(bytes))].into(), &mut tape);
+        ports.record(at_ns, [(1, row(bytes))].into(), &mut log);
     }
     assert_eq!(
-        lines(&tape),
+        lines(&log),
         [
             "SWITCH_PORT 20;eth0;300;0;;0;0;0;;0",
             "SWITCH_PORT 10;eth0;;0;;0;0;0;;0"
@@ -99,9 +99,13 @@ fn a_port_is_recorded_when_its_counters_change() {
 fn a_switch_that_does_not_reply_is_absent() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    let observed = watched(&address, Access::Community(Secret("public".into())), || {
-        std::thread::sleep(PATIENCE * TRIES + Duration::from_millis(200));
-    });
+    let observed = watched(
+        &address,
+        SnmpAccess::Community(SnmpSecret("public".into())),
+        || {
+            std::thread::sleep(PATIENCE * TRIES + Duration::from_millis(200));
+        },
+    );
     assert_eq!(
         observed.absent[&format!("switch {address}")],
         "it did not answer 3 times"
@@ -125,8 +129,8 @@ proptest! {
     }
 }
 
-fn watched(address: &str, access: Access, meanwhile: impl FnOnce()) -> Observed {
-    let switches = vec![Switch {
+fn watched(address: &str, access: SnmpAccess, meanwhile: impl FnOnce()) -> Observed {
+    let switches = vec![SnmpSwitch {
         address: address.into(),
         access,
     }];
@@ -136,7 +140,7 @@ fn watched(address: &str, access: Access, meanwhile: impl FnOnce()) -> Observed 
         interval: Duration::from_millis(50),
         ..Config::of("khons")
     };
-    let watch = Watch::start(config);
+    let watch = MonitorSession::start(config);
     meanwhile();
     watch.stop()
 }
@@ -234,20 +238,20 @@ fn traffic(done: Duration) {
     }
 }
 
-fn recorded_with(access: &Access) -> Option<(Vec<String>, Observed)> {
+fn recorded_with(access: &SnmpAccess) -> Option<(Vec<String>, Observed)> {
     let snmpd = Snmpd::start()?;
     // It updates its counters every few seconds only.
     let observed = watched(&snmpd.address, access.clone(), || {
         traffic(Duration::from_secs(5))
     });
-    let rows = lines(&observed.tape)
+    let rows = lines(&observed.event_log)
         .into_iter()
         .filter(|line| line.starts_with("SWITCH_PORT"))
         .collect();
     Some((rows, observed))
 }
 
-fn records_loopback(access: &Access) {
+fn records_loopback(access: &SnmpAccess) {
     let Some((rows, observed)) = recorded_with(access) else {
         return;
     };
@@ -263,13 +267,13 @@ fn records_loopback(access: &Access) {
 
 #[test]
 fn an_agent_replies_to_a_community() {
-    records_loopback(&Access::Community(Secret("readable".into())));
+    records_loopback(&SnmpAccess::Community(SnmpSecret("readable".into())));
 }
 
 #[test]
 fn an_agent_replies_to_an_authenticated_user() {
-    let authentication = Some((Authentication::Sha1, Secret("first password".into())));
-    records_loopback(&Access::User {
+    let authentication = Some((Authentication::Sha1, SnmpSecret("first password".into())));
+    records_loopback(&SnmpAccess::User {
         name: "signed".into(),
         authentication,
         privacy: None,
@@ -278,9 +282,9 @@ fn an_agent_replies_to_an_authenticated_user() {
 
 #[test]
 fn an_agent_replies_to_a_user_with_encryption() {
-    let authentication = Some((Authentication::Sha256, Secret("first password".into())));
-    let privacy = Some((Privacy::Aes128, Secret("second password".into())));
-    records_loopback(&Access::User {
+    let authentication = Some((Authentication::Sha256, SnmpSecret("first password".into())));
+    let privacy = Some((Privacy::Aes128, SnmpSecret("second password".into())));
+    records_loopback(&SnmpAccess::User {
         name: "private".into(),
         authentication,
         privacy,
@@ -289,9 +293,9 @@ fn an_agent_replies_to_a_user_with_encryption() {
 
 #[test]
 fn an_agent_does_not_reply_to_a_wrong_password() {
-    let wrong = Some((Authentication::Sha256, Secret("wrong password".into())));
-    let privacy = Some((Privacy::Aes128, Secret("second password".into())));
-    let access = Access::User {
+    let wrong = Some((Authentication::Sha256, SnmpSecret("wrong password".into())));
+    let privacy = Some((Privacy::Aes128, SnmpSecret("second password".into())));
+    let access = SnmpAccess::User {
         name: "private".into(),
         authentication: wrong,
         privacy,

@@ -1,6 +1,6 @@
 //! How well the wall clock is synchronised: adjtimex(2), read only.
 
-use stackline_core::trace::KernelClock;
+use stackline_core::trace_index::KernelClock;
 use std::io;
 use std::mem::zeroed;
 

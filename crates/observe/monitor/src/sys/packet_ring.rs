@@ -17,15 +17,15 @@ const FRAME: usize = 2048;
 const ADDRESS: usize = (size_of::<libc::tpacket3_hdr>() + 15) & !15;
 
 /// Memory shared with the kernel.
-struct Mapping {
+struct PacketRingMapping {
     start: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the memory belongs to this value alone, wherever that is.
-unsafe impl Send for Mapping {}
+unsafe impl Send for PacketRingMapping {}
 
-impl Mapping {
+impl PacketRingMapping {
     fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
@@ -66,7 +66,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for PacketRingMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by this value, and nothing borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
@@ -75,7 +75,7 @@ impl Drop for Mapping {
 
 /// A packet in the ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct RingPacket<'a> {
     /// The kernel's timestamp, in ns of `CLOCK_REALTIME`.
     pub(crate) stamp_ns: u64,
     pub(crate) interface: u32,
@@ -86,13 +86,13 @@ pub(crate) struct Frame<'a> {
 }
 
 /// Packets that the kernel has seen, a block at a time.
-pub(crate) struct Ring {
-    mapping: Mapping,
+pub(crate) struct PacketRing {
+    mapping: PacketRingMapping,
     blocks: usize,
     next: usize,
 }
 
-impl Ring {
+impl PacketRing {
     /// A ring of at least so many bytes and two blocks. A block that is not full is handed over after `retire_ms`.
     pub(crate) fn open(socket: BorrowedFd<'_>, bytes: usize, retire_ms: u32) -> io::Result<Self> {
         let blocks = bytes.div_ceil(BLOCK).max(2);
@@ -110,7 +110,7 @@ impl Ring {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         Ok(Self {
-            mapping: Mapping::new(socket, BLOCK * blocks)?,
+            mapping: PacketRingMapping::new(socket, BLOCK * blocks)?,
             blocks,
             next: 0,
         })
@@ -135,7 +135,7 @@ impl Ring {
     }
 
     /// Hands over the packets of the next block and releases it; `None` if it is still the kernel's.
-    pub(crate) fn read_block(&mut self, mut each: impl FnMut(Frame<'_>)) -> Option<usize> {
+    pub(crate) fn read_block(&mut self, mut each: impl FnMut(RingPacket<'_>)) -> Option<usize> {
         if !self.is_ready() {
             return None;
         }
@@ -165,12 +165,12 @@ impl Ring {
     }
 
     /// The packet at an offset in a block that is the caller's, and how far behind it the next one is.
-    fn frame(&self, offset: usize) -> Option<(Frame<'_>, usize)> {
+    fn frame(&self, offset: usize) -> Option<(RingPacket<'_>, usize)> {
         let header = self.mapping.at::<libc::tpacket3_hdr>(offset)?;
         let address = self.mapping.at::<libc::sockaddr_ll>(offset + ADDRESS)?;
         // SAFETY: both are inside the memory and aligned; the block is the caller's, and the kernel has written both.
         let (header, address) = unsafe { (&*header, &*address) };
-        let frame = Frame {
+        let frame = RingPacket {
             stamp_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
             interface: address.sll_ifindex.cast_unsigned(),
             outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,

@@ -4,7 +4,7 @@ use nix::unistd::Pid;
 use std::io;
 
 /// The system call at whose entry a thread was stopped by its filter: number and arguments.
-pub(crate) fn entered(thread: Pid) -> Option<(i64, [u64; 6])> {
+pub(crate) fn read_call_entry(thread: Pid) -> Option<(i64, [u64; 6])> {
     let info = nix::sys::ptrace::syscall_info(thread).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
         return None;
@@ -15,7 +15,7 @@ pub(crate) fn entered(thread: Pid) -> Option<(i64, [u64; 6])> {
 }
 
 /// What the system call returns at whose end a thread was stopped.
-pub(crate) fn returned(thread: Pid) -> Option<i64> {
+pub(crate) fn read_call_result(thread: Pid) -> Option<i64> {
     let info = nix::sys::ptrace::syscall_info(thread).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_EXIT {
         return None;

@@ -1,8 +1,8 @@
 //! What servers of SQL answer, and who logs in to them: codes and counts are kept, texts and users are not.
 
 use crate::LEFT_OUT;
-use crate::name::{Name, printable};
-use crate::word;
+use crate::name::{RedactedName, printable};
+use crate::secret_words;
 
 /// How bad PostgreSQL finds an error.
 const SEVERITIES: [&[u8]; 8] = [
@@ -13,13 +13,13 @@ const LONGEST_TAG: usize = 64;
 
 /// A login: the user is left out, and with it a database that is called as its user because none was `named`.
 #[must_use]
-pub fn login(user: &[u8], database: &[u8], named: bool) -> Name {
+pub fn login(user: &[u8], database: &[u8], named: bool) -> RedactedName {
     let at = if database.is_empty() { &b""[..] } else { b"@" };
     let kept = match named && !database.is_empty() && user != database {
-        true => format!(" {LEFT_OUT}@{}", word::identifier(database)),
+        true => format!(" {LEFT_OUT}@{}", secret_words::redact_identifier(database)),
         false => String::new(),
     };
-    Name::of(
+    RedactedName::of(
         &format!("login{kept}"),
         &printable(&[b"login ", user, at, database].concat()),
     )
@@ -27,23 +27,26 @@ pub fn login(user: &[u8], database: &[u8], named: bool) -> Name {
 
 /// What MySQL greets with: its version, up to what a distribution adds.
 #[must_use]
-pub fn greeting(version: &[u8]) -> Name {
+pub fn greeting(version: &[u8]) -> RedactedName {
     let fits = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
     let end = version.iter().take_while(fits).count();
-    let kept = format!("greeting {}", word::identifier(&version[..end]));
-    Name::of(&kept, &printable(&[b"greeting ", version].concat()))
+    let kept = format!(
+        "greeting {}",
+        secret_words::redact_identifier(&version[..end])
+    );
+    RedactedName::of(&kept, &printable(&[b"greeting ", version].concat()))
 }
 
 /// An error of PostgreSQL: `ERROR 42P01`. Its text is never looked at: it quotes values.
 #[must_use]
-pub fn postgres_error(severity: &[u8], state: &[u8]) -> Name {
+pub fn postgres_error(severity: &[u8], state: &[u8]) -> RedactedName {
     let known = SEVERITIES.contains(&severity);
     let severity_kept = if known {
         String::from_utf8_lossy(severity).into_owned()
     } else {
         "ERROR".into()
     };
-    Name::of(
+    RedactedName::of(
         &format!("{severity_kept} {}", self::state(state)),
         &printable(&[severity, b" ", state].concat()),
     )
@@ -51,7 +54,7 @@ pub fn postgres_error(severity: &[u8], state: &[u8]) -> Name {
 
 /// An error of MySQL: `ERROR 1146 (42S02)`.
 #[must_use]
-pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> Name {
+pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> RedactedName {
     let code = code.map_or_else(String::new, |code| format!(" {code}"));
     let text = |state: &str| {
         format!(
@@ -64,7 +67,7 @@ pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> Name {
         )
     };
     let kept = state.map(self::state).unwrap_or_default();
-    Name::of(
+    RedactedName::of(
         &text(&kept),
         &text(&state.map(printable).unwrap_or_default()),
     )
@@ -72,14 +75,14 @@ pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> Name {
 
 /// What PostgreSQL says when it is done: `INSERT 0 1`, words in capital letters and numbers.
 #[must_use]
-pub fn tag(tag: &[u8]) -> Name {
+pub fn tag(tag: &[u8]) -> RedactedName {
     let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
     let words = tag.split(|byte| *byte == b' ').next().unwrap_or_default();
     let is_tag = tag.len() <= LONGEST_TAG
         && tag.iter().all(fits)
         && std::str::from_utf8(words).is_ok_and(super::is_verb);
     let whole = printable(tag);
-    Name::of(if is_tag { &whole } else { "OK" }, &whole)
+    RedactedName::of(if is_tag { &whole } else { "OK" }, &whole)
 }
 
 /// A SQLSTATE: five digits and capital letters.

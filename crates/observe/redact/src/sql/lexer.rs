@@ -5,7 +5,7 @@ use super::{Backslash, Dialect};
 
 /// A piece of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
+pub(super) enum SqlToken<'t> {
     /// A keyword, an identifier, `$1`.
     Word(&'t str),
     /// An identifier in quotes, which are these.
@@ -23,7 +23,7 @@ pub(super) enum Token<'t> {
 /// A token, and whether something separates it from the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexed<'t> {
-    pub(super) token: Token<'t>,
+    pub(super) token: SqlToken<'t>,
     pub(super) spaced: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'t> Lexed<'t> {
     /// The keyword or identifier that it is.
     pub(super) fn word(&self) -> Option<&'t str> {
         match self.token {
-            Token::Word(word) => Some(word),
+            SqlToken::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -39,7 +39,7 @@ impl<'t> Lexed<'t> {
 
 /// The rest of a statement.
 #[derive(Debug)]
-pub(super) struct Lexer<'t> {
+pub(super) struct SqlLexer<'t> {
     dialect: Dialect,
     text: &'t str,
     /// Bytes behind the text are not understood, or not there.
@@ -52,7 +52,7 @@ pub(super) struct Lexer<'t> {
 }
 
 /// How a quoted text ends.
-enum End {
+enum QuotedTextEnd {
     /// Behind so many bytes, its quote included.
     At(usize),
     /// Not within the text.
@@ -61,7 +61,7 @@ enum End {
     Unknown,
 }
 
-impl<'t> Lexer<'t> {
+impl<'t> SqlLexer<'t> {
     /// Tokens of a text. What is not UTF-8 may be of an encoding in which a quote is a part of a letter: there the text ends.
     pub(super) fn new(dialect: Dialect, text: &'t [u8], cut: bool) -> Self {
         let valid = match std::str::from_utf8(text) {
@@ -186,7 +186,7 @@ impl<'t> Lexer<'t> {
         None
     }
 
-    fn token(&mut self) -> Option<Token<'t>> {
+    fn token(&mut self) -> Option<SqlToken<'t>> {
         let letter = self.text.chars().next()?;
         let continues = std::mem::take(&mut self.goes_on);
         Some(match letter {
@@ -203,19 +203,19 @@ impl<'t> Lexer<'t> {
             ';' => {
                 self.forget_backslash();
                 self.advance(1);
-                Token::Mark(';')
+                SqlToken::Mark(';')
             }
             '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '.' | '+' | '-' | '*' | '/' | '<'
             | '>' | '=' | '~' | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
                 self.advance(1);
-                Token::Mark(letter)
+                SqlToken::Mark(letter)
             }
             '\\' => {
                 // No server has one outside of quotes, so one that was read as their end was none.
                 self.misread = true;
-                Token::Unknown
+                SqlToken::Unknown
             }
-            _ => Token::Unknown,
+            _ => SqlToken::Unknown,
         })
     }
 
@@ -237,37 +237,39 @@ impl<'t> Lexer<'t> {
     }
 
     /// A string whose quote is behind so many bytes.
-    fn string(&mut self, before: usize, backslash: Backslash) -> Token<'t> {
+    fn string(&mut self, before: usize, backslash: Backslash) -> SqlToken<'t> {
         let bytes = &self.text.as_bytes()[before..];
         // Three quotes may begin a string that three end.
         let is_triple = self.dialect == Dialect::Unknown
             && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
         match end_of_string(bytes, backslash) {
             _ if is_triple => (self.text, self.cut) = ("", true),
-            End::At(end) => {
+            QuotedTextEnd::At(end) => {
                 self.advance(before + end);
                 self.goes_on = self.is_postgres() && backslash == Backslash::Escapes;
             }
-            End::Open => drop(self.open::<()>()),
+            QuotedTextEnd::Open => drop(self.open::<()>()),
             // The literal itself is one; nothing behind its quote is.
-            End::Unknown => (self.text, self.cut) = ("", true),
+            QuotedTextEnd::Unknown => (self.text, self.cut) = ("", true),
         }
-        Token::Literal
+        SqlToken::Literal
     }
 
-    fn identifier(&mut self, quote: char) -> Token<'t> {
+    fn identifier(&mut self, quote: char) -> SqlToken<'t> {
         match end_of_string(self.text.as_bytes(), Backslash::Plain) {
-            End::At(end) => Token::Quoted(quote, &self.advance(end)[1..end - 1]),
-            End::Open | End::Unknown => self.open().unwrap_or(Token::Unknown),
+            QuotedTextEnd::At(end) => SqlToken::Quoted(quote, &self.advance(end)[1..end - 1]),
+            QuotedTextEnd::Open | QuotedTextEnd::Unknown => {
+                self.open().unwrap_or(SqlToken::Unknown)
+            }
         }
     }
 
     /// `$1`, or a string between `$tag$` and `$tag$` of PostgreSQL.
-    fn dollar(&mut self) -> Token<'t> {
+    fn dollar(&mut self) -> SqlToken<'t> {
         let rest = &self.text[1..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if (1..=5).contains(&digits) {
-            return Token::Word(self.advance(1 + digits));
+            return SqlToken::Word(self.advance(1 + digits));
         }
         let tag = rest.find('$').map(|end| &rest[..end]);
         let is_tag = |tag: &&str| {
@@ -276,18 +278,18 @@ impl<'t> Lexer<'t> {
                 && !tag.starts_with(|first: char| first.is_ascii_digit())
         };
         let Some(tag) = tag.filter(|tag| self.is_postgres() && is_tag(tag)) else {
-            return Token::Unknown;
+            return SqlToken::Unknown;
         };
         let mark = &self.text[..tag.len() + 2];
         match self.text[mark.len()..].find(mark) {
             Some(end) => drop(self.advance(mark.len() + end + mark.len())),
             None => drop(self.open::<()>()),
         }
-        Token::Literal
+        SqlToken::Literal
     }
 
     /// A number, with its exponent, and letters that stick to it.
-    fn number(&mut self) -> Token<'t> {
+    fn number(&mut self) -> SqlToken<'t> {
         let bytes = self.text.as_bytes();
         let is_part = |at: usize| match bytes[at] {
             b'+' | b'-' => {
@@ -300,11 +302,11 @@ impl<'t> Lexer<'t> {
             .find(|at| !is_part(*at))
             .unwrap_or(bytes.len());
         self.advance(end);
-        Token::Literal
+        SqlToken::Literal
     }
 
     /// A keyword, an identifier, or what stands before a string and belongs to it (`E''`, `N''`, `_utf8''`).
-    fn word(&mut self) -> Token<'t> {
+    fn word(&mut self) -> SqlToken<'t> {
         let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
         let end = self
             .text
@@ -335,7 +337,7 @@ impl<'t> Lexer<'t> {
                 return if is(&["b", "x", "n", "e"]) {
                     self.string(end, Backslash::Unknown)
                 } else {
-                    Token::Unknown
+                    SqlToken::Unknown
                 };
             }
             _ => {}
@@ -345,9 +347,9 @@ impl<'t> Lexer<'t> {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");
             return if is_clear {
-                Token::LeftOut
+                SqlToken::LeftOut
             } else {
-                Token::Unknown
+                SqlToken::Unknown
             };
         }
         if ["sql_mode", "standard_conforming_strings"]
@@ -356,11 +358,11 @@ impl<'t> Lexer<'t> {
         {
             self.forget_backslash();
         }
-        Token::Word(self.advance(end))
+        SqlToken::Word(self.advance(end))
     }
 
     /// `[name]` of SQL Server, or the index of an array; what else is in brackets may be anything.
-    fn bracket(&mut self) -> Token<'t> {
+    fn bracket(&mut self) -> SqlToken<'t> {
         let fits = |letter: char| {
             letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-' | '?' | '@')
         };
@@ -368,14 +370,14 @@ impl<'t> Lexer<'t> {
             .find(|letter| !fits(letter))
             .map_or(self.text.len(), |end| end + 1);
         if !self.text[end..].starts_with(']') {
-            return Token::Unknown;
+            return SqlToken::Unknown;
         }
         self.advance(1);
-        Token::Mark('[')
+        SqlToken::Mark('[')
     }
 }
 
-impl<'t> Iterator for Lexer<'t> {
+impl<'t> Iterator for SqlLexer<'t> {
     type Item = Lexed<'t>;
 
     fn next(&mut self) -> Option<Lexed<'t>> {
@@ -384,11 +386,11 @@ impl<'t> Iterator for Lexer<'t> {
         }
         let spaced = self.space();
         let token = match spaced {
-            None => Some(Token::Unknown),
-            Some(_) if self.text.is_empty() && self.cut => Some(Token::Unknown),
+            None => Some(SqlToken::Unknown),
+            Some(_) if self.text.is_empty() && self.cut => Some(SqlToken::Unknown),
             Some(_) => self.token(),
         };
-        self.ended = token.is_none_or(|token| token == Token::Unknown);
+        self.ended = token.is_none_or(|token| token == SqlToken::Unknown);
         token.map(|token| Lexed {
             token,
             spaced: spaced.unwrap_or(true),
@@ -405,28 +407,30 @@ fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
 }
 
 /// Where a text ends that begins with a quote; two quotes in a row stand for one within.
-fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
+fn end_of_string(bytes: &[u8], backslash: Backslash) -> QuotedTextEnd {
     let Some(quote) = bytes.first() else {
-        return End::Open;
+        return QuotedTextEnd::Open;
     };
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
         match byte {
-            b'\\' if next.is_none() => return End::Open,
+            b'\\' if next.is_none() => return QuotedTextEnd::Open,
             // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
             b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => {
-                return End::Unknown;
+                return QuotedTextEnd::Unknown;
             }
             b'\\' if backslash == Backslash::Escapes => at += 1,
             // Both meanings end at the same quote, or it is not known which.
             b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,
-            b'\\' if backslash == Backslash::Unknown && next == Some(quote) => return End::Unknown,
+            b'\\' if backslash == Backslash::Unknown && next == Some(quote) => {
+                return QuotedTextEnd::Unknown;
+            }
             byte if byte == quote && next == Some(quote) => at += 1,
-            byte if byte == quote => return End::At(at + 1),
+            byte if byte == quote => return QuotedTextEnd::At(at + 1),
             _ => {}
         }
         at += 1;
     }
-    End::Open
+    QuotedTextEnd::Open
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn connection() -> Connection {
-    let place = |text: &str| Place {
+fn connection() -> RequestConnection {
+    let place = |text: &str| ExchangeEnd {
         host: Some(0),
         address: text.parse().unwrap(),
     };
-    let mut connection = Connection::new(
+    let mut connection = RequestConnection::new(
         0,
         [place("10.0.0.1:5000"), place("10.0.0.2:80")],
         false,
@@ -20,33 +20,33 @@ fn connection() -> Connection {
     connection
 }
 
-fn begins(exchange: u64) -> Found {
-    Found::Begins {
+fn begins(exchange: u64) -> DissectorEvent {
+    DissectorEvent::Begins {
         exchange,
-        role: Role::Request,
-        kind: Kind::Call,
-        side: Direction::There,
+        role: ExchangeRole::Request,
+        kind: ExchangeKind::Call,
+        side: EventStreamDirection::There,
         at: exchange,
     }
 }
 
-fn answered(exchange: u64) -> [Found; 3] {
-    let (role, side, at) = (Role::Response, Direction::Back, exchange);
+fn answered(exchange: u64) -> [DissectorEvent; 3] {
+    let (role, side, at) = (ExchangeRole::Response, EventStreamDirection::Back, exchange);
     [
-        Found::Ends {
+        DissectorEvent::Ends {
             exchange,
-            role: Role::Request,
-            side: Direction::There,
+            role: ExchangeRole::Request,
+            side: EventStreamDirection::There,
             at,
         },
-        Found::Begins {
+        DissectorEvent::Begins {
             exchange,
             role,
-            kind: Kind::Call,
+            kind: ExchangeKind::Call,
             side,
             at,
         },
-        Found::Ends {
+        DissectorEvent::Ends {
             exchange,
             role,
             side,
@@ -104,12 +104,12 @@ fn where_none_is_whole_the_oldest_is_told_as_it_is_and_counted() {
 fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
     let named = |bytes: usize| {
         let (mut connection, mut done) = (connection(), Vec::new());
-        let name = Name::host("", &"x".repeat(bytes), "");
-        let (exchange, role) = (0, Role::Request);
+        let name = RedactedName::host("", &"x".repeat(bytes), "");
+        let (exchange, role) = (0, ExchangeRole::Request);
         connection.take(
             vec![
                 begins(0),
-                Found::Named {
+                DissectorEvent::Named {
                     exchange,
                     role,
                     name,
@@ -124,26 +124,26 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
         (named(200).of(Bound::Name), named(256).of(Bound::Name)),
         (0, 1)
     );
-    Bound::Repeated.is_told(|count| {
+    Bound::Repeated.assert_reported(|count| {
         let (mut queue, mut left_out) = (VecDeque::new(), LeftOut::default());
         (0..count).for_each(|at| remember(&mut queue, at, &mut left_out));
         left_out
     });
-    Bound::Moments.is_told(|count| {
-        let (mut progress, mut left_out) = (Progress::default(), LeftOut::default());
+    Bound::Moments.assert_reported(|count| {
+        let (mut progress, mut left_out) = (StreamPointProgress::default(), LeftOut::default());
         (1..=count as u64).for_each(|end| progress.pass(end, end, 0));
         progress.left_out(&mut left_out);
         // Every second one goes, and what is counted are those.
         assert!(left_out.of(Bound::Moments) <= 1 + count as u64 / 2);
         left_out
     });
-    Bound::Ahead.is_told(|count| {
+    Bound::Ahead.assert_reported(|count| {
         let (mut arrivals, mut left_out) = (Arrivals::default(), LeftOut::default());
         (1..=count as u64).for_each(|at| arrivals.segment(at * 10, at * 10 + 5, 0));
         arrivals.left_out(&mut left_out);
         left_out
     });
-    Bound::Unread.is_told(|count| {
+    Bound::Unread.assert_reported(|count| {
         let (mut connection, mut done) = (connection(), Vec::new());
         connection.sockets = [true; 2];
         for exchange in 0..count as u64 {
@@ -159,7 +159,10 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
 fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_counted() {
     let (mut connection, mut done) = (connection(), Vec::new());
     let (sent, then) = (20_000, 1000);
-    let mut say = |connection: &mut Connection, side: Direction, bytes: &[u8], at: &mut u64| {
+    let mut say = |connection: &mut RequestConnection,
+                   side: EventStreamDirection,
+                   bytes: &[u8],
+                   at: &mut u64| {
         for bytes in bytes.chunks(1400) {
             let mut found = Vec::new();
             connection
@@ -167,26 +170,36 @@ fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_count
                 .segment(side, *at, bytes, bytes.len() as u64, &mut found);
             connection.take(found, &mut done);
             *at += bytes.len() as u64;
-            connection.ways[side as usize].told = *at;
+            connection.ways[side as usize].dissected_end = *at;
         }
     };
     let (asked, answer) = (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n");
     let mut at = [0; 2];
     say(
         &mut connection,
-        Direction::There,
+        EventStreamDirection::There,
         &asked.repeat(sent),
         &mut at[0],
     );
     say(
         &mut connection,
-        Direction::Back,
+        EventStreamDirection::Back,
         &answer.repeat(sent),
         &mut at[1],
     );
     for _ in 0..then {
-        say(&mut connection, Direction::There, asked, &mut at[0]);
-        say(&mut connection, Direction::Back, answer, &mut at[1]);
+        say(
+            &mut connection,
+            EventStreamDirection::There,
+            asked,
+            &mut at[0],
+        );
+        say(
+            &mut connection,
+            EventStreamDirection::Back,
+            answer,
+            &mut at[1],
+        );
     }
     connection.over(u64::MAX >> 1, true, &mut done);
     let numbers: std::collections::BTreeSet<u64> =

@@ -1,11 +1,11 @@
 //! Section 2.1.2 and what follows from it, as numbers: what a line carries, how long it holds a packet, buffers, paths together.
 
-use stackline_model::messages::{
-    Acknowledgement, Hop, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, of_paths,
-    useful,
+use stackline_model::arpanet_messages::{
+    Acknowledgement, MessageHop, MessageShape, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE,
+    in_flight, of_paths, useful,
 };
-use stackline_proto::imp::Machine;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_proto::imp::ImpHardware;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Cycles with which each end looks at a packet: half of the 1160 (2.1.1).
 const CYCLES: f64 = 580.0;
@@ -43,12 +43,12 @@ pub(super) fn lines() -> Sheet {
             ("buffers_mixed", "held, mixed"),
         ],
     );
-    let processing = CYCLES * Machine::H516.cycle_ns as f64 / 1e9;
+    let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 1e9;
     for (kbit_s, miles) in LINES {
         let (bit_s, delay_s) = (1e3 * kbit_s, miles * SECONDS_A_MILE);
         let time = Acknowledgement::over(bit_s, delay_s, PACKET_BITS, processing);
         let mixed = Acknowledgement::over(bit_s, delay_s, MIXED_BITS, processing);
-        let ms = |seconds: f64| Cell::Number(1e3 * seconds, 1);
+        let ms = |seconds: f64| SheetCell::Number(1e3 * seconds, 1);
         let parts = [
             time.propagation,
             time.transmission,
@@ -60,12 +60,12 @@ pub(super) fn lines() -> Sheet {
             time.total(),
         ];
         let mut row = vec![
-            Cell::text(format!("{kbit_s} kbit/s, {miles} miles")),
-            Cell::Number(useful(bit_s) / 1e3, 1),
+            SheetCell::text(format!("{kbit_s} kbit/s, {miles} miles")),
+            SheetCell::Number(useful(bit_s) / 1e3, 1),
         ];
         row.extend(parts.map(ms));
-        row.push(Cell::Number(time.buffers(bit_s, PACKET_BITS), 1));
-        row.push(Cell::Number(mixed.buffers(bit_s, MIXED_BITS), 1));
+        row.push(SheetCell::Number(time.buffers(bit_s, PACKET_BITS), 1));
+        row.push(SheetCell::Number(mixed.buffers(bit_s, MIXED_BITS), 1));
         sheet.rows.push(row);
     }
     sheet
@@ -86,12 +86,12 @@ pub(super) fn paths() -> Sheet {
         ],
     );
     let path = |hops: usize| {
-        let hop = Hop {
+        let hop = MessageHop {
             bit_s: 50e3,
             delay_s: 100.0 * SECONDS_A_MILE,
             apart: false,
         };
-        in_flight(&vec![hop; hops], Shape::FULL)
+        in_flight(&vec![hop; hops], MessageShape::FULL)
     };
     for hops in [&[2][..], &[2, 2], &[1, 8], &[2, 5, 8]] {
         let each: Vec<f64> = hops.iter().map(|hops| path(*hops)).collect();
@@ -99,10 +99,13 @@ pub(super) fn paths() -> Sheet {
         let lines: Vec<String> = hops.iter().map(ToString::to_string).collect();
         let (needed, all) = (of_paths(&each), useful(50e3) * hops.len() as f64);
         sheet.rows.push(vec![
-            Cell::text(format!("{} lines", lines.join(" and "))),
-            Cell::text(words.join(" + ")),
-            Cell::Number(needed, 2),
-            Cell::Number(stackline_model::messages::share(4.0, needed) * all / 1e3, 1),
+            SheetCell::text(format!("{} lines", lines.join(" and "))),
+            SheetCell::text(words.join(" + ")),
+            SheetCell::Number(needed, 2),
+            SheetCell::Number(
+                stackline_model::arpanet_messages::full_rate_share(4.0, needed) * all / 1e3,
+                1,
+            ),
         ]);
     }
     sheet.note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
@@ -114,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_line_of_50_kbit_s_carries_40_and_needs_no_more_than_its_channels() {
-        let number = |cell: &Cell| {
-            if let Cell::Number(value, _) = cell {
+        let number = |cell: &SheetCell| {
+            if let SheetCell::Number(value, _) = cell {
                 *value
             } else {
                 f64::NAN

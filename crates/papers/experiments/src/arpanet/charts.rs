@@ -1,9 +1,11 @@
 //! Figures 1 and 2, whose curves the source lost: drawn from the model, and labelled so.
 
-use stackline_model::messages::{Acknowledgement, PACKET_BITS, PACKET_DATA_BITS, SECONDS_A_MILE};
-use stackline_proto::imp::Machine;
+use stackline_model::arpanet_messages::{
+    Acknowledgement, PACKET_BITS, PACKET_DATA_BITS, SECONDS_A_MILE,
+};
+use stackline_proto::imp::ImpHardware;
 use stackline_proto::imp::packet::FULL_MESSAGE_BITS;
-use stackline_report::chart::{Axis, Chart, Curve, Scale};
+use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
 
 /// Cycles of a packet, in and out (2.1.1).
 const CYCLES: f64 = PACKET_BITS;
@@ -21,7 +23,7 @@ fn packets(bits: f64) -> f64 {
 }
 
 /// kbit/s of data of hosts, or of all bits on lines, through an IMP whose processor is busy: each message is answered.
-fn through(machine: Machine, bits: f64, net: bool) -> f64 {
+fn through(machine: ImpHardware, bits: f64, net: bool) -> f64 {
     let seconds = (packets(bits) + 1.0) * CYCLES * machine.cycle_ns as f64 / 1e9;
     let overhead = (PACKET_BITS - PACKET_DATA_BITS) * (packets(bits) + 1.0);
     (bits + if net { 0.0 } else { overhead }) / seconds / 1e3
@@ -31,19 +33,19 @@ fn throughput() -> Chart {
     let most = f64::from(FULL_MESSAGE_BITS);
     let lengths: Vec<f64> = (1..=400).map(|at| most * f64::from(at) / 400.0).collect();
     let mut curves = Vec::new();
-    for (name, machine) in [("516", Machine::H516), ("316", Machine::H316)] {
+    for (name, machine) in [("516", ImpHardware::H516), ("316", ImpHardware::H316)] {
         let of = |net: bool| {
             lengths
                 .iter()
                 .map(|bits| (*bits, through(machine, *bits, net)))
                 .collect()
         };
-        curves.push(Curve {
+        curves.push(ChartCurve {
             name: format!("{name}, all bits on its lines"),
             line: of(false),
             points: Vec::new(),
         });
-        curves.push(Curve {
+        curves.push(ChartCurve {
             name: format!("{name}, data of hosts"),
             line: of(true),
             points: Vec::new(),
@@ -53,13 +55,13 @@ fn throughput() -> Chart {
         title: "Figure 1: throughput of an IMP against the length of messages".into(),
         x: Axis {
             name: "bits of a message".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: most,
         },
         y: Axis {
             name: "kbit/s".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: 1000.0,
         },
@@ -80,12 +82,12 @@ fn buffers() -> Chart {
     for (rate, bit_s) in [("50 kbit/s", 50e3), ("230.4 kbit/s", 230.4e3)] {
         for (mix, bits) in mixes {
             let needed = |miles: &f64| {
-                let processing = CYCLES * Machine::H516.cycle_ns as f64 / 2e9;
+                let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 2e9;
                 let time = Acknowledgement::over(bit_s, miles * SECONDS_A_MILE, bits, processing);
                 (*miles, time.buffers(bit_s, bits))
             };
             let line = miles.iter().map(needed).collect();
-            curves.push(Curve {
+            curves.push(ChartCurve {
                 name: format!("{rate}, {mix}"),
                 line,
                 points: Vec::new(),
@@ -96,13 +98,13 @@ fn buffers() -> Chart {
         title: "Figure 2: packet buffers for full use of a line against its length".into(),
         x: Axis {
             name: "miles".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: 3000.0,
         },
         y: Axis {
             name: "packets held".into(),
-            scale: Scale::Logarithmic,
+            scale: AxisScale::Logarithmic,
             from: 1.0,
             to: 50.0,
         },
@@ -119,8 +121,9 @@ mod tests {
     #[test]
     fn a_516_passes_twenty_lines_of_full_messages() {
         // Section 2.1.1: 1 Mbit/s over twenty lines of 50 kbit/s, of which answers are a part.
-        assert!((900.0..1000.0).contains(&through(Machine::H516, 8064.0, false)));
-        let ratio = through(Machine::H516, 1008.0, true) / through(Machine::H316, 1008.0, true);
+        assert!((900.0..1000.0).contains(&through(ImpHardware::H516, 8064.0, false)));
+        let ratio =
+            through(ImpHardware::H516, 1008.0, true) / through(ImpHardware::H316, 1008.0, true);
         assert!((ratio - 1.6).abs() < 1e-9);
     }
 }

@@ -1,9 +1,9 @@
 //! Tables 6 and 7: what hosts achieve. They are models of hosts with constants that are fitted to these tables, and say so.
 
-use super::lab::{LINE, packet_s};
+use super::network_setup::{LINE, packet_s};
 use super::printed::{NETSPD, TAPES, TENEX};
-use stackline_model::messages::alone;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_model::arpanet_messages::unshared_rate;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// TENEX: time of a call, ms, and of a bit beside, us, for bytes of 36 and of 8 bits.
 const CALLS: [(f64, f64, f64); 2] = [(36.0, 12.0, 16.3), (8.0, 8.0, 26.0)];
@@ -32,14 +32,14 @@ pub(super) fn tenex() -> Sheet {
         let difference = 100.0 * (model / printed - 1.0);
         worst = worst.max(difference.abs());
         sheet.rows.push(vec![
-            Cell::Number(bytes, 0),
-            Cell::Number(bits, 0),
-            Cell::Number(printed, 1),
-            Cell::Number(model, 1),
-            Cell::Number(difference, 1),
-            Cell::Number(percent, 0),
-            Cell::Number(printed_alone, 0),
-            Cell::Number(alone(printed, percent / 100.0), 0),
+            SheetCell::Number(bytes, 0),
+            SheetCell::Number(bits, 0),
+            SheetCell::Number(printed, 1),
+            SheetCell::Number(model, 1),
+            SheetCell::Number(difference, 1),
+            SheetCell::Number(percent, 0),
+            SheetCell::Number(printed_alone, 0),
+            SheetCell::Number(unshared_rate(printed, percent / 100.0), 0),
         ]);
     }
     sheet.note(format!(
@@ -74,11 +74,11 @@ pub(super) fn netspd() -> Sheet {
         let line = if at == 0 { f64::INFINITY } else { 38.0 };
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
         sheet.rows.push(vec![
-            Cell::Number(f64::from(*hops), 0),
-            Cell::text(format!("{:.0} to {:.0}", one.0, one.1)),
-            Cell::Number(8.064 / trip, 1),
-            Cell::text(format!("{:.0} to {:.0}", four.0, four.1)),
-            Cell::Number(model_4, 1),
+            SheetCell::Number(f64::from(*hops), 0),
+            SheetCell::text(format!("{:.0} to {:.0}", one.0, one.1)),
+            SheetCell::Number(8.064 / trip, 1),
+            SheetCell::text(format!("{:.0} to {:.0}", four.0, four.1)),
+            SheetCell::Number(model_4, 1),
         ]);
     }
     sheet
@@ -116,7 +116,7 @@ pub(super) fn tapes() -> Sheet {
         sheet.rows.push(
             cells
                 .into_iter()
-                .map(|(value, digits)| Cell::Number(value, digits))
+                .map(|(value, digits)| SheetCell::Number(value, digits))
                 .collect(),
         );
     }

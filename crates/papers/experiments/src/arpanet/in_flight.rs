@@ -1,27 +1,31 @@
 //! Table 1: how many full messages must be under way for the most that a path carries, by the formula of section 2.1.3 and simulated;
 //! and what each bound of the real network costs.
 
-use super::lab::{LINE, full, host, line, network, of, packet_s, rates};
+use super::network_setup::{
+    LINE, full_message_sender, host, imp_options_of, line, measure_sender_rates, network, packet_s,
+};
 use super::printed::{HOPS, LAND, Row1, SATELLITE};
 use crate::parallel;
-use stackline_model::messages::{Hop, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, share};
-use stackline_proto::imp::{HostKind, Machine, Options};
-use stackline_report::sheet::{Cell, Sheet};
-use stackline_sim::imps::Plan;
+use stackline_model::arpanet_messages::{
+    MessageHop, MessageShape, SATELLITE_MILES, SECONDS_A_MILE, full_rate_share, in_flight,
+};
+use stackline_proto::imp::{HostKind, ImpHardware, ImpOptions};
+use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_sim::imps::ImpSubnetPlan;
 
 /// Lines of so many kbit/s are simulated too.
 const FASTEST: f64 = 230.4;
 
 /// A path of the table.
 #[derive(Clone, Copy, Debug)]
-struct Path {
+struct ArpanetPath {
     hops: u16,
     bit_s: f64,
     miles: f64,
     satellite: bool,
 }
 
-impl Path {
+impl ArpanetPath {
     /// By the rule of the table.
     fn printed(&self) -> f64 {
         self.needed(true)
@@ -29,18 +33,18 @@ impl Path {
 
     /// With the satellite apart, as the table has it, or as one line more.
     fn needed(&self, is_apart: bool) -> f64 {
-        let hop = |miles: f64, apart| Hop {
+        let hop = |miles: f64, apart| MessageHop {
             bit_s: self.bit_s,
             delay_s: miles * SECONDS_A_MILE,
             apart,
         };
         let mut path = vec![hop(self.miles, false); usize::from(self.hops)];
         path.extend(self.satellite.then(|| hop(SATELLITE_MILES, is_apart)));
-        in_flight(&path, Shape::FULL)
+        in_flight(&path, MessageShape::FULL)
     }
 
     /// Its network.
-    fn plan(&self, options: Options) -> Plan {
+    fn plan(&self, options: ImpOptions) -> ImpSubnetPlan {
         let mut lines: Vec<_> = (0..self.hops)
             .map(|end| line((end, end + 1), self.bit_s, self.miles))
             .collect();
@@ -84,11 +88,15 @@ pub(super) fn table() -> Sheet {
     );
     let mut all = 0;
     for (satellite, (miles, kbit_s, printed)) in rows() {
-        let mut row = vec![Cell::text(if satellite { "satellite" } else { "land" })];
-        row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
+        let mut row = vec![SheetCell::text(if satellite {
+            "satellite"
+        } else {
+            "land"
+        })];
+        row.extend([SheetCell::Number(*miles, 0), SheetCell::Number(*kbit_s, 1)]);
         let mut agree = 0;
         for (hops, printed) in HOPS.iter().zip(printed) {
-            let needed = Path {
+            let needed = ArpanetPath {
                 hops: *hops,
                 bit_s: kbit_s * 1e3,
                 miles: *miles,
@@ -99,13 +107,13 @@ pub(super) fn table() -> Sheet {
             let is_same = (rounded - printed).abs() < 0.01;
             agree += usize::from(is_same);
             row.push(if is_same {
-                Cell::Number(*printed, 1)
+                SheetCell::Number(*printed, 1)
             } else {
-                Cell::text(format!("{printed:.1} / {rounded:.1}"))
+                SheetCell::text(format!("{printed:.1} / {rounded:.1}"))
             });
         }
         all += agree;
-        row.push(Cell::text(format!("{agree} of 6")));
+        row.push(SheetCell::text(format!("{agree} of 6")));
         sheet.rows.push(row);
     }
     sheet
@@ -139,7 +147,7 @@ pub(super) fn simulated(seed: u64) -> Sheet {
         .collect();
     let mut paths = Vec::new();
     for (satellite, (miles, kbit_s, _)) in &wanted {
-        paths.extend(HOPS.map(|hops| Path {
+        paths.extend(HOPS.map(|hops| ArpanetPath {
             hops,
             bit_s: kbit_s * 1e3,
             miles: *miles,
@@ -150,12 +158,16 @@ pub(super) fn simulated(seed: u64) -> Sheet {
     for ((satellite, (miles, kbit_s, _)), differences) in
         wanted.iter().zip(differences.chunks(HOPS.len()))
     {
-        let mut row = vec![Cell::text(if *satellite { "satellite" } else { "land" })];
-        row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
+        let mut row = vec![SheetCell::text(if *satellite {
+            "satellite"
+        } else {
+            "land"
+        })];
+        row.extend([SheetCell::Number(*miles, 0), SheetCell::Number(*kbit_s, 1)]);
         row.extend(
             differences
                 .iter()
-                .map(|difference| Cell::Number(*difference, 1)),
+                .map(|difference| SheetCell::Number(*difference, 1)),
         );
         sheet.rows.push(row);
     }
@@ -167,21 +179,21 @@ pub(super) fn simulated(seed: u64) -> Sheet {
 }
 
 /// In percent.
-fn difference(path: &Path, seed: u64) -> f64 {
+fn difference(path: &ArpanetPath, seed: u64) -> f64 {
     let needed = path.needed(false);
     let most = throughput(path, (2.0 * needed).ceil() as u32, seed);
     let each = [needed.floor(), needed.ceil()].map(|in_flight| {
         let is = throughput(path, in_flight as u32, seed) / most;
-        100.0 * (is / share(in_flight, needed) - 1.0).abs()
+        100.0 * (is / full_rate_share(in_flight, needed) - 1.0).abs()
     });
     each[0].max(each[1])
 }
 
 /// kbit/s with so many messages in flight.
-fn throughput(path: &Path, in_flight: u32, seed: u64) -> f64 {
-    let mut plan = Plan {
+fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
+    let mut plan = ImpSubnetPlan {
         control_is_free: true,
-        ..path.plan(Options::UNBOUNDED)
+        ..path.plan(ImpOptions::UNBOUNDED)
     };
     let to = plan.imps.len() as u16 - 1;
     let (from, to) = (
@@ -190,9 +202,9 @@ fn throughput(path: &Path, in_flight: u32, seed: u64) -> f64 {
     );
     let message_s = 8.0 * packet_s(path.bit_s);
     let trip_s = path.needed(false) * message_s;
-    rates(
+    measure_sender_rates(
         &plan,
-        &[full(from, to, in_flight)],
+        &[full_message_sender(from, to, in_flight)],
         seed,
         (6.0 * trip_s, 60.0 * trip_s.max(message_s)),
     )[0]
@@ -216,9 +228,9 @@ pub(super) fn bounds(seed: u64) -> Sheet {
             ("all", "all (3)"),
         ],
     );
-    let known = Options::default();
-    let free = Options::UNBOUNDED;
-    let room = |reassembly| Options {
+    let known = ImpOptions::default();
+    let free = ImpOptions::UNBOUNDED;
+    let room = |reassembly| ImpOptions {
         reassembly,
         reservation: true,
         ..free
@@ -227,7 +239,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         (free, true),
         (free, false),
         (
-            Options {
+            ImpOptions {
                 channels: known.channels,
                 satellite_channels: known.satellite_channels,
                 ..free
@@ -235,7 +247,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
             false,
         ),
         (
-            Options {
+            ImpOptions {
                 window: known.window,
                 ..free
             },
@@ -244,26 +256,27 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         (room(3), true),
         (room(10), true),
         (
-            Options {
-                machine: Machine::H516,
+            ImpOptions {
+                machine: ImpHardware::H516,
                 ..free
             },
             true,
         ),
-        (of(Machine::H516), false),
+        (imp_options_of(ImpHardware::H516), false),
     ];
-    let paths = [(1, false), (4, false), (8, false), (4, true)].map(|(hops, satellite)| Path {
-        hops,
-        bit_s: LINE,
-        miles: 1000.0,
-        satellite,
-    });
+    let paths =
+        [(1, false), (4, false), (8, false), (4, true)].map(|(hops, satellite)| ArpanetPath {
+            hops,
+            bit_s: LINE,
+            miles: 1000.0,
+            satellite,
+        });
     let each: Vec<_> = paths
         .iter()
         .flat_map(|path| cases.iter().map(move |case| (*path, *case)))
         .collect();
     let found = parallel::each(&each, |(path, (options, control_is_free))| {
-        let mut plan = Plan {
+        let mut plan = ImpSubnetPlan {
             control_is_free: *control_is_free,
             ..path.plan(*options)
         };
@@ -272,24 +285,28 @@ pub(super) fn bounds(seed: u64) -> Sheet {
             host(&mut plan, 0, None, HostKind::default()),
             host(&mut plan, last, None, HostKind::default()),
         );
-        rates(
+        measure_sender_rates(
             &plan,
-            &[full(from, to, (2.0 * path.needed(false)).ceil() as u32)],
+            &[full_message_sender(
+                from,
+                to,
+                (2.0 * path.needed(false)).ceil() as u32,
+            )],
             seed,
             (30.0, 200.0),
         )[0]
     });
     for (path, found) in paths.iter().zip(found.chunks(cases.len())) {
-        let mut row = vec![Cell::text(if path.satellite {
+        let mut row = vec![SheetCell::text(if path.satellite {
             "land and satellite"
         } else {
             "land"
         })];
-        row.push(Cell::Number(
+        row.push(SheetCell::Number(
             f64::from(path.hops + u16::from(path.satellite)),
             0,
         ));
-        row.extend(found.iter().map(|rate| Cell::Number(*rate, 1)));
+        row.extend(found.iter().map(|rate| SheetCell::Number(*rate, 1)));
         sheet.rows.push(row);
     }
     sheet.note("Each bound alone but the last column, which has them all, with 12K of memory. Room is reserved before a message is sent: where answers bring it along it costs nothing as long as there is enough.")

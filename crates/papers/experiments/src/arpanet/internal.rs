@@ -1,35 +1,35 @@
 //! Table 3: what the processor of each machine does with a message generator and a discard of its own, to a dead host and to itself.
 
-use super::lab::{fake, network, of, outcomes};
+use super::network_setup::{add_fake_host, imp_options_of, network, outcomes};
 use super::printed::{ALONE, INTERNAL};
 use stackline_core::time::Instant;
-use stackline_model::messages::alone;
-use stackline_proto::imp::Machine;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_model::arpanet_messages::unshared_rate;
+use stackline_proto::imp::ImpHardware;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// The machines, in the order of the table.
-pub(super) const MACHINES: [(&str, Machine); 3] = [
-    ("516 IMP", Machine::H516),
-    ("316 IMP", Machine::H316),
-    ("316 TIP", Machine::TIP),
+pub(super) const MACHINES: [(&str, ImpHardware); 3] = [
+    ("516 IMP", ImpHardware::H516),
+    ("316 IMP", ImpHardware::H316),
+    ("316 TIP", ImpHardware::TIP),
 ];
 /// The share of the processor that is the IMP's own: to a dead host, to itself (2.2.1.1).
 const SHARES: [f64; 2] = [0.20, 0.45];
 const SECONDS: f64 = 20.0;
 
 /// kbit/s of messages that were sent and answered, whatever with.
-fn rate(machine: Machine, is_dead: bool, seed: u64) -> f64 {
-    let mut plan = network(&[of(machine)], Vec::new());
-    let (from, to) = (fake(&mut plan, 0), fake(&mut plan, 0));
+fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
+    let mut plan = network(&[imp_options_of(machine)], Vec::new());
+    let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 0));
     let to = if is_dead {
-        stackline_proto::imp::Address { host: 7, ..to }
+        stackline_proto::imp::ImpHostAddress { host: 7, ..to }
     } else {
         to
     };
     // A host takes up again at once where its message failed.
-    let sender = stackline_sim::imps::traffic::Sender {
+    let sender = stackline_sim::imps::traffic::ImpTrafficSender {
         begins: Instant(0),
-        ..super::lab::full(from, to, 4)
+        ..super::network_setup::full_message_sender(from, to, 4)
     };
     let found = &outcomes(&plan, &[sender], seed, (0.0, SECONDS))[0];
     let of_dead: u64 = found.failed.values().sum();
@@ -39,7 +39,7 @@ fn rate(machine: Machine, is_dead: bool, seed: u64) -> f64 {
         found.delivered.1 as f64
     };
     let time = if is_dead {
-        super::lab::BEGINS_S + SECONDS
+        super::network_setup::BEGINS_S + SECONDS
     } else {
         SECONDS
     };
@@ -65,13 +65,13 @@ pub(super) fn rates(seed: u64) -> Sheet {
         ],
     );
     for (to, printed) in INTERNAL {
-        let mut row = vec![Cell::text(to)];
+        let mut row = vec![SheetCell::text(to)];
         for ((_, machine), printed) in MACHINES.iter().zip(printed) {
             let is = rate(*machine, to == "dead", seed);
             row.extend([
-                Cell::Number(printed, 0),
-                Cell::Number(is, 0),
-                Cell::Number(100.0 * (is / printed - 1.0), 1),
+                SheetCell::Number(printed, 0),
+                SheetCell::Number(is, 0),
+                SheetCell::Number(100.0 * (is / printed - 1.0), 1),
             ]);
         }
         sheet.rows.push(row);
@@ -93,13 +93,13 @@ pub(super) fn derived() -> Sheet {
         ],
     );
     for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {
-        let mut row = vec![Cell::text(*to)];
+        let mut row = vec![SheetCell::text(*to)];
         for (rate, (imp, fakes)) in measured.iter().zip(printed) {
             let (own, other) = (
-                alone(*rate, share).floor(),
-                alone(*rate, 1.0 - share).floor(),
+                unshared_rate(*rate, share).floor(),
+                unshared_rate(*rate, 1.0 - share).floor(),
             );
-            row.push(Cell::text(format!(
+            row.push(SheetCell::text(format!(
                 "{imp:.0} ({fakes:.0}) / {own:.0} ({other:.0})"
             )));
         }

@@ -1,31 +1,39 @@
 //! What reservation is for: without it packets of several messages fill all buffers and none is whole (2.3; RFC 626 for the lockup that
 //! came in spite of it).
 
-use super::lab::{BEGINS_S, LINE, at, fake, full, line, network};
+use super::network_setup::{
+    BEGINS_S, LINE, add_fake_host, full_message_sender, instant_at, line, network,
+};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_proto::imp::Options;
-use stackline_report::sheet::{Cell, Sheet};
-use stackline_sim::imps::traffic::Run;
+use stackline_proto::imp::ImpOptions;
+use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_sim::imps::traffic::ImpTrafficRun;
 
 /// Four sources to one destination: kbit/s together in the first and in the last of so many minutes.
-fn run(options: Options, seed: u64) -> (f64, f64) {
+fn run(options: ImpOptions, seed: u64) -> (f64, f64) {
     let sources = 4;
     let lines = (0..sources)
         .map(|source| line((source + 1, 0), LINE, 10.0))
         .collect();
     let mut plan = network(&vec![options; usize::from(sources) + 1], lines);
     let senders: Vec<_> = (0..sources)
-        .map(|source| full(fake(&mut plan, source + 1), fake(&mut plan, 0), 8))
+        .map(|source| {
+            full_message_sender(
+                add_fake_host(&mut plan, source + 1),
+                add_fake_host(&mut plan, 0),
+                8,
+            )
+        })
         .collect();
-    let mut run = Run::new(&plan, &senders, Seed::root(seed));
-    let sum = |run: &mut Run, from: f64, to: f64| {
-        let results = run.run((at(BEGINS_S + from), at(BEGINS_S + to)));
+    let mut run = ImpTrafficRun::new(&plan, &senders, Seed::root(seed));
+    let sum = |run: &mut ImpTrafficRun, from: f64, to: f64| {
+        let results = run.run((instant_at(BEGINS_S + from), instant_at(BEGINS_S + to)));
         let of_all: u64 = results.iter().map(|result| result.delivered.1).sum();
         of_all as f64
     };
     let first = sum(&mut run, 0.0, 60.0);
-    run.until(at(BEGINS_S + 240.0));
+    run.until(instant_at(BEGINS_S + 240.0));
     let before: u64 = (0..senders.len())
         .map(|sender| run.result(sender).delivered.1)
         .sum();
@@ -41,19 +49,19 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         "four sources to one 516, kbit/s together: first and fifth minute",
         &[("case", "case"), ("first", "first"), ("fifth", "fifth")],
     );
-    let known = Options::default();
+    let known = ImpOptions::default();
     for (case, options) in [
         ("room is reserved", known),
         (
             "room is not reserved, 3 messages of buffers",
-            Options {
+            ImpOptions {
                 reservation: false,
                 ..known
             },
         ),
         (
             "reserved, 2 blocks for messages that are put together (RFC 626)",
-            Options {
+            ImpOptions {
                 reassembly_blocks: Some(2),
                 ..known
             },
@@ -61,9 +69,9 @@ pub(super) fn sheet(seed: u64) -> Sheet {
     ] {
         let (first, last) = run(options, seed);
         sheet.rows.push(vec![
-            Cell::text(case),
-            Cell::Number(first, 1),
-            Cell::Number(last, 1),
+            SheetCell::text(case),
+            SheetCell::Number(first, 1),
+            SheetCell::Number(last, 1),
         ]);
     }
     sheet.note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")

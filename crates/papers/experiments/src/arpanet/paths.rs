@@ -1,17 +1,17 @@
 //! Table 5: how far all IMPs are from BBN, by the map and by the routing of the machines.
 
-use super::lab::{at, map};
+use super::network_setup::{instant_at, map};
 use super::printed::{PATHS, PATHS_WITHOUT, Row5};
 use stackline_core::error::Result;
 use stackline_core::random::Seed;
-use stackline_report::sheet::{Cell, Sheet};
-use stackline_sim::imps::Network;
+use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_sim::imps::ImpSubnet;
 use stackline_sim::imps::plan;
 
 /// How many IMPs are so many hops from BBN, from one hop on, as its routing has it after a minute.
 fn histogram(is_down: bool) -> Result<Vec<u32>> {
     let network = map()?;
-    let (plan, _) = plan::of(&network);
+    let (plan, _) = plan::plan_of_network(&network);
     let bbn = network
         .switches
         .iter()
@@ -25,9 +25,9 @@ fn histogram(is_down: bool) -> Result<Vec<u32>> {
         .clone()
         .position(|link| link.ends.0 == "BBN" && link.ends.1 == "Harvard")
         .unwrap_or_default();
-    let mut machines = Network::new(&plan, Seed::root(1));
+    let mut machines = ImpSubnet::new(&plan, Seed::root(1));
     machines.cut(line, is_down);
-    while machines.poll(at(60.0)).is_some() {}
+    while machines.poll(instant_at(60.0)).is_some() {}
     let mut found = Vec::new();
     for imp in 0..plan.imps.len() as u16 {
         if let Some(hops) = machines.imps()[bbn]
@@ -79,12 +79,13 @@ fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
         let count = found.get(at).copied().unwrap_or(0);
         sum += count;
         let values = [at as u32 + 1, *imps, count, *share].map(f64::from);
-        let mut row: Vec<Cell> = values
+        let mut row: Vec<SheetCell> = values
             .into_iter()
-            .map(|value| Cell::Number(value, 0))
+            .map(|value| SheetCell::Number(value, 0))
             .collect();
         row.extend(
-            [percent(count), f64::from(*up_to), percent(sum)].map(|value| Cell::Number(value, 0)),
+            [percent(count), f64::from(*up_to), percent(sum)]
+                .map(|value| SheetCell::Number(value, 0)),
         );
         sheet.rows.push(row);
     }

@@ -1,16 +1,17 @@
 //! The report made again, table by table.
 
 use super::{
-    calculated, charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals,
+    calculated, charts, hosts, in_flight, internal, line_experiments, lockup, paths, scale,
+    terminals,
 };
-use crate::paper::{Part, Reproduction, Settings};
+use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
-use stackline_report::paper::Paper;
+use stackline_report::paper::PaperReport;
 
 /// All tables that are wanted.
-pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
-    let parts: [Part<'_>; 18] = [
+    let parts: [PaperTables<'_>; 18] = [
         (&["Table 1"], &|| Ok(vec![in_flight::table()])),
         (&["Table 1, simulated"], &|| {
             Ok(vec![in_flight::simulated(seed)])
@@ -24,15 +25,19 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Table 3A", "Table 3B"], &|| {
             Ok(vec![internal::rates(seed), internal::derived()])
         }),
-        (&["Table 4"], &|| Ok(vec![lines::pairs(seed)])),
+        (&["Table 4"], &|| Ok(vec![line_experiments::pairs(seed)])),
         (&["Table 5A", "Table 5B"], &|| {
             paths::sheets().map(Vec::from)
         }),
-        (&["2.2.1.4"], &|| Ok(vec![lines::sources(seed)])),
-        (&["2.2.1.4, shared"], &|| Ok(vec![lines::shared(seed)])),
-        (&["2.2.1.5"], &|| Ok(vec![lines::splitting(seed)])),
+        (&["2.2.1.4"], &|| Ok(vec![line_experiments::sources(seed)])),
+        (&["2.2.1.4, shared"], &|| {
+            Ok(vec![line_experiments::shared(seed)])
+        }),
+        (&["2.2.1.5"], &|| {
+            Ok(vec![line_experiments::splitting(seed)])
+        }),
         (&["2.2.1.5, paths"], &|| Ok(vec![calculated::paths()])),
-        (&["2.2.1.6"], &|| Ok(vec![lines::fast(seed)])),
+        (&["2.2.1.6"], &|| Ok(vec![line_experiments::fast(seed)])),
         (&["Table 6A", "Table 6B"], &|| {
             Ok(vec![hosts::tenex(), hosts::netspd()])
         }),
@@ -41,7 +46,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
     ];
     let sheets = settings.sheets(&[], &parts)?;
-    let tables = Paper {
+    let tables = PaperReport {
         name: "arpanet".into(),
         title: "BBN Report 2499, 1973: throughput of the ARPANET".into(),
         notes: vec![
@@ -62,10 +67,10 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_report::sheet::{Cell, Sheet};
+    use stackline_report::sheet::{Sheet, SheetCell};
 
     fn made(only: &str) -> Vec<Sheet> {
-        let settings = Settings {
+        let settings = ReproductionSettings {
             seed: 1,
             transfers: 1,
             precision: 0.1,
@@ -98,8 +103,8 @@ mod tests {
 
     #[test]
     fn the_map_has_the_printed_path_lengths_by_its_own_routing() {
-        let number = |cell: &Cell| {
-            if let Cell::Number(value, _) = cell {
+        let number = |cell: &SheetCell| {
+            if let SheetCell::Number(value, _) = cell {
                 *value
             } else {
                 f64::NAN

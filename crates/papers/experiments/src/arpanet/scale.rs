@@ -1,15 +1,15 @@
 //! What would have broken first: the routing of January 1973 on networks of more IMPs than there were.
 
-use super::lab::{LINE, at, line, network};
+use super::network_setup::{LINE, instant_at, line, network};
 use crate::parallel;
 use rand_core::Rng as _;
 use stackline_core::random::Seed;
-use stackline_proto::imp::{Machine, Options};
-use stackline_report::sheet::{Cell, Sheet};
-use stackline_sim::imps::{Network, Plan};
+use stackline_proto::imp::{ImpHardware, ImpOptions};
+use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_sim::imps::{ImpSubnet, ImpSubnetPlan};
 
 /// A ring with chords, so that each IMP has about 2.2 lines, as the map has.
-fn plan(count: u16, seed: Seed) -> Plan {
+fn plan(count: u16, seed: Seed) -> ImpSubnetPlan {
     let mut generator = seed.generator();
     let mut lines: Vec<_> = (0..count)
         .map(|end| line((end, (end + 1) % count), LINE, 200.0))
@@ -23,10 +23,10 @@ fn plan(count: u16, seed: Seed) -> Plan {
             lines.push(line((a, b), LINE, 500.0));
         }
     }
-    let options = Options {
-        machine: Machine::H516,
+    let options = ImpOptions {
+        machine: ImpHardware::H516,
         most_hops: 512,
-        ..Options::default()
+        ..ImpOptions::default()
     };
     let mut plan = network(&vec![options; usize::from(count)], lines);
     // Each entry is a word; the header of the message beside it (64 entries fill a full packet).
@@ -35,17 +35,17 @@ fn plan(count: u16, seed: Seed) -> Plan {
 }
 
 /// Of one network: share of lines that routing takes, %; of processors; seconds until all know all; after a line was cut.
-struct Found {
+struct RoutingScaleFigures {
     lines: f64,
     processors: f64,
     known_s: Option<f64>,
     again_s: Option<f64>,
 }
 
-fn measure(count: u16, seed: u64) -> Found {
+fn measure(count: u16, seed: u64) -> RoutingScaleFigures {
     let seed = Seed::root(seed).child("scale");
     let plan = plan(count, seed);
-    let mut machines = Network::new(&plan, seed);
+    let mut machines = ImpSubnet::new(&plan, seed);
     let most_s = 1200.0;
     let known_s = until(&mut machines, 0.0, most_s, |machines| {
         machines
@@ -64,7 +64,7 @@ fn measure(count: u16, seed: u64) -> Found {
             hops(a, b).is_some_and(|hops| hops > 1) && hops(b, a).is_some_and(|hops| hops > 1)
         })
     });
-    Found {
+    RoutingScaleFigures {
         lines: before.0,
         processors: before.1,
         known_s,
@@ -73,7 +73,7 @@ fn measure(count: u16, seed: u64) -> Found {
 }
 
 /// Percent of the time that lines and processors were in use.
-fn used(machines: &Network) -> (f64, f64) {
+fn used(machines: &ImpSubnet) -> (f64, f64) {
     let all_s = machines.now().0 as f64 / 1e9;
     let lines: Vec<f64> = machines
         .lines()
@@ -90,15 +90,15 @@ fn used(machines: &Network) -> (f64, f64) {
 
 /// Seconds from `from_s` until it holds, looked at four times a tick.
 fn until(
-    machines: &mut Network,
+    machines: &mut ImpSubnet,
     from_s: f64,
     most_s: f64,
-    holds: impl Fn(&Network) -> bool,
+    holds: impl Fn(&ImpSubnet) -> bool,
 ) -> Option<f64> {
     let mut now_s = from_s;
     while now_s < most_s {
         now_s += 0.16;
-        while machines.poll(at(now_s)).is_some() {}
+        while machines.poll(instant_at(now_s)).is_some() {}
         if holds(machines) {
             return Some(now_s - from_s);
         }
@@ -125,17 +125,17 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         .collect();
     let found = parallel::each(&cases, |(count, run)| measure(*count, seed + run));
     for (cases, found) in cases.chunks(3).zip(found.chunks(3)) {
-        let span = |of: fn(&Found) -> Option<f64>| {
+        let span = |of: fn(&RoutingScaleFigures) -> Option<f64>| {
             let mut values: Vec<f64> = found.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
             match (values.first(), values.last()) {
-                _ if values.len() < found.len() => Cell::text("never, in 1200 s"),
-                (Some(least), Some(most)) => Cell::text(format!("{least:.1} to {most:.1}")),
-                _ => Cell::Absent,
+                _ if values.len() < found.len() => SheetCell::text("never, in 1200 s"),
+                (Some(least), Some(most)) => SheetCell::text(format!("{least:.1} to {most:.1}")),
+                _ => SheetCell::Absent,
             }
         };
         sheet.rows.push(vec![
-            Cell::Number(f64::from(cases[0].0), 0),
+            SheetCell::Number(f64::from(cases[0].0), 0),
             span(|one| Some(one.lines)),
             span(|one| Some(one.processors)),
             span(|one| one.known_s),

@@ -1,14 +1,14 @@
 //! Table 2: how large a terminal's buffer must be so that it never waits for the host, by the reconstructed formula and simulated.
 
-use super::lab::{at, host, line, network};
+use super::network_setup::{host, instant_at, line, network};
 use super::printed::{BUFFERS, MILES, MORE};
 use crate::parallel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_model::messages::Terminal;
-use stackline_proto::imp::{Address, HostKind, Message, Options};
-use stackline_report::sheet::{Cell, Sheet};
-use stackline_sim::imps::{Network, News, Plan};
+use stackline_model::arpanet_messages::TerminalModel;
+use stackline_proto::imp::{HostKind, ImpHostAddress, ImpMessage, ImpOptions};
+use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_sim::imps::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 
 /// What the formula lets a line carry, bit/s.
 const USEFUL: f64 = 40_000.0;
@@ -27,7 +27,7 @@ fn shown(characters: u32) -> String {
 }
 
 fn formula(baud: f64, hop: usize) -> Option<u32> {
-    Terminal::at(baud).buffer((hop + 1) as f64, MILES[..=hop].iter().sum())
+    TerminalModel::at(baud).buffer((hop + 1) as f64, MILES[..=hop].iter().sum())
 }
 
 /// Printed and by formula.
@@ -43,10 +43,10 @@ pub(super) fn table() -> Sheet {
     );
     let (mut numbers, mut within, mut wrong) = (0, 0, Vec::new());
     for (baud, cells) in &BUFFERS {
-        let mut row = vec![Cell::Number(*baud, 1)];
+        let mut row = vec![SheetCell::Number(*baud, 1)];
         for (hop, printed) in cells.iter().enumerate() {
             let found = formula(*baud, hop);
-            row.push(Cell::text(format!(
+            row.push(SheetCell::text(format!(
                 "{} / {}",
                 shown(*printed),
                 shown(found.unwrap_or(MORE))
@@ -84,26 +84,27 @@ fn prints(baud: f64, hop: usize, buffer: u32, bit_s: f64) -> f64 {
         .zip(MILES)
         .map(|(end, miles)| line((end, end + 1), bit_s, miles))
         .collect();
-    let mut plan: Plan = network(&vec![Options::UNBOUNDED; usize::from(hops) + 1], lines);
+    let mut plan: ImpSubnetPlan =
+        network(&vec![ImpOptions::UNBOUNDED; usize::from(hops) + 1], lines);
     plan.control_is_free = true;
     let tip = host(&mut plan, 0, None, HostKind::default());
     let computer = host(&mut plan, hops, None, HostKind::default());
-    let mut session = Session::new(
-        Network::new(&plan, Seed::root(1)),
+    let mut session = TerminalSession::new(
+        ImpSubnet::new(&plan, Seed::root(1)),
         (tip, computer),
         baud,
         buffer,
     );
     session.run(
-        at(20.0),
-        at(20.0 + 30.0 * (1.0 + f64::from(buffer) * 10.0 / baud)),
+        instant_at(20.0),
+        instant_at(20.0 + 30.0 * (1.0 + f64::from(buffer) * 10.0 / baud)),
     )
 }
 
 /// A terminal session: what the TIP and the host do.
-struct Session {
-    network: Network,
-    ends: (Address, Address),
+struct TerminalSession {
+    network: ImpSubnet,
+    ends: (ImpHostAddress, ImpHostAddress),
     /// Time to print a buffer.
     prints: Duration,
     bits: u32,
@@ -120,8 +121,13 @@ const WORKED: u32 = 2;
 /// A buffer is empty at the beginning.
 const ALLOCATES: u32 = 3;
 
-impl Session {
-    fn new(network: Network, ends: (Address, Address), baud: f64, buffer: u32) -> Self {
+impl TerminalSession {
+    fn new(
+        network: ImpSubnet,
+        ends: (ImpHostAddress, ImpHostAddress),
+        baud: f64,
+        buffer: u32,
+    ) -> Self {
         let prints = Duration::from_seconds(f64::from(buffer) * 10.0 / baud);
         let bits = 8 * buffer + LEADERS;
         Self {
@@ -136,11 +142,11 @@ impl Session {
         }
     }
 
-    fn send(&mut self, now: Instant, from: Address, to: Address, bits: u32) {
+    fn send(&mut self, now: Instant, from: ImpHostAddress, to: ImpHostAddress, bits: u32) {
         self.next += 1;
         self.network.offer(
             now,
-            Message {
+            ImpMessage {
                 from,
                 to,
                 bits,
@@ -158,16 +164,16 @@ impl Session {
         let counted = from + Duration::from_seconds((until.since(from)).seconds() / 3.0);
         while let Some((now, host, news)) = self.network.poll(until) {
             match news {
-                News::Delivered(_) if host == computer => self
+                ImpHostNotice::Delivered(_) if host == computer => self
                     .network
                     .timer(now + Duration::from_seconds(0.1), WORKED),
-                News::Delivered(_) => {
+                ImpHostNotice::Delivered(_) => {
                     self.full += 1;
                     self.print(now, counted, until);
                 }
-                News::Timer(ALLOCATES) => self.send(now, tip, computer, ALLOCATE),
-                News::Timer(WORKED) => self.send(now, computer, tip, self.bits),
-                News::Timer(_) => {
+                ImpHostNotice::Timer(ALLOCATES) => self.send(now, tip, computer, ALLOCATE),
+                ImpHostNotice::Timer(WORKED) => self.send(now, computer, tip, self.bits),
+                ImpHostNotice::Timer(_) => {
                     self.empty = None;
                     // The buffer is free: another message may come.
                     self.send(now, tip, computer, ALLOCATE);
@@ -228,10 +234,10 @@ pub(super) fn simulated() -> Sheet {
                 .fold(f64::INFINITY, f64::min);
             let most = own.iter().map(|found| found[1]).fold(0.0, f64::max);
             sheet.rows.push(vec![
-                Cell::Number(*baud, 1),
-                Cell::Number(own.len() as f64, 0),
-                Cell::Number(least, 1),
-                Cell::Number(most, 1),
+                SheetCell::Number(*baud, 1),
+                SheetCell::Number(own.len() as f64, 0),
+                SheetCell::Number(least, 1),
+                SheetCell::Number(most, 1),
             ]);
         }
     }

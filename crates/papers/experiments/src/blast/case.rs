@@ -1,9 +1,9 @@
 //! What a row asks to be simulated, and rows and exhibits before all of their columns are filled in.
 
-use super::formulas::{Costs, Strategy};
-use super::profile::{Host, Profiles};
+use super::formulas::{BlastCostModel, BlastResendStrategy};
+use super::profile::{BlastHostProfile, Profiles};
 use stackline_core::error::Result;
-use stackline_report::paper::{Exhibit, Row};
+use stackline_report::paper::{Exhibit, PaperRow};
 
 /// N of Tables 1 and 3.
 pub(super) const NUMBERS: [u32; 4] = [1, 4, 16, 64];
@@ -15,31 +15,31 @@ pub(super) const PACKETS: u32 = 64;
 pub(super) enum Method {
     StopAndWait,
     SlidingWindow,
-    Blast(Strategy),
+    Blast(BlastResendStrategy),
 }
 
 /// Which figure of many transfers is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(super) enum BlastQuantity {
     Mean,
     Deviation,
 }
 
 /// Something to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Case {
-    pub(super) host: Host,
+pub(super) struct BlastCase {
+    pub(super) host: BlastHostProfile,
     pub(super) method: Method,
     pub(super) packets: u32,
     pub(super) loss: f64,
     /// Tr in seconds.
     pub(super) interval: f64,
-    pub(super) quantity: Quantity,
+    pub(super) quantity: BlastQuantity,
 }
 
-impl Case {
+impl BlastCase {
     /// A transfer without an error.
-    pub(super) const fn error_free(method: Method, host: Host, packets: u32) -> Self {
+    pub(super) const fn error_free(method: Method, host: BlastHostProfile, packets: u32) -> Self {
         // An answer that is never late needs no interval; one second is beyond all of these.
         Self {
             host,
@@ -47,29 +47,29 @@ impl Case {
             packets,
             loss: 0.0,
             interval: 1.0,
-            quantity: Quantity::Mean,
+            quantity: BlastQuantity::Mean,
         }
     }
 }
 
 /// A row, and what it asks to be simulated.
-pub(super) struct Line {
-    pub(super) row: Row,
-    pub(super) case: Option<Case>,
+pub(super) struct BlastRow {
+    pub(super) row: PaperRow,
+    pub(super) case: Option<BlastCase>,
 }
 
 /// A table or a figure with its lines.
-pub(super) struct Sheet {
+pub(super) struct BlastSheet {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) subject: &'static str,
     pub(super) digits: usize,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<BlastRow>,
     pub(super) notes: Vec<String>,
 }
 
-impl From<Sheet> for Exhibit {
-    fn from(sheet: Sheet) -> Self {
+impl From<BlastSheet> for Exhibit {
+    fn from(sheet: BlastSheet) -> Self {
         Self {
             name: sheet.name.into(),
             title: sheet.title.into(),
@@ -83,17 +83,17 @@ impl From<Sheet> for Exhibit {
 
 /// The costs of the host profiles.
 pub(super) struct Hosts {
-    pub(super) standalone: Costs,
-    pub(super) standalone_double: Costs,
-    pub(super) kernel: Costs,
+    pub(super) standalone: BlastCostModel,
+    pub(super) standalone_double: BlastCostModel,
+    pub(super) kernel: BlastCostModel,
 }
 
 impl Hosts {
     pub(super) fn of(profiles: &Profiles) -> Result<Self> {
         Ok(Self {
-            standalone: profiles.costs(Host::Standalone)?,
-            standalone_double: profiles.costs(Host::StandaloneDouble)?,
-            kernel: profiles.costs(Host::Kernel)?,
+            standalone: profiles.costs(BlastHostProfile::Standalone)?,
+            standalone_double: profiles.costs(BlastHostProfile::StandaloneDouble)?,
+            kernel: profiles.costs(BlastHostProfile::Kernel)?,
         })
     }
 }

@@ -1,15 +1,15 @@
 //! Figures 4 to 6 as pictures: the formulas with the paper's costs as lines, what was simulated as points.
 
-use super::figures::{Expected, INTERVALS, deviation, multiple};
-use super::formulas::{Costs, Protocol, Strategy};
-use stackline_report::chart::{Axis, Chart, Curve, Scale};
-use stackline_report::paper::{Paper, Row};
+use super::figures::{ExpectedCurve, INTERVALS, deviation, multiple};
+use super::formulas::{BlastCostModel, BlastFigureProtocol, BlastResendStrategy};
+use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
+use stackline_report::paper::{PaperReport, PaperRow};
 
 /// Points of a curve.
 const POINTS: u32 = 200;
 
 /// The pictures by file name, from the rows of the paper made again.
-pub(super) fn charts(paper: &Paper) -> [(&'static str, Chart); 3] {
+pub(super) fn charts(paper: &PaperReport) -> [(&'static str, Chart); 3] {
     let rows = |name: &str| {
         let exhibit = paper.exhibits.iter().find(|exhibit| exhibit.name == name);
         exhibit.map_or(&[][..], |exhibit| &exhibit.rows[..])
@@ -27,8 +27,8 @@ fn along(axis: &Axis) -> impl Iterator<Item = f64> {
     (0..=POINTS).map(move |at| {
         let share = f64::from(at) / f64::from(POINTS);
         match scale {
-            Scale::Linear => from + share * (to - from),
-            Scale::Logarithmic => from * (to / from).powf(share),
+            AxisScale::Linear => from + share * (to - from),
+            AxisScale::Logarithmic => from * (to / from).powf(share),
         }
     })
 }
@@ -36,7 +36,7 @@ fn along(axis: &Axis) -> impl Iterator<Item = f64> {
 fn losses() -> Axis {
     Axis {
         name: "probability that a packet is lost".into(),
-        scale: Scale::Logarithmic,
+        scale: AxisScale::Logarithmic,
         from: 1e-6,
         to: 1e-1,
     }
@@ -44,18 +44,18 @@ fn losses() -> Axis {
 
 /// The simulated points of the rows that are asked for.
 fn points(
-    rows: &[Row],
-    of: impl Fn(&Row) -> bool,
-    at: impl Fn(&Row) -> Option<f64>,
+    rows: &[PaperRow],
+    of: impl Fn(&PaperRow) -> bool,
+    at: impl Fn(&PaperRow) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
-    let point = |row: &Row| Some((at(row)?, row.simulated?.seconds * 1e3));
+    let point = |row: &PaperRow| Some((at(row)?, row.simulated?.seconds * 1e3));
     rows.iter()
         .filter(|row| of(row))
         .filter_map(point)
         .collect()
 }
 
-fn below(curves: &[Curve]) -> String {
+fn below(curves: &[ChartCurve]) -> String {
     let drawn = curves.iter().any(|curve| !curve.points.is_empty());
     let points = if drawn {
         "; points: simulated with the host profile"
@@ -65,17 +65,22 @@ fn below(curves: &[Curve]) -> String {
     format!("lines: formulas with the paper's costs{points}")
 }
 
-fn elapsed_chart(rows: &[Row]) -> Chart {
+fn elapsed_chart(rows: &[PaperRow]) -> Chart {
     let x = Axis {
         name: "packets of 1 kilobyte".into(),
-        scale: Scale::Linear,
+        scale: AxisScale::Linear,
         from: 0.0,
         to: 64.0,
     };
-    let curve = |protocol: Protocol| Curve {
+    let curve = |protocol: BlastFigureProtocol| ChartCurve {
         name: protocol.name().into(),
         line: (1..=64)
-            .map(|n| (f64::from(n), 1e3 * protocol.elapsed(&Costs::STANDALONE, n)))
+            .map(|n| {
+                (
+                    f64::from(n),
+                    1e3 * protocol.elapsed(&BlastCostModel::STANDALONE, n),
+                )
+            })
             .collect(),
         points: points(
             rows,
@@ -83,13 +88,13 @@ fn elapsed_chart(rows: &[Row]) -> Chart {
             |row| row.packets.map(f64::from),
         ),
     };
-    let curves = Protocol::ALL.map(curve).to_vec();
+    let curves = BlastFigureProtocol::ALL.map(curve).to_vec();
     Chart {
         title: "Figure 4: elapsed time against the number of packets".into(),
         x,
         y: Axis {
             name: "elapsed time, ms".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: 260.0,
         },
@@ -99,12 +104,12 @@ fn elapsed_chart(rows: &[Row]) -> Chart {
     }
 }
 
-fn expected_chart(rows: &[Row]) -> Chart {
+fn expected_chart(rows: &[PaperRow]) -> Chart {
     let x = losses();
-    let curve = |curve: Expected| Curve {
+    let curve = |curve: ExpectedCurve| ChartCurve {
         name: format!("{}, Tr = {}", curve.protocol.name(), curve.interval()),
         line: along(&x)
-            .filter_map(|loss| Some((loss, 1e3 * curve.time(&Costs::V_KERNEL, loss)?)))
+            .filter_map(|loss| Some((loss, 1e3 * curve.time(&BlastCostModel::V_KERNEL, loss)?)))
             .collect(),
         points: points(
             rows,
@@ -118,12 +123,12 @@ fn expected_chart(rows: &[Row]) -> Chart {
             |row| row.loss,
         ),
     };
-    let curves = Expected::ALL.map(curve).to_vec();
+    let curves = ExpectedCurve::ALL.map(curve).to_vec();
     Chart {
         title: "Figure 5: expected time of 64 packets against the loss probability".into(),
         y: Axis {
             name: "expected time, ms".into(),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: 500.0,
         },
@@ -134,19 +139,19 @@ fn expected_chart(rows: &[Row]) -> Chart {
     }
 }
 
-fn deviation_chart(rows: &[Row]) -> Chart {
+fn deviation_chart(rows: &[PaperRow]) -> Chart {
     let x = Axis {
         to: 1e-2,
         ..losses()
     };
     let interval = multiple(INTERVALS[0], "To(D)");
-    let curve = |strategy: Strategy| Curve {
+    let curve = |strategy: BlastResendStrategy| ChartCurve {
         name: strategy.name().into(),
         line: along(&x)
             .filter_map(|loss| {
                 Some((
                     loss,
-                    1e3 * deviation(strategy, &Costs::V_KERNEL, INTERVALS[0], loss)?,
+                    1e3 * deviation(strategy, &BlastCostModel::V_KERNEL, INTERVALS[0], loss)?,
                 ))
             })
             .collect(),
@@ -159,14 +164,14 @@ fn deviation_chart(rows: &[Row]) -> Chart {
             |row| row.loss,
         ),
     };
-    let curves = Strategy::ALL.map(curve).to_vec();
+    let curves = BlastResendStrategy::ALL.map(curve).to_vec();
     Chart {
         title: format!(
             "Figure 6: standard deviation against the loss probability, Tr = {interval}"
         ),
         y: Axis {
             name: "standard deviation, ms".into(),
-            scale: Scale::Logarithmic,
+            scale: AxisScale::Logarithmic,
             from: 0.1,
             to: 1000.0,
         },

@@ -1,11 +1,11 @@
 //! Figures 4 to 6 as rows: elapsed time against N, expected time and standard deviation against the loss probability.
 
-use super::case::{Case, Hosts, Line, Method, PACKETS, Quantity, Sheet};
-use super::formulas::expected::{self, Curve as Mean};
-use super::formulas::{Costs, Lossy, Protocol, Strategy, deviation};
-use super::profile::Host;
+use super::case::{BlastCase, BlastQuantity, BlastRow, BlastSheet, Hosts, Method, PACKETS};
+use super::formulas::expected::{self, BlastCurve as Mean};
+use super::formulas::{BlastCostModel, BlastFigureProtocol, BlastResendStrategy, Lossy, deviation};
+use super::profile::BlastHostProfile;
 use super::tables::method;
-use stackline_report::paper::{Printed, Row};
+use stackline_report::paper::{PaperFigure, PaperRow};
 
 /// N of Figure 4.
 const NUMBERS: [u32; 6] = [1, 8, 16, 32, 48, 64];
@@ -13,34 +13,34 @@ const NUMBERS: [u32; 6] = [1, 8, 16, 32, 48, 64];
 const LOSSES: [f64; 4] = [1e-5, 1e-4, 1e-3, 1e-2];
 
 /// All three.
-pub(super) fn sheets(hosts: &Hosts) -> Vec<Sheet> {
+pub(super) fn sheets(hosts: &Hosts) -> Vec<BlastSheet> {
     vec![figure_4(hosts), figure_5(hosts), figure_6(hosts)]
 }
 
-fn figure_4(hosts: &Hosts) -> Sheet {
-    let line = |(protocol, packets): (Protocol, u32)| {
+fn figure_4(hosts: &Hosts) -> BlastSheet {
+    let line = |(protocol, packets): (BlastFigureProtocol, u32)| {
         let (method, host) = method(protocol);
         let costs = match host {
-            Host::StandaloneDouble => &hosts.standalone_double,
-            Host::Standalone | Host::Kernel => &hosts.standalone,
+            BlastHostProfile::StandaloneDouble => &hosts.standalone_double,
+            BlastHostProfile::Standalone | BlastHostProfile::Kernel => &hosts.standalone,
         };
-        let row = Row {
+        let row = PaperRow {
             subject: protocol.name().into(),
             packets: Some(packets),
-            printed: Some(Printed::Lost),
-            formula: Some(protocol.elapsed(&Costs::STANDALONE, packets)),
+            printed: Some(PaperFigure::Lost),
+            formula: Some(protocol.elapsed(&BlastCostModel::STANDALONE, packets)),
             profile: Some(protocol.elapsed(costs, packets)),
-            ..Row::default()
+            ..PaperRow::default()
         };
-        Line {
+        BlastRow {
             row,
-            case: Some(Case::error_free(method, host, packets)),
+            case: Some(BlastCase::error_free(method, host, packets)),
         }
     };
-    let cases = Protocol::ALL
+    let cases = BlastFigureProtocol::ALL
         .into_iter()
         .flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
-    Sheet {
+    BlastSheet {
         name: "Figure 4",
         title: "elapsed time against the number of packets",
         subject: "protocol",
@@ -52,27 +52,27 @@ fn figure_4(hosts: &Hosts) -> Sheet {
 
 /// A curve of Figure 5: the protocol, and Tr as a multiple of To(1) or To(D).
 #[derive(Clone, Copy)]
-pub(super) struct Expected {
-    pub(super) protocol: Protocol,
+pub(super) struct ExpectedCurve {
+    pub(super) protocol: BlastFigureProtocol,
     multiple: f64,
 }
 
-impl Expected {
+impl ExpectedCurve {
     pub(super) const ALL: [Self; 4] = [
         Self {
-            protocol: Protocol::StopAndWait,
+            protocol: BlastFigureProtocol::StopAndWait,
             multiple: 100.0,
         },
         Self {
-            protocol: Protocol::StopAndWait,
+            protocol: BlastFigureProtocol::StopAndWait,
             multiple: 10.0,
         },
         Self {
-            protocol: Protocol::Blast,
+            protocol: BlastFigureProtocol::Blast,
             multiple: 10.0,
         },
         Self {
-            protocol: Protocol::Blast,
+            protocol: BlastFigureProtocol::Blast,
             multiple: 1.0,
         },
     ];
@@ -81,7 +81,7 @@ impl Expected {
     pub(super) fn interval(self) -> String {
         multiple(
             self.multiple,
-            if self.protocol == Protocol::StopAndWait {
+            if self.protocol == BlastFigureProtocol::StopAndWait {
                 "To(1)"
             } else {
                 "To(D)"
@@ -90,8 +90,8 @@ impl Expected {
     }
 
     /// To and Tr in seconds.
-    fn of(self, costs: &Costs) -> Mean {
-        let packets = if self.protocol == Protocol::StopAndWait {
+    fn of(self, costs: &BlastCostModel) -> Mean {
+        let packets = if self.protocol == BlastFigureProtocol::StopAndWait {
             1
         } else {
             PACKETS
@@ -104,13 +104,15 @@ impl Expected {
     }
 
     /// The expected time with these costs.
-    pub(super) fn time(self, costs: &Costs, loss: f64) -> Option<f64> {
+    pub(super) fn time(self, costs: &BlastCostModel, loss: f64) -> Option<f64> {
         let Mean {
             error_free,
             interval,
         } = self.of(costs);
         match self.protocol {
-            Protocol::StopAndWait => expected::stop_and_wait(PACKETS, error_free, interval, loss),
+            BlastFigureProtocol::StopAndWait => {
+                expected::stop_and_wait(PACKETS, error_free, interval, loss)
+            }
             _ => expected::blast(PACKETS, error_free, interval, loss),
         }
     }
@@ -125,39 +127,39 @@ pub(super) fn multiple(factor: f64, of: &str) -> String {
     }
 }
 
-fn figure_5(hosts: &Hosts) -> Sheet {
-    let line = |(curve, loss): (Expected, f64)| {
+fn figure_5(hosts: &Hosts) -> BlastSheet {
+    let line = |(curve, loss): (ExpectedCurve, f64)| {
         let interval = curve.of(&hosts.kernel).interval;
-        let row = Row {
+        let row = PaperRow {
             subject: curve.protocol.name().into(),
             loss: Some(loss),
             interval: Some((curve.interval(), interval)),
-            printed: Some(Printed::Lost),
-            formula: curve.time(&Costs::V_KERNEL, loss),
+            printed: Some(PaperFigure::Lost),
+            formula: curve.time(&BlastCostModel::V_KERNEL, loss),
             profile: curve.time(&hosts.kernel, loss),
-            ..Row::default()
+            ..PaperRow::default()
         };
         let method = match curve.protocol {
-            Protocol::StopAndWait => Method::StopAndWait,
-            _ => Method::Blast(Strategy::Full),
+            BlastFigureProtocol::StopAndWait => Method::StopAndWait,
+            _ => Method::Blast(BlastResendStrategy::Full),
         };
-        let case = Case {
-            host: Host::Kernel,
+        let case = BlastCase {
+            host: BlastHostProfile::Kernel,
             method,
             packets: PACKETS,
             loss,
             interval,
-            quantity: Quantity::Mean,
+            quantity: BlastQuantity::Mean,
         };
-        Line {
+        BlastRow {
             row,
             case: Some(case),
         }
     };
-    let cases = Expected::ALL
+    let cases = ExpectedCurve::ALL
         .into_iter()
         .flat_map(|curve| LOSSES.map(|loss| (curve, loss)));
-    Sheet {
+    BlastSheet {
         name: "Figure 5",
         title: "expected time of 64 packets between V kernels against the loss probability",
         subject: "protocol",
@@ -174,7 +176,7 @@ const APART: &str = "Where much is lost machines and model part a little. One re
 /// Where the blast becomes the slower.
 fn crossings() -> String {
     let [slow_saw, quick_saw, slow_blast, quick_blast] =
-        Expected::ALL.map(|curve| (curve, curve.of(&Costs::V_KERNEL)));
+        ExpectedCurve::ALL.map(|curve| (curve, curve.of(&BlastCostModel::V_KERNEL)));
     let pairs = [
         (quick_blast, quick_saw),
         (quick_blast, slow_saw),
@@ -199,8 +201,8 @@ fn crossings() -> String {
 /// Tr of Figure 6 as multiples of To(D).
 pub(super) const INTERVALS: [f64; 2] = [1.0, 10.0];
 
-fn lossy(costs: &Costs, factor: f64, loss: f64) -> Lossy {
-    let error_free = Protocol::Blast.elapsed(costs, PACKETS);
+fn lossy(costs: &BlastCostModel, factor: f64, loss: f64) -> Lossy {
+    let error_free = BlastFigureProtocol::Blast.elapsed(costs, PACKETS);
     Lossy {
         costs: *costs,
         double_buffered: false,
@@ -211,55 +213,62 @@ fn lossy(costs: &Costs, factor: f64, loss: f64) -> Lossy {
 }
 
 /// The exact standard deviation, with Tr as a multiple of To(D).
-pub(super) fn deviation(strategy: Strategy, costs: &Costs, factor: f64, loss: f64) -> Option<f64> {
+pub(super) fn deviation(
+    strategy: BlastResendStrategy,
+    costs: &BlastCostModel,
+    factor: f64,
+    loss: f64,
+) -> Option<f64> {
     lossy(costs, factor, loss)
         .moments(strategy)
         .map(|moments| moments.sd)
 }
 
 /// As the paper prints it, which it does for two of them.
-fn printed(strategy: Strategy, factor: f64, loss: f64) -> Option<f64> {
-    let error_free = Protocol::Blast.elapsed(&Costs::V_KERNEL, PACKETS);
+fn printed(strategy: BlastResendStrategy, factor: f64, loss: f64) -> Option<f64> {
+    let error_free = BlastFigureProtocol::Blast.elapsed(&BlastCostModel::V_KERNEL, PACKETS);
     match strategy {
-        Strategy::Full => deviation::full_printed(PACKETS, error_free, factor * error_free, loss),
-        Strategy::FullNak => deviation::full_nak_printed(PACKETS, error_free, loss),
-        Strategy::Partial | Strategy::Selective => None,
+        BlastResendStrategy::Full => {
+            deviation::full_printed(PACKETS, error_free, factor * error_free, loss)
+        }
+        BlastResendStrategy::FullNak => deviation::full_nak_printed(PACKETS, error_free, loss),
+        BlastResendStrategy::Partial | BlastResendStrategy::Selective => None,
     }
 }
 
-fn figure_6(hosts: &Hosts) -> Sheet {
-    let line = |(factor, strategy, loss): (f64, Strategy, f64)| {
+fn figure_6(hosts: &Hosts) -> BlastSheet {
+    let line = |(factor, strategy, loss): (f64, BlastResendStrategy, f64)| {
         let interval = lossy(&hosts.kernel, factor, loss).interval;
-        let row = Row {
+        let row = PaperRow {
             subject: strategy.name().into(),
             loss: Some(loss),
             interval: Some((multiple(factor, "To(D)"), interval)),
-            printed: Some(Printed::Lost),
+            printed: Some(PaperFigure::Lost),
             as_printed: printed(strategy, factor, loss),
-            formula: deviation(strategy, &Costs::V_KERNEL, factor, loss),
+            formula: deviation(strategy, &BlastCostModel::V_KERNEL, factor, loss),
             profile: deviation(strategy, &hosts.kernel, factor, loss),
-            ..Row::default()
+            ..PaperRow::default()
         };
         let method = Method::Blast(strategy);
-        let case = Case {
-            host: Host::Kernel,
+        let case = BlastCase {
+            host: BlastHostProfile::Kernel,
             method,
             packets: PACKETS,
             loss,
             interval,
-            quantity: Quantity::Deviation,
+            quantity: BlastQuantity::Deviation,
         };
-        Line {
+        BlastRow {
             row,
             case: Some(case),
         }
     };
     let cases = INTERVALS.into_iter().flat_map(|factor| {
-        Strategy::ALL
+        BlastResendStrategy::ALL
             .into_iter()
             .flat_map(move |strategy| LOSSES.map(|loss| (factor, strategy, loss)))
     });
-    Sheet {
+    BlastSheet {
         name: "Figure 6",
         title: "standard deviation of the time of 64 packets between V kernels against the loss probability",
         subject: "strategy",

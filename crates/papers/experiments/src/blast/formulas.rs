@@ -25,6 +25,6 @@ pub mod naive;
 #[cfg(test)]
 mod testing;
 
-pub use costs::Costs;
-pub use elapsed::Protocol;
-pub use exact::{Lossy, Moments, Strategy};
+pub use costs::BlastCostModel;
+pub use elapsed::BlastFigureProtocol;
+pub use exact::{BlastResendStrategy, Lossy, Moments};

@@ -4,9 +4,9 @@ use super::profile::TEXT;
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
-use stackline_core::record::RunRecord;
+use stackline_core::run_record::RunRecord;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Interfaces, the processors that copy, and their networks.
 const INTERFACES: [(&str, &str, &str); 3] = [
@@ -64,9 +64,9 @@ pub(super) fn interfaces() -> Result<Sheet> {
     let title = "ms a packet of 1 KB that arrives, by who copies and by what a program takes of the host's processor for each";
     let mut sheet = Sheet::new("Interfaces", title, &columns);
     for ((name, copies, _), times) in INTERFACES.iter().zip(found.chunks(PROGRAMS.len())) {
-        let times = times.iter().map(|ms| Cell::Number(*ms, 2));
+        let times = times.iter().map(|ms| SheetCell::Number(*ms, 2));
         sheet.rows.push(
-            [Cell::text(*name), Cell::text(*copies)]
+            [SheetCell::text(*name), SheetCell::text(*copies)]
                 .into_iter()
                 .chain(times)
                 .collect(),
@@ -101,13 +101,13 @@ pub(super) fn full_speed() -> Result<Sheet> {
     for (speed, record) in SPEEDS.iter().zip(&found) {
         let lost = 1.0 - record.responder.received_bytes as f64 / (1024 * PACKETS) as f64;
         let printed = if *speed >= 1.0 {
-            Cell::Number(0.01, 2)
+            SheetCell::Number(0.01, 2)
         } else {
-            Cell::Absent
+            SheetCell::Absent
         };
         sheet.rows.push(vec![
-            Cell::Number(*speed, 2),
-            Cell::Number(100.0 * lost, 2),
+            SheetCell::Number(*speed, 2),
+            SheetCell::Number(100.0 * lost, 2),
             printed,
         ]);
     }
@@ -121,8 +121,8 @@ pub(super) fn full_speed() -> Result<Sheet> {
 mod tests {
     use super::*;
 
-    fn number(cell: &Cell) -> f64 {
-        if let Cell::Number(value, _) = cell {
+    fn number(cell: &SheetCell) -> f64 {
+        if let SheetCell::Number(value, _) = cell {
             *value
         } else {
             f64::NAN

@@ -8,9 +8,9 @@ use crate::measuring::end_with_parent;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
 use stackline_emu::testbed;
-use stackline_report::paper::Measured;
-use stackline_transfer::ikp::{self, Client, Segments, Server};
-use stackline_transfer::standalone::{self, Program, Sample, Setup};
+use stackline_report::paper::MeasuredTransfers;
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpUdpClient, IkpUdpServer};
+use stackline_transfer::standalone::{self, StandaloneProgram, StandaloneSample, StandaloneSetup};
 use std::thread;
 use std::time::Instant;
 
@@ -23,18 +23,18 @@ const LOOPBACK: &str = "lo";
 #[derive(Serialize, Deserialize)]
 pub(super) struct Measurements {
     pub(super) standalone: std::result::Result<Standalone, String>,
-    pub(super) moves: std::result::Result<Vec<(u32, Measured)>, String>,
+    pub(super) moves: std::result::Result<Vec<(u32, MeasuredTransfers)>, String>,
 }
 
 /// Tables 1 and 2.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Standalone {
     /// A program's name, packets, times.
-    pub(super) elapsed: Vec<(String, u32, Measured)>,
+    pub(super) elapsed: Vec<(String, u32, MeasuredTransfers)>,
     /// One packet and its acknowledgement: sending and taking data, sending and taking the acknowledgement.
-    pub(super) parts: [Measured; 4],
+    pub(super) parts: [MeasuredTransfers; 4],
     /// The same as a whole, with no clock read in between.
-    pub(super) observed: Measured,
+    pub(super) observed: MeasuredTransfers,
 }
 
 impl Measurements {
@@ -86,11 +86,11 @@ pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
 }
 
 fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
-    let setup = |packets| Setup::new(LOOPBACK, LOOPBACK, packets, runs);
+    let setup = |packets| StandaloneSetup::new(LOOPBACK, LOOPBACK, packets, runs);
     let mut elapsed = Vec::new();
     for packets in NUMBERS {
         let found = standalone::elapsed(&setup(packets))?;
-        let each = Program::ALL.into_iter().zip(found.all());
+        let each = StandaloneProgram::ALL.into_iter().zip(found.all());
         elapsed.extend(
             each.map(|(program, sample)| (program.name().to_owned(), packets, measured(sample))),
         );
@@ -109,8 +109,8 @@ fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
     })
 }
 
-const fn measured(sample: &Sample) -> Measured {
-    let Sample {
+const fn measured(sample: &StandaloneSample) -> MeasuredTransfers {
+    let StandaloneSample {
         n,
         mean,
         sd,
@@ -118,7 +118,7 @@ const fn measured(sample: &Sample) -> Measured {
         median,
         max,
     } = *sample;
-    Measured {
+    MeasuredTransfers {
         n,
         mean,
         sd,
@@ -129,15 +129,15 @@ const fn measured(sample: &Sample) -> Measured {
 }
 
 /// MoveTo of so many packets into the memory of a client that waits for its reply, timed where it is called.
-fn moves(runs: u32) -> std::result::Result<Vec<(u32, Measured)>, ikp::Error> {
-    let options = ikp::Options::default();
-    let mut server = Server::bind(([127, 0, 0, 1], 0).into(), &options)?;
+fn moves(runs: u32) -> std::result::Result<Vec<(u32, MeasuredTransfers)>, ikp::IkpTransferError> {
+    let options = ikp::IkpTransferOptions::default();
+    let mut server = IkpUdpServer::bind(([127, 0, 0, 1], 0).into(), &options)?;
     let address = server.local()?;
     thread::scope(|scope| {
         let client = scope.spawn(move || {
             let mut memory = vec![0; NUMBERS[NUMBERS.len() - 1] as usize * PACKET];
-            let mut client = Client::connect(address, &ikp::Options::default())?;
-            client.send(&[], Segments::writable(&mut memory), &mut [])
+            let mut client = IkpUdpClient::connect(address, &ikp::IkpTransferOptions::default())?;
+            client.send(&[], IkpClientSegments::writable(&mut memory), &mut [])
         });
         let mut request = server.receive()?;
         let mut found = Vec::new();
@@ -151,11 +151,13 @@ fn moves(runs: u32) -> std::result::Result<Vec<(u32, Measured)>, ikp::Error> {
             }
             found.push((
                 packets,
-                measured(&Sample::of(times.split_off(standalone::WARM_UP as usize))),
+                measured(&StandaloneSample::of(
+                    times.split_off(standalone::WARM_UP as usize),
+                )),
             ));
         }
         request.reply(&[])?;
-        client.join().unwrap_or(Err(ikp::Error::Gone))?;
+        client.join().unwrap_or(Err(ikp::IkpTransferError::Gone))?;
         Ok(found)
     })
 }

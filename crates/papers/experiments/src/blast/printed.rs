@@ -1,6 +1,6 @@
 //! What survived of the paper's tables, as printed: milliseconds. What a table has and this list has not is lost.
 
-use stackline_report::paper::Printed;
+use stackline_report::paper::PaperFigure;
 
 /// Each number: the exhibit, the subject of its row, N or D where the exhibit varies it, and the number.
 const NUMBERS: &[(&str, &str, Option<u32>, &str)] = &[
@@ -37,13 +37,13 @@ const NUMBERS: &[(&str, &str, Option<u32>, &str)] = &[
 ];
 
 /// What the paper prints in a row of an exhibit.
-pub(super) fn printed(exhibit: &str, subject: &str, packets: Option<u32>) -> Printed {
+pub(super) fn printed(exhibit: &str, subject: &str, packets: Option<u32>) -> PaperFigure {
     let row = NUMBERS
         .iter()
         .find(|row| (row.0, row.1, row.2) == (exhibit, subject, packets));
     let number = row.and_then(|row| Some((row.3, format!("{}e-3", row.3).parse().ok()?)));
-    number.map_or(Printed::Lost, |(text, seconds)| {
-        Printed::Here(text, seconds)
+    number.map_or(PaperFigure::Lost, |(text, seconds)| {
+        PaperFigure::Here(text, seconds)
     })
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn every_number_is_found_by_its_row() {
         for (exhibit, subject, packets, number) in NUMBERS {
-            let Printed::Here(text, seconds) = printed(exhibit, subject, *packets) else {
+            let PaperFigure::Here(text, seconds) = printed(exhibit, subject, *packets) else {
                 panic!("{exhibit} {subject}")
             };
             assert_eq!(
@@ -62,6 +62,6 @@ mod tests {
                 (*number, format!("{:.3}", number.parse::<f64>().unwrap()))
             );
         }
-        assert_eq!(printed("Table 1", "blast", Some(1)), Printed::Lost);
+        assert_eq!(printed("Table 1", "blast", Some(1)), PaperFigure::Lost);
     }
 }

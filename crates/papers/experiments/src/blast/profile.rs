@@ -1,10 +1,10 @@
 //! The host profiles of a paper: networks in the language, and the costs that their hosts and links stand for.
 
-use super::formulas::Costs;
+use super::formulas::BlastCostModel;
 use super::formulas::costs::Sizes;
 use crate::profile;
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Network, Rate};
+use stackline_core::network::{LinkRate, Network};
 
 /// Two SUN workstations with 3-Com interfaces, as networks.
 pub(super) const TEXT: &str = include_str!("../../data/blast.stackline");
@@ -16,7 +16,7 @@ pub(super) struct Profiles {
 
 /// What a pair of hosts runs, and how many send buffers their interfaces have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum BlastHostProfile {
     /// Programs without an operating system, one send buffer.
     Standalone,
     /// The same with two.
@@ -25,7 +25,7 @@ pub(super) enum Host {
     Kernel,
 }
 
-impl Host {
+impl BlastHostProfile {
     /// The network of the text.
     const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Profiles {
     }
 
     /// The network of a host.
-    pub(super) fn network(&self, host: Host) -> Result<&Network> {
+    pub(super) fn network(&self, host: BlastHostProfile) -> Result<&Network> {
         let found = self
             .networks
             .iter()
@@ -54,7 +54,7 @@ impl Profiles {
     }
 
     /// C, Ca, T, Ta and the latency of a host, to the nanosecond, as the network model charges them.
-    pub(super) fn costs(&self, host: Host) -> Result<Costs> {
+    pub(super) fn costs(&self, host: BlastHostProfile) -> Result<BlastCostModel> {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
             return Err(Error::measurement(format!(
@@ -62,7 +62,7 @@ impl Profiles {
                 host.name()
             )));
         };
-        let Rate::Constant(rate) = link.rate else {
+        let LinkRate::Constant(rate) = link.rate else {
             return Err(Error::measurement(format!(
                 "the host profile {} has no constant rate",
                 host.name()
@@ -73,17 +73,17 @@ impl Profiles {
             copying.copy_per_packet.seconds(),
             copying.copy_ns_per_byte / 1e9,
         );
-        let Costs {
+        let BlastCostModel {
             copy_data,
             copy_ack,
             send_data,
             send_ack,
             latency,
-        } = Costs::from_sizes(Sizes::PAPER, rate, packet, byte, link.delay.seconds());
+        } = BlastCostModel::from_sizes(Sizes::PAPER, rate, packet, byte, link.delay.seconds());
         let [copy_data, copy_ack, send_data, send_ack, latency] =
             [copy_data, copy_ack, send_data, send_ack, latency]
                 .map(|seconds| (seconds * 1e9).round() / 1e9);
-        Ok(Costs {
+        Ok(BlastCostModel {
             copy_data,
             copy_ack,
             send_data,
@@ -101,9 +101,17 @@ mod tests {
     fn the_profiles_have_the_papers_costs() {
         let profiles = Profiles::read().unwrap();
         let paper = [
-            (Host::Standalone, Costs::STANDALONE, true),
-            (Host::StandaloneDouble, Costs::STANDALONE, false),
-            (Host::Kernel, Costs::V_KERNEL, true),
+            (
+                BlastHostProfile::Standalone,
+                BlastCostModel::STANDALONE,
+                true,
+            ),
+            (
+                BlastHostProfile::StandaloneDouble,
+                BlastCostModel::STANDALONE,
+                false,
+            ),
+            (BlastHostProfile::Kernel, BlastCostModel::V_KERNEL, true),
         ];
         for (host, printed, single_buffered) in paper {
             let costs = profiles.costs(host).unwrap();

@@ -2,16 +2,16 @@
 //! `simulated` are filled in afterwards.
 
 use super::case::Hosts;
-use super::formulas::Costs;
+use super::formulas::BlastCostModel;
 use super::measure::Measurements;
 use super::profile::Profiles;
-use super::{charts, figures, interfaces, measured, simulated, tables};
-use crate::paper::{Part, Reproduction, Settings};
+use super::{charts, figures, interfaces, measured_column, simulated, tables};
+use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
-use stackline_report::paper::{Exhibit, Paper};
+use stackline_report::paper::{Exhibit, PaperReport};
 
 /// All columns of all exhibits, and the figures.
-pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let profiles = Profiles::read()?;
     let hosts = Hosts::of(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
@@ -19,14 +19,14 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let names: Vec<_> = sheets.iter().map(|sheet| sheet.name).collect();
     sheets.retain(|sheet| settings.wants(sheet.name));
     if let Some(output) = &settings.measured {
-        measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
+        measured_column::fill(&mut sheets, &Measurements::read(output.as_deref()));
     }
     simulated::fill(
         sheets.iter_mut().flat_map(|sheet| &mut sheet.lines),
         &profiles,
         settings,
     )?;
-    let parts: [Part<'_>; 2] = [
+    let parts: [PaperTables<'_>; 2] = [
         (&["Interfaces"], &|| {
             interfaces::interfaces().map(|sheet| vec![sheet])
         }),
@@ -35,7 +35,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         }),
     ];
     let others = settings.sheets(&names, &parts)?;
-    let tables = Paper {
+    let tables = PaperReport {
         name: "blast".into(),
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
         notes: vec![
@@ -55,7 +55,7 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
 /// What the profiles cost, in one sentence.
 fn costs(hosts: &Hosts) -> String {
     let ms = |seconds: f64| format!("{} ms", (seconds * 1e7).round() / 1e4);
-    let Costs {
+    let BlastCostModel {
         copy_data,
         copy_ack,
         send_data,

@@ -3,28 +3,28 @@
 //! Each different transfer is simulated once, however many lines ask for it, and several at a time. What is drawn hangs on
 //! the seed and on the transfer alone, so neither the order nor the number of cores changes a figure.
 
-use super::case::{Case, Line, Method, Quantity};
-use super::formulas::Strategy;
+use super::case::{BlastCase, BlastQuantity, BlastRow, Method};
+use super::formulas::BlastResendStrategy;
 use super::profile::Profiles;
-use super::transfers::{Enough, Experiment, Statistics};
-use crate::paper::Settings;
+use super::transfers::{BlastExperiment, Enough, TransferStatistics};
+use crate::paper::ReproductionSettings;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_proto::blast::{self as machine, Options};
-use stackline_report::paper::Simulated;
+use stackline_proto::blast::{self as machine, BlastOptions};
+use stackline_report::paper::SimulatedTransfers;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Simulates what the lines ask for, and fills it in.
 pub(super) fn fill<'l>(
-    lines: impl Iterator<Item = &'l mut Line>,
+    lines: impl Iterator<Item = &'l mut BlastRow>,
     profiles: &Profiles,
-    settings: &Settings<'_>,
+    settings: &ReproductionSettings<'_>,
 ) -> Result<()> {
-    let mut lines: Vec<&mut Line> = lines.filter(|line| line.case.is_some()).collect();
-    let mut transfers: Vec<Case> = Vec::new();
+    let mut lines: Vec<&mut BlastRow> = lines.filter(|line| line.case.is_some()).collect();
+    let mut transfers: Vec<BlastCase> = Vec::new();
     for case in lines.iter().filter_map(|line| line.case) {
         if !transfers.iter().any(|other| other.same_transfers(&case)) {
             transfers.push(case);
@@ -44,7 +44,7 @@ pub(super) fn fill<'l>(
     Ok(())
 }
 
-impl Case {
+impl BlastCase {
     /// Whether both are about the same transfers, whatever figure of them is asked for.
     fn same_transfers(&self, other: &Self) -> bool {
         Self {
@@ -54,20 +54,20 @@ impl Case {
     }
 
     /// The machines' options: packets of the paper's size, all of them in one blast or in flight.
-    fn options(&self) -> Options {
-        let (packet, _) = Experiment::PAPER;
+    fn options(&self) -> BlastOptions {
+        let (packet, _) = BlastExperiment::PAPER;
         let strategy = match self.method {
-            Method::StopAndWait => return Options::saw(packet),
-            Method::SlidingWindow => return Options::window(packet, self.packets),
-            Method::Blast(Strategy::Full) => machine::Strategy::Full,
-            Method::Blast(Strategy::FullNak) => machine::Strategy::FullNak,
-            Method::Blast(Strategy::Partial) => machine::Strategy::Partial,
-            Method::Blast(Strategy::Selective) => machine::Strategy::Selective,
+            Method::StopAndWait => return BlastOptions::saw(packet),
+            Method::SlidingWindow => return BlastOptions::window(packet, self.packets),
+            Method::Blast(BlastResendStrategy::Full) => machine::BlastStrategy::Full,
+            Method::Blast(BlastResendStrategy::FullNak) => machine::BlastStrategy::FullNak,
+            Method::Blast(BlastResendStrategy::Partial) => machine::BlastStrategy::Partial,
+            Method::Blast(BlastResendStrategy::Selective) => machine::BlastStrategy::Selective,
         };
         let size = self.packets * packet;
-        Options {
+        BlastOptions {
             buffer: u64::from(size),
-            ..Options::blast(strategy, packet, size)
+            ..BlastOptions::blast(strategy, packet, size)
         }
     }
 
@@ -87,13 +87,13 @@ impl Case {
 }
 
 /// The figure that is asked for.
-fn figure(case: &Case, found: &Statistics) -> Simulated {
+fn figure(case: &BlastCase, found: &TransferStatistics) -> SimulatedTransfers {
     let drawn = case.loss > 0.0;
     let (seconds, error) = match case.quantity {
-        Quantity::Mean => (found.mean_s, found.mean_error_s),
-        Quantity::Deviation => (found.sd_s, found.sd_error_s),
+        BlastQuantity::Mean => (found.mean_s, found.mean_error_s),
+        BlastQuantity::Deviation => (found.sd_s, found.sd_error_s),
     };
-    Simulated {
+    SimulatedTransfers {
         seconds,
         error: drawn.then_some(error),
         transfers: if drawn { found.transfers } else { 1 },
@@ -101,8 +101,12 @@ fn figure(case: &Case, found: &Statistics) -> Simulated {
 }
 
 /// All of them, on all cores.
-fn all(cases: &[Case], profiles: &Profiles, settings: &Settings<'_>) -> Result<Vec<Statistics>> {
-    let found: Mutex<Vec<Option<Result<Statistics>>>> =
+fn all(
+    cases: &[BlastCase],
+    profiles: &Profiles,
+    settings: &ReproductionSettings<'_>,
+) -> Result<Vec<TransferStatistics>> {
+    let found: Mutex<Vec<Option<Result<TransferStatistics>>>> =
         Mutex::new(cases.iter().map(|_| None).collect());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     (settings.progress)(0, cases.len());
@@ -132,8 +136,12 @@ fn all(cases: &[Case], profiles: &Profiles, settings: &Settings<'_>) -> Result<V
     found.into_iter().map(|one| one.ok_or_else(lost)?).collect()
 }
 
-fn simulate(case: &Case, profiles: &Profiles, settings: &Settings<'_>) -> Result<Statistics> {
-    let (_, answer) = Experiment::PAPER;
+fn simulate(
+    case: &BlastCase,
+    profiles: &Profiles,
+    settings: &ReproductionSettings<'_>,
+) -> Result<TransferStatistics> {
+    let (_, answer) = BlastExperiment::PAPER;
     let network = profiles.network(case.host)?;
     let enough = Enough {
         least: if case.loss > 0.0 {
@@ -144,7 +152,7 @@ fn simulate(case: &Case, profiles: &Profiles, settings: &Settings<'_>) -> Result
         precision: settings.precision,
         ..Enough::default()
     };
-    Experiment::new(network, &case.options(), case.packets, answer)
+    BlastExperiment::new(network, &case.options(), case.packets, answer)
         .and_then(|experiment| experiment.waiting(Duration::from_seconds(case.interval)))
         .and_then(|experiment| experiment.under_loss(case.loss, case.seed(settings.seed), enough))
 }

@@ -14,7 +14,7 @@
 //! | `gaps` | which packets are lost |
 //! | `statistics` | mean and deviation of many transfers, most of them counted without being walked |
 //!
-//! **Loss.** [`Experiment::under_loss`] loses each packet, data and answers alike, with the same probability and
+//! **Loss.** [`BlastExperiment::under_loss`] loses each packet, data and answers alike, with the same probability and
 //! independently of the others. Instead of asking for each packet it draws how many arrive before the next lost one
 //! (geometric), which is the same process. A transfer is determined by which of its packets are lost: one without a loss
 //! takes exactly the error-free time and is only counted; so is one with a single loss, after the first with that same one
@@ -23,9 +23,9 @@
 
 mod experiment;
 mod gaps;
+mod simulated_transfer;
 mod statistics;
-mod walk;
 
-pub use experiment::Experiment;
-pub use statistics::{Enough, Statistics};
-pub use walk::Transfer;
+pub use experiment::BlastExperiment;
+pub use simulated_transfer::BlastTransferResult;
+pub use statistics::{Enough, TransferStatistics};

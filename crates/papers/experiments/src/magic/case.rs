@@ -2,40 +2,42 @@
 //! for as long as the paper counted, so that the beginning of the connections is not in it.
 
 use super::printed::SECONDS;
-use super::setting::{self, Tcp};
+use super::setting::{self, MagicTcp};
 use stackline_analyze::findings::{Finding, of_events};
-use stackline_blocks::history::{History, Point};
-use stackline_blocks::replay::{Demand, Schedule};
-use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, events};
+use stackline_blocks::block_history::{BlockPathPoint, History};
+use stackline_blocks::demand::{BlockListSchedule, Demand};
+use stackline_blockserver::simulated::{
+    BlockProcessingCosts, BlockScene, BlockSceneOutcome, SimulatedServer, carry_out, event_table,
+};
 use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{NetworkEvent, Node, Packet, Place, Port, Tap};
-use stackline_sim::Datagram;
+use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, PortIndex, Tap};
+use stackline_sim::SimDatagram;
 
 /// The first second, which is not counted.
 const BEGINNING: Duration = Duration(1_000_000_000);
 
 /// A session.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(super) struct MagicCase {
     pub(super) network: Network,
     pub(super) servers: Vec<SimulatedServer>,
-    pub(super) tcp: Tcp,
+    pub(super) tcp: MagicTcp,
     /// Of the receiver (section 4.1: 64 KiB on the LAN, 128 in the wide area).
     pub(super) window_kib: u32,
     /// Of the sender (section 4.1: 64 KiB).
     pub(super) write_kib: u32,
-    pub(super) costs: Costs,
+    pub(super) costs: BlockProcessingCosts,
     pub(super) demand: Demand,
 }
 
 /// What it came to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct MagicFigures {
     /// Of each server.
-    pub(super) servers: Vec<Share>,
+    pub(super) servers: Vec<MagicServerShare>,
     /// Blocks that lists asked for.
     pub(super) asked: f64,
     /// Those that came before their list was superseded.
@@ -48,7 +50,7 @@ pub(super) struct Figures {
 
 /// One server's part.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct MagicServerShare {
     /// Megabits of blocks in a second.
     pub(super) mbit_s: f64,
     /// Segments that it sent again.
@@ -57,7 +59,7 @@ pub(super) struct Share {
     pub(super) waited: f64,
 }
 
-impl Figures {
+impl MagicFigures {
     /// All servers together, Mbit/s.
     pub(super) fn sum(&self) -> f64 {
         self.servers.iter().map(|server| server.mbit_s).sum()
@@ -83,9 +85,9 @@ impl Figures {
     }
 }
 
-impl Case {
+impl MagicCase {
     /// Servers of those names in that network, with the disks that they had; the viewer pans.
-    pub(super) fn of(network: Network, servers: &[&str], tcp: Tcp, window_kib: u32) -> Self {
+    pub(super) fn of(network: Network, servers: &[&str], tcp: MagicTcp, window_kib: u32) -> Self {
         let servers = servers
             .iter()
             .map(|host| setting::server(host, setting::disks(host)))
@@ -115,7 +117,7 @@ impl Case {
     ///
     /// # Errors
     /// When the session cannot be simulated.
-    pub(super) fn session(&self, seed: u64) -> Result<(Outcome, Frames)> {
+    pub(super) fn session(&self, seed: u64) -> Result<(BlockSceneOutcome, MagicFrameCounter)> {
         self.carry_out(seed, |_, outcome, frames| (outcome, frames))
     }
 
@@ -125,18 +127,18 @@ impl Case {
     /// When the session cannot be simulated.
     pub(super) fn findings(&self, seed: u64) -> Result<Vec<Finding>> {
         self.carry_out(seed, |scene, outcome, _| {
-            of_events(&events(scene, &outcome))
+            of_events(&event_table(scene, &outcome))
         })
     }
 
     fn carry_out<R>(
         &self,
         seed: u64,
-        then: impl FnOnce(&Scene<'_>, Outcome, Frames) -> R,
+        then: impl FnOnce(&BlockScene<'_>, BlockSceneOutcome, MagicFrameCounter) -> R,
     ) -> Result<R> {
         let stack = self.tcp.stack(self.window_kib, self.write_kib)?;
         let lasts = BEGINNING + Duration::from_seconds(SECONDS);
-        let scene = Scene {
+        let scene = BlockScene {
             network: &self.network,
             master: self.client(),
             client: self.client(),
@@ -145,7 +147,7 @@ impl Case {
             costs: self.costs,
             sets: vec![(setting::picture(), self.demand.clone())],
             given: evenly(&self.servers),
-            schedule: Schedule {
+            schedule: BlockListSchedule {
                 interval: setting::ms(200),
                 duration: lasts,
             },
@@ -158,9 +160,9 @@ impl Case {
         let host = u32::try_from(self.network.hosts.len() - 1).unwrap_or(u32::MAX);
         let (outcome, frames) = carry_out(
             &scene,
-            Frames {
-                receiver: Node(host),
-                ..Frames::default()
+            MagicFrameCounter {
+                receiver: NodeIndex(host),
+                ..MagicFrameCounter::default()
             },
         )?;
         Ok(then(&scene, outcome, frames))
@@ -170,7 +172,7 @@ impl Case {
     ///
     /// # Errors
     /// When the session cannot be simulated.
-    pub(super) fn run(&self, seed: u64) -> Result<Figures> {
+    pub(super) fn run(&self, seed: u64) -> Result<MagicFigures> {
         let (outcome, frames) = self.session(seed)?;
         let begun = outcome
             .record
@@ -192,7 +194,7 @@ impl Case {
                 from,
                 outcome.end,
             );
-            Share {
+            MagicServerShare {
                 mbit_s,
                 waited,
                 again: server.sent_again as f64,
@@ -205,10 +207,10 @@ impl Case {
                 .iter()
                 .filter(|history| history.flushed >= Some(from));
             histories
-                .filter(|history| history.passed(Point::EndRead).is_some() == read)
+                .filter(|history| history.passed(BlockPathPoint::EndRead).is_some() == read)
                 .count() as f64
         };
-        Ok(Figures {
+        Ok(MagicFigures {
             servers: servers.collect(),
             asked: lists().map(|tally| f64::from(tally.requested)).sum(),
             delivered: lists().map(|tally| f64::from(tally.delivered)).sum(),
@@ -255,8 +257,8 @@ fn arrivals<'h>(
     from: Instant,
     end: Instant,
 ) -> (f64, f64) {
-    let came =
-        histories.filter_map(|history| Some((history.passed(Point::AppReceive)?, history.bytes)));
+    let came = histories
+        .filter_map(|history| Some((history.passed(BlockPathPoint::AppReceive)?, history.bytes)));
     let mut came: Vec<(Instant, u32)> = came.filter(|(at, _)| *at >= from && *at <= end).collect();
     came.sort_unstable();
     let bits: u64 = came.iter().map(|(_, bytes)| u64::from(*bytes) * 8).sum();
@@ -273,8 +275,8 @@ fn arrivals<'h>(
 
 /// Counts data packets that reach the receiver, and those that a port on the way destroys.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Frames {
-    receiver: Node,
+pub(super) struct MagicFrameCounter {
+    receiver: NodeIndex,
     delivered: u64,
     dropped: u64,
 }
@@ -282,32 +284,41 @@ pub(super) struct Frames {
 /// Packets of fewer bytes carry acknowledgements and lists.
 const SMALL: u64 = 200;
 
-impl Tap<Datagram> for Frames {
+impl Tap<SimDatagram> for MagicFrameCounter {
     const ON: bool = true;
     const LENGTHS: bool = false;
 
-    fn record(&mut self, _: Instant, place: Place, what: NetworkEvent, packet: &Packet<Datagram>) {
+    fn record(
+        &mut self,
+        _: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<SimDatagram>,
+    ) {
         if packet.to != self.receiver || packet.bytes() < SMALL {
             return;
         }
         match (what, place) {
             (NetworkEvent::Deliver, _) => self.delivered += 1,
-            (NetworkEvent::Drop(_), Place::Port(Port(_)) | Place::Host(_)) => self.dropped += 1,
+            (
+                NetworkEvent::Drop(_),
+                NetworkLocation::Port(PortIndex(_)) | NetworkLocation::Host(_),
+            ) => self.dropped += 1,
             _ => {}
         }
     }
 }
 
 /// The median of each figure over the runs.
-pub(super) fn median(runs: &[Figures]) -> Figures {
-    let of = |figure: &dyn Fn(&Figures) -> f64| middle(runs.iter().map(figure).collect());
+pub(super) fn median(runs: &[MagicFigures]) -> MagicFigures {
+    let of = |figure: &dyn Fn(&MagicFigures) -> f64| middle(runs.iter().map(figure).collect());
     let servers = runs.first().map_or(0, |first| first.servers.len());
-    let server = |index: usize| Share {
+    let server = |index: usize| MagicServerShare {
         mbit_s: of(&|run| run.servers[index].mbit_s),
         again: of(&|run| run.servers[index].again),
         waited: of(&|run| run.servers[index].waited),
     };
-    Figures {
+    MagicFigures {
         servers: (0..servers).map(server).collect(),
         asked: of(&|run| run.asked),
         delivered: of(&|run| run.delivered),

@@ -1,16 +1,16 @@
 //! Pictures of the tables: the collapse and its remedies by server, Figures 3, 11, 13 and 14.
 
-use stackline_report::chart::{Axis, Chart, Curve, Scale};
-use stackline_report::paper::Paper;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
+use stackline_report::paper::PaperReport;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Its file, its table, how it is drawn.
-type Picture = (&'static str, &'static str, fn(&Sheet) -> Chart);
+type MagicChart = (&'static str, &'static str, fn(&Sheet) -> Chart);
 
 /// The pictures by file name. Those whose table is not there are not either.
-pub(super) fn charts(paper: &Paper) -> Vec<(&'static str, Chart)> {
+pub(super) fn charts(paper: &PaperReport) -> Vec<(&'static str, Chart)> {
     let sheet = |name: &str| paper.sheets.iter().find(|sheet| sheet.name == name);
-    let wanted: [Picture; 6] = [
+    let wanted: [MagicChart; 6] = [
         ("figure-3.svg", "Figure 3", platforms),
         ("collapse.svg", "4.3.3", collapse),
         ("remedies.svg", "4.3.4", remedies),
@@ -25,18 +25,18 @@ pub(super) fn charts(paper: &Paper) -> Vec<(&'static str, Chart)> {
     drawn.collect()
 }
 
-fn number(cell: &Cell) -> Option<f64> {
+fn number(cell: &SheetCell) -> Option<f64> {
     match cell {
-        Cell::Number(value, _) => Some(*value),
-        Cell::Absent | Cell::Text(_) => None,
+        SheetCell::Number(value, _) => Some(*value),
+        SheetCell::Absent | SheetCell::Text(_) => None,
     }
 }
 
-fn text(cell: &Cell) -> String {
+fn text(cell: &SheetCell) -> String {
     match cell {
-        Cell::Text(words) => words.clone(),
-        Cell::Number(value, digits) => format!("{value:.digits$}"),
-        Cell::Absent => String::new(),
+        SheetCell::Text(words) => words.clone(),
+        SheetCell::Number(value, digits) => format!("{value:.digits$}"),
+        SheetCell::Absent => String::new(),
     }
 }
 
@@ -46,21 +46,21 @@ fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
     let step = 10_f64.powf(most.log10().floor()) / 2.0;
     Axis {
         name: name.into(),
-        scale: Scale::Linear,
+        scale: AxisScale::Linear,
         from: 0.0,
         to: (1.02 * most / step).ceil() * step,
     }
 }
 
 /// Columns of a sheet as curves over its first column.
-fn curves(sheet: &Sheet, columns: core::ops::Range<usize>) -> Vec<Curve> {
+fn curves(sheet: &Sheet, columns: core::ops::Range<usize>) -> Vec<ChartCurve> {
     let of = |at: usize| {
         let points = sheet
             .rows
             .iter()
             .filter_map(|row| Some((number(&row[0])?, number(row.get(at)?)?)));
         let points: Vec<(f64, f64)> = points.collect();
-        Curve {
+        ChartCurve {
             name: sheet.columns[at].head.clone(),
             line: points.clone(),
             points,
@@ -113,18 +113,18 @@ fn copies(sheet: &Sheet) -> Chart {
 
 /// Each row is a curve over the columns behind the first.
 fn platforms(sheet: &Sheet) -> Chart {
-    let curve = |row: &Vec<Cell>| {
+    let curve = |row: &Vec<SheetCell>| {
         let line: Vec<(f64, f64)> = (1_u32..)
             .zip(&row[1..])
             .filter_map(|(at, cell)| Some((f64::from(at), number(cell)?)))
             .collect();
-        Curve {
+        ChartCurve {
             name: text(&row[0]),
             points: line.clone(),
             line,
         }
     };
-    let curves: Vec<Curve> = sheet.rows.iter().map(curve).collect();
+    let curves: Vec<ChartCurve> = sheet.rows.iter().map(curve).collect();
     let heads: Vec<String> = (1..)
         .zip(&sheet.columns[1..])
         .map(|(at, column)| format!("{at} {}", column.head))
@@ -133,7 +133,7 @@ fn platforms(sheet: &Sheet) -> Chart {
         title: "Figure 3: cumulative time of a block by platform".into(),
         x: Axis {
             name: heads.join(", "),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: 7.0,
         },
@@ -156,13 +156,13 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
         let points = (1_u32..)
             .zip(sheet.rows.iter().take(rows))
             .filter_map(|(row, cells)| Some((f64::from(row), number(&cells[at])?)));
-        Curve {
+        ChartCurve {
             name: sheet.columns[at].head.clone(),
             line: Vec::new(),
             points: points.collect(),
         }
     };
-    let curves: Vec<Curve> = (1..=4).map(curve).collect();
+    let curves: Vec<ChartCurve> = (1..=4).map(curve).collect();
     let names: Vec<String> = (1..)
         .zip(sheet.rows.iter().take(rows))
         .map(|(at, row)| format!("{at} {}", text(&row[0])))
@@ -171,7 +171,7 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
         title: title.into(),
         x: Axis {
             name: names.join(", "),
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             from: 0.0,
             to: rows as f64 + 1.0,
         },

@@ -1,20 +1,20 @@
 //! What `diagnose` says of sessions whose limit the paper names: the port's buffer in the collapse, the receiver or the disk
 //! on the LAN.
 
-use super::case::Case;
-use super::lab::Lab;
+use super::case::MagicCase;
+use super::session_runner::Lab;
 use super::{lan, remedies, wan};
 use stackline_core::error::Result;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Findings that are shown of each session.
 const SHOWN: usize = 2;
 
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
-    let cases: [(&str, Case); 4] = [
+    let cases: [(&str, MagicCase); 4] = [
         ("collapse", wan::collapse()?),
-        ("cells paced", remedies::paced()?),
+        ("cells paced", remedies::build_paced_case()?),
         ("LAN, receiver 39 Mbit/s", lan::receiver_limited()?),
         ("LAN, one disk", lan::disk_limited()?),
     ];
@@ -33,11 +33,11 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
         let findings = case.findings(lab.seed)?;
         for (rank, finding) in (1..).zip(findings.iter().take(SHOWN)) {
             let name = if rank == 1 { name } else { "" };
-            let percent = |share: f64| Cell::Number(100.0 * share, 0);
+            let percent = |share: f64| SheetCell::Number(100.0 * share, 0);
             let first = [
-                Cell::text(name),
-                Cell::Number(f64::from(rank), 0),
-                Cell::text(finding.kind),
+                SheetCell::text(name),
+                SheetCell::Number(f64::from(rank), 0),
+                SheetCell::text(finding.kind),
             ];
             sheet.rows.push(
                 first
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_limits_that_the_paper_names_come_first() {
-        let first = |case: Case| {
+        let first = |case: MagicCase| {
             case.findings(1)
                 .unwrap()
                 .first()

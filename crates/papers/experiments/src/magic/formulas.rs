@@ -1,7 +1,7 @@
 //! What the paper says as a formula, computed: latency of a loaded server, the rule for a port's buffer, pacing, copies.
 
 use super::printed::{BLOCK, INTERVAL, TABLE_2};
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Bytes of a TAXI or ATM packet in the paper (section 4.1).
 pub(super) const MTU: u32 = 9180;
@@ -57,9 +57,9 @@ pub(super) fn sheet() -> Sheet {
     let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
     let mut row = |formula: &str, printed: &str, computed: String| {
         sheet.rows.push(vec![
-            Cell::text(formula),
-            Cell::text(printed),
-            Cell::Text(computed),
+            SheetCell::text(formula),
+            SheetCell::text(printed),
+            SheetCell::Text(computed),
         ]);
     };
     row(

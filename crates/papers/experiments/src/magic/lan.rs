@@ -1,20 +1,20 @@
 //! Figures 4 to 6: one and two servers beside the receiver, and where the lines of superseded blocks end.
 
-use super::case::{Case, Figures};
-use super::lab::Lab;
+use super::case::{MagicCase, MagicFigures};
 use super::printed::{RECEIVER, TABLE_2};
-use super::setting::{BUSY, Tcp, copying, costs, network, pan, seconds_of_block, server};
-use stackline_blockserver::simulated::Costs;
+use super::session_runner::Lab;
+use super::setting::{BUSY, MagicTcp, copying, costs, network, pan, seconds_of_block, server};
+use stackline_blockserver::simulated::BlockProcessingCosts;
 use stackline_core::error::Result;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// One server and a receiver of 39 Mbit/s.
-pub(super) fn receiver_limited() -> Result<Case> {
+pub(super) fn receiver_limited() -> Result<MagicCase> {
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
     let case = not_limited(&["ss20"])?;
-    Ok(Case {
-        costs: Costs {
+    Ok(MagicCase {
+        costs: BlockProcessingCosts {
             receive,
             ..case.costs
         },
@@ -23,26 +23,26 @@ pub(super) fn receiver_limited() -> Result<Case> {
 }
 
 /// One server with one disk.
-pub(super) fn disk_limited() -> Result<Case> {
-    Ok(Case {
+pub(super) fn disk_limited() -> Result<MagicCase> {
+    Ok(MagicCase {
         servers: vec![server("ss20", 1)],
         ..not_limited(&[])?
     })
 }
 
 /// Servers that send three times what the receiver took, as the Alpha of Table 2, and a receiver that keeps up.
-fn not_limited(hosts: &[&str]) -> Result<Case> {
+fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     let costs = copying(TABLE_2[4].burst_tcp, costs());
-    Ok(Case {
+    Ok(MagicCase {
         costs,
         demand: pan(BUSY),
-        ..Case::of(network("lan")?, hosts, Tcp::Bsd, 64)
+        ..MagicCase::of(network("lan")?, hosts, MagicTcp::Bsd, 64)
     })
 }
 
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
-    let two = Case {
+    let two = MagicCase {
         costs: receiver_limited()?.costs,
         ..not_limited(&["ss20", "ss10"])?
     };
@@ -75,16 +75,16 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
             .map(|((name, _), figures)| row(name, figures)),
     );
     let mut printed = vec![
-        Cell::text("printed: one"),
-        Cell::Number(RECEIVER, 1),
-        Cell::Absent,
+        SheetCell::text("printed: one"),
+        SheetCell::Number(RECEIVER, 1),
+        SheetCell::Absent,
     ];
     printed.extend([
-        Cell::Number(RECEIVER, 1),
-        Cell::Absent,
-        Cell::Absent,
-        Cell::Absent,
-        Cell::Absent,
+        SheetCell::Number(RECEIVER, 1),
+        SheetCell::Absent,
+        SheetCell::Absent,
+        SheetCell::Absent,
+        SheetCell::Absent,
     ]);
     sheet.rows.push(printed);
     Ok(sheet
@@ -100,12 +100,14 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
         ))
 }
 
-fn row(name: &str, figures: &Figures) -> Vec<Cell> {
+fn row(name: &str, figures: &MagicFigures) -> Vec<SheetCell> {
     let share = |index: usize| {
         figures
             .servers
             .get(index)
-            .map_or(Cell::Absent, |server| Cell::Number(server.mbit_s, 1))
+            .map_or(SheetCell::Absent, |server| {
+                SheetCell::Number(server.mbit_s, 1)
+            })
     };
     let counts = [
         figures.asked,
@@ -114,13 +116,13 @@ fn row(name: &str, figures: &Figures) -> Vec<Cell> {
         figures.flushed.1,
     ];
     let head = [
-        Cell::text(name),
+        SheetCell::text(name),
         share(0),
         share(1),
-        Cell::Number(figures.sum(), 1),
+        SheetCell::Number(figures.sum(), 1),
     ];
     head.into_iter()
-        .chain(counts.map(|count| Cell::Number(count, 0)))
+        .chain(counts.map(|count| SheetCell::Number(count, 0)))
         .collect()
 }
 

@@ -1,18 +1,18 @@
 //! Where a block's time goes on a LAN, unloaded and loaded (section 4.2.3), and by platform (Figure 3).
 
-use super::case::{Case, middle};
+use super::case::{MagicCase, middle};
 use super::formulas::{longest_latency, mean_latency};
-use super::lab::Lab;
 use super::printed::{INTERVAL, RECEIVER};
-use super::setting::{BUSY, Tcp, copying, costs, network, pan, seconds_of_block, server};
-use stackline_blocks::history::{History, Point};
-use stackline_blocks::replay::Demand;
-use stackline_blockserver::simulated::{Costs, SimulatedServer};
+use super::session_runner::Lab;
+use super::setting::{BUSY, MagicTcp, copying, costs, network, pan, seconds_of_block, server};
+use stackline_blocks::block_history::{BlockPathPoint, History};
+use stackline_blocks::demand::Demand;
+use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Column, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 
 /// A read, s (section 4.2.3).
 const READ: f64 = 0.023;
@@ -25,35 +25,35 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
 }
 
 /// One block a list, from a disk that takes what is printed.
-fn alone(network: Network, host: &str, burst: f64) -> Case {
+fn alone(network: Network, host: &str, burst: f64) -> MagicCase {
     let disks = vec![Distribution::Constant(READ); 4];
     let server = SimulatedServer {
         disks,
         ..server(host, 4)
     };
     let asks = Demand::Sequential(1);
-    Case {
+    MagicCase {
         servers: vec![server],
         costs: copying(burst, costs()),
         demand: asks,
-        ..Case::of(network, &[], Tcp::Bsd, WINDOW)
+        ..MagicCase::of(network, &[], MagicTcp::Bsd, WINDOW)
     }
 }
 
 /// Blocks that came, with all their points.
-fn came(case: &Case, lab: &Lab) -> Result<Vec<History>> {
+fn came(case: &MagicCase, lab: &Lab) -> Result<Vec<History>> {
     let (outcome, _) = case.session(lab.seed)?;
     // The first lists meet connections that have sent nothing yet.
     let histories = outcome
         .record
         .histories
         .into_iter()
-        .filter(|history| history.passed(Point::AppReceive).is_some());
+        .filter(|history| history.passed(BlockPathPoint::AppReceive).is_some());
     Ok(histories.skip(3).collect())
 }
 
 /// Between two points, ms, of each block that passed both.
-fn between(histories: &[History], from: Point, to: Point) -> Vec<f64> {
+fn between(histories: &[History], from: BlockPathPoint, to: BlockPathPoint) -> Vec<f64> {
     let each = histories
         .iter()
         .filter_map(|history| Some((history.passed(from)?, history.passed(to)?)));
@@ -61,42 +61,57 @@ fn between(histories: &[History], from: Point, to: Point) -> Vec<f64> {
         .collect()
 }
 
-const STAGES: [(Point, Point, &str, &str); 7] = [
-    (Point::MasterIn, Point::MasterOut, "name translation", "2"),
+const STAGES: [(BlockPathPoint, BlockPathPoint, &str, &str); 7] = [
     (
-        Point::MasterOut,
-        Point::ServerIn,
+        BlockPathPoint::MasterIn,
+        BlockPathPoint::MasterOut,
+        "name translation",
+        "2",
+    ),
+    (
+        BlockPathPoint::MasterOut,
+        BlockPathPoint::ServerIn,
         "master to disk server",
         "6",
     ),
     (
-        Point::ServerIn,
-        Point::StartRead,
+        BlockPathPoint::ServerIn,
+        BlockPathPoint::StartRead,
         "list understood, read queue",
         "5",
     ),
     (
-        Point::StartRead,
-        Point::EndRead,
+        BlockPathPoint::StartRead,
+        BlockPathPoint::EndRead,
         "disk read and copy",
         "23 (10 to 30)",
     ),
-    (Point::EndRead, Point::StartWrite, "write queue", "-"),
     (
-        Point::StartWrite,
-        Point::AppReceive,
+        BlockPathPoint::EndRead,
+        BlockPathPoint::StartWrite,
+        "write queue",
+        "-",
+    ),
+    (
+        BlockPathPoint::StartWrite,
+        BlockPathPoint::AppReceive,
         "block to application",
         "23",
     ),
-    (Point::AppSend, Point::AppReceive, "whole way", "50 to 100"),
+    (
+        BlockPathPoint::AppSend,
+        BlockPathPoint::AppReceive,
+        "whole way",
+        "50 to 100",
+    ),
 ];
 
 fn stages(lab: &Lab) -> Result<Sheet> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
-    let loaded = Case::of(network("lan")?, &["ss10"], Tcp::Bsd, WINDOW);
-    let loaded = Case {
-        costs: Costs {
+    let loaded = MagicCase::of(network("lan")?, &["ss10"], MagicTcp::Bsd, WINDOW);
+    let loaded = MagicCase {
+        costs: BlockProcessingCosts {
             receive,
             ..loaded.costs
         },
@@ -122,9 +137,9 @@ fn stages(lab: &Lab) -> Result<Sheet> {
         let most = loaded.iter().copied().fold(0.0, f64::max);
         let number = |value: f64| {
             if value.is_finite() {
-                Cell::Number(value, 1)
+                SheetCell::Number(value, 1)
             } else {
-                Cell::Absent
+                SheetCell::Absent
             }
         };
         let figures = [
@@ -134,13 +149,13 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             number(most),
         ];
         sheet.rows.push(
-            [Cell::text(name), Cell::text(printed)]
+            [SheetCell::text(name), SheetCell::text(printed)]
                 .into_iter()
                 .chain(figures)
                 .collect(),
         );
     }
-    let whole = between(&loaded, Point::AppSend, Point::AppReceive);
+    let whole = between(&loaded, BlockPathPoint::AppSend, BlockPathPoint::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
     let longest = longest_latency(INTERVAL, 0.023);
     Ok(sheet
@@ -165,7 +180,10 @@ fn hosts() -> Result<[(&'static str, Network, &'static str, f64); 5]> {
         switch.cell_bytes = None;
     }
     for link in &mut fddi.links {
-        (link.rate, link.mtu_bytes) = (stackline_core::network::Rate::Constant(100e6), Some(4352));
+        (link.rate, link.mtu_bytes) = (
+            stackline_core::network::LinkRate::Constant(100e6),
+            Some(4352),
+        );
     }
     Ok([
         ("MAGIC WAN", network("wan")?, "edc", 62.0),
@@ -176,13 +194,13 @@ fn hosts() -> Result<[(&'static str, Network, &'static str, f64); 5]> {
     ])
 }
 
-const CUMULATIVE: [(Point, &str, &str); 6] = [
-    (Point::MasterOut, "master_out_ms", "translated"),
-    (Point::ServerIn, "server_in_ms", "at server"),
-    (Point::StartRead, "start_read_ms", "read begins"),
-    (Point::EndRead, "end_read_ms", "read"),
-    (Point::StartWrite, "start_write_ms", "sent"),
-    (Point::AppReceive, "app_receive_ms", "received"),
+const CUMULATIVE: [(BlockPathPoint, &str, &str); 6] = [
+    (BlockPathPoint::MasterOut, "master_out_ms", "translated"),
+    (BlockPathPoint::ServerIn, "server_in_ms", "at server"),
+    (BlockPathPoint::StartRead, "start_read_ms", "read begins"),
+    (BlockPathPoint::EndRead, "end_read_ms", "read"),
+    (BlockPathPoint::StartWrite, "start_write_ms", "sent"),
+    (BlockPathPoint::AppReceive, "app_receive_ms", "received"),
 ];
 
 fn platforms(lab: &Lab) -> Result<Sheet> {
@@ -193,15 +211,20 @@ fn platforms(lab: &Lab) -> Result<Sheet> {
     );
     sheet
         .columns
-        .extend(CUMULATIVE.map(|(_, key, head)| Column {
+        .extend(CUMULATIVE.map(|(_, key, head)| SheetColumn {
             head: head.into(),
             key,
         }));
     for (name, network, host, burst) in hosts()? {
         let histories = came(&alone(network, host, burst), lab)?;
-        let point = |point| Cell::Number(middle(between(&histories, Point::AppSend, point)), 1);
+        let point = |point| {
+            SheetCell::Number(
+                middle(between(&histories, BlockPathPoint::AppSend, point)),
+                1,
+            )
+        };
         sheet.rows.push(
-            [Cell::text(name)]
+            [SheetCell::text(name)]
                 .into_iter()
                 .chain(CUMULATIVE.map(|(at, _, _)| point(at)))
                 .collect(),

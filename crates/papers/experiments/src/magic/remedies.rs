@@ -1,14 +1,14 @@
 //! Section 4.3.4: what mends the collapse, what does not, and what is done today.
 
-use super::case::Case;
+use super::case::MagicCase;
 use super::formulas::{EARLIER_BUFFER, LATER_BUFFER};
-use super::lab::Lab;
 use super::printed::PACED;
-use super::setting::{BUSY, Tcp, network, pan};
+use super::session_runner::Lab;
+use super::setting::{BUSY, MagicTcp, network, pan};
 use super::wan::{SERVERS, WINDOW, collapse, printed, row, sheet};
 use stackline_core::error::Result;
 use stackline_core::network::Network;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// The paper's remedies, and today's.
 pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
@@ -16,11 +16,11 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
 }
 
 /// Three servers whose cells are paced at a third of the link.
-pub(super) fn paced() -> Result<Case> {
+pub(super) fn build_paced_case() -> Result<MagicCase> {
     let network = wan(|network| pace(network, 100e6 / 3.0))?;
-    Ok(Case {
+    Ok(MagicCase {
         demand: pan(BUSY),
-        ..Case::of(network, &SERVERS, Tcp::Bsd, WINDOW)
+        ..MagicCase::of(network, &SERVERS, MagicTcp::Bsd, WINDOW)
     })
 }
 
@@ -63,9 +63,9 @@ pub(super) fn early(network: &mut Network) {
 }
 
 fn of_the_paper(lab: &Lab) -> Result<Sheet> {
-    let with = |network: Network, window: u32, speed: f64| Case {
+    let with = |network: Network, window: u32, speed: f64| MagicCase {
         demand: pan(speed),
-        ..Case::of(network, &SERVERS, Tcp::Bsd, window)
+        ..MagicCase::of(network, &SERVERS, MagicTcp::Bsd, window)
     };
     let cases = [
         ("none", with(wan(|_| {})?, WINDOW, BUSY)),
@@ -131,9 +131,9 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
             .map(|((name, _), figures)| row(name, &SERVERS, figures)),
     );
     sheet.rows.push(
-        [Cell::text("printed: paced")]
+        [SheetCell::text("printed: paced")]
             .into_iter()
-            .chain([PACED; 3].map(|rate| Cell::Number(rate, 1)))
+            .chain([PACED; 3].map(|rate| SheetCell::Number(rate, 1)))
             .chain(absent(6))
             .collect(),
     );
@@ -146,30 +146,30 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         .note("Larger windows do not help while packets are destroyed; they do not harm where the buffer holds them."))
 }
 
-fn absent(count: usize) -> impl Iterator<Item = Cell> {
-    core::iter::repeat_n(Cell::Absent, count)
+fn absent(count: usize) -> impl Iterator<Item = SheetCell> {
+    core::iter::repeat_n(SheetCell::Absent, count)
 }
 
 /// Packets instead of cells, and what hosts and queues do now.
 fn of_today(lab: &Lab) -> Result<Sheet> {
-    let with = |network: Network, tcp: Tcp| Case {
+    let with = |network: Network, tcp: MagicTcp| MagicCase {
         demand: pan(BUSY),
-        ..Case::of(network, &SERVERS, tcp, 1024)
+        ..MagicCase::of(network, &SERVERS, tcp, 1024)
     };
     let queue = |discipline: &str| network(discipline);
     let cases = [
         (
             "1500-byte port",
-            Case {
-                tcp: Tcp::Linux,
+            MagicCase {
+                tcp: MagicTcp::Linux,
                 demand: pan(BUSY),
                 ..collapse()?
             },
         ),
-        ("156 KiB queue", with(queue("today")?, Tcp::Linux)),
-        ("BBR", with(queue("today")?, Tcp::Bbr)),
-        ("CoDel", with(queue("codel")?, Tcp::Linux)),
-        ("CoDel and ECN", with(queue("codel_ecn")?, Tcp::Linux)),
+        ("156 KiB queue", with(queue("today")?, MagicTcp::Linux)),
+        ("BBR", with(queue("today")?, MagicTcp::Bbr)),
+        ("CoDel", with(queue("codel")?, MagicTcp::Linux)),
+        ("CoDel and ECN", with(queue("codel_ecn")?, MagicTcp::Linux)),
     ];
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
@@ -193,10 +193,10 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
 mod tests {
     use super::*;
 
-    fn run(change: impl Fn(&mut Network)) -> super::super::case::Figures {
-        let case = Case {
+    fn run(change: impl Fn(&mut Network)) -> super::super::case::MagicFigures {
+        let case = MagicCase {
             demand: pan(BUSY),
-            ..Case::of(wan(change).unwrap(), &SERVERS, Tcp::Bsd, WINDOW)
+            ..MagicCase::of(wan(change).unwrap(), &SERVERS, MagicTcp::Bsd, WINDOW)
         };
         case.run(1).unwrap()
     }

@@ -1,23 +1,25 @@
 //! The paper made again, table by table.
 
-use super::copies::Here;
-use super::lab::Lab;
-use super::{charts, copies, findings, formulas, lan, latency, remedies, sweeps, table2, wan};
-use crate::paper::{Part, Reproduction, Settings};
+use super::memory_copies::MagicLocalFigures;
+use super::session_runner::Lab;
+use super::{
+    charts, findings, formulas, lan, latency, memory_copies, remedies, sweeps, table2, wan,
+};
+use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
-use stackline_report::paper::Paper;
+use stackline_report::paper::PaperReport;
 
 /// All tables and pictures that are wanted.
-pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let lab = Lab {
         seed: settings.seed,
     };
     let here = settings
         .measured
         .as_ref()
-        .map(|output| Here::read(output.as_deref()));
+        .map(|output| MagicLocalFigures::read(output.as_deref()));
     let measured = here.as_ref().and_then(|here| here.as_ref().ok());
-    let parts: [Part<'_>; 10] = [
+    let parts: [PaperTables<'_>; 10] = [
         (&["Formulas"], &|| Ok(vec![formulas::sheet()])),
         (&["4.2.3", "Figure 3"], &|| {
             latency::sheets(&lab).map(Vec::from)
@@ -34,11 +36,11 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Figure 11"], &|| Ok(vec![sweeps::by_mtu(&lab)?])),
         (&["Figure 13"], &|| Ok(vec![sweeps::by_streams(&lab)?])),
         (&["Figure 14"], &|| {
-            Ok(here.iter().map(copies::sheet).collect())
+            Ok(here.iter().map(memory_copies::sheet).collect())
         }),
     ];
     let sheets = settings.sheets(&[], &parts)?;
-    let tables = Paper {
+    let tables = PaperReport {
         name: "magic".into(),
         title: "Tierney et al. 1996: a parallel block server over the MAGIC network".into(),
         notes: vec![

@@ -2,12 +2,12 @@
 
 use super::printed::BLOCK;
 use crate::profile;
-use stackline_blocks::placement::Placement;
+use stackline_blocks::demand::Demand;
+use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::pyramid::Pyramid;
-use stackline_blocks::replay::Demand;
-use stackline_blocks::set::Set;
-use stackline_blocks::viewer::{Path, Viewer};
-use stackline_blockserver::simulated::{Costs, SimulatedServer};
+use stackline_blocks::pyramid_viewer::{PyramidViewer, ViewerMotion};
+use stackline_blocks::set::BlockSet;
+use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::Result;
 use stackline_core::network::Network;
@@ -19,7 +19,7 @@ pub(super) const TEXT: &str = include_str!("../../data/magic.stackline");
 
 /// Whose TCP the hosts have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tcp {
+pub(super) enum MagicTcp {
     /// IRIX, OSF/1 and other hosts with the code of 4.3BSD: slow timers.
     Bsd,
     /// Solaris 2.4.
@@ -30,7 +30,7 @@ pub(super) enum Tcp {
     Bbr,
 }
 
-impl Tcp {
+impl MagicTcp {
     const fn options(self) -> &'static str {
         match self {
             Self::Bsd => {
@@ -73,19 +73,19 @@ pub(super) const fn ms(thousandths: u64) -> Duration {
 }
 
 /// A picture; the loader says where its tiles are put.
-pub(super) fn picture() -> Set {
+pub(super) fn picture() -> BlockSet {
     let picture = Pyramid {
         width: 65_536,
         height: 4096,
         tile: 128,
         pixel_bytes: 3,
     };
-    Set {
+    BlockSet {
         name: "terrain".into(),
         block_size: BLOCK,
         bytes: picture.tiles() * u64::from(BLOCK),
         replicas: 1,
-        placement: Placement::Given,
+        placement: BlockPlacementPolicy::Given,
         picture: Some(picture),
     }
 }
@@ -97,8 +97,8 @@ pub(super) const BUSY: f64 = 4096.0;
 
 /// A viewer that pans over the picture; what was delivered is kept, and not asked for again.
 pub(super) const fn pan(speed: f64) -> Demand {
-    Demand::Viewer(Viewer {
-        path: Path::Pan,
+    Demand::Viewer(PyramidViewer {
+        path: ViewerMotion::Pan,
         window: (1024, 768),
         speed,
     })
@@ -124,23 +124,23 @@ pub(super) fn server(host: &str, disks: usize) -> SimulatedServer {
 
 /// What processors take: translation 2 ms and passing on 6 ms (section 4.2.3), understanding a list 5 ms (4.3.1), and the
 /// copies of Table 2's SS10-42: one when a block is read, two when it is sent.
-pub(super) fn costs() -> Costs {
+pub(super) fn costs() -> BlockProcessingCosts {
     copying(
         62.0,
-        Costs {
+        BlockProcessingCosts {
             translate: ms(2),
             forward: ms(6),
             parse: ms(5),
-            ..Costs::default()
+            ..BlockProcessingCosts::default()
         },
     )
 }
 
 /// With the copies of a server that sends so many Mbit/s from its memory: two copies of a block take all of its time then,
 /// and one more where it was read from disk.
-pub(super) fn copying(burst: f64, costs: Costs) -> Costs {
+pub(super) fn copying(burst: f64, costs: BlockProcessingCosts) -> BlockProcessingCosts {
     let sending = seconds_of_block(burst);
-    Costs {
+    BlockProcessingCosts {
         enter: Duration::from_seconds(sending / 2.0),
         hand: Duration::from_seconds(sending),
         ..costs
@@ -166,7 +166,12 @@ mod tests {
         for name in ["lan", "wan", "today", "striped"] {
             assert_eq!(network(name).unwrap().name, name);
         }
-        for tcp in [Tcp::Bsd, Tcp::Solaris, Tcp::Linux, Tcp::Bbr] {
+        for tcp in [
+            MagicTcp::Bsd,
+            MagicTcp::Solaris,
+            MagicTcp::Linux,
+            MagicTcp::Bbr,
+        ] {
             assert_eq!(tcp.stack(128, 64).unwrap().name, "tcp");
         }
     }

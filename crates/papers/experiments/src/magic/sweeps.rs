@@ -1,17 +1,17 @@
 //! Figures 11 and 13: throughput against the largest packet, and against streams over one and two interfaces.
 
-use super::case::Case;
-use super::lab::Lab;
+use super::case::MagicCase;
 use super::remedies::{buffer, mtu};
-use super::setting::{BUSY, Tcp, network, pan};
+use super::session_runner::Lab;
+use super::setting::{BUSY, MagicTcp, network, pan};
 use super::wan::SERVERS;
-use stackline_blocks::replay::Demand;
-use stackline_blockserver::simulated::{Costs, SimulatedServer};
+use stackline_blocks::demand::Demand;
+use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Packets from the smallest of the text to that of ATM; 4352 is FDDI's.
 pub(super) const MTUS: [u64; 7] = [256, 512, 1024, 1500, 2048, 4352, 9180];
@@ -23,25 +23,25 @@ const PACKET: Duration = Duration(100_000);
 const LIST: u32 = 400;
 
 /// Servers that only the network limits.
-fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> Case {
+fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> MagicCase {
     let server = |host: &&str| SimulatedServer {
         host: (*host).to_owned(),
         disks: vec![Distribution::Constant(0.0); 4],
         cache: 32 << 20,
     };
     let servers = hosts.iter().map(server).collect();
-    Case {
+    MagicCase {
         servers,
-        costs: Costs::default(),
+        costs: BlockProcessingCosts::default(),
         demand,
         write_kib: window,
-        ..Case::of(network, &[], Tcp::Bsd, window)
+        ..MagicCase::of(network, &[], MagicTcp::Bsd, window)
     }
 }
 
 /// Figure 11.
 pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
-    let case = |bytes: u64, hosts: &[&str], large: bool| -> Result<Case> {
+    let case = |bytes: u64, hosts: &[&str], large: bool| -> Result<MagicCase> {
         let mut network = network("wan")?;
         mtu(&mut network, bytes);
         if large {
@@ -74,9 +74,11 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
         ],
     );
     for (bytes, figures) in MTUS.iter().zip(medians.chunks(kinds.len())) {
-        let each = figures.iter().map(|figures| Cell::Number(figures.sum(), 1));
+        let each = figures
+            .iter()
+            .map(|figures| SheetCell::Number(figures.sum(), 1));
         sheet.rows.push(
-            [Cell::Number(*bytes as f64, 0)]
+            [SheetCell::Number(*bytes as f64, 0)]
                 .into_iter()
                 .chain(each)
                 .collect(),
@@ -102,7 +104,7 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     {
         link.ends.1 = "one".into();
     }
-    let cases: Vec<Case> = (1..=HOSTS.len())
+    let cases: Vec<MagicCase> = (1..=HOSTS.len())
         .flat_map(|streams| {
             [
                 fast(one.clone(), &HOSTS[..streams], 64, demand.clone()),
@@ -123,10 +125,14 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     );
     for (streams, figures) in (1..).zip(medians.chunks(2)) {
         let cells = [f64::from(streams), f64::from(streams) * 155.0];
-        let cells = cells.map(|number| Cell::Number(number, 0)).into_iter();
+        let cells = cells.map(|number| SheetCell::Number(number, 0)).into_iter();
         sheet.rows.push(
             cells
-                .chain(figures.iter().map(|figures| Cell::Number(figures.sum(), 1)))
+                .chain(
+                    figures
+                        .iter()
+                        .map(|figures| SheetCell::Number(figures.sum(), 1)),
+                )
                 .collect(),
         );
     }

@@ -1,49 +1,49 @@
 //! Table 2: a server's throughput by platform. Two copies of a block limit what goes out of memory, one more what comes
 //! from disk: so the average follows from the burst.
 
-use super::case::Case;
-use super::copies::{Here, Served};
+use super::case::MagicCase;
 use super::formulas::with_copies;
-use super::lab::Lab;
+use super::memory_copies::{MagicLocalFigures, MagicServedThroughput};
 use super::printed::{Platform, TABLE_2};
-use super::setting::{Tcp, copying, costs, network, pan, server};
-use stackline_blockserver::simulated::{Costs, SimulatedServer};
+use super::session_runner::Lab;
+use super::setting::{MagicTcp, copying, costs, network, pan, server};
+use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::Result;
-use stackline_core::network::Rate;
+use stackline_core::network::LinkRate;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// A viewer that asks for more than any of the platforms sends.
 const BUSY: f64 = 8192.0;
 
-fn case(platform: &Platform) -> Result<Case> {
+fn case(platform: &Platform) -> Result<MagicCase> {
     let mut network = network("lan")?;
     if platform.name.contains("FDDI") {
         for switch in &mut network.switches {
             switch.cell_bytes = None;
         }
         for link in &mut network.links {
-            (link.rate, link.mtu_bytes) = (Rate::Constant(100e6), Some(4352));
+            (link.rate, link.mtu_bytes) = (LinkRate::Constant(100e6), Some(4352));
         }
     }
     let costs = copying(platform.burst_tcp, costs());
-    Ok(Case {
+    Ok(MagicCase {
         costs,
         demand: pan(BUSY),
-        ..Case::of(network, &["ss20"], Tcp::Bsd, 64)
+        ..MagicCase::of(network, &["ss20"], MagicTcp::Bsd, 64)
     })
 }
 
 /// Blocks that need no read, as if all of them were in memory.
-fn from_memory(case: Case) -> Case {
+fn from_memory(case: MagicCase) -> MagicCase {
     let servers = case.servers.iter().map(|one| SimulatedServer {
         disks: vec![Distribution::Constant(0.0); one.disks.len()],
         ..server(&one.host, 0)
     });
-    Case {
+    MagicCase {
         servers: servers.collect(),
-        costs: Costs {
+        costs: BlockProcessingCosts {
             enter: Duration::ZERO,
             ..case.costs
         },
@@ -52,9 +52,9 @@ fn from_memory(case: Case) -> Case {
 }
 
 /// The table.
-pub(super) fn sheet(lab: &Lab, here: Option<&Here>) -> Result<Sheet> {
-    let average: Vec<Case> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
-    let burst: Vec<Case> = average.iter().cloned().map(from_memory).collect();
+pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
+    let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
+    let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();
     let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
     let mut sheet = Sheet::new(
         "Table 2",
@@ -70,12 +70,12 @@ pub(super) fn sheet(lab: &Lab, here: Option<&Here>) -> Result<Sheet> {
             ("average_simulated", "simulated"),
         ],
     );
-    let number = |rate: f64| Cell::Number(rate, 0);
+    let number = |rate: f64| SheetCell::Number(rate, 0);
     for (row, (average, burst)) in TABLE_2.iter().zip(average.iter().zip(&burst)) {
         sheet.rows.push(vec![
-            Cell::text(row.name),
+            SheetCell::text(row.name),
             number(row.burst_tcp),
-            row.burst_udp.map_or(Cell::Absent, number),
+            row.burst_udp.map_or(SheetCell::Absent, number),
             number(burst.sum()),
             number(row.average_tcp),
             number(row.average_udp),
@@ -83,14 +83,14 @@ pub(super) fn sheet(lab: &Lab, here: Option<&Here>) -> Result<Sheet> {
             number(average.sum()),
         ]);
     }
-    if let Some(Served {
+    if let Some(MagicServedThroughput {
         memory_mbit_s,
         disk_mbit_s,
     }) = here.and_then(|here| here.served.as_ref().ok())
     {
-        let absent = || Cell::Absent;
+        let absent = || SheetCell::Absent;
         let mut row = vec![
-            Cell::text("here, loopback"),
+            SheetCell::text("here, loopback"),
             number(*memory_mbit_s),
             absent(),
             absent(),

@@ -1,13 +1,13 @@
 //! Section 4.3.3: one to three servers, each able to send 40 Mbit/s, through a port that holds a sixth of one packet.
 
-use super::case::{Case, Figures, middle};
-use super::lab::Lab;
+use super::case::{MagicCase, MagicFigures, middle};
 use super::printed::{ASKED, COLLAPSE, DELIVERED, DESTROYED, SECONDS, WAITED};
-use super::setting::{SPEED, Tcp, network, pan};
-use stackline_blockserver::simulated::Costs;
+use super::session_runner::Lab;
+use super::setting::{MagicTcp, SPEED, network, pan};
+use stackline_blockserver::simulated::BlockProcessingCosts;
 use stackline_core::error::Result;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// All servers of the wide area.
 pub(super) const SERVERS: [&str; 3] = ["edc", "usw", "tioc"];
@@ -33,43 +33,43 @@ pub(super) fn sheet(name: &str, title: &str) -> Sheet {
 }
 
 /// A line: what each server sent, Mbit/s, by its name, and what came of it.
-pub(super) fn row(case: &str, servers: &[&str], figures: &Figures) -> Vec<Cell> {
+pub(super) fn row(case: &str, servers: &[&str], figures: &MagicFigures) -> Vec<SheetCell> {
     let share = |name: &&str| {
         let index = servers.iter().position(|server| server == name)?;
         figures.servers.get(index).map(|server| server.mbit_s)
     };
     let each = SERVERS
         .iter()
-        .map(|name| share(name).map_or(Cell::Absent, |rate| Cell::Number(rate, 1)));
-    let counts =
-        [figures.asked, figures.delivered, figures.again()].map(|count| Cell::Number(count, 0));
+        .map(|name| share(name).map_or(SheetCell::Absent, |rate| SheetCell::Number(rate, 1)));
+    let counts = [figures.asked, figures.delivered, figures.again()]
+        .map(|count| SheetCell::Number(count, 0));
     let rest = [
-        Cell::Number(figures.destroyed, 0),
-        Cell::Number(figures.waited(), 1),
+        SheetCell::Number(figures.destroyed, 0),
+        SheetCell::Number(figures.waited(), 1),
     ];
-    [Cell::text(case)]
+    [SheetCell::text(case)]
         .into_iter()
         .chain(each)
-        .chain([Cell::Number(figures.sum(), 1)])
+        .chain([SheetCell::Number(figures.sum(), 1)])
         .chain(counts)
         .chain(rest)
         .collect()
 }
 
 /// What the paper says of the collapse.
-pub(super) fn printed() -> Vec<Cell> {
-    let each = COLLAPSE.map(|rate| Cell::Number(rate, 1));
+pub(super) fn printed() -> Vec<SheetCell> {
+    let each = COLLAPSE.map(|rate| SheetCell::Number(rate, 1));
     let counts = [
-        Cell::Number(COLLAPSE.iter().sum(), 1),
-        Cell::Number(ASKED, 0),
-        Cell::Number(DELIVERED, 0),
+        SheetCell::Number(COLLAPSE.iter().sum(), 1),
+        SheetCell::Number(ASKED, 0),
+        SheetCell::Number(DELIVERED, 0),
     ];
     let rest = [
-        Cell::Absent,
-        Cell::Number(DESTROYED, 0),
-        Cell::Number(WAITED, 1),
+        SheetCell::Absent,
+        SheetCell::Number(DESTROYED, 0),
+        SheetCell::Number(WAITED, 1),
     ];
-    [Cell::text("printed: three")]
+    [SheetCell::text("printed: three")]
         .into_iter()
         .chain(each)
         .chain(counts)
@@ -78,8 +78,13 @@ pub(super) fn printed() -> Vec<Cell> {
 }
 
 /// All three, as in the paper.
-pub(super) fn collapse() -> Result<Case> {
-    Ok(Case::of(network("wan")?, &SERVERS, Tcp::Bsd, WINDOW))
+pub(super) fn collapse() -> Result<MagicCase> {
+    Ok(MagicCase::of(
+        network("wan")?,
+        &SERVERS,
+        MagicTcp::Bsd,
+        WINDOW,
+    ))
 }
 
 /// One to three servers, the collapse seed by seed, and what of it hangs on assumptions.
@@ -94,8 +99,15 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
         ("EDC and USW", &["edc", "usw"]),
         ("all three", &SERVERS),
     ];
-    let cases = all.map(|(_, servers)| Ok(Case::of(network("wan")?, servers, Tcp::Bsd, WINDOW)));
-    let cases: Vec<Case> = cases.into_iter().collect::<Result<_>>()?;
+    let cases = all.map(|(_, servers)| {
+        Ok(MagicCase::of(
+            network("wan")?,
+            servers,
+            MagicTcp::Bsd,
+            WINDOW,
+        ))
+    });
+    let cases: Vec<MagicCase> = cases.into_iter().collect::<Result<_>>()?;
     let mut sheet = sheet(
         "Figures 8 to 10",
         "one to three servers over the wide area, Mbit/s of blocks",
@@ -133,7 +145,7 @@ fn by_seed(lab: &Lab) -> Result<Sheet> {
         .push(row("median", &SERVERS, &super::case::median(&runs)));
     sheet.rows.push(printed());
     let unequal = runs.iter().filter(|run| run.unequal() >= 5.0).count();
-    let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
+    let sums: Vec<f64> = runs.iter().map(MagicFigures::sum).collect();
     let median = middle(sums.clone());
     let (least, most) = sums
         .iter()
@@ -151,7 +163,7 @@ fn by_seed(lab: &Lab) -> Result<Sheet> {
 
 /// What is not in the paper, and decides.
 fn assumptions(lab: &Lab) -> Result<Sheet> {
-    let tioc = |delay: Duration| -> Result<Case> {
+    let tioc = |delay: Duration| -> Result<MagicCase> {
         let mut case = collapse()?;
         for link in case
             .network
@@ -167,37 +179,37 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
         ("as above", collapse()?),
         (
             "Solaris timers",
-            Case {
-                tcp: Tcp::Solaris,
+            MagicCase {
+                tcp: MagicTcp::Solaris,
                 ..collapse()?
             },
         ),
         ("TIOC beside it", tioc(Duration(500_000))?),
         (
             "window 64 KiB",
-            Case {
+            MagicCase {
                 window_kib: 64,
                 ..collapse()?
             },
         ),
         (
             "slower viewer",
-            Case {
+            MagicCase {
                 demand: pan(0.8 * SPEED),
                 ..collapse()?
             },
         ),
         (
             "faster viewer",
-            Case {
+            MagicCase {
                 demand: pan(1.25 * SPEED),
                 ..collapse()?
             },
         ),
         (
             "no processors",
-            Case {
-                costs: Costs::default(),
+            MagicCase {
+                costs: BlockProcessingCosts::default(),
                 ..collapse()?
             },
         ),
@@ -234,8 +246,8 @@ mod tests {
     #[test]
     fn three_servers_collapse_as_printed() {
         let case = collapse().unwrap();
-        let runs: Vec<Figures> = (1..=10).map(|seed| case.run(seed).unwrap()).collect();
-        let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
+        let runs: Vec<MagicFigures> = (1..=10).map(|seed| case.run(seed).unwrap()).collect();
+        let sums: Vec<f64> = runs.iter().map(MagicFigures::sum).collect();
         let printed: f64 = COLLAPSE.iter().sum();
         assert!(
             runs.iter().filter(|run| run.unequal() >= 5.0).count() >= 7,
@@ -249,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_server_alone_delivers_all_that_is_asked() {
-        let run = Case::of(network("wan").unwrap(), &["edc"], Tcp::Bsd, WINDOW)
+        let run = MagicCase::of(network("wan").unwrap(), &["edc"], MagicTcp::Bsd, WINDOW)
             .run(1)
             .unwrap();
         assert!(

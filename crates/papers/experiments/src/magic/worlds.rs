@@ -3,18 +3,18 @@
 
 use super::case::middle;
 use super::setting::TEXT;
-use crate::paper::{Compared, Comparison, Session};
+use crate::paper::{Compared, PaperComparison, PaperSession};
 use serde_json::Value;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// What is compared.
-pub(super) const COMPARISON: Comparison = Comparison { sessions, sheet };
+pub(super) const COMPARISON: PaperComparison = PaperComparison { sessions, sheet };
 
 /// Servers and the receiver of the wide area.
 const WAN: &str = "--network wan --client onyx --server edc --server usw --server tioc";
 
 /// The sessions.
-fn sessions() -> Vec<Session> {
+fn sessions() -> Vec<PaperSession> {
     let paced = TEXT.replacen(
         "host edc, usw, tioc, onyx;",
         "host onyx; host edc, usw, tioc { pace 33333 kbit/s; }",
@@ -39,7 +39,7 @@ fn sessions() -> Vec<Session> {
         ("624 KiB buffer", large, WAN),
         ("early, 60 KiB", early, WAN),
     ]
-    .map(|(name, specification, hosts)| Session {
+    .map(|(name, specification, hosts)| PaperSession {
         name,
         specification,
         words: words(hosts),
@@ -72,7 +72,7 @@ fn figures(printed: &Value) -> Option<(f64, f64)> {
     ))
 }
 
-fn sheet(compared: &[(Session, Compared)]) -> Sheet {
+fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
     let mut sheet = Sheet::new(
         "Worlds",
         "the same command in both worlds with today's TCP, Mbit/s of useful blocks",
@@ -115,9 +115,9 @@ fn sheet(compared: &[(Session, Compared)]) -> Sheet {
         let (runs, median) = (each.len(), middle(each));
         let number = |value: f64, digits| {
             if value.is_finite() {
-                Cell::Number(value, digits)
+                SheetCell::Number(value, digits)
             } else {
-                Cell::Absent
+                SheetCell::Absent
             }
         };
         let most = if runs > 0 { most } else { f64::NAN };
@@ -129,10 +129,10 @@ fn sheet(compared: &[(Session, Compared)]) -> Sheet {
             number(median / simulated, 2),
         ];
         sheet.rows.push(
-            [Cell::text(session.name)]
+            [SheetCell::text(session.name)]
                 .into_iter()
                 .chain(figures)
-                .chain([Cell::Number(runs as f64, 0)])
+                .chain([SheetCell::Number(runs as f64, 0)])
                 .collect(),
         );
         let failed = emulated.iter().filter_map(|run| run.as_ref().err()).next();

@@ -2,13 +2,16 @@
 
 use crate::profile;
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Network, Rate as LinkRate, WorkKind};
+use stackline_core::network::{LinkRate, Network, WorkKind};
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
-use stackline_display::item::{Item, Kind};
-use stackline_displayserver::bench::{self, Measured, Rate};
-use stackline_displayserver::level::{Level, Picture};
-use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, together};
+use stackline_display::item::{DisplayItem, DisplayItemKind};
+use stackline_displayserver::bench::{self, DisplayBenchResult, DisplayBenchSubject};
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
+use stackline_displayserver::simulated::{
+    DisplayDrawingCosts, DisplaySceneCarrier, DisplaySceneClass, SimulatedDisplayScene,
+    SymbolDrawMoment, together,
+};
 use stackline_proto::pup;
 
 /// The machines, as networks of the language.
@@ -37,7 +40,7 @@ const RECTANGLE_BYTES: u64 = 6;
 pub(super) const CALL_BYTES: u64 = 14;
 
 /// Packets of PUP as they were (section 6.2). Its receiver has room for one: the next one is sent once that is acknowledged.
-const PUP: pup::Options = pup::Options {
+const PUP: pup::PupOptions = pup::PupOptions {
     packet: 200,
     send_buffer: 2048,
     receive_buffer: 200,
@@ -52,7 +55,7 @@ const PUP: pup::Options = pup::Options {
 const ALONE: f64 = 8.2e6;
 
 /// What the display takes of a SUN of 10 MHz, ns.
-const DRAWING: Drawing = Drawing {
+const DRAWING: DisplayDrawingCosts = DisplayDrawingCosts {
     request: 0.53e6,
     // The paper's own figure (section 3.2).
     pixel: 5.0e3,
@@ -87,7 +90,7 @@ impl Version {
 
 /// How client and display are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
+pub(super) enum VSystemConnection {
     Local,
     SunIkp,
     VaxIkp,
@@ -99,7 +102,7 @@ pub(super) enum Joined {
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drawn {
+pub(super) enum VSystemDrawing {
     Vectors,
     Rectangles,
     Text,
@@ -107,15 +110,15 @@ pub(super) enum Drawn {
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Case {
+pub(super) struct VSystemCase {
     /// A network of the profile.
     pub(super) network: &'static str,
-    pub(super) joined: Joined,
+    pub(super) joined: VSystemConnection,
     /// Speed of the workstation, and of the remote host.
     pub(super) cpu: [f64; 2],
     pub(super) version: Version,
-    pub(super) drawn: Drawn,
-    pub(super) rate: Rate,
+    pub(super) drawn: VSystemDrawing,
+    pub(super) rate: DisplayBenchSubject,
     /// bit/s of the only link, where that is not the profile's.
     pub(super) bit_s: Option<f64>,
     /// Whether messages go before operations at the remote host, or the other way round, where that is not the profile's.
@@ -135,12 +138,12 @@ pub(super) enum Priority {
     Telser,
 }
 
-impl Case {
+impl VSystemCase {
     pub(super) const fn new(
         network: &'static str,
-        joined: Joined,
-        drawn: Drawn,
-        rate: Rate,
+        joined: VSystemConnection,
+        drawn: VSystemDrawing,
+        rate: DisplayBenchSubject,
     ) -> Self {
         let (cpu, version) = ([1.0, 1.0], Version::Latest);
         Self {
@@ -170,15 +173,16 @@ impl Case {
         let network = machines.network(self)?;
         let picture = picture(
             self.drawn,
-            if self.joined == Joined::Pup {
+            if self.joined == VSystemConnection::Pup {
                 LINE
             } else {
                 LETTERS
             },
         );
         let all = std::iter::once(self).chain(others);
-        let scenes: Vec<Scene<'_>> = all.map(|case| case.scene(&network, machines)).collect();
-        let rate = |measured: &Measured| {
+        let scenes: Vec<SimulatedDisplayScene<'_>> =
+            all.map(|case| case.scene(&network, machines)).collect();
+        let rate = |measured: &DisplayBenchResult| {
             let trials = &measured.trials;
             // Trials follow each other without a break: what counts is how many items all of them drew.
             let rate = trials.len() as f64 / trials.iter().map(|rate| 1.0 / rate).sum::<f64>();
@@ -198,21 +202,29 @@ impl Case {
         Error::measurement(format!("nothing came of {self:?}"))
     }
 
-    fn scene<'n>(&self, network: &'n Network, machines: &'n Machines) -> Scene<'n> {
+    fn scene<'n>(&self, network: &'n Network, machines: &'n Machines) -> SimulatedDisplayScene<'n> {
         let [client, display] = machines.stacks(self);
         let carrier = match self.joined {
-            Joined::SunIkp | Joined::VaxIkp => Carrier::Ikp,
-            Joined::Serial => Carrier::Line(10),
-            Joined::Pup if self.drawn == Drawn::Text => Carrier::Pup(pup::Options {
-                packet: (BEFORE_LETTERS + LINE) as u16,
-                receive_buffer: BEFORE_LETTERS + LINE,
-                ..PUP
-            }),
-            Joined::Pup => Carrier::Pup(PUP),
-            Joined::Local | Joined::Ethernet | Joined::Arpanet => Carrier::Tcp([client, display]),
+            VSystemConnection::SunIkp | VSystemConnection::VaxIkp => DisplaySceneCarrier::Ikp,
+            VSystemConnection::Serial => DisplaySceneCarrier::Line(10),
+            VSystemConnection::Pup if self.drawn == VSystemDrawing::Text => {
+                DisplaySceneCarrier::Pup(pup::PupOptions {
+                    packet: (BEFORE_LETTERS + LINE) as u16,
+                    receive_buffer: BEFORE_LETTERS + LINE,
+                    ..PUP
+                })
+            }
+            VSystemConnection::Pup => DisplaySceneCarrier::Pup(PUP),
+            VSystemConnection::Local | VSystemConnection::Ethernet | VSystemConnection::Arpanet => {
+                DisplaySceneCarrier::Tcp([client, display])
+            }
         };
-        let from = if self.joined == Joined::Local { 0 } else { 1 };
-        Scene {
+        let from = if self.joined == VSystemConnection::Local {
+            0
+        } else {
+            1
+        };
+        SimulatedDisplayScene {
             network,
             from: network.hosts[from].name.clone(),
             to: network.hosts[0].name.clone(),
@@ -232,30 +244,33 @@ impl Case {
         }
     }
 
-    const fn class(&self) -> Class {
+    const fn class(&self) -> DisplaySceneClass {
         match self.joined {
-            Joined::Local => Class::Local,
-            Joined::SunIkp => Class::Messages,
-            Joined::VaxIkp => Class::Agent,
-            _ if self.is_plain => Class::Agent,
-            Joined::Pup | Joined::Ethernet | Joined::Arpanet | Joined::Serial => Class::Terminal,
+            VSystemConnection::Local => DisplaySceneClass::Local,
+            VSystemConnection::SunIkp => DisplaySceneClass::Messages,
+            VSystemConnection::VaxIkp => DisplaySceneClass::Agent,
+            _ if self.is_plain => DisplaySceneClass::Agent,
+            VSystemConnection::Pup
+            | VSystemConnection::Ethernet
+            | VSystemConnection::Arpanet
+            | VSystemConnection::Serial => DisplaySceneClass::Terminal,
         }
     }
 
     /// Earlier programs drew a picture once it was complete; characters are drawn as they come.
-    fn shown(&self) -> Shown {
-        let early =
-            matches!(self.version, Version::Early | Version::Serial) && self.drawn != Drawn::Text;
+    fn shown(&self) -> SymbolDrawMoment {
+        let early = matches!(self.version, Version::Early | Version::Serial)
+            && self.drawn != VSystemDrawing::Text;
         if early {
-            Shown::Complete
+            SymbolDrawMoment::Complete
         } else {
-            Shown::Growing
+            SymbolDrawMoment::Growing
         }
     }
 
-    fn drawing(&self) -> Drawing {
+    fn drawing(&self) -> DisplayDrawingCosts {
         match self.version {
-            Version::Serial => Drawing {
+            Version::Serial => DisplayDrawingCosts {
                 rectangle: 1.75e6,
                 ..DRAWING
             },
@@ -266,23 +281,25 @@ impl Case {
     /// Messages of V have 1024 bytes, packets of PUP and IP 200, across the ARPANET 100 (section 6.2).
     const fn gathers(&self) -> u64 {
         match self.joined {
-            Joined::Local | Joined::SunIkp | Joined::VaxIkp => 1024,
-            Joined::Arpanet => 100,
-            Joined::Pup | Joined::Ethernet | Joined::Serial => 200,
+            VSystemConnection::Local | VSystemConnection::SunIkp | VSystemConnection::VaxIkp => {
+                1024
+            }
+            VSystemConnection::Arpanet => 100,
+            VSystemConnection::Pup | VSystemConnection::Ethernet | VSystemConnection::Serial => 200,
         }
     }
 }
 
 /// The rate of a picture that is sent at a level.
-pub(super) const fn at(level: Level) -> Rate {
-    Rate::At(level)
+pub(super) const fn rate_at_level(level: DisplaySendLevel) -> DisplayBenchSubject {
+    DisplayBenchSubject::At(level)
 }
 
-fn picture(drawn: Drawn, letters: usize) -> Picture {
+fn picture(drawn: VSystemDrawing, letters: usize) -> DisplayPicture {
     let name = match drawn {
-        Drawn::Vectors => "vectors",
-        Drawn::Rectangles => "rectangles",
-        Drawn::Text => "text",
+        VSystemDrawing::Vectors => "vectors",
+        VSystemDrawing::Rectangles => "rectangles",
+        VSystemDrawing::Text => "text",
     };
     let found = bench::pictures()
         .into_iter()
@@ -290,11 +307,11 @@ fn picture(drawn: Drawn, letters: usize) -> Picture {
     let Some(mut picture) = found else {
         return bench::pictures()[0].clone();
     };
-    if drawn == Drawn::Text {
+    if drawn == VSystemDrawing::Text {
         let text: Vec<u8> = (0..letters).map(|at| b' ' + 1 + (at % 94) as u8).collect();
         let line = |number: usize| {
-            Item::drawn(
-                Kind::Text,
+            DisplayItem::drawn(
+                DisplayItemKind::Text,
                 number as u32 + 1,
                 (0, 16 * (number % 50) as i16),
                 (0, 0),
@@ -330,7 +347,7 @@ impl Machines {
     }
 
     /// The network of a case, at its speeds.
-    fn network(&self, case: &Case) -> Result<Network> {
+    fn network(&self, case: &VSystemCase) -> Result<Network> {
         let found = self
             .networks
             .iter()
@@ -356,9 +373,9 @@ impl Machines {
         Ok(network)
     }
 
-    const fn stacks(&self, case: &Case) -> [&Stack; 2] {
+    const fn stacks(&self, case: &VSystemCase) -> [&Stack; 2] {
         let [vax, arpanet, sun] = &self.stacks;
-        if matches!(case.joined, Joined::Arpanet) {
+        if matches!(case.joined, VSystemConnection::Arpanet) {
             [arpanet, sun]
         } else {
             [vax, sun]

@@ -1,6 +1,6 @@
 //! What the paper's own numbers contradict, each with the numbers.
 
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 pub(super) fn sheet() -> Sheet {
     let columns = [("number", ""), ("where", "where"), ("said", "said")];
@@ -74,9 +74,9 @@ pub(super) fn sheet() -> Sheet {
     ];
     for (number, (said, place, follows)) in (1..).zip(rows) {
         sheet.rows.push(vec![
-            Cell::Number(f64::from(number), 0),
-            Cell::text(place),
-            Cell::text(said),
+            SheetCell::Number(f64::from(number), 0),
+            SheetCell::text(place),
+            SheetCell::text(said),
         ]);
         sheet.notes.push(format!("{number}: {follows}."));
     }

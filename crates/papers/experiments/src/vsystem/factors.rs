@@ -1,12 +1,12 @@
 //! The ranking of factors by a designed experiment: every combination of two levels of five factors, simulated, and what each factor gives on
 //! average over the levels of the others; beside the paper's order.
 
-use super::case::{Case, Drawn, Joined, Machines, at};
+use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
 use crate::parallel;
 use stackline_core::error::{Error, Result};
-use stackline_displayserver::level::Level;
-use stackline_factors::{Design, Observation, Scale, Wish, analyse};
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_factors::{Design, EffectScale, FactorObservation, Wish, analyse};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// A factor: its name, its two levels, how many times the second is the first, and the paper's rank (abstract, section 10).
 const FACTORS: [(&str, &str, f64, u32); 5] = [
@@ -25,21 +25,21 @@ const FACTORS: [(&str, &str, f64, u32); 5] = [
 pub(super) fn sheet() -> Result<Sheet> {
     let machines = Machines::read()?;
     let design = Design::new(&[2; FACTORS.len()], Wish::Full).map_err(Error::measurement)?;
-    let cases: Vec<Case> = design.rows.iter().map(|row| case(row)).collect();
+    let cases: Vec<VSystemCase> = design.rows.iter().map(|row| case(row)).collect();
     let rates: Vec<f64> = parallel::each(&cases, |case| case.simulated(&machines))
         .into_iter()
         .collect::<Result<_>>()?;
-    let observed: Vec<Observation> = (0..)
+    let observed: Vec<FactorObservation> = (0..)
         .zip(&rates)
-        .map(|(row, value)| Observation {
+        .map(|(row, value)| FactorObservation {
             row: row as usize,
             block: 0,
             order: row,
             value: *value,
         })
         .collect();
-    let answer =
-        analyse(&design, &observed, Some(Scale::Multiplicative)).map_err(Error::measurement)?;
+    let answer = analyse(&design, &observed, Some(EffectScale::Multiplicative))
+        .map_err(Error::measurement)?;
     let columns = [
         ("factor", "factor"),
         ("levels", "levels"),
@@ -56,17 +56,17 @@ pub(super) fn sheet() -> Result<Sheet> {
         let times = effect.estimate.value.exp();
         let doubling = 100.0 * (times.powf(2f64.ln() / change.ln()) - 1.0);
         sheet.rows.push(vec![
-            Cell::text(name),
-            Cell::text(levels),
-            Cell::Number(times, 2),
-            Cell::Number(100.0 * effect.share, 0),
+            SheetCell::text(name),
+            SheetCell::text(levels),
+            SheetCell::Number(times, 2),
+            SheetCell::Number(100.0 * effect.share, 0),
             if change.is_nan() {
-                Cell::Absent
+                SheetCell::Absent
             } else {
-                Cell::Number(doubling, 0)
+                SheetCell::Number(doubling, 0)
             },
-            Cell::Number(f64::from(rank), 0),
-            Cell::Number(f64::from(printed), 0),
+            SheetCell::Number(f64::from(rank), 0),
+            SheetCell::Number(f64::from(printed), 0),
         ]);
     }
     Ok(sheet.note(
@@ -76,24 +76,29 @@ pub(super) fn sheet() -> Result<Sheet> {
 }
 
 /// A row of the design: lines over an Ethernet.
-fn case(row: &[usize]) -> Case {
+fn case(row: &[usize]) -> VSystemCase {
     let is_second = |factor: usize| row.get(factor) == Some(&1);
     let (network, joined) = if is_second(3) {
-        ("e_ip", Joined::Ethernet)
+        ("e_ip", VSystemConnection::Ethernet)
     } else {
-        ("pup", Joined::Pup)
+        ("pup", VSystemConnection::Pup)
     };
     let level = if is_second(2) {
-        Level::Batched
+        DisplaySendLevel::Batched
     } else {
-        Level::Pipelined
+        DisplaySendLevel::Pipelined
     };
-    Case {
+    VSystemCase {
         cpu: [
             if is_second(0) { 1.6 } else { 0.8 },
             if is_second(1) { 2.0 } else { 1.0 },
         ],
         bit_s: Some(if is_second(4) { 10e6 } else { 3e6 }),
-        ..Case::new(network, joined, Drawn::Vectors, at(level))
+        ..VSystemCase::new(
+            network,
+            joined,
+            VSystemDrawing::Vectors,
+            rate_at_level(level),
+        )
     }
 }

@@ -1,11 +1,11 @@
 //! The internet server on the display's workstation and on another one (section 9.2): what TELNET and a transfer of a file lose by it, both at the
 //! same time, as the paper measured it.
 
-use super::case::{Case, Drawn, Joined, Machines, at};
+use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
 use crate::parallel;
 use stackline_core::error::Result;
-use stackline_displayserver::level::Level;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Applications: name, what the paper prints (percent lost), whether it has a terminal, and the remote host's speed.
 const CASES: [(&str, &str, bool, f64); 5] = [
@@ -31,32 +31,33 @@ pub(super) fn sheet() -> Result<Sheet> {
         &columns,
     );
     let machines = Machines::read()?;
-    let case = |plain: bool, speed: f64, server: &'static str| Case {
+    let case = |plain: bool, speed: f64, server: &'static str| VSystemCase {
         internet: Some(server),
         is_plain: plain,
         cpu: [1.0, speed],
-        ..Case::new(
+        ..VSystemCase::new(
             "remote_server",
-            Joined::Ethernet,
-            Drawn::Text,
-            at(Level::Batched),
+            VSystemConnection::Ethernet,
+            VSystemDrawing::Text,
+            rate_at_level(DisplaySendLevel::Batched),
         )
     };
-    let pairs: Vec<[Case; 2]> = CASES
+    let pairs: Vec<[VSystemCase; 2]> = CASES
         .iter()
         .map(|(_, _, plain, speed)| ["sun", "server"].map(|server| case(*plain, *speed, server)))
         .collect();
-    let both = |[local, remote]: &[Case; 2]| local.beside(std::slice::from_ref(remote), &machines);
+    let both =
+        |[local, remote]: &[VSystemCase; 2]| local.beside(std::slice::from_ref(remote), &machines);
     let rates: Vec<Vec<f64>> = parallel::each(&pairs, both)
         .into_iter()
         .collect::<Result<_>>()?;
     for ((name, printed, ..), rates) in CASES.iter().zip(&rates) {
         sheet.rows.push(vec![
-            Cell::text(*name),
-            Cell::Number(rates[0], 0),
-            Cell::Number(rates[1], 0),
-            Cell::Number(100.0 * (1.0 - rates[1] / rates[0]), 0),
-            Cell::text(*printed),
+            SheetCell::text(*name),
+            SheetCell::Number(rates[0], 0),
+            SheetCell::Number(rates[1], 0),
+            SheetCell::Number(100.0 * (1.0 - rates[1] / rates[0]), 0),
+            SheetCell::text(*printed),
         ]);
     }
     Ok(sheet.note(

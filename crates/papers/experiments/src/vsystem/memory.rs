@@ -2,7 +2,7 @@
 
 use stackline_display::scenes::{inverters, polygon, structured_inverters};
 use stackline_display::symbols::Symbol;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Bytes of a display file as printed, pixels of a side of the picture, bytes of it as printed.
 const PRINTED: [(&str, f64, f64, f64); 3] = [
@@ -26,7 +26,7 @@ pub(super) fn sheet() -> Sheet {
         "bytes of the display file and of the picture's bits",
         &columns,
     );
-    let bytes = |items: &[stackline_display::item::Item]| {
+    let bytes = |items: &[stackline_display::item::DisplayItem]| {
         let mut symbol = Symbol::default();
         items.iter().for_each(|item| {
             let _ = symbol.add(*item, &[]);
@@ -42,13 +42,13 @@ pub(super) fn sheet() -> Sheet {
     for ((name, printed, side, bits), (memory, items)) in PRINTED.into_iter().zip(here) {
         let own = side * side / 8.0;
         sheet.rows.push(vec![
-            Cell::text(name),
-            Cell::Number(printed, 0),
-            Cell::Number(memory, 0),
-            Cell::Number(bits, 0),
-            Cell::Number(own, 0),
-            Cell::Number(items, 0),
-            Cell::Number(own / 20.0, 0),
+            SheetCell::text(name),
+            SheetCell::Number(printed, 0),
+            SheetCell::Number(memory, 0),
+            SheetCell::Number(bits, 0),
+            SheetCell::Number(own, 0),
+            SheetCell::Number(items, 0),
+            SheetCell::Number(own / 20.0, 0),
         ]);
     }
     let then = 23 * 20 + 32 * super::case::CALL_BYTES;

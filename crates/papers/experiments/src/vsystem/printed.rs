@@ -1,48 +1,50 @@
 //! The tables of the paper: each cell as printed, the experiment that it is, and what it sets where it sets something of the profile.
 
-use super::case::{Case, Drawn, Joined, Priority, Version, at};
-use stackline_displayserver::bench::Rate;
-use stackline_displayserver::level::Level;
+use super::case::{
+    Priority, VSystemCase, VSystemConnection, VSystemDrawing, Version, rate_at_level,
+};
+use stackline_displayserver::bench::DisplayBenchSubject;
+use stackline_displayserver::send_level::DisplaySendLevel;
 
 /// A cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
+pub(super) struct VSystemCell {
     /// Its row and column, as printed.
     pub(super) row: &'static str,
     pub(super) column: &'static str,
     pub(super) printed: f64,
-    pub(super) case: Case,
+    pub(super) case: VSystemCase,
     /// What the profile has of it: such a cell is no prediction.
     pub(super) sets: Option<&'static str>,
 }
 
 /// A table.
-pub(super) struct Table {
+pub(super) struct VSystemTable {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) version: Version,
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<VSystemCell>,
 }
 
 /// A network of the profile, and how client and display are joined there.
-type Machine = (&'static str, Joined);
+type VSystemNetwork = (&'static str, VSystemConnection);
 
-const INCREMENTAL: Rate = at(Level::Pipelined);
-const BATCH: Rate = at(Level::Batched);
-const STOP_AND_WAIT: Rate = at(Level::StopAndWait);
-const STRUCTURED: Rate = at(Level::Structured);
+const INCREMENTAL: DisplayBenchSubject = rate_at_level(DisplaySendLevel::Pipelined);
+const BATCH: DisplayBenchSubject = rate_at_level(DisplaySendLevel::Batched);
+const STOP_AND_WAIT: DisplayBenchSubject = rate_at_level(DisplaySendLevel::StopAndWait);
+const STRUCTURED: DisplayBenchSubject = rate_at_level(DisplaySendLevel::Structured);
 
-const LOCAL: Machine = ("local", Joined::Local);
-const SUN_IKP: Machine = ("sun_ikp", Joined::SunIkp);
-const VAX_IKP: Machine = ("vax_ikp", Joined::VaxIkp);
-const PUP: Machine = ("pup", Joined::Pup);
-const E_IP: Machine = ("e_ip", Joined::Ethernet);
-const E3_IP: Machine = ("e3_ip", Joined::Ethernet);
-const A_IP: Machine = ("a_ip", Joined::Arpanet);
-const VAX_IKP_EARLY: Machine = ("vax_ikp_early", Joined::VaxIkp);
-const PUP_EARLY: Machine = ("pup_early", Joined::Pup);
-const E_IP_EARLY: Machine = ("e_ip_early", Joined::Ethernet);
-const A_IP_EARLY: Machine = ("a_ip_early", Joined::Arpanet);
+const LOCAL: VSystemNetwork = ("local", VSystemConnection::Local);
+const SUN_IKP: VSystemNetwork = ("sun_ikp", VSystemConnection::SunIkp);
+const VAX_IKP: VSystemNetwork = ("vax_ikp", VSystemConnection::VaxIkp);
+const PUP: VSystemNetwork = ("pup", VSystemConnection::Pup);
+const E_IP: VSystemNetwork = ("e_ip", VSystemConnection::Ethernet);
+const E3_IP: VSystemNetwork = ("e3_ip", VSystemConnection::Ethernet);
+const A_IP: VSystemNetwork = ("a_ip", VSystemConnection::Arpanet);
+const VAX_IKP_EARLY: VSystemNetwork = ("vax_ikp_early", VSystemConnection::VaxIkp);
+const PUP_EARLY: VSystemNetwork = ("pup_early", VSystemConnection::Pup);
+const E_IP_EARLY: VSystemNetwork = ("e_ip_early", VSystemConnection::Ethernet);
+const A_IP_EARLY: VSystemNetwork = ("a_ip_early", VSystemConnection::Arpanet);
 
 /// The speeds of a VAX-11/780 and 785, of which a 750's is 1.
 const VAX_780: f64 = 1.6;
@@ -51,16 +53,16 @@ const VAX_785: f64 = 2.4;
 const SUN_8: f64 = 0.8;
 
 /// Columns and what is printed in a row; a table's cells of that row.
-struct Row {
+struct VSystemRow {
     row: &'static str,
-    drawn: Drawn,
-    rate: Rate,
+    drawn: VSystemDrawing,
+    rate: DisplayBenchSubject,
     cpu: [f64; 2],
     version: Version,
 }
 
-impl Row {
-    const fn of(row: &'static str, drawn: Drawn, rate: Rate) -> Self {
+impl VSystemRow {
+    const fn of(row: &'static str, drawn: VSystemDrawing, rate: DisplayBenchSubject) -> Self {
         Self {
             row,
             drawn,
@@ -83,21 +85,21 @@ impl Row {
 
     fn cells<const N: usize>(
         &self,
-        of: [(&'static str, Machine, f64, Option<&'static str>); N],
-    ) -> Vec<Cell> {
+        of: [(&'static str, VSystemNetwork, f64, Option<&'static str>); N],
+    ) -> Vec<VSystemCell> {
         let cell = |(column, (network, joined), printed, sets)| {
             // A local program has no remote host.
-            let cpu = if joined == Joined::Local {
+            let cpu = if joined == VSystemConnection::Local {
                 [self.cpu[0], 1.0]
             } else {
                 self.cpu
             };
-            let case = Case {
+            let case = VSystemCase {
                 cpu,
                 version: self.version,
-                ..Case::new(network, joined, self.drawn, self.rate)
+                ..VSystemCase::new(network, joined, self.drawn, self.rate)
             };
-            Cell {
+            VSystemCell {
                 row: self.row,
                 column,
                 printed,
@@ -110,7 +112,7 @@ impl Row {
 }
 
 /// All tables of rates, in their order.
-pub(super) fn tables() -> Vec<Table> {
+pub(super) fn tables() -> Vec<VSystemTable> {
     vec![
         vectors(),
         text(),
@@ -126,8 +128,13 @@ pub(super) fn tables() -> Vec<Table> {
     ]
 }
 
-fn table(name: &'static str, title: &'static str, version: Version, rows: Vec<Vec<Cell>>) -> Table {
-    Table {
+fn table(
+    name: &'static str,
+    title: &'static str,
+    version: Version,
+    rows: Vec<Vec<VSystemCell>>,
+) -> VSystemTable {
+    VSystemTable {
         name,
         title,
         version,
@@ -135,11 +142,11 @@ fn table(name: &'static str, title: &'static str, version: Version, rows: Vec<Ve
     }
 }
 
-fn vectors() -> Table {
-    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+fn vectors() -> VSystemTable {
+    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
-        row("display", Rate::Display).cells([("Local", LOCAL, 430.0, None)]),
-        row("construction", Rate::Construction).cells([
+        row("display", DisplayBenchSubject::Display).cells([("Local", LOCAL, 430.0, None)]),
+        row("construction", DisplayBenchSubject::Construction).cells([
             ("Local", LOCAL, 440.0, Some("an operation of a SUN")),
             ("IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
             ("PUP", PUP, 200.0, None),
@@ -169,8 +176,8 @@ fn vectors() -> Table {
     )
 }
 
-fn text() -> Table {
-    let row = Row::of("text", Drawn::Text, BATCH)
+fn text() -> VSystemTable {
+    let row = VSystemRow::of("text", VSystemDrawing::Text, BATCH)
         .cpu(1.0, VAX_780)
         .version(Version::Early);
     let cells = row.cells([
@@ -208,21 +215,21 @@ fn text() -> Table {
     )
 }
 
-fn workstations() -> Table {
+fn workstations() -> VSystemTable {
     let early = |row, drawn, workstation| {
-        Row::of(row, drawn, BATCH)
+        VSystemRow::of(row, drawn, BATCH)
             .cpu(workstation, VAX_780)
             .version(Version::Early)
     };
     let rows = vec![
-        early("10 MHz, batch", Drawn::Vectors, 1.0).cells([
+        early("10 MHz, batch", VSystemDrawing::Vectors, 1.0).cells([
             ("Local", LOCAL, 210.0, None),
             ("IKP", SUN_IKP, 190.0, None),
             ("PUP", PUP_EARLY, 130.0, None),
             ("E-IP", E_IP_EARLY, 110.0, None),
             ("A-IP", A_IP_EARLY, 92.0, None),
         ]),
-        early("8 MHz, batch", Drawn::Vectors, SUN_8).cells([
+        early("8 MHz, batch", VSystemDrawing::Vectors, SUN_8).cells([
             ("Local", LOCAL, 180.0, None),
             // Both ends are SUNs.
             ("IKP", SUN_IKP, 150.0, None),
@@ -230,7 +237,7 @@ fn workstations() -> Table {
             ("E-IP", E_IP_EARLY, 99.0, None),
             ("A-IP", A_IP_EARLY, 88.0, None),
         ]),
-        early("10 MHz, text", Drawn::Text, 1.0).cells([
+        early("10 MHz, text", VSystemDrawing::Text, 1.0).cells([
             ("Local", LOCAL, 7700.0, Some("a letter")),
             (
                 "IKP",
@@ -257,7 +264,7 @@ fn workstations() -> Table {
                 Some("a byte at the workstation, A-IP"),
             ),
         ]),
-        early("8 MHz, text", Drawn::Text, SUN_8).cells([
+        early("8 MHz, text", VSystemDrawing::Text, SUN_8).cells([
             ("Local", LOCAL, 6700.0, None),
             ("IKP", VAX_IKP_EARLY, 3200.0, None),
             ("PUP", PUP_EARLY, 1400.0, None),
@@ -273,24 +280,24 @@ fn workstations() -> Table {
     );
     for cell in &mut table.cells {
         // A program on another SUN is on one of the workstation's speed.
-        if cell.case.joined == Joined::SunIkp {
+        if cell.case.joined == VSystemConnection::SunIkp {
             cell.case.cpu[1] = cell.case.cpu[0];
         }
     }
     table
 }
 
-fn remote_hosts() -> Table {
+fn remote_hosts() -> VSystemTable {
     let early = |row, drawn, rate, remote| {
-        Row::of(row, drawn, rate)
+        VSystemRow::of(row, drawn, rate)
             .cpu(1.0, remote)
             .version(Version::Early)
     };
     let rows = vec![
         early(
             "780, construction",
-            Drawn::Vectors,
-            Rate::Construction,
+            VSystemDrawing::Vectors,
+            DisplayBenchSubject::Construction,
             VAX_780,
         )
         .cells([
@@ -298,7 +305,13 @@ fn remote_hosts() -> Table {
             ("PUP", PUP_EARLY, 210.0, None),
             ("E-IP", E_IP_EARLY, 170.0, Some("a VAX-11/780's speed")),
         ]),
-        early("750, construction", Drawn::Vectors, Rate::Construction, 1.0).cells([
+        early(
+            "750, construction",
+            VSystemDrawing::Vectors,
+            DisplayBenchSubject::Construction,
+            1.0,
+        )
+        .cells([
             ("IKP", VAX_IKP_EARLY, 340.0, Some("an operation of a VAX")),
             (
                 "PUP",
@@ -313,7 +326,7 @@ fn remote_hosts() -> Table {
                 Some("a byte of a pseudo-terminal"),
             ),
         ]),
-        early("780, text", Drawn::Text, BATCH, VAX_780).cells([
+        early("780, text", VSystemDrawing::Text, BATCH, VAX_780).cells([
             (
                 "IKP",
                 VAX_IKP_EARLY,
@@ -333,7 +346,7 @@ fn remote_hosts() -> Table {
                 Some("a byte at the workstation"),
             ),
         ]),
-        early("750, text", Drawn::Text, BATCH, 1.0).cells([
+        early("750, text", VSystemDrawing::Text, BATCH, 1.0).cells([
             ("IKP", VAX_IKP_EARLY, 4100.0, None),
             ("PUP", PUP_EARLY, 1400.0, None),
             ("E-IP", E_IP_EARLY, 2300.0, None),
@@ -347,8 +360,8 @@ fn remote_hosts() -> Table {
     )
 }
 
-fn against_local() -> Table {
-    let row = |name, rate| Row::of(name, Drawn::Vectors, rate).cpu(1.0, VAX_780);
+fn against_local() -> VSystemTable {
+    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate).cpu(1.0, VAX_780);
     let rows = vec![
         row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
         row("incremental", INCREMENTAL).cells([
@@ -364,16 +377,21 @@ fn against_local() -> Table {
     )
 }
 
-fn across() -> Table {
-    const EARLIER: Machine = ("e_ip_785", Joined::Ethernet);
+fn across() -> VSystemTable {
+    const EARLIER: VSystemNetwork = ("e_ip_785", VSystemConnection::Ethernet);
     let row = |name, rate, remote| {
-        Row::of(name, Drawn::Vectors, rate)
+        VSystemRow::of(name, VSystemDrawing::Vectors, rate)
             .cpu(1.0, remote)
             .version(Version::Vax785)
     };
     let rows = vec![
-        row("785, construction", Rate::Construction, VAX_785).cells([("A-IP", A_IP, 160.0, None)]),
-        row("750, construction", Rate::Construction, 1.0).cells([(
+        row(
+            "785, construction",
+            DisplayBenchSubject::Construction,
+            VAX_785,
+        )
+        .cells([("A-IP", A_IP, 160.0, None)]),
+        row("750, construction", DisplayBenchSubject::Construction, 1.0).cells([(
             "E-IP",
             EARLIER,
             130.0,
@@ -390,8 +408,8 @@ fn across() -> Table {
     )
 }
 
-pub(super) fn levels() -> Table {
-    let row = |name, rate| Row::of(name, Drawn::Rectangles, rate);
+pub(super) fn levels() -> VSystemTable {
+    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Rectangles, rate);
     let rows = vec![
         row("incremental", STOP_AND_WAIT).cells([
             ("Local", LOCAL, 41.0, None),
@@ -422,7 +440,7 @@ pub(super) fn levels() -> Table {
     )
 }
 
-fn priorities() -> Table {
+fn priorities() -> VSystemTable {
     let printed = [
         ("batch", BATCH, [170.0, 160.0, 190.0, 200.0]),
         ("incremental", INCREMENTAL, [47.0, 48.0, 58.0, 58.0]),
@@ -437,16 +455,16 @@ fn priorities() -> Table {
     let mut cells = Vec::new();
     for (row, rate, values) in printed {
         for ((column, priority), value) in columns.into_iter().zip(values) {
-            let case = Case {
+            let case = VSystemCase {
                 priority,
-                ..Case::new("pup", Joined::Pup, Drawn::Vectors, rate)
+                ..VSystemCase::new("pup", VSystemConnection::Pup, VSystemDrawing::Vectors, rate)
             };
             let sets = match (row, column) {
                 ("incremental", "Normal") => Some("a switch between programs"),
                 ("incremental", "Application") => Some("a message of Telser"),
                 _ => None,
             };
-            cells.push(Cell {
+            cells.push(VSystemCell {
                 row,
                 column,
                 printed: value,
@@ -463,10 +481,10 @@ fn priorities() -> Table {
     )
 }
 
-fn implementations() -> Table {
-    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+fn implementations() -> VSystemTable {
+    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
-        row("construction", Rate::Construction).cells([
+        row("construction", DisplayBenchSubject::Construction).cells([
             ("SUN IKP", SUN_IKP, 380.0, None),
             ("VAX IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
         ]),
@@ -496,10 +514,10 @@ fn implementations() -> Table {
     )
 }
 
-fn bandwidths() -> Table {
-    let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
+fn bandwidths() -> VSystemTable {
+    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
-        row("construction", Rate::Construction).cells([
+        row("construction", DisplayBenchSubject::Construction).cells([
             ("E3-IP", E3_IP, 220.0, None),
             ("E10-IP", E_IP, 230.0, None),
             ("A-IP", A_IP, 130.0, None),
@@ -518,27 +536,27 @@ fn bandwidths() -> Table {
     )
 }
 
-fn serial_lines() -> Table {
-    const LINE: Machine = ("serial", Joined::Serial);
-    const ETHERNET: Machine = ("e_ip_serial", Joined::Ethernet);
+fn serial_lines() -> VSystemTable {
+    const LINE: VSystemNetwork = ("serial", VSystemConnection::Serial);
+    const ETHERNET: VSystemNetwork = ("e_ip_serial", VSystemConnection::Ethernet);
     let rates = [1200.0, 2400.0, 4800.0, 9600.0];
     let columns = ["1200", "2400", "4800", "9600", "10M"];
     let printed = [
         (
             "construction",
-            Drawn::Vectors,
-            Rate::Construction,
+            VSystemDrawing::Vectors,
+            DisplayBenchSubject::Construction,
             [7.4, 14.0, 26.0, 54.0, 166.0],
         ),
         (
             "batch",
-            Drawn::Vectors,
+            VSystemDrawing::Vectors,
             BATCH,
             [6.2, 12.0, 23.0, 46.0, 131.0],
         ),
         (
             "structure",
-            Drawn::Rectangles,
+            VSystemDrawing::Rectangles,
             STRUCTURED,
             [84.0, 142.0, 230.0, 320.0, 380.0],
         ),
@@ -547,10 +565,10 @@ fn serial_lines() -> Table {
     for (row, drawn, rate, values) in printed {
         for (at, (column, value)) in columns.into_iter().zip(values).enumerate() {
             let (network, joined) = if at < rates.len() { LINE } else { ETHERNET };
-            let case = Case {
+            let case = VSystemCase {
                 version: Version::Serial,
                 bit_s: rates.get(at).copied(),
-                ..Case::new(network, joined, drawn, rate)
+                ..VSystemCase::new(network, joined, drawn, rate)
             };
             let sets = match (row, column) {
                 ("construction", "1200") => Some("what a terminal's driver keeps"),
@@ -559,7 +577,7 @@ fn serial_lines() -> Table {
                 ("structure", "9600") => Some("a rectangle"),
                 _ => None,
             };
-            cells.push(Cell {
+            cells.push(VSystemCell {
                 row,
                 column,
                 printed: value,

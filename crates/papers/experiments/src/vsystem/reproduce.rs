@@ -1,22 +1,23 @@
 //! The paper made again, table by table.
 
-use super::judged::{self, Judged};
-use super::{doubts, factors, internet, memory, printed, today, transport};
-use crate::paper::{Part, Reproduction, Settings};
+use super::cell_deviations::{self, Judged};
+use super::{doubts, factors, internet, local_display, memory, printed, transport};
+use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
-use stackline_report::paper::Paper;
+use stackline_report::paper::PaperReport;
 use stackline_report::sheet::Sheet;
 use std::cell::OnceCell;
 
 /// All tables that are wanted.
-pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
+pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     // Experiments that several tables have are made once.
     let all = OnceCell::new();
     let judged = || -> Result<&Vec<Judged>> {
         if all.get().is_none() {
-            let wanted =
-                |table: &printed::Table| settings.wants(table.name) || settings.wants("Judgement");
-            let _ = all.set(judged::simulate(
+            let wanted = |table: &printed::VSystemTable| {
+                settings.wants(table.name) || settings.wants("Judgement")
+            };
+            let _ = all.set(cell_deviations::simulate(
                 printed::tables().into_iter().filter(wanted).collect(),
             )?);
         }
@@ -32,11 +33,11 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         }
     };
     let gains = || {
-        Ok(vec![judged::gains(&judged::simulate(vec![
-            printed::levels(),
-        ])?)])
+        Ok(vec![cell_deviations::gains(&cell_deviations::simulate(
+            vec![printed::levels()],
+        )?)])
     };
-    let parts: [Part<'_>; 27] = [
+    let parts: [PaperTables<'_>; 27] = [
         (&["Table 3-1"], &table("Table 3-1")),
         (&["Table 3-2"], &table("Table 3-2")),
         (&["Table 4-1"], &table("Table 4-1")),
@@ -81,15 +82,17 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
             &["9.4 interface", "9.4 losses"],
             &transport::small_interface,
         ),
-        (&["Judgement"], &|| Ok(vec![judged::summary(judged()?)])),
+        (&["Judgement"], &|| {
+            Ok(vec![cell_deviations::summary(judged()?)])
+        }),
         (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
-        (&[today::NAME], &|| {
-            Ok(vec![today::sheet(settings.measured.as_ref())])
+        (&[local_display::NAME], &|| {
+            Ok(vec![local_display::sheet(settings.measured.as_ref())])
         }),
     ];
     let sheets = settings.sheets(&[], &parts)?;
-    let tables = Paper {
+    let tables = PaperReport {
         name: "vsystem".into(),
         title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
         notes: vec![
@@ -115,10 +118,10 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_report::sheet::{Cell, Sheet};
+    use stackline_report::sheet::{Sheet, SheetCell};
 
     fn made(only: &str) -> Vec<Sheet> {
-        let settings = Settings {
+        let settings = ReproductionSettings {
             seed: 1,
             transfers: 1,
             precision: 0.1,
@@ -129,8 +132,8 @@ mod tests {
         reproduce(&settings).unwrap().tables.sheets
     }
 
-    fn number(cell: &Cell) -> f64 {
-        if let Cell::Number(value, _) = cell {
+    fn number(cell: &SheetCell) -> f64 {
+        if let SheetCell::Number(value, _) = cell {
             *value
         } else {
             f64::NAN
@@ -175,7 +178,7 @@ mod tests {
         let rows = sheets.iter().flat_map(|sheet| &sheet.rows);
         let found = rows
             .into_iter()
-            .find(|row| matches!(&row[0], Cell::Text(name) if name.starts_with(what)));
+            .find(|row| matches!(&row[0], SheetCell::Text(name) if name.starts_with(what)));
         number(&found.unwrap_or_else(|| panic!("{what}"))[2])
     }
 
@@ -232,7 +235,7 @@ mod tests {
             .rows
             .iter()
             .map(|row| {
-                if let Cell::Text(name) = &row[0] {
+                if let SheetCell::Text(name) = &row[0] {
                     name.clone()
                 } else {
                     String::new()

@@ -1,11 +1,11 @@
 //! Two SUNs with their 3-Com interfaces on an Ethernet, as in Zwaenepoel 1985.
 #![allow(dead_code, reason = "each user takes some of it")]
 
-use stackline_core::network::{Host, Interface, Link, Network, Rate};
+use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkInterface, NetworkLink};
 use stackline_core::time::Duration;
-use stackline_papers::blast::formulas::{self as model, Costs};
-use stackline_papers::blast::transfers::Experiment;
-use stackline_proto::blast::{Options, Strategy};
+use stackline_papers::blast::formulas::{self as model, BlastCostModel};
+use stackline_papers::blast::transfers::BlastExperiment;
+use stackline_proto::blast::{BlastOptions, BlastStrategy};
 
 pub(crate) const DATA: u32 = 1024;
 pub(crate) const ANSWER: u32 = 64;
@@ -13,34 +13,37 @@ pub(crate) const ANSWER: u32 = 64;
 pub(crate) const STANDALONE: (f64, f64) = (1.35e-3, 0.17e-3);
 pub(crate) const V_KERNEL: (f64, f64) = (1.83e-3, 0.67e-3);
 
-pub(crate) const STRATEGIES: [(Strategy, model::Strategy); 4] = [
-    (Strategy::Full, model::Strategy::Full),
-    (Strategy::FullNak, model::Strategy::FullNak),
-    (Strategy::Partial, model::Strategy::Partial),
-    (Strategy::Selective, model::Strategy::Selective),
+pub(crate) const STRATEGIES: [(BlastStrategy, model::BlastResendStrategy); 4] = [
+    (BlastStrategy::Full, model::BlastResendStrategy::Full),
+    (BlastStrategy::FullNak, model::BlastResendStrategy::FullNak),
+    (BlastStrategy::Partial, model::BlastResendStrategy::Partial),
+    (
+        BlastStrategy::Selective,
+        model::BlastResendStrategy::Selective,
+    ),
 ];
 
 /// Two SUNs on an Ethernet of 10 Mbit/s whose length takes no time.
 pub(crate) fn suns((data, ack): (f64, f64), buffers: u32) -> Network {
     let per_byte = (data - ack) / f64::from(DATA - ANSWER);
-    let interface = Interface {
+    let interface = NetworkInterface {
         buffer_frames: Some(2),
         single_buffered: buffers == 1,
         busy_waiting: buffers == 1,
         copy_per_packet: Duration::from_seconds(ack - f64::from(ANSWER) * per_byte),
         copy_ns_per_byte: per_byte * 1e9,
-        ..Interface::default()
+        ..NetworkInterface::default()
     };
-    let host = |name: &str| Host {
+    let host = |name: &str| NetworkHost {
         name: name.into(),
         interface: interface.clone(),
-        ..Host::default()
+        ..NetworkHost::default()
     };
     let ends = ("a".into(), "b".into());
-    let link = Link {
+    let link = NetworkLink {
         ends,
-        rate: Rate::Constant(10e6),
-        ..Link::default()
+        rate: LinkRate::Constant(10e6),
+        ..NetworkLink::default()
     };
     Network {
         name: "ethernet".into(),
@@ -50,8 +53,8 @@ pub(crate) fn suns((data, ack): (f64, f64), buffers: u32) -> Network {
     }
 }
 
-pub(crate) fn costs((copy_data, copy_ack): (f64, f64)) -> Costs {
-    Costs {
+pub(crate) fn costs((copy_data, copy_ack): (f64, f64)) -> BlastCostModel {
+    BlastCostModel {
         copy_data,
         copy_ack,
         send_data: 819.2e-6,
@@ -62,12 +65,12 @@ pub(crate) fn costs((copy_data, copy_ack): (f64, f64)) -> Costs {
 
 pub(crate) fn experiment<'n>(
     network: &'n Network,
-    options: &Options,
+    options: &BlastOptions,
     packets: u32,
-) -> Experiment<'n> {
-    Experiment::new(network, options, packets, ANSWER).expect("two hosts without chance")
+) -> BlastExperiment<'n> {
+    BlastExperiment::new(network, options, packets, ANSWER).expect("two hosts without chance")
 }
 
-pub(crate) fn whole(strategy: Strategy, packets: u32) -> Options {
-    Options::blast(strategy, DATA, packets * DATA)
+pub(crate) fn whole(strategy: BlastStrategy, packets: u32) -> BlastOptions {
+    BlastOptions::blast(strategy, DATA, packets * DATA)
 }

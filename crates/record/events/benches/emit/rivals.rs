@@ -1,7 +1,7 @@
 //! What runs in this process: the clock, `event!` into several sinks, `tracing` with its text formatter.
 
 use super::{Failure, Rival};
-use stackline_events::{EventLog, EventLogFile, Recorder, Sink, TextFile, event};
+use stackline_events::{EventLog, EventLogFile, EventRecorder, EventSink, EventTextFile, event};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_millis(5);
 /// Keeps nothing.
 pub(super) struct Nowhere;
 
-impl Sink for Nowhere {
+impl EventSink for Nowhere {
     fn take(&mut self, _: &EventLog) -> io::Result<()> {
         Ok(())
     }
@@ -63,8 +63,8 @@ fn emit(n: i64) {
 }
 
 /// Processor time of everything that an event costs until it is in the sink.
-fn recorded(sink: impl Sink + 'static, cost: impl Fn() -> f64) -> Result<(f64, f64), Failure> {
-    let recorder = Recorder::start("khons", sink)?;
+fn recorded(sink: impl EventSink + 'static, cost: impl Fn() -> f64) -> Result<(f64, f64), Failure> {
+    let recorder = EventRecorder::start("khons", sink)?;
     let before = cpu_ns();
     // The first time, the kernel gives memory to the ring while it is first written.
     cost();
@@ -105,7 +105,7 @@ pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
         }),
         Rival::new("event! to a text file, all processor time", move || {
             std::fs::remove_file(&text).or_else(absent)?;
-            Ok(recorded(TextFile::open(&text)?, || wall(emit))?.1)
+            Ok(recorded(EventTextFile::open(&text)?, || wall(emit))?.1)
         }),
         Rival::new(TRACING, move || {
             let subscriber = tracing_subscriber::fmt()

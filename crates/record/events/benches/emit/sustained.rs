@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::rivals::cpu_ns;
-use stackline_events::{EventLogFile, Recorder, event};
+use stackline_events::{EventLogFile, EventRecorder, event};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const STEP: u64 = 1_000;
 
 pub(super) fn run(seconds: u64) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let recorder = Recorder::start(
+    let recorder = EventRecorder::start(
         "khons",
         EventLogFile::open(&directory.path().join("sustained.tape"))?,
     )?;

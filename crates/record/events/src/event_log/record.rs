@@ -3,7 +3,7 @@
 //! It keeps no names: what a number stands for is the event log's.
 
 use super::{LONGEST_TEXT, MOST_VALUES};
-use crate::value::{Value, canonical};
+use crate::value::{EventValue, canonical};
 
 pub(super) const ABSENT: u64 = 0;
 pub(super) const NUMBER: u64 = 1;
@@ -11,7 +11,12 @@ pub(super) const TEXT: u64 = 2;
 
 /// The words of a record.
 #[inline(always)]
-pub(super) fn words(keyword: u32, at_ns: u64, values: &[Value<'_>], mut put: impl FnMut(u64)) {
+pub(super) fn write_record_words(
+    keyword: u32,
+    at_ns: u64,
+    values: &[EventValue<'_>],
+    mut put: impl FnMut(u64),
+) {
     let values = &values[..values.len().min(MOST_VALUES)];
     put(head(keyword, values));
     put(at_ns);
@@ -20,12 +25,12 @@ pub(super) fn words(keyword: u32, at_ns: u64, values: &[Value<'_>], mut put: imp
 
 /// The words of a record behind its head and time.
 #[inline(always)]
-pub(crate) fn body(values: &[Value<'_>], mut put: impl FnMut(u64)) {
+pub(crate) fn body(values: &[EventValue<'_>], mut put: impl FnMut(u64)) {
     for value in values {
         match *value {
-            Value::Absent => {}
-            Value::Number(number) => put(number as u64),
-            Value::Text(text) => {
+            EventValue::Absent => {}
+            EventValue::Number(number) => put(number as u64),
+            EventValue::Text(text) => {
                 let text = cut(text);
                 put(text.len() as u64);
                 for chunk in text.as_bytes().chunks(8) {
@@ -40,26 +45,26 @@ pub(crate) fn body(values: &[Value<'_>], mut put: impl FnMut(u64)) {
 
 /// How many words it takes.
 #[inline(always)]
-pub(crate) fn words_of(values: &[Value<'_>]) -> usize {
+pub(crate) fn words_of(values: &[EventValue<'_>]) -> usize {
     let mut length = 2;
     for value in values {
         length += match value {
-            Value::Absent => 0,
-            Value::Number(_) => 1,
-            Value::Text(text) => 1 + cut(text).len().div_ceil(8),
+            EventValue::Absent => 0,
+            EventValue::Number(_) => 1,
+            EventValue::Text(text) => 1 + cut(text).len().div_ceil(8),
         };
     }
     length
 }
 
 #[inline(always)]
-pub(crate) fn head(keyword: u32, values: &[Value<'_>]) -> u64 {
+pub(crate) fn head(keyword: u32, values: &[EventValue<'_>]) -> u64 {
     let mut head = u64::from(keyword & 0xff_ffff) | (values.len() as u64) << 24;
     for (index, value) in values.iter().enumerate() {
         let kind = match value {
-            Value::Absent => ABSENT,
-            Value::Number(_) => NUMBER,
-            Value::Text(_) => TEXT,
+            EventValue::Absent => ABSENT,
+            EventValue::Number(_) => NUMBER,
+            EventValue::Text(_) => TEXT,
         };
         head |= kind << (32 + 2 * index);
     }
@@ -90,7 +95,7 @@ fn cut(text: &str) -> &str {
 }
 
 /// How many words the first record of these takes.
-pub(super) fn length(words: &[u64]) -> Option<usize> {
+pub(super) fn record_length(words: &[u64]) -> Option<usize> {
     let head = *words.first()?;
     let mut length = 2;
     for index in 0..count_of(head).min(MOST_VALUES) {
@@ -109,7 +114,10 @@ pub(super) fn length(words: &[u64]) -> Option<usize> {
 }
 
 /// Reads one record; what is none ends the bytes.
-pub(super) fn record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+pub(super) fn record<'t>(
+    rest: &mut &'t [u8],
+    values: &mut Vec<EventValue<'t>>,
+) -> Option<(u32, u64)> {
     let found = whole_record(rest, values);
     if found.is_none() {
         *rest = &[];
@@ -119,7 +127,7 @@ pub(super) fn record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Op
 
 pub(super) fn whole_record<'t>(
     rest: &mut &'t [u8],
-    values: &mut Vec<Value<'t>>,
+    values: &mut Vec<EventValue<'t>>,
 ) -> Option<(u32, u64)> {
     values.clear();
     let (head, at_ns) = (word(rest)?, word(rest)?);
@@ -136,10 +144,10 @@ fn word(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
+fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<EventValue<'t>> {
     match kind {
-        ABSENT => Some(Value::Absent),
-        NUMBER => word(rest).map(|word| Value::Number(word as i64)),
+        ABSENT => Some(EventValue::Absent),
+        NUMBER => word(rest).map(|word| EventValue::Number(word as i64)),
         TEXT => {
             let length = usize::try_from(word(rest)?)
                 .ok()
@@ -148,7 +156,7 @@ fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
             *rest = others;
             let text = std::str::from_utf8(&text[..length]).ok()?;
             // Other writers leave it to readers to see that a text is a number.
-            Some(canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number))
+            Some(canonical(text.as_bytes()).map_or(EventValue::Text(text), EventValue::Number))
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! Event logs come back as they were written, and hostile ones do no harm.
 
-use super::read::PIECE;
+use super::reader::PIECE;
 use super::*;
 use crate::value::canonical;
 use proptest::prelude::*;
@@ -15,17 +15,17 @@ fn a_tape_reads_back() {
         send,
         5,
         &[
-            Value::Number(-7),
-            Value::Absent,
-            Value::Text("queue full, really"),
+            EventValue::Number(-7),
+            EventValue::Absent,
+            EventValue::Text("queue full, really"),
         ],
     );
     tape.host("udjat");
     tape.push(drop, 6, &[]);
-    tape.push(send, 7, &[Value::Text("")]);
+    tape.push(send, 7, &[EventValue::Text("")]);
     let again = EventLog::from_bytes(tape.bytes().to_vec());
-    let records: Vec<Record<'_>> = again.records().collect();
-    let expected = |keyword, host, at_ns, values: &[Value<'static>]| Record {
+    let records: Vec<EventRecord<'_>> = again.records().collect();
+    let expected = |keyword, host, at_ns, values: &[EventValue<'static>]| EventRecord {
         keyword,
         host,
         at_ns,
@@ -39,13 +39,13 @@ fn a_tape_reads_back() {
                 "khons",
                 5,
                 &[
-                    Value::Number(-7),
-                    Value::Absent,
-                    Value::Text("queue full, really")
+                    EventValue::Number(-7),
+                    EventValue::Absent,
+                    EventValue::Text("queue full, really")
                 ]
             ),
             expected("NET_DROP", "udjat", 6, &[]),
-            expected("APP_SEND", "udjat", 7, &[Value::Text("")]),
+            expected("APP_SEND", "udjat", 7, &[EventValue::Text("")]),
         ]
     );
 }
@@ -58,7 +58,10 @@ fn pieces_are_whole_records_and_together_the_tape() {
         tape.push(
             keyword::intern("APP_SEND"),
             n,
-            &[Value::from(n), Value::Text(&"x".repeat(n as usize * 8))],
+            &[
+                EventValue::from(n),
+                EventValue::Text(&"x".repeat(n as usize * 8)),
+            ],
         );
     }
     for most in [1, 100, 500, 10_000, usize::MAX] {
@@ -88,7 +91,11 @@ fn where_a_tape_was_cut_off_it_ends() {
     tape.push(
         keyword::intern("APP_SEND"),
         5,
-        &[Value::Number(1), Value::Text("nine more"), Value::Absent],
+        &[
+            EventValue::Number(1),
+            EventValue::Text("nine more"),
+            EventValue::Absent,
+        ],
     );
     let (bytes, mut ends) = (tape.bytes(), Vec::new());
     for length in 0..=bytes.len() {
@@ -96,7 +103,7 @@ fn where_a_tape_was_cut_off_it_ends() {
             .records()
             .count();
         assert_eq!(records, usize::from(length == bytes.len()));
-        ends.push(whole(&bytes[..length]).unwrap());
+        ends.push(measure_whole_records(&bytes[..length]).unwrap());
     }
     ends.dedup();
     assert_eq!(
@@ -105,7 +112,7 @@ fn where_a_tape_was_cut_off_it_ends() {
         "host, name, event"
     );
     assert_eq!(
-        whole(&bytes[32..]).unwrap(),
+        measure_whole_records(&bytes[32..]).unwrap(),
         None,
         "nobody's records are no file"
     );
@@ -116,7 +123,7 @@ fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
     let send = keyword::intern("APP_SEND");
     let mut tape = EventLog::default();
     tape.host("khons");
-    tape.write(7, 0, &[Value::Number(1)]);
+    tape.write(7, 0, &[EventValue::Number(1)]);
     tape.push(send, 5, &[]);
     assert_eq!(tape.records().count(), 1, "a control record of tomorrow");
     tape.copy(&[u64::from(send) | 1 << 24 | 3 << 32, 6]);
@@ -133,7 +140,7 @@ fn a_tape_with_too_many_names_ends_at_the_last_allowed() {
             tape.write(
                 DEFINE,
                 0,
-                &[Value::Number(id as i64), Value::Text("A_NAME")],
+                &[EventValue::Number(id as i64), EventValue::Text("A_NAME")],
             );
         }
         tape.write(keyword::FIRST, 5, &[]);
@@ -162,7 +169,7 @@ impl Read for Slow<'_> {
 }
 
 fn in_pieces(bytes: &[u8]) -> (Vec<String>, u64) {
-    let (mut pieces, mut lines) = (Pieces::of(Slow(bytes, 1 << 16)), Vec::new());
+    let (mut pieces, mut lines) = (EventLogPieces::of(Slow(bytes, 1 << 16)), Vec::new());
     while let Some(table) = pieces.next_table().unwrap() {
         lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
     }
@@ -181,7 +188,7 @@ fn a_long_tape_is_read_in_pieces() {
         tape.push(
             if n % 3 == 0 { drop } else { send },
             n,
-            &[Value::from(n), Value::Text("words")],
+            &[EventValue::from(n), EventValue::Text("words")],
         );
     }
     assert!(tape.bytes().len() > 2 * PIECE);
@@ -198,8 +205,8 @@ proptest! {
     #[test]
     fn hostile_bytes_in_pieces_are_the_same_records(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let records = EventLog::from_bytes(bytes.clone());
-        let mut table = crate::Table::default();
-        table.push_tape(&records);
+        let mut table = crate::EventTable::default();
+        table.push_event_log(&records);
         let expected: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
         prop_assert_eq!(in_pieces(&bytes).0, expected);
     }
@@ -207,7 +214,7 @@ proptest! {
     #[test]
     fn hostile_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(EventLog::from_bytes(bytes.clone()).records().count() < 300);
-        prop_assert!(whole(&bytes[..]).unwrap().unwrap_or(0) <= bytes.len() as u64);
+        prop_assert!(measure_whole_records(&bytes[..]).unwrap().unwrap_or(0) <= bytes.len() as u64);
     }
 
     #[test]
@@ -215,34 +222,34 @@ proptest! {
         at_ns: u64,
         owned in proptest::collection::vec(value(), 0..=MOST_VALUES),
     ) {
-        let values: Vec<Value<'_>> = owned.iter().map(|value| match value {
-            None => Value::Absent,
-            Some(Ok(number)) => Value::Number(*number),
-            Some(Err(text)) => canonical(text.as_bytes()).map_or(Value::Text(text), Value::Number),
+        let values: Vec<EventValue<'_>> = owned.iter().map(|value| match value {
+            None => EventValue::Absent,
+            Some(Ok(number)) => EventValue::Number(*number),
+            Some(Err(text)) => canonical(text.as_bytes()).map_or(EventValue::Text(text), EventValue::Number),
         }).collect();
         let mut tape = EventLog::default();
         tape.host("khons");
         let id = keyword::intern("APP_SEND");
         tape.push(id, at_ns, &values);
         let mut ring = Vec::new();
-        words(id, at_ns, &values, |word| ring.push(word));
+        write_record_words(id, at_ns, &values, |word| ring.push(word));
         prop_assert_eq!(words_of(&values), ring.len());
         ring[0] |= TICKS;
         tape.extend(&mut ring, |ticks| ticks ^ 1);
         let expected = [at_ns, at_ns ^ 1]
-            .map(|at_ns| Record { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
+            .map(|at_ns| EventRecord { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
         prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);
         let mut shown = 0;
-        tape.each(&mut Names::default(), |keyword, host, _, read| {
+        tape.each(&mut EventLogNames::default(), |keyword, host, _, read| {
             shown += usize::from((keyword, host, read) == ("APP_SEND", "khons", &values[..]));
         });
-        prop_assert_eq!((shown, whole(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
+        prop_assert_eq!((shown, measure_whole_records(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
     }
 }
 
 #[test]
 fn a_log_that_holds_no_event_for_long_is_damaged() {
-    let mut pieces = Pieces::of(io::repeat(0));
+    let mut pieces = EventLogPieces::of(io::repeat(0));
     assert!(pieces.next_table().unwrap().is_none());
     assert!(pieces.damaged() > 1 << 20);
 }

@@ -4,9 +4,9 @@ use super::state::{STRAY, rings};
 use crate::Keyword;
 use crate::clock::{self, Anchors};
 use crate::event_log::EventLog;
-use crate::ring::Ring;
-use crate::sink::{Sink, Totals};
-use crate::value::Value;
+use crate::ring::EventRing;
+use crate::sink::{EventSink, Totals};
+use crate::value::EventValue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,27 +23,27 @@ const BATCH: usize = 1 << 20;
 
 /// The thread that drains.
 pub(super) struct Drain {
-    sink: Box<dyn Sink>,
+    sink: Box<dyn EventSink>,
     stop: Arc<AtomicBool>,
     host: String,
     anchors: Anchors,
-    tape: EventLog,
+    event_log: EventLog,
     /// Records on the event log, but for those that say what was lost.
-    on_tape: u64,
+    pending_records: u64,
     /// Records lost that were not reported to the sink.
     unreported: u64,
     /// Those of them that the event log reports.
     reported: u64,
-    rings: Vec<Arc<Ring>>,
+    rings: Vec<Arc<EventRing>>,
     ready: Vec<(bool, u64)>,
     words: Vec<u64>,
     totals: Totals,
 }
 
 impl Drain {
-    pub(super) fn new(host: &str, sink: Box<dyn Sink>, stop: Arc<AtomicBool>) -> Self {
-        let mut tape = EventLog::default();
-        tape.host(host);
+    pub(super) fn new(host: &str, sink: Box<dyn EventSink>, stop: Arc<AtomicBool>) -> Self {
+        let mut event_log = EventLog::default();
+        event_log.host(host);
         let mut anchors = Anchors::default();
         if clock::counts_ticks() {
             anchors.read();
@@ -55,8 +55,8 @@ impl Drain {
             stop,
             host: host.to_owned(),
             anchors,
-            tape,
-            on_tape: 0,
+            event_log,
+            pending_records: 0,
             unreported: 0,
             reported: 0,
             rings,
@@ -104,16 +104,16 @@ impl Drain {
             let ((_, until), ring) = (self.ready[index], &self.rings[index]);
             self.words.clear();
             fullest = fullest.max(ring.take(until, &mut self.words));
-            self.on_tape += self
-                .tape
+            self.pending_records += self
+                .event_log
                 .extend(&mut self.words, |ticks| self.anchors.ns(ticks));
             self.lose(self.rings[index].lost());
-            if self.tape.bytes().len() > BATCH {
+            if self.event_log.bytes().len() > BATCH {
                 self.hand_over();
             }
         }
         self.lose(STRAY.swap(0, Ordering::Relaxed));
-        self.tell_lost();
+        self.record_lost();
         self.hand_over();
         self.forget_closed();
         fullest
@@ -140,31 +140,34 @@ impl Drain {
         self.unreported += count;
     }
 
-    fn tell_lost(&mut self) {
+    fn record_lost(&mut self) {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
         if self.unreported > 0 {
-            self.tape
-                .push(LOST.id(), clock::now_ns(), &[Value::from(self.unreported)]);
+            self.event_log.push(
+                LOST.id(),
+                clock::now_ns(),
+                &[EventValue::from(self.unreported)],
+            );
             self.reported = self.unreported;
         }
     }
 
     fn hand_over(&mut self) {
-        if self.tape.bytes().is_empty() {
+        if self.event_log.bytes().is_empty() {
             return;
         }
-        match self.sink.take(&self.tape) {
+        match self.sink.take(&self.event_log) {
             Ok(()) => {
-                self.totals.recorded += self.on_tape;
+                self.totals.recorded += self.pending_records;
                 self.unreported -= self.reported;
-                self.tape.clear();
+                self.event_log.clear();
             }
             Err(error) => {
                 self.totals.fault.get_or_insert_with(|| error.to_string());
-                self.lose(self.on_tape);
-                self.tape.begin_again(&self.host);
+                self.lose(self.pending_records);
+                self.event_log.begin_again(&self.host);
             }
         }
-        (self.on_tape, self.reported) = (0, 0);
+        (self.pending_records, self.reported) = (0, 0);
     }
 }

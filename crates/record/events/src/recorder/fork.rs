@@ -1,7 +1,7 @@
 //! Forks: the process that is forked off has none of the other threads, so it records nothing, and finds every lock free
 //! when it starts a recorder of its own.
 
-use super::state::{Rings, STATE, rings};
+use super::state::{STATE, ThreadRings, rings};
 use crate::{keyword, sinks, sys};
 use std::cell::RefCell;
 use std::os::fd::RawFd;
@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, Once};
 
 /// Every lock of this crate that a thread may hold.
-struct Held {
-    _names: MutexGuard<'static, keyword::Names>,
-    rings: MutexGuard<'static, Rings>,
+struct ForkHeldLocks {
+    _names: MutexGuard<'static, keyword::InternedKeywords>,
+    rings: MutexGuard<'static, ThreadRings>,
     files: MutexGuard<'static, Vec<RawFd>>,
 }
 
 thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<ForkHeldLocks>> = const { RefCell::new(None) };
 }
 
 /// From now on forks are noticed.
@@ -26,10 +26,10 @@ pub(super) fn watch() {
 }
 
 extern "C" fn before() {
-    let held = Held {
-        _names: keyword::held(),
+    let held = ForkHeldLocks {
+        _names: keyword::lock_names(),
         rings: rings(),
-        files: sinks::held(),
+        files: sinks::lock_open_files(),
     };
     let _ = HELD.try_with(|place| place.replace(Some(held)));
 }
@@ -45,7 +45,7 @@ extern "C" fn child() {
             held.rings.state = 0;
             held.rings.reader = None;
             held.rings.rings.clear();
-            sinks::leave(&mut held.files);
+            sinks::detach_open_files(&mut held.files);
         }
     });
 }

@@ -1,11 +1,11 @@
 //! Lines of the text form straight from an event's parts, without a text of each field in between: for many events.
 
-use super::{NANOS, escaped};
-use crate::value::Value;
+use super::{NANOS, escape_field};
+use crate::value::EventValue;
 
 /// The line of an event at hand in parts.
 #[must_use]
-pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) -> String {
+pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[EventValue<'_>]) -> String {
     let mut bytes = Vec::with_capacity(64);
     write_line(&mut bytes, keyword, host, at_ns, values);
     bytes.pop();
@@ -13,7 +13,13 @@ pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) -> Stri
 }
 
 /// Adds the line of an event with its end. Keyword and host are not empty.
-pub fn write_line(to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+pub fn write_line(
+    to: &mut Vec<u8>,
+    keyword: &str,
+    host: &str,
+    at_ns: u64,
+    values: &[EventValue<'_>],
+) {
     Lines::default().write(to, keyword, host, at_ns, values);
 }
 
@@ -36,7 +42,7 @@ impl Lines {
         keyword: &str,
         host: &str,
         at_ns: u64,
-        values: &[Value<'_>],
+        values: &[EventValue<'_>],
     ) {
         let second = at_ns / NANOS;
         if self.second != second || self.host != host || self.middle.is_empty() {
@@ -83,20 +89,23 @@ fn begin(to: &mut Vec<u8>, keyword: &str) {
 }
 
 /// The data, and the end of the line.
-fn fields(to: &mut Vec<u8>, values: &[Value<'_>]) {
+fn fields(to: &mut Vec<u8>, values: &[EventValue<'_>]) {
     for value in values {
         match value {
-            Value::Absent => separate(to),
-            Value::Number(number @ 0..) => led(to, b"; ", *number as u64),
-            Value::Number(number) => led(to, b"; -", number.unsigned_abs()),
-            Value::Text(field) => {
+            EventValue::Absent => separate(to),
+            EventValue::Number(number @ 0..) => led(to, b"; ", *number as u64),
+            EventValue::Number(number) => led(to, b"; -", number.unsigned_abs()),
+            EventValue::Text(field) => {
                 separate(to);
                 text(to, field);
             }
         }
     }
     // An empty last field would be taken for the end of the one before.
-    if matches!(values.last(), Some(Value::Absent | Value::Text(""))) {
+    if matches!(
+        values.last(),
+        Some(EventValue::Absent | EventValue::Text(""))
+    ) {
         to.push(b';');
     }
     to.push(b'\n');
@@ -122,7 +131,7 @@ fn text(to: &mut Vec<u8>, field: &str) {
     if field.bytes().all(|byte| PLAIN[usize::from(byte)]) {
         to.extend_from_slice(field.as_bytes());
     } else {
-        to.extend_from_slice(escaped(field).as_bytes());
+        to.extend_from_slice(escape_field(field).as_bytes());
     }
 }
 
@@ -161,7 +170,7 @@ const fn eight(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Event;
+    use super::super::TextEvent;
     use super::*;
     use proptest::prelude::*;
 
@@ -171,7 +180,7 @@ mod tests {
             keyword in "#?\\PC{1,8}", host in "\\PC{1,8}", at_ns: u64,
             data in proptest::collection::vec("-?[0-9]{0,21}|\\PC{0,8}|[;% \t]{0,3}", 0..8),
         ) {
-            let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
+            let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
             let line = line(&keyword, &host, at_ns, &values);
             let (mut lines, mut again) = (Lines::default(), Vec::new());
             lines.write(&mut again, "A", "other", at_ns, &[]);
@@ -180,14 +189,14 @@ mod tests {
                 lines.write(&mut again, &keyword, &host, at_ns, &values);
             }
             prop_assert_eq!(String::from_utf8(again).unwrap(), format!("{line}\n{line}\n"));
-            prop_assert_eq!(&line, &Event { keyword, host, at_ns, data: data.clone() }.to_string());
+            prop_assert_eq!(&line, &TextEvent { keyword, host, at_ns, data: data.clone() }.to_string());
         }
 
         #[test]
         fn digits_are_those_of_the_number(number: u64, shift in 0_u32..64) {
             let mut bytes = Vec::new();
             digits(&mut bytes, number >> shift);
-            fields(&mut bytes, &[Value::Number((number as i64) >> shift)]);
+            fields(&mut bytes, &[EventValue::Number((number as i64) >> shift)]);
             let expected = format!("{}; {}\n", number >> shift, (number as i64) >> shift);
             prop_assert_eq!(String::from_utf8(bytes).unwrap(), expected);
         }

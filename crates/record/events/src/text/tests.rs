@@ -3,9 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 
-fn event(keyword: &str, at_ns: u64, data: &[&str]) -> Event {
+fn event(keyword: &str, at_ns: u64, data: &[&str]) -> TextEvent {
     let data = data.iter().map(|&field| field.to_owned()).collect();
-    Event {
+    TextEvent {
         keyword: keyword.into(),
         host: "khons".into(),
         at_ns,
@@ -36,7 +36,7 @@ fn the_printed_form() {
 
 #[test]
 fn what_others_print_is_read_too() {
-    let read = |line: &str| line.parse::<Event>();
+    let read = |line: &str| line.parse::<TextEvent>();
     let expected = event(
         "DPSS_START_WRITE",
         839_886_160_456_000_000,
@@ -71,16 +71,16 @@ fn what_would_not_read_back_is_written_as_its_code() {
     ];
     for (field, written) in coded {
         assert_eq!(
-            (escaped(field), plain(written)),
+            (escape_field(field), unescape_field(written)),
             (written.into(), field.into())
         );
         let line = event("A", 0, &[field]).line().unwrap();
         assert_eq!(line, format!("A; khons; 0; 0; {written}"));
-        assert_eq!(Event::parse(&line).unwrap().data, [field]);
+        assert_eq!(TextEvent::parse(&line).unwrap().data, [field]);
     }
     let comment = event("#A", 0, &[]);
     assert_eq!(comment.line().unwrap(), "%23A; khons; 0; 0");
-    assert_eq!(Event::parse("%23A; khons; 0; 0"), Ok(comment));
+    assert_eq!(TextEvent::parse("%23A; khons; 0; 0"), Ok(comment));
     assert_eq!(
         event("", 0, &[]).line().unwrap_err(),
         "an event has an empty keyword"
@@ -93,7 +93,8 @@ fn mistakes_say_their_line_and_the_rest_is_read() {
     let text = format!(
         "# made by hand\nA; khons; 0; 1\n\nB; khons; x; 1\nC; khons; 1\nD; khons; 0; 1000000000\nE; khons; 18446744074; 0\nF; khons; 2; 0\nG; \n{long}"
     );
-    let read: Vec<Result<Event, Mistake>> = Events::new(text.as_bytes(), "t").collect();
+    let read: Vec<Result<TextEvent, EventLineMistake>> =
+        EventTextReader::new(text.as_bytes(), "t").collect();
     let said: Vec<String> = read
         .iter()
         .filter_map(|r| r.as_ref().err())
@@ -111,38 +112,38 @@ fn mistakes_say_their_line_and_the_rest_is_read() {
             "t, line 10, is not an event: it is longer than 1 MiB".to_owned(),
         ]
     );
-    let good: Vec<&Event> = read.iter().flatten().collect();
+    let good: Vec<&TextEvent> = read.iter().flatten().collect();
     assert_eq!(good, [&event("A", 1, &[]), &event("F", 2 * NANOS, &[])]);
 }
 
 proptest! {
     #[test]
     fn what_is_written_reads_back(keyword in ".*", host in ".*", at_ns: u64, data in proptest::collection::vec(".*", 0..6)) {
-        let event = Event { keyword, host, at_ns, data };
+        let event = TextEvent { keyword, host, at_ns, data };
         if let Ok(line) = event.line() {
-            prop_assert_eq!(Event::parse(&line), Ok(event));
+            prop_assert_eq!(TextEvent::parse(&line), Ok(event));
         }
     }
 
     #[test]
     fn what_others_wrote_is_written_so_again(field in "[%;0-9A-F a-z]{0,12}") {
-        let written = escaped(&field);
-        prop_assert_eq!(plain(&written), field.as_str());
+        let written = escape_field(&field);
+        prop_assert_eq!(unescape_field(&written), field.as_str());
     }
 
     #[test]
     fn plain_fields_are_always_writable(keyword in "[A-Z_]{1,9}", at_ns: u64, data in proptest::collection::vec("([!-:<-~]( ?[!-:<-~])*)?", 0..6)) {
-        let event = Event { keyword, host: "h".into(), at_ns, data };
-        prop_assert_eq!(Event::parse(&event.line().unwrap()), Ok(event));
+        let event = TextEvent { keyword, host: "h".into(), at_ns, data };
+        prop_assert_eq!(TextEvent::parse(&event.line().unwrap()), Ok(event));
     }
 
     #[test]
     fn hostile_text_is_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..400), line in "(;|[ -~]|[0-9]|\\PC){0,80}") {
-        for event in Events::new(&bytes[..], "t").flatten() {
+        for event in EventTextReader::new(&bytes[..], "t").flatten() {
             prop_assert!(event.line().is_ok());
         }
-        if let Ok(event) = Event::parse(&line) {
-            prop_assert_eq!(Event::parse(&event.line().unwrap()), Ok(event));
+        if let Ok(event) = TextEvent::parse(&line) {
+            prop_assert_eq!(TextEvent::parse(&event.line().unwrap()), Ok(event));
         }
     }
 }

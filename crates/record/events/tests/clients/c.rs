@@ -1,6 +1,6 @@
 //! The C client, compiled here and read back by the reader of this crate. Passed over, with a word, where there is no `cc`.
 use crate::common::{Event, events, lines, read_tape};
-use stackline_events::Value;
+use stackline_events::EventValue;
 use stackline_events::traceparent::Traceparent;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -254,7 +254,7 @@ fn same_values(events: &[Event]) {
     assert!(events.iter().all(|event| event.host == "c host"));
     assert_eq!(
         events[3].values().last(),
-        Some(&Value::Number(17)),
+        Some(&EventValue::Number(17)),
         "a text that is a number is that number"
     );
 }

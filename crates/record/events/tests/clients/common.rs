@@ -1,7 +1,7 @@
 //! Files that clients in other languages wrote, as this crate reads them.
 
-use stackline_events::text::Events;
-use stackline_events::{EventLog, Value};
+use stackline_events::text::EventTextReader;
+use stackline_events::{EventLog, EventValue};
 use std::path::Path;
 
 /// An event that needs no event log any more.
@@ -14,8 +14,11 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) fn values(&self) -> Vec<Value<'_>> {
-        self.data.iter().map(|field| Value::of(field)).collect()
+    pub(crate) fn values(&self) -> Vec<EventValue<'_>> {
+        self.data
+            .iter()
+            .map(|field| EventValue::of(field))
+            .collect()
     }
 
     pub(crate) fn numbers(&self) -> Vec<i64> {
@@ -30,12 +33,12 @@ impl Event {
 pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(
-        stackline_events::event_log::whole(&bytes[..]).unwrap(),
+        stackline_events::event_log::measure_whole_records(&bytes[..]).unwrap(),
         Some(bytes.len() as u64),
         "all of it is whole"
     );
     let tape = EventLog::from_bytes(bytes);
-    let event = |record: stackline_events::Record<'_>| {
+    let event = |record: stackline_events::EventRecord<'_>| {
         let data = record.values.iter().map(ToString::to_string).collect();
         Event {
             keyword: record.keyword.into(),
@@ -51,7 +54,7 @@ pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
 pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
     let events = read_tape(tape);
     let text = std::io::BufReader::new(std::fs::File::open(text).unwrap());
-    let read: Vec<stackline_events::Event> = Events::new(text, "text")
+    let read: Vec<stackline_events::TextEvent> = EventTextReader::new(text, "text")
         .map(|event| event.unwrap())
         .collect();
     let mut parts: Vec<String> = read
@@ -75,7 +78,7 @@ pub(crate) fn lines(events: &[Event]) -> Vec<String> {
 }
 
 fn line(keyword: &str, data: &[String]) -> String {
-    let event = stackline_events::Event {
+    let event = stackline_events::TextEvent {
         keyword: keyword.into(),
         host: "h".into(),
         at_ns: 0,

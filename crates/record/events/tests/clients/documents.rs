@@ -44,7 +44,11 @@ fn its_bytes_are_the_tape_it_describes() {
     expected.host("khons");
     // Nothing else of this process has a number yet, so it is the first.
     let send = stackline_events::keyword::intern("APP_SEND");
-    let values = [7_i64.into(), stackline_events::Value::Absent, "hi".into()];
+    let values = [
+        7_i64.into(),
+        stackline_events::EventValue::Absent,
+        "hi".into(),
+    ];
     expected.push(send, 5, &values);
     let tape = stackline_events::EventLog::from_bytes(bytes);
     assert_eq!(

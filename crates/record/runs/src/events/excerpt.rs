@@ -1,17 +1,17 @@
 //! Which part of a run's events is read where all of them are too many to be held at once: whole runs, of each measurement in turn; where
 //! not even one fits, the beginning of the first. It reads times and decides; it holds no event.
 
-use super::parquet::{Reader, Wanted};
-use super::whole::{Whole, read_batches, whole};
+use super::parquet::{EventColumnSelection, EventFileReader};
+use super::run_events::{RunEventFiles, find_run_event_files, read_batches};
 use crate::Error;
-use stackline_core::trace::{Index, RunSpan};
-use stackline_events::Table;
+use stackline_core::trace_index::{Index, RunSpan};
+use stackline_events::EventTable;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A part of the events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct EventExcerpt {
     /// How many events the run has.
     pub of: u64,
     /// The runs that are in it from their first event to their last, as they stand in the index.
@@ -22,9 +22,9 @@ pub struct Excerpt {
 
 /// Where events of an excerpt stand in their hosts' files: from which place among its events on, and which row that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(BTreeMap<String, Vec<(u32, u32)>>);
+pub struct ExcerptRows(BTreeMap<String, Vec<(u32, u32)>>);
 
-impl Rows {
+impl ExcerptRows {
     /// The row in its host's file of an event of the excerpt.
     #[must_use]
     pub fn row(&self, host: &str, place: u32) -> u32 {
@@ -35,7 +35,7 @@ impl Rows {
     }
 }
 
-impl Excerpt {
+impl EventExcerpt {
     /// What of a run's events is read when at most `most` are; `None` when that is all of them.
     ///
     /// # Errors
@@ -79,10 +79,10 @@ impl Excerpt {
         &self,
         run: &Path,
         index: &Index,
-        wanted: &Wanted,
-        mut each: impl FnMut(&Table),
-    ) -> Result<Rows, Error> {
-        let mut rows = Rows::default();
+        wanted: &EventColumnSelection,
+        mut each: impl FnMut(&EventTable),
+    ) -> Result<ExcerptRows, Error> {
+        let mut rows = ExcerptRows::default();
         // Of each host: how many of its events were read, and how many of these are in it.
         let mut met: BTreeMap<String, (u32, u32)> = BTreeMap::new();
         read_batches(run, wanted, |batch| {
@@ -104,7 +104,7 @@ impl Excerpt {
                 *read += 1;
             }
             if !kept.is_empty() {
-                let mut part = Table::default();
+                let mut part = EventTable::default();
                 part.extend(batch, kept.into_iter());
                 each(&part);
             }
@@ -118,7 +118,7 @@ impl Excerpt {
     }
 }
 
-impl Rows {
+impl ExcerptRows {
     fn take(&mut self, host: &str, place: u32, row: u32) {
         let follows = |(first, at): &(u32, u32)| row - at == place - first;
         match self.0.get_mut(host) {
@@ -131,10 +131,10 @@ impl Rows {
 
 /// How many events a run has.
 fn count(run: &Path) -> Result<u64, Error> {
-    let Whole { files, tapes } = whole(run)?;
-    let mut count: u64 = tapes.iter().map(|tape| tape.len() as u64).sum();
+    let RunEventFiles { files, event_logs } = find_run_event_files(run)?;
+    let mut count: u64 = event_logs.iter().map(|table| table.len() as u64).sum();
     for file in files {
-        count += Reader::open(&file, &Wanted::fields(&[]))?.rows();
+        count += EventFileReader::open(&file, &EventColumnSelection::fields(&[]))?.rows();
     }
     Ok(count)
 }
@@ -145,7 +145,7 @@ fn counts(run: &Path, index: &Index, spans: &[RunSpan]) -> Result<Vec<u64>, Erro
     if spans.is_empty() {
         return Ok(counts);
     }
-    read_batches(run, &Wanted::fields(&[]), |batch| {
+    read_batches(run, &EventColumnSelection::fields(&[]), |batch| {
         for at_ns in reference_times(batch, index) {
             counts[spans
                 .partition_point(|span| span.to_ns < at_ns)
@@ -195,7 +195,7 @@ fn beginning(
             earliest.truncate(most);
         }
     };
-    read_batches(run, &Wanted::fields(&[]), |batch| {
+    read_batches(run, &EventColumnSelection::fields(&[]), |batch| {
         earliest.extend(
             reference_times(batch, index).filter(|at_ns| (from_ns..=to_ns).contains(at_ns)),
         );
@@ -208,7 +208,7 @@ fn beginning(
 }
 
 /// When each event of a table was, in reference time.
-fn reference_times(table: &Table, index: &Index) -> impl Iterator<Item = u64> {
+fn reference_times(table: &EventTable, index: &Index) -> impl Iterator<Item = u64> {
     let clocks: Vec<_> = (0..table.names.len() as u32)
         .map(|name| {
             index
@@ -229,12 +229,12 @@ mod tests {
     use super::super::write_index;
     use super::*;
     use crate::events::Intake;
-    use stackline_core::trace::{Clock, HostTrace};
+    use stackline_core::trace_index::{ClockCorrection, HostTrace};
 
     /// Three runs of two measurements, ten events each on each of two hosts, of which one is 500 ns ahead.
     fn traced() -> (tempfile::TempDir, Index) {
         let run = tempfile::tempdir().unwrap();
-        let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
+        let (mut table, mut intake) = (EventTable::default(), Intake::begin(run.path()).unwrap());
         let mut index = Index::default();
         for (at, (measurement, number)) in [(0, 0), (0, 1), (1, 0)].into_iter().enumerate() {
             let from_ns = 1_000_000 * (1 + at as u64);
@@ -250,9 +250,9 @@ mod tests {
                 to_ns: from_ns + 9,
             });
         }
-        let clock = Clock {
+        let clock = ClockCorrection {
             offset_ns: 500,
-            ..Clock::default()
+            ..ClockCorrection::default()
         };
         index.hosts.insert(
             "ahead".into(),
@@ -267,11 +267,13 @@ mod tests {
         (run, index)
     }
 
-    fn read(run: &Path, index: &Index, most: u64) -> (Excerpt, Rows, Table) {
-        let excerpt = Excerpt::of(run, index, most).unwrap().unwrap();
-        let mut events = Table::default();
+    fn read(run: &Path, index: &Index, most: u64) -> (EventExcerpt, ExcerptRows, EventTable) {
+        let excerpt = EventExcerpt::of(run, index, most).unwrap().unwrap();
+        let mut events = EventTable::default();
         let rows = excerpt
-            .read(run, index, &Wanted::all(), |part| events.append(part))
+            .read(run, index, &EventColumnSelection::all(), |part| {
+                events.append(part)
+            })
             .unwrap();
         (excerpt, rows, events)
     }
@@ -279,8 +281,8 @@ mod tests {
     #[test]
     fn what_fits_has_no_excerpt() {
         let (run, index) = traced();
-        assert_eq!(Excerpt::of(run.path(), &index, 60).unwrap(), None);
-        assert!(Excerpt::of(run.path(), &index, 59).unwrap().is_some());
+        assert_eq!(EventExcerpt::of(run.path(), &index, 60).unwrap(), None);
+        assert!(EventExcerpt::of(run.path(), &index, 59).unwrap().is_some());
     }
 
     #[test]

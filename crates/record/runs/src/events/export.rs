@@ -3,7 +3,7 @@
 use super::merged::Merged;
 use crate::Error;
 use stackline_events::event_log::{LONGEST_TEXT, MOST_NAMES, MOST_VALUES};
-use stackline_events::{EventLog, Table, Value, keyword, text};
+use stackline_events::{EventLog, EventTable, EventValue, keyword, text};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -16,7 +16,7 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
     events.each(|table, rows| {
         for row in rows.iter().map(|row| *row as usize) {
             if table.more.is_empty() {
-                let values: Vec<Value<'_>> = (0..table.data.len())
+                let values: Vec<EventValue<'_>> = (0..table.data.len())
                     .map(|field| table.value(row, field))
                     .collect();
                 let length = present(&values);
@@ -43,7 +43,7 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
 
 /// What was written in the binary form, and what had no room there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TapeWritten {
+pub struct ExportedEventLog {
     /// Events.
     pub events: u64,
     /// Those of which fields beyond [`MOST_VALUES`] were left out.
@@ -54,7 +54,7 @@ pub struct TapeWritten {
     pub keywords: u64,
 }
 
-impl TapeWritten {
+impl ExportedEventLog {
     /// What was left out, a line for each reason.
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
@@ -84,15 +84,14 @@ impl TapeWritten {
     }
 
     /// An event is written with these values.
-    fn count(&mut self, table: &Table, row: usize, values: &[Value<'_>]) {
+    fn count(&mut self, table: &EventTable, row: usize, values: &[EventValue<'_>]) {
         self.events += 1;
         let has_more = table
             .more
             .binary_search_by_key(&row, |(row, _)| *row as usize)
             .is_ok();
         self.fields += u64::from(has_more || values.len() > MOST_VALUES);
-        let is_long =
-            |value: &&Value<'_>| matches!(value, Value::Text(text) if text.len() > LONGEST_TEXT);
+        let is_long = |value: &&EventValue<'_>| matches!(value, EventValue::Text(text) if text.len() > LONGEST_TEXT);
         self.texts += values.iter().take(MOST_VALUES).filter(is_long).count() as u64;
     }
 }
@@ -101,28 +100,31 @@ impl TapeWritten {
 ///
 /// # Errors
 /// When they cannot be read or written.
-pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<TapeWritten, Error> {
-    let (mut tape, mut written, mut host) =
-        (EventLog::default(), TapeWritten::default(), String::new());
-    let mut keywords = Keywords::default();
+pub fn export_event_log(events: Merged, to: &mut dyn Write) -> Result<ExportedEventLog, Error> {
+    let (mut event_log, mut written, mut host) = (
+        EventLog::default(),
+        ExportedEventLog::default(),
+        String::new(),
+    );
+    let mut keywords = ExportKeywords::default();
     events.each(|table, rows| {
         for row in rows.iter().map(|row| *row as usize) {
             if table.host(row) != host {
                 table.host(row).clone_into(&mut host);
-                tape.host(&host);
+                event_log.host(&host);
                 written.texts += u64::from(host.len() > LONGEST_TEXT);
             }
             let number = keywords.number(table.keyword(row), &mut written);
-            let values: Vec<Value<'_>> = (0..table.data.len())
+            let values: Vec<EventValue<'_>> = (0..table.data.len())
                 .map(|field| table.value(row, field))
                 .collect();
             let values = &values[..present(&values)];
-            tape.push(number, table.at_ns[row], values);
+            event_log.push(number, table.at_ns[row], values);
             written.count(table, row, values);
         }
-        to.write_all(tape.bytes())
+        to.write_all(event_log.bytes())
             .map_err(|cause| unwritten(&cause))?;
-        tape.clear();
+        event_log.clear();
         Ok(())
     })?;
     to.flush().map_err(|cause| unwritten(&cause))?;
@@ -131,13 +133,13 @@ pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<TapeWritten, Er
 
 /// Numbers of keywords, each of which is looked up once; and whether it is the keyword's own.
 #[derive(Default)]
-struct Keywords(BTreeMap<String, (u32, bool)>);
+struct ExportKeywords(BTreeMap<String, (u32, bool)>);
 
-impl Keywords {
-    fn number(&mut self, name: &str, written: &mut TapeWritten) -> u32 {
+impl ExportKeywords {
+    fn number(&mut self, name: &str, written: &mut ExportedEventLog) -> u32 {
         let (number, is_own) = self.0.get(name).copied().unwrap_or_else(|| {
             let number = keyword::intern(name);
-            let known = (number, keyword::name(number) == Some(name));
+            let known = (number, keyword::keyword_name(number) == Some(name));
             self.0.insert(name.to_owned(), known);
             written.texts += u64::from(name.len() > LONGEST_TEXT);
             known
@@ -148,10 +150,10 @@ impl Keywords {
 }
 
 /// How many values there are without the absent ones at the end.
-fn present(values: &[Value<'_>]) -> usize {
+fn present(values: &[EventValue<'_>]) -> usize {
     values
         .iter()
-        .rposition(|value| *value != Value::Absent)
+        .rposition(|value| *value != EventValue::Absent)
         .map_or(0, |last| last + 1)
 }
 
@@ -165,43 +167,48 @@ mod tests {
     use super::super::Intake;
     use super::*;
 
-    fn exported(fill: impl Fn(&mut Table)) -> TapeWritten {
+    fn exported(fill: impl Fn(&mut EventTable)) -> ExportedEventLog {
         let run = tempfile::tempdir().unwrap();
-        let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
+        let (mut table, mut intake) = (EventTable::default(), Intake::begin(run.path()).unwrap());
         fill(&mut table);
         intake.push(&table).unwrap();
         intake.finish().unwrap();
-        export_tape(Merged::of(run.path(), false).unwrap(), &mut Vec::new()).unwrap()
+        export_event_log(Merged::of(run.path(), false).unwrap(), &mut Vec::new()).unwrap()
     }
 
     #[test]
-    fn what_has_no_room_in_a_tape_is_counted_by_reason() {
+    fn what_has_no_room_in_an_event_log_is_counted_by_reason() {
         let text = "x".repeat(LONGEST_TEXT);
         let longer = format!("{text}x");
-        let fits = exported(|table| table.push("A", "h", 1, &[Value::Text(&text); MOST_VALUES]));
+        let fits =
+            exported(|table| table.push("A", "h", 1, &[EventValue::Text(&text); MOST_VALUES]));
         assert_eq!(
             fits,
-            TapeWritten {
+            ExportedEventLog {
                 events: 1,
-                ..TapeWritten::default()
+                ..ExportedEventLog::default()
             }
         );
         assert!(fits.left_out().is_empty());
         let cut = exported(|table| {
-            table.push("A", "h", 1, &[Value::from(1); MOST_VALUES + 1]);
-            table.push("A", "h", 2, &[Value::from(1); 40]);
+            table.push("A", "h", 1, &[EventValue::from(1); MOST_VALUES + 1]);
+            table.push("A", "h", 2, &[EventValue::from(1); 40]);
             table.push(
                 "A",
                 "h",
                 3,
-                &[Value::Text(&longer), Value::from(7), Value::Text(&longer)],
+                &[
+                    EventValue::Text(&longer),
+                    EventValue::from(7),
+                    EventValue::Text(&longer),
+                ],
             );
             table.push(&longer, "h", 4, &[]);
             table.push(&longer, "h", 5, &[]);
         });
         assert_eq!(
             cut,
-            TapeWritten {
+            ExportedEventLog {
                 events: 5,
                 fields: 2,
                 texts: 3,

@@ -1,10 +1,10 @@
 //! Events of many hosts: kept in files in which each host's are together, and sorted host by host at the end.
 
-use super::parquet::{Reader, Wanted, Writer};
+use super::parquet::{EventColumnSelection, EventFileReader, EventFileWriter};
 use super::sort::{Sorter, bytes_of};
-use super::stop::Stop;
+use super::stop::SortStopSignal;
 use crate::{Error, files};
-use stackline_events::Table;
+use stackline_events::EventTable;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -20,7 +20,7 @@ pub(super) struct HostBuckets {
     /// Hosts in the order they were met: their numbers.
     numbers: BTreeMap<String, u32>,
     names: Vec<String>,
-    pending: Table,
+    pending: EventTable,
     /// Files in which the events of hosts follow one another in the order of their numbers.
     files: Vec<PathBuf>,
     made: usize,
@@ -53,7 +53,7 @@ impl HostBuckets {
     /// Adds events of a host.
     pub(super) fn push(
         &mut self,
-        table: &Table,
+        table: &EventTable,
         host: &str,
         rows: impl Iterator<Item = usize> + Clone,
     ) {
@@ -115,11 +115,11 @@ impl HostBuckets {
         Ok(())
     }
 
-    fn inputs(&self) -> Result<Vec<Input>, Error> {
+    fn inputs(&self) -> Result<Vec<HostFileInput>, Error> {
         let open = |path: &PathBuf| {
-            Ok(Input {
-                reader: Reader::open(path, &Wanted::all())?,
-                batch: Table::default(),
+            Ok(HostFileInput {
+                reader: EventFileReader::open(path, &EventColumnSelection::all())?,
+                batch: EventTable::default(),
                 row: 0,
             })
         };
@@ -129,7 +129,7 @@ impl HostBuckets {
     /// Gives each host and a sorter that has all its events; `held` bytes of them are held back at most.
     pub(super) fn finish(
         mut self,
-        (held, stop): (usize, &Stop),
+        (held, stop): (usize, &SortStopSignal),
         mut give: impl FnMut(&str, Sorter) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.names.is_empty() {
@@ -158,30 +158,30 @@ impl HostBuckets {
     }
 }
 
-fn begin(path: &Path) -> Result<Writer<BufWriter<File>>, Error> {
+fn begin(path: &Path) -> Result<EventFileWriter<BufWriter<File>>, Error> {
     let file = files::create(path).map_err(|cause| Error::writing(path, &cause))?;
-    Writer::new(BufWriter::new(file), path)
+    EventFileWriter::new(BufWriter::new(file), path)
 }
 
-fn end(writer: Writer<BufWriter<File>>, path: &Path) -> Result<(), Error> {
+fn end(writer: EventFileWriter<BufWriter<File>>, path: &Path) -> Result<(), Error> {
     let (mut file, _) = writer.finish()?;
     file.flush().map_err(|cause| Error::writing(path, &cause))
 }
 
 /// A file in which hosts follow one another.
-struct Input {
-    reader: Reader,
-    batch: Table,
+struct HostFileInput {
+    reader: EventFileReader,
+    batch: EventTable,
     row: usize,
 }
 
-impl Input {
+impl HostFileInput {
     /// Gives the events of a host, which come next if there are any.
     fn take(
         &mut self,
         host: u32,
         numbers: &BTreeMap<String, u32>,
-        mut give: impl FnMut(&Table, std::ops::Range<usize>) -> Result<(), Error>,
+        mut give: impl FnMut(&EventTable, std::ops::Range<usize>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         loop {
             if self.row == self.batch.len() {

@@ -1,8 +1,8 @@
 //! `RUN/events/index.json`: what is known about the events of a run.
 
 use crate::replace::replace_inside_with;
-use crate::{Error, Status, files};
-use stackline_core::trace::Index;
+use crate::{Error, RunStatus, files};
+use stackline_core::trace_index::Index;
 use std::path::Path;
 
 /// Keeps the index.
@@ -16,7 +16,7 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     let text =
         serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
     replace_inside_with(&path, format!("{text}\n").as_bytes())?;
-    Status::sum_again(run)
+    RunStatus::sum_again(run)
 }
 
 /// Reads the index; events that were imported have none.

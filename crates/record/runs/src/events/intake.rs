@@ -4,13 +4,13 @@
 //! thousands of hosts need no more memory or open files than a few.
 
 use super::host_buckets::HostBuckets;
-use super::lock::{EventsLock, Scratch};
+use super::lock::{EventsLock, RunScratchDirectory};
 use super::paths::events_path;
 use super::sort::Sorter;
 use super::spool::{Settled, settle_left};
-use super::stop::Stop;
-use crate::{Error, Status, files};
-use stackline_events::Table;
+use super::stop::SortStopSignal;
+use crate::{Error, RunStatus, files};
+use stackline_events::EventTable;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ const HELD: usize = 96 << 20;
 pub struct Intake {
     run: PathBuf,
     lock: EventsLock,
-    scratch: Scratch,
-    stop: Stop,
+    scratch: RunScratchDirectory,
+    stop: SortStopSignal,
     sorters: BTreeMap<String, Sorter>,
     buckets: HostBuckets,
     /// Events that came, by host.
@@ -42,7 +42,7 @@ pub struct Intake {
 
 /// What an intake did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct IntakeResult {
     /// Events that came, by host.
     pub hosts: BTreeMap<String, u64>,
     /// Events that were left out because a run has no room for their hosts.
@@ -57,18 +57,18 @@ impl Intake {
     /// # Errors
     /// When it cannot be written, or another process writes its events.
     pub fn begin(run: &Path) -> Result<Self, Error> {
-        Self::holding(run, HELD, &Stop::default())
+        Self::holding(run, HELD, &SortStopSignal::default())
     }
 
     /// The same, given up when `stop` says so.
     ///
     /// # Errors
     /// As there.
-    pub fn until(run: &Path, stop: &Stop) -> Result<Self, Error> {
+    pub fn until(run: &Path, stop: &SortStopSignal) -> Result<Self, Error> {
         Self::holding(run, HELD, stop)
     }
 
-    fn holding(run: &Path, held: usize, stop: &Stop) -> Result<Self, Error> {
+    fn holding(run: &Path, held: usize, stop: &SortStopSignal) -> Result<Self, Error> {
         let lock = EventsLock::of(run)?;
         let scratch = lock.scratch("import")?;
         let buckets = HostBuckets::new(scratch.join("buckets"));
@@ -108,10 +108,10 @@ impl Intake {
     ///
     /// # Errors
     /// When they cannot be kept.
-    pub fn push(&mut self, table: &Table) -> Result<(), Error> {
+    pub fn push(&mut self, table: &EventTable) -> Result<(), Error> {
         let wrong = wrong(table);
         if (0..table.len()).any(|row| wrong(row).is_some()) {
-            let mut fit = Table::default();
+            let mut fit = EventTable::default();
             (0..table.len())
                 .filter_map(&wrong)
                 .for_each(|cause| *self.refused.entry(cause).or_default() += 1);
@@ -121,7 +121,7 @@ impl Intake {
         self.push_fit(table)
     }
 
-    fn push_fit(&mut self, table: &Table) -> Result<(), Error> {
+    fn push_fit(&mut self, table: &EventTable) -> Result<(), Error> {
         if table.is_empty() {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl Intake {
 
     fn add(
         &mut self,
-        table: &Table,
+        table: &EventTable,
         host: &str,
         rows: impl ExactSizeIterator<Item = usize> + Clone,
     ) {
@@ -196,7 +196,7 @@ impl Intake {
     ///
     /// # Errors
     /// When they cannot be written; the run's files are as they were, unless one could be replaced and another not.
-    pub fn finish(&mut self) -> Result<Taken, Error> {
+    pub fn finish(&mut self) -> Result<IntakeResult, Error> {
         self.finish_if(|| true)
     }
 
@@ -204,18 +204,18 @@ impl Intake {
     ///
     /// # Errors
     /// As there, or when it is not wanted.
-    pub fn finish_if(&mut self, wanted: impl FnOnce() -> bool) -> Result<Taken, Error> {
+    pub fn finish_if(&mut self, wanted: impl FnOnce() -> bool) -> Result<IntakeResult, Error> {
         let settled = settle_left(&self.run, &self.lock, &self.stop)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
         let (sorters, buckets) = (
             std::mem::take(&mut self.sorters),
             std::mem::take(&mut self.buckets),
         );
-        let mut settle = |host: &str, sorter: Sorter, scratch: &Scratch| {
+        let mut settle = |host: &str, sorter: Sorter, scratch: &RunScratchDirectory| {
             let to = events_path(&self.run, host)?;
             let made = scratch.join(&format!("{}.ready", ready.len()));
             sorter.finish(Some(to.as_path()).filter(|to| to.is_file()), &made)?;
-            files::settle(&made)?;
+            files::sync_file(&made)?;
             ready.push((made, to));
             Ok(())
         };
@@ -233,8 +233,8 @@ impl Intake {
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
-        Status::sum_again(&self.run)?;
-        Ok(Taken {
+        RunStatus::sum_again(&self.run)?;
+        Ok(IntakeResult {
             hosts: std::mem::take(&mut self.came),
             refused: self.beyond,
             settled,
@@ -243,7 +243,7 @@ impl Intake {
 }
 
 /// Why an event of a table is none that a run can have.
-fn wrong(table: &Table) -> impl Fn(usize) -> Option<&'static str> {
+fn wrong(table: &EventTable) -> impl Fn(usize) -> Option<&'static str> {
     const LATEST: u64 = i64::MAX as u64;
     let empty = table.names.find("");
     move |row| match () {
@@ -259,16 +259,16 @@ mod tests {
     use super::super::{read_run, read_table};
     use super::*;
     use crate::events::Spooling;
-    use stackline_events::{EventLog, Value, keyword};
+    use stackline_events::{EventLog, EventValue, keyword};
 
-    fn events(hosts: usize, from: u64, count: u64) -> Table {
-        let mut table = Table::default();
+    fn events(hosts: usize, from: u64, count: u64) -> EventTable {
+        let mut table = EventTable::default();
         for at in from..from + count {
             table.push(
                 "A",
                 &format!("h{}", at as usize % hosts),
                 at,
-                &[Value::Number(at as i64)],
+                &[EventValue::Number(at as i64)],
             );
         }
         table
@@ -278,7 +278,7 @@ mod tests {
     fn few_hosts_and_many_get_a_file_each() {
         for (hosts, held) in [(1, 1), (3, 1 << 20), (SORTERS + 30, 4000)] {
             let run = tempfile::tempdir().unwrap();
-            let mut intake = Intake::holding(run.path(), held, &Stop::default()).unwrap();
+            let mut intake = Intake::holding(run.path(), held, &SortStopSignal::default()).unwrap();
             for part in 0..20 {
                 intake.push(&events(hosts, part * 100, 100)).unwrap();
             }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn an_intake_that_is_given_up_leaves_the_run_as_it_was() {
         let run = tempfile::tempdir().unwrap();
-        let mut intake = Intake::holding(run.path(), 1, &Stop::default()).unwrap();
+        let mut intake = Intake::holding(run.path(), 1, &SortStopSignal::default()).unwrap();
         intake.push(&events(2, 0, 1000)).unwrap();
         drop(intake);
         assert_eq!(
@@ -345,7 +345,7 @@ mod tests {
     fn what_no_run_can_have_is_counted() {
         let run = tempfile::tempdir().unwrap();
         let mut intake = Intake::begin(run.path()).unwrap();
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         let last = i64::MAX as u64;
         for (keyword, host, at) in [
             ("A", "h", 1),
@@ -354,7 +354,7 @@ mod tests {
             ("", "h", 2),
             ("A", "", 3),
         ] {
-            table.push(keyword, host, at, &[Value::Text("")]);
+            table.push(keyword, host, at, &[EventValue::Text("")]);
         }
         intake.push(&table).unwrap();
         let expected = [("no host", 1), ("no keyword", 1), ("time out of range", 1)];
@@ -364,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_still_being_made_is_not_added_to_and_a_killed_one_keeps_its_tapes() {
+    fn a_run_that_is_still_being_made_is_not_added_to_and_a_killed_one_keeps_its_event_logs() {
         let run = tempfile::tempdir().unwrap();
-        let mut tape = EventLog::default();
-        tape.host("h0");
-        tape.push(keyword::intern("A"), 5, &[]);
+        let mut event_log = EventLog::default();
+        event_log.host("h0");
+        event_log.push(keyword::intern("A"), 5, &[]);
         let made = Spooling::of(run.path()).unwrap();
-        made.append("h0", &tape).unwrap();
+        made.append("h0", &event_log).unwrap();
         assert!(Intake::begin(run.path()).is_err());
         drop(made);
         let mut intake = Intake::begin(run.path()).unwrap();

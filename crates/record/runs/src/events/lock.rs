@@ -52,12 +52,12 @@ impl EventsLock {
     }
 
     /// A directory for unfinished files of that kind, on the same disk.
-    pub(super) fn scratch(&self, kind: &str) -> Result<Scratch, Error> {
+    pub(super) fn scratch(&self, kind: &str) -> Result<RunScratchDirectory, Error> {
         let path = self
             .directory
             .join(format!("{SCRATCH}{kind}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
-        Scratch::make(path)
+        RunScratchDirectory::make(path)
     }
 }
 
@@ -71,13 +71,16 @@ fn remove_left(directory: &Path) {
 
 /// A directory that goes with everything in it.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct RunScratchDirectory(PathBuf);
 
-impl Scratch {
+impl RunScratchDirectory {
     /// Makes it; there must be none yet.
     pub(super) fn make(path: PathBuf) -> Result<Self, Error> {
-        files::make_directory(&path, files::Access::of(path.parent().unwrap_or(&path)))
-            .map_err(|cause| Error::writing(&path, &cause))?;
+        files::make_directory(
+            &path,
+            files::RunFileAccess::of(path.parent().unwrap_or(&path)),
+        )
+        .map_err(|cause| Error::writing(&path, &cause))?;
         Ok(Self(path))
     }
 
@@ -87,7 +90,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for RunScratchDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

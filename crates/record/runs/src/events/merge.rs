@@ -1,10 +1,10 @@
 //! Merges files of sorted events, holding a batch of each that overlaps the present moment and no more.
 
-use super::parquet::{GROUP, Reader, Wanted, Writer};
-use super::stop::Stop;
+use super::parquet::{EventColumnSelection, EventFileReader, EventFileWriter, GROUP};
+use super::stop::SortStopSignal;
 use crate::{Error, files};
-use stackline_core::trace::Clock;
-use stackline_events::Table;
+use stackline_core::trace_index::ClockCorrection;
+use stackline_events::EventTable;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const OPEN: usize = 32;
 
 /// A file of sorted events.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct SortedEventFile {
     /// Where it is.
     pub(super) path: PathBuf,
     /// No event in it is earlier.
@@ -26,18 +26,18 @@ pub(super) struct Source {
     /// Whether it goes away when it was merged.
     pub(super) scratch: bool,
     /// By what its times become those of the reference, where that is wanted; first and last are reference times then.
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<ClockCorrection>,
 }
 
-impl Source {
+impl SortedEventFile {
     /// A file of a run.
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
         Self::with_clock(path, None)
     }
 
     /// The same, in the time of the reference.
-    pub(super) fn with_clock(path: &Path, clock: Option<Clock>) -> Result<Self, Error> {
-        let reader = Reader::open(path, &Wanted::fields(&[]))?;
+    pub(super) fn with_clock(path: &Path, clock: Option<ClockCorrection>) -> Result<Self, Error> {
+        let reader = EventFileReader::open(path, &EventColumnSelection::fields(&[]))?;
         let (mut first_ns, mut last_ns) = reader.span_ns();
         if let Some(clock) = &clock {
             // A clock that was set back shows the same time twice, so the order is unknown.
@@ -62,26 +62,26 @@ impl Source {
 
 /// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
 pub(super) fn to_file(
-    mut sources: Vec<Source>,
+    mut sources: Vec<SortedEventFile>,
     scratch: &Path,
     to: &Path,
-    stop: &Stop,
+    stop: &SortStopSignal,
 ) -> Result<u64, Error> {
-    reduce(&mut sources, OPEN, scratch, stop)?;
+    reduce_files(&mut sources, OPEN, scratch, stop)?;
     write(sources, to, stop)
 }
 
 /// Merges files into fewer, until no more than `most` of them share a moment.
-pub(super) fn reduce(
-    sources: &mut Vec<Source>,
+pub(super) fn reduce_files(
+    sources: &mut Vec<SortedEventFile>,
     most: usize,
     scratch: &Path,
-    stop: &Stop,
+    stop: &SortStopSignal,
 ) -> Result<(), Error> {
     sources.sort_by_key(|source| source.first_ns);
     let mut made = 0;
     while overlap(sources) > most {
-        let some: Vec<Source> = sources.drain(..OPEN.min(sources.len())).collect();
+        let some: Vec<SortedEventFile> = sources.drain(..OPEN.min(sources.len())).collect();
         let path = scratch.with_extension(format!("{made}.merged"));
         made += 1;
         let first_ns = some.iter().map(|source| source.first_ns).min().unwrap_or(0);
@@ -92,7 +92,7 @@ pub(super) fn reduce(
         let at = if at == 0 { sources.len() } else { at };
         sources.insert(
             at,
-            Source {
+            SortedEventFile {
                 path,
                 first_ns,
                 last_ns,
@@ -107,7 +107,7 @@ pub(super) fn reduce(
 }
 
 /// The most sources that share a moment.
-pub(super) fn overlap(sources: &[Source]) -> usize {
+pub(super) fn overlap(sources: &[SortedEventFile]) -> usize {
     let mut ends: Vec<(u64, i32)> = sources
         .iter()
         .flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)])
@@ -122,19 +122,24 @@ pub(super) fn overlap(sources: &[Source]) -> usize {
     most as usize
 }
 
-fn write(sources: Vec<Source>, to: &Path, stop: &Stop) -> Result<u64, Error> {
+fn write(sources: Vec<SortedEventFile>, to: &Path, stop: &SortStopSignal) -> Result<u64, Error> {
     let scratch: Vec<PathBuf> = sources
         .iter()
         .filter(|source| source.scratch)
         .map(|source| source.path.clone())
         .collect();
     let file = files::create(to).map_err(|cause| Error::writing(to, &cause))?;
-    let mut writer = Writer::new(BufWriter::new(file), to)?;
-    let inputs = sources.into_iter().map(Input::file).collect();
-    merge(inputs, &Wanted::all(), GROUP, |table, rows| {
-        stop.check(rows.len())?;
-        writer.push(table, rows)
-    })?;
+    let mut writer = EventFileWriter::new(BufWriter::new(file), to)?;
+    let inputs = sources.into_iter().map(MergeInput::file).collect();
+    merge(
+        inputs,
+        &EventColumnSelection::all(),
+        GROUP,
+        |table, rows| {
+            stop.check(rows.len())?;
+            writer.push(table, rows)
+        },
+    )?;
     let (mut file, rows) = writer.finish()?;
     file.flush().map_err(|cause| Error::writing(to, &cause))?;
     for path in scratch {
@@ -145,48 +150,50 @@ fn write(sources: Vec<Source>, to: &Path, stop: &Stop) -> Result<u64, Error> {
 }
 
 /// Something that gives events in order.
-pub(super) struct Input {
-    from: From,
+pub(super) struct MergeInput {
+    from: MergeSource,
     /// Nothing that is still to come is earlier.
     frontier: u64,
-    clock: Option<Clock>,
+    clock: Option<ClockCorrection>,
 }
 
-enum From {
+enum MergeSource {
     /// A file that is opened when its time has come.
     Closed(PathBuf),
-    Open(Box<Reader>),
+    Open(Box<EventFileReader>),
     /// Events at hand, in any order.
-    Table(Table),
+    Table(EventTable),
 }
 
-impl Input {
+impl MergeInput {
     /// A file.
-    pub(super) fn file(source: Source) -> Self {
+    pub(super) fn file(source: SortedEventFile) -> Self {
         Self {
-            from: From::Closed(source.path),
+            from: MergeSource::Closed(source.path),
             frontier: source.first_ns,
             clock: source.clock,
         }
     }
 
     /// Events at hand.
-    pub(super) const fn table(table: Table, clock: Option<Clock>) -> Self {
+    pub(super) const fn table(table: EventTable, clock: Option<ClockCorrection>) -> Self {
         Self {
-            from: From::Table(table),
+            from: MergeSource::Table(table),
             frontier: 0,
             clock,
         }
     }
 
-    fn next(&mut self, wanted: &Wanted) -> Result<Option<Table>, Error> {
-        if let From::Closed(path) = &self.from {
-            self.from = From::Open(Box::new(Reader::open(path, wanted)?));
+    fn next(&mut self, wanted: &EventColumnSelection) -> Result<Option<EventTable>, Error> {
+        if let MergeSource::Closed(path) = &self.from {
+            self.from = MergeSource::Open(Box::new(EventFileReader::open(path, wanted)?));
         }
         let batch = match &mut self.from {
-            From::Open(reader) => reader.next_batch()?,
-            From::Table(table) => Some(std::mem::take(table)).filter(|table| !table.is_empty()),
-            From::Closed(_) => None,
+            MergeSource::Open(reader) => reader.next_batch()?,
+            MergeSource::Table(table) => {
+                Some(std::mem::take(table)).filter(|table| !table.is_empty())
+            }
+            MergeSource::Closed(_) => None,
         };
         let Some(mut batch) = batch else {
             return Ok(None);
@@ -204,12 +211,12 @@ impl Input {
 
 /// Gives the events of all inputs in order, about `most` at a time: a table and its rows.
 pub(super) fn merge(
-    mut inputs: Vec<Input>,
-    wanted: &Wanted,
+    mut inputs: Vec<MergeInput>,
+    wanted: &EventColumnSelection,
     most: usize,
-    mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>,
+    mut give: impl FnMut(&EventTable, &[u32]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (mut pool, mut enough) = (Table::default(), most);
+    let (mut pool, mut enough) = (EventTable::default(), most);
     while let Some(index) = (0..inputs.len()).min_by_key(|index| inputs[*index].frontier) {
         match inputs[index].next(wanted)? {
             Some(batch) if pool.is_empty() => pool = batch,
@@ -233,7 +240,7 @@ pub(super) fn merge(
             continue;
         }
         give(&pool, &order[..now])?;
-        let mut rest = Table::default();
+        let mut rest = EventTable::default();
         rest.extend(&pool, order[now..].iter().map(|row| *row as usize));
         pool = rest;
         enough = most;

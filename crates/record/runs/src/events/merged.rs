@@ -1,13 +1,13 @@
 //! All events of a run in the order of time, however many, a portion at a time.
 
 use super::index::read_index;
-use super::merge::{Input, Source, merge, overlap, reduce};
-use super::parquet::{Reader, Wanted};
-use super::stop::Stop;
-use super::whole::{Whole, whole};
+use super::merge::{MergeInput, SortedEventFile, merge, overlap, reduce_files};
+use super::parquet::{EventColumnSelection, EventFileReader};
+use super::run_events::{RunEventFiles, find_run_event_files};
+use super::stop::SortStopSignal;
 use crate::Error;
-use stackline_core::trace::{Clock, Index};
-use stackline_events::Table;
+use stackline_core::trace_index::{ClockCorrection, Index};
+use stackline_events::EventTable;
 use stackline_guard::scratch;
 use std::path::{Path, PathBuf};
 
@@ -19,15 +19,15 @@ const OPEN: usize = 64;
 
 /// The events of all hosts of a run.
 pub struct Merged {
-    files: Vec<Source>,
-    tapes: Vec<Input>,
+    files: Vec<SortedEventFile>,
+    event_logs: Vec<MergeInput>,
     open: usize,
     /// Which rows of a table are given.
-    keep: Option<Keep>,
+    keep: Option<RowFilter>,
 }
 
 /// Whether a row of a table is given.
-type Keep = Box<dyn Fn(&Table, usize) -> bool>;
+type RowFilter = Box<dyn Fn(&EventTable, usize) -> bool>;
 
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,25 +45,25 @@ impl Merged {
     /// When it has no events, or they cannot be read.
     pub fn of(run: &Path, reference: bool) -> Result<Self, Error> {
         let index = read_index(run)?.unwrap_or_default();
-        let Whole { files, tapes } = whole(run)?;
+        let RunEventFiles { files, event_logs } = find_run_event_files(run)?;
         let source = |path: &PathBuf| {
             let clock = if reference {
                 clock(path, &index)?
             } else {
                 None
             };
-            Source::with_clock(path, clock)
+            SortedEventFile::with_clock(path, clock)
         };
         let files = files.iter().map(source).collect::<Result<_, Error>>()?;
-        let input = |table: Table| {
+        let input = |table: EventTable| {
             let clock = (reference && !table.is_empty())
                 .then(|| clock_of(table.host(0), &index))
                 .flatten();
-            Input::table(table, clock)
+            MergeInput::table(table, clock)
         };
         Ok(Self {
             files,
-            tapes: tapes.into_iter().map(input).collect(),
+            event_logs: event_logs.into_iter().map(input).collect(),
             open: OPEN,
             keep: None,
         })
@@ -71,7 +71,7 @@ impl Merged {
 
     /// Gives only the rows of tables for which `keep` holds.
     #[must_use]
-    pub fn only(self, keep: impl Fn(&Table, usize) -> bool + 'static) -> Self {
+    pub fn only(self, keep: impl Fn(&EventTable, usize) -> bool + 'static) -> Self {
         Self {
             keep: Some(Box::new(keep)),
             ..self
@@ -85,54 +85,59 @@ impl Merged {
     /// `give` fails.
     pub fn each(
         mut self,
-        mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>,
+        mut give: impl FnMut(&EventTable, &[u32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut held = None;
         if overlap(&self.files) > self.open {
-            let made = scratch::directory("events").map_err(|cause| {
+            let made = scratch::create_directory("events").map_err(|cause| {
                 Error::new(
                     format!("no temporary directory can be made: {cause}"),
                     "set TMPDIR to one that can be written",
                 )
             })?;
             let held = held.insert(made);
-            reduce(
+            reduce_files(
                 &mut self.files,
                 self.open,
                 &held.path().join("hosts"),
-                &Stop::default(),
+                &SortStopSignal::default(),
             )?;
         }
-        let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
-        inputs.append(&mut self.tapes);
+        let mut inputs: Vec<MergeInput> = self.files.into_iter().map(MergeInput::file).collect();
+        inputs.append(&mut self.event_logs);
         let keep = self.keep;
-        merge(inputs, &Wanted::all(), PORTION, |table, rows| match &keep {
-            None => give(table, rows),
-            Some(keep) => {
-                let rows: Vec<u32> = rows
-                    .iter()
-                    .copied()
-                    .filter(|row| keep(table, *row as usize))
-                    .collect();
-                if rows.is_empty() {
-                    Ok(())
-                } else {
-                    give(table, &rows)
+        merge(
+            inputs,
+            &EventColumnSelection::all(),
+            PORTION,
+            |table, rows| match &keep {
+                None => give(table, rows),
+                Some(keep) => {
+                    let rows: Vec<u32> = rows
+                        .iter()
+                        .copied()
+                        .filter(|row| keep(table, *row as usize))
+                        .collect();
+                    if rows.is_empty() {
+                        Ok(())
+                    } else {
+                        give(table, &rows)
+                    }
                 }
-            }
-        })
+            },
+        )
     }
 }
 
 /// The clock of the host whose events a file has.
-fn clock(path: &Path, index: &Index) -> Result<Option<Clock>, Error> {
-    let first = Reader::open(path, &Wanted::fields(&[]))?.next_batch()?;
+fn clock(path: &Path, index: &Index) -> Result<Option<ClockCorrection>, Error> {
+    let first = EventFileReader::open(path, &EventColumnSelection::fields(&[]))?.next_batch()?;
     Ok(first
         .filter(|table| !table.is_empty())
         .and_then(|table| clock_of(table.host(0), index)))
 }
 
-fn clock_of(host: &str, index: &Index) -> Option<Clock> {
+fn clock_of(host: &str, index: &Index) -> Option<ClockCorrection> {
     index.hosts.get(host).map(|host| host.clock.clone())
 }
 
@@ -140,20 +145,20 @@ fn clock_of(host: &str, index: &Index) -> Option<Clock> {
 mod tests {
     use super::super::{Intake, write_index};
     use super::*;
-    use stackline_core::trace::HostTrace;
-    use stackline_events::Value;
+    use stackline_core::trace_index::HostTrace;
+    use stackline_events::EventValue;
 
     /// So many hosts with three events each at one time, or one host after the other.
     fn run(hosts: u64, apart_ns: u64) -> tempfile::TempDir {
         let run = tempfile::tempdir().unwrap();
-        let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
+        let (mut table, mut intake) = (EventTable::default(), Intake::begin(run.path()).unwrap());
         for n in 0..3 * hosts {
             let (host, nth) = (n / 3, n % 3);
             table.push(
                 "A",
                 &format!("h{host}"),
                 1_000 + host * apart_ns + nth * hosts,
-                &[Value::from(n)],
+                &[EventValue::from(n)],
             );
         }
         intake.push(&table).unwrap();
@@ -200,9 +205,9 @@ mod tests {
         let run = run(20, 1);
         let mut index = Index::default();
         for host in 0..20 {
-            let clock = Clock {
+            let clock = ClockCorrection {
                 offset_ns: 500,
-                ..Clock::default()
+                ..ClockCorrection::default()
             };
             index.hosts.insert(
                 format!("h{host}"),

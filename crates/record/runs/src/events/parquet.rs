@@ -7,13 +7,13 @@ mod reader;
 mod schema;
 mod writer;
 
-pub use reader::{Reader, Wanted};
+pub use reader::{EventColumnSelection, EventFileReader};
 pub(super) use schema::GROUP;
-pub use writer::Writer;
+pub use writer::EventFileWriter;
 
 use crate::Error;
 use crate::replace::replace_inside;
-use stackline_events::Table;
+use stackline_events::EventTable;
 use std::fs;
 use std::path::Path;
 
@@ -21,12 +21,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_table(path: &Path, table: &Table) -> Result<u64, Error> {
+pub fn write_table(path: &Path, table: &EventTable) -> Result<u64, Error> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(|cause| Error::writing(path, &cause))?;
     }
     replace_inside(path, |file| {
-        let mut writer = Writer::new(file, path)?;
+        let mut writer = EventFileWriter::new(file, path)?;
         writer.push(table, &table.by_time())?;
         writer.finish().map(drop)
     })?;
@@ -37,9 +37,9 @@ pub fn write_table(path: &Path, table: &Table) -> Result<u64, Error> {
 ///
 /// # Errors
 /// When it cannot be read or is no file of events.
-pub fn read_table(path: &Path) -> Result<Table, Error> {
-    let mut reader = Reader::open(path, &Wanted::all())?;
-    let mut table = Table::default();
+pub fn read_table(path: &Path) -> Result<EventTable, Error> {
+    let mut reader = EventFileReader::open(path, &EventColumnSelection::all())?;
+    let mut table = EventTable::default();
     while let Some(batch) = reader.next_batch()? {
         table.append(&batch);
     }

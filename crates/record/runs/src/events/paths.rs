@@ -4,7 +4,7 @@ use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
 /// What a file of tapes is called behind its host's name.
-pub(super) const TAPE: &str = "tape";
+pub(super) const EVENT_LOG_EXTENSION: &str = "tape";
 
 /// The longest part of a host's name that a file's name takes over, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -51,7 +51,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 /// When the run has no events at all.
 pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     let found = files::of_events(run, files::SORTED)?;
-    if found.is_empty() && tapes(run)?.is_empty() {
+    if found.is_empty() && event_log_files(run)?.is_empty() {
         let message = format!("the run at {} has no events", run.display());
         return Err(Error::new(
             message,
@@ -62,8 +62,8 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Every file of tapes of a run.
-pub(super) fn tapes(run: &Path) -> Result<Vec<PathBuf>, Error> {
-    files::of_events(run, TAPE)
+pub(super) fn event_log_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
+    files::of_events(run, EVENT_LOG_EXTENSION)
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 //! that comes late by less than what is held back costs nothing. One that comes later begins a second file; files are merged
 //! at the end.
 
-use super::merge::{self, Source};
-use super::parquet::Writer;
-use super::stop::Stop;
+use super::merge::{self, SortedEventFile};
+use super::parquet::EventFileWriter;
+use super::stop::SortStopSignal;
 use crate::{Error, files};
-use stackline_events::Table;
+use stackline_events::EventTable;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -24,20 +24,20 @@ const LONGEST: usize = 512;
 pub(super) struct Sorter {
     /// Where files of sorted events lie meanwhile, and what their names begin with.
     scratch: PathBuf,
-    pending: Table,
-    open: Vec<Run>,
-    closed: Vec<Source>,
+    pending: EventTable,
+    open: Vec<SortedRun>,
+    closed: Vec<SortedEventFile>,
     made: usize,
     /// Portions of a file, after which another begins.
     longest: usize,
-    stop: Stop,
+    stop: SortStopSignal,
 }
 
 /// A file of events in order.
 #[derive(Debug)]
-struct Run {
+struct SortedRun {
     path: PathBuf,
-    writer: Writer<BufWriter<File>>,
+    writer: EventFileWriter<BufWriter<File>>,
     first_ns: u64,
     last_ns: u64,
     portions: usize,
@@ -45,7 +45,7 @@ struct Run {
 
 impl Sorter {
     /// One that has none; `scratch` is the beginning of the paths of files it makes.
-    pub(super) fn new(scratch: PathBuf, stop: &Stop) -> Self {
+    pub(super) fn new(scratch: PathBuf, stop: &SortStopSignal) -> Self {
         let (pending, open, closed) = Default::default();
         Self {
             scratch,
@@ -59,7 +59,7 @@ impl Sorter {
     }
 
     /// Adds these events of a table.
-    pub(super) fn push(&mut self, table: &Table, rows: impl Iterator<Item = usize> + Clone) {
+    pub(super) fn push(&mut self, table: &EventTable, rows: impl Iterator<Item = usize> + Clone) {
         self.pending.extend(table, rows);
     }
 
@@ -72,14 +72,14 @@ impl Sorter {
     pub(super) fn relieve(&mut self) -> Result<(), Error> {
         let order = self.pending.by_time();
         let (now, later) = order.split_at(order.len().div_ceil(2));
-        let mut rest = Table::default();
+        let mut rest = EventTable::default();
         rest.extend(&self.pending, later.iter().map(|row| *row as usize));
         let pending = std::mem::replace(&mut self.pending, rest);
         self.place(&pending, now)
     }
 
     /// Writes rows in order, each behind what is earlier than it.
-    fn place(&mut self, table: &Table, mut rows: &[u32]) -> Result<(), Error> {
+    fn place(&mut self, table: &EventTable, mut rows: &[u32]) -> Result<(), Error> {
         let at = |row: u32| table.at_ns[row as usize];
         while let Some(&first) = rows.first() {
             let first = at(first);
@@ -132,8 +132,8 @@ impl Sorter {
         let path = self.scratch.with_extension(format!("{}.sorted", self.made));
         self.made += 1;
         let file = files::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
-        let writer = Writer::new(BufWriter::new(file), &path)?;
-        self.open.push(Run {
+        let writer = EventFileWriter::new(BufWriter::new(file), &path)?;
+        self.open.push(SortedRun {
             path,
             writer,
             first_ns,
@@ -154,7 +154,7 @@ impl Sorter {
         }
         let came = self.closed.iter().map(|source| source.rows).sum();
         if let Some(also) = also {
-            self.closed.insert(0, Source::of(also)?);
+            self.closed.insert(0, SortedEventFile::of(also)?);
         }
         if let [only] = &self.closed[..] {
             fs::rename(&only.path, to).map_err(|cause| Error::writing(to, &cause))?;
@@ -166,7 +166,7 @@ impl Sorter {
 }
 
 /// About how many bytes of memory a table takes.
-pub(super) fn bytes_of(table: &Table) -> usize {
+pub(super) fn bytes_of(table: &EventTable) -> usize {
     let data: usize = table
         .data
         .iter()
@@ -176,11 +176,11 @@ pub(super) fn bytes_of(table: &Table) -> usize {
     table.len() * 16 + data + more + table.names.bytes()
 }
 
-impl Run {
-    fn close(self) -> Result<Source, Error> {
+impl SortedRun {
+    fn close(self) -> Result<SortedEventFile, Error> {
         let (mut file, rows) = self.writer.finish()?;
         std::io::Write::flush(&mut file).map_err(|cause| Error::writing(&self.path, &cause))?;
-        Ok(Source {
+        Ok(SortedEventFile {
             path: self.path,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
@@ -196,7 +196,7 @@ mod tests {
     use super::super::read_table;
     use super::*;
     use proptest::prelude::*;
-    use stackline_events::Value;
+    use stackline_events::EventValue;
 
     /// Pushes events at these times, relieving after each `hold` of them; the times in the file, and how many files it took.
     fn sorted(times: &[u64], hold: usize) -> (Vec<u64>, usize) {
@@ -205,12 +205,12 @@ mod tests {
 
     fn sorted_in(times: &[u64], hold: usize, longest: usize) -> (Vec<u64>, usize) {
         let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path().join("khons"), &Stop::default());
+        let mut sorter = Sorter::new(directory.path().join("khons"), &SortStopSignal::default());
         sorter.longest = longest;
         for times in times.chunks(hold) {
-            let mut table = Table::default();
+            let mut table = EventTable::default();
             for at in times {
-                table.push("A", "khons", *at, &[Value::Number(*at as i64)]);
+                table.push("A", "khons", *at, &[EventValue::Number(*at as i64)]);
             }
             sorter.push(&table, 0..table.len());
             sorter.relieve().unwrap();

@@ -1,15 +1,15 @@
 //! Event logs as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
-use super::lock::{EventsLock, Scratch};
-use super::paths::{TAPE, events_path, tapes};
+use super::lock::{EventsLock, RunScratchDirectory};
+use super::paths::{EVENT_LOG_EXTENSION, event_log_files, events_path};
 use super::sort::Sorter;
-use super::stop::Stop;
+use super::stop::SortStopSignal;
 use crate::{Error, files};
-use stackline_core::trace::HostTrace;
-use stackline_events::event_log::Pieces;
+use stackline_core::trace_index::HostTrace;
+use stackline_events::event_log::EventLogPieces;
 use stackline_events::sinks::append;
-use stackline_events::{EventLog, Table};
+use stackline_events::{EventLog, EventTable};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -43,12 +43,12 @@ impl Spool {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, host: &str, tape: &EventLog) -> Result<(), Error> {
-        let path = events_path(&self.run, host)?.with_extension(TAPE);
+    pub fn append(&self, host: &str, event_log: &EventLog) -> Result<(), Error> {
+        let path = events_path(&self.run, host)?.with_extension(EVENT_LOG_EXTENSION);
         files::make_events(&self.run).map_err(|cause| Error::writing(&path, &cause))?;
         let appended = files::append(&path).and_then(|mut file| {
             let length = file.metadata()?.len();
-            append(&mut file, length, tape.bytes())
+            append(&mut file, length, event_log.bytes())
         });
         appended.map_err(|cause| Error::writing(&path, &cause))
     }
@@ -70,8 +70,8 @@ impl Spooling {
     ///
     /// # Errors
     /// As there.
-    pub fn append(&self, host: &str, tape: &EventLog) -> Result<(), Error> {
-        self.spool.append(host, tape)
+    pub fn append(&self, host: &str, event_log: &EventLog) -> Result<(), Error> {
+        self.spool.append(host, event_log)
     }
 
     /// Turns every tape into a sorted Parquet file, or adds it to the one that is there, then takes it away. What each host has,
@@ -79,10 +79,10 @@ impl Spooling {
     ///
     /// # Errors
     /// When one cannot be, or `stop` ends it; its tape is still there then.
-    pub fn settle(&self, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
+    pub fn settle(&self, stop: &SortStopSignal) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
-        for tape in tapes(&self.spool.run)? {
-            settle(&tape, &self.lock.scratch("tapes")?, stop, &mut hosts)?;
+        for log_path in event_log_files(&self.spool.run)? {
+            settle(&log_path, &self.lock.scratch("tapes")?, stop, &mut hosts)?;
         }
         Ok(hosts)
     }
@@ -92,15 +92,15 @@ impl Spooling {
 pub(super) fn settle_left(
     run: &Path,
     lock: &EventsLock,
-    stop: &Stop,
+    stop: &SortStopSignal,
 ) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
-    for tape in tapes(run)? {
-        if tape.with_extension("parquet").is_file() {
+    for log_path in event_log_files(run)? {
+        if log_path.with_extension("parquet").is_file() {
             // It was killed between the two: the file has what is on the tape.
-            fs::remove_file(&tape).map_err(|cause| Error::writing(&tape, &cause))?;
+            fs::remove_file(&log_path).map_err(|cause| Error::writing(&log_path, &cause))?;
         } else {
-            settle(&tape, &lock.scratch("tapes")?, stop, &mut hosts)?;
+            settle(&log_path, &lock.scratch("tapes")?, stop, &mut hosts)?;
         }
     }
     Ok(hosts)
@@ -132,15 +132,15 @@ impl Settled {
 
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
 fn settle(
-    tape: &Path,
-    scratch: &Scratch,
-    stop: &Stop,
+    log_path: &Path,
+    scratch: &RunScratchDirectory,
+    stop: &SortStopSignal,
     hosts: &mut BTreeMap<String, Settled>,
 ) -> Result<(), Error> {
     let mut sorter = Sorter::new(scratch.join("tape"), stop);
-    let mut pieces = open(tape)?;
+    let mut pieces = open_pieces(log_path)?;
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
-    while let Some(piece) = next(&mut pieces, tape)? {
+    while let Some(piece) = read_next_table(&mut pieces, log_path)? {
         stop.check(piece.len())?;
         // A file's name has not all of its host's: the events do.
         for same in piece.host.chunk_by(|one, other| one == other) {
@@ -157,22 +157,23 @@ fn settle(
             sorter.relieve()?;
         }
     }
-    let (made, to) = (scratch.join("ready"), tape.with_extension("parquet"));
+    let (made, to) = (scratch.join("ready"), log_path.with_extension("parquet"));
     if !to.is_file() || !counts.is_empty() {
         let (came, all) = sorter.finish(Some(to.as_path()).filter(|to| to.is_file()), &made)?;
-        files::settle(&made)?;
+        files::sync_file(&made)?;
         fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         if let Some(host) = &last {
             *counts.entry(host.clone()).or_default() += all - came;
         }
     }
-    fs::remove_file(tape).map_err(|cause| Error::writing(tape, &cause))?;
+    fs::remove_file(log_path).map_err(|cause| Error::writing(log_path, &cause))?;
     for (host, count) in counts {
         hosts.entry(host).or_default().recorded += count;
     }
     if pieces.damaged() > 0 {
         let stem = || {
-            tape.file_stem()
+            log_path
+                .file_stem()
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned()
@@ -183,21 +184,24 @@ fn settle(
 }
 
 /// Everything on a file of tapes, also while it is being written; a record that was cut off when the run was killed ends it.
-pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
-    let (mut table, mut pieces) = (Table::default(), open(path)?);
-    while let Some(piece) = next(&mut pieces, path)? {
+pub(super) fn read_event_log(path: &Path) -> Result<EventTable, Error> {
+    let (mut table, mut pieces) = (EventTable::default(), open_pieces(path)?);
+    while let Some(piece) = read_next_table(&mut pieces, path)? {
         table.append(&piece);
     }
     Ok(table)
 }
 
-pub(super) fn open(path: &Path) -> Result<Pieces<File>, Error> {
+pub(super) fn open_pieces(path: &Path) -> Result<EventLogPieces<File>, Error> {
     files::open(path)
-        .map(Pieces::of)
+        .map(EventLogPieces::of)
         .map_err(|cause| Error::reading(path, &cause))
 }
 
-pub(super) fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
+pub(super) fn read_next_table(
+    pieces: &mut EventLogPieces<File>,
+    path: &Path,
+) -> Result<Option<EventTable>, Error> {
     pieces
         .next_table()
         .map_err(|cause| Error::reading(path, &cause))
@@ -205,20 +209,20 @@ pub(super) fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Tabl
 
 #[cfg(test)]
 mod tests {
-    use super::super::whole::read_run;
+    use super::super::run_events::read_run;
     use super::*;
-    use stackline_events::{Value, keyword};
+    use stackline_events::{EventValue, keyword};
 
     #[test]
-    fn tapes_become_one_sorted_file() {
+    fn event_logs_become_one_sorted_file() {
         let run = tempfile::tempdir().unwrap();
         let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
         let spool = Spooling::of(run.path()).unwrap();
         for (at, keyword) in [(5, send), (3, drop)] {
-            let mut tape = EventLog::default();
-            tape.host("khons");
-            tape.push(keyword, at, &[at.into()]);
-            spool.append("khons", &tape).unwrap();
+            let mut event_log = EventLog::default();
+            event_log.host("khons");
+            event_log.push(keyword, at, &[at.into()]);
+            spool.append("khons", &event_log).unwrap();
         }
         assert!(spool.append("", &EventLog::default()).is_err());
         assert_eq!(
@@ -231,7 +235,7 @@ mod tests {
             damaged: 0,
         };
         assert_eq!(
-            spool.settle(&Stop::default()).unwrap(),
+            spool.settle(&SortStopSignal::default()).unwrap(),
             BTreeMap::from([("khons".to_owned(), settled)])
         );
         let table = read_run(run.path()).unwrap();
@@ -240,14 +244,14 @@ mod tests {
             lines,
             ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]
         );
-        assert!(tapes(run.path()).unwrap().is_empty());
+        assert!(event_log_files(run.path()).unwrap().is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
         let settled = Settled {
             recorded: 3,
             damaged: 0,
         };
         assert_eq!(
-            spool.settle(&Stop::default()).unwrap()["khons"],
+            spool.settle(&SortStopSignal::default()).unwrap()["khons"],
             settled,
             "what was there stays"
         );
@@ -262,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unfinished_is_left_where_a_tape_cannot_be_settled() {
+    fn nothing_unfinished_is_left_where_an_event_log_cannot_be_settled() {
         let run = tempfile::tempdir().unwrap();
         let spool = Spooling::of(run.path()).unwrap();
         spool.append("khons", &of("khons", 1, "x")).unwrap();
         let events = run.path().join(files::EVENTS);
         fs::create_dir_all(events.join("khons.parquet/in the way")).unwrap();
-        assert!(spool.settle(&Stop::default()).is_err());
+        assert!(spool.settle(&SortStopSignal::default()).is_err());
         assert_eq!(
             fs::read_dir(&events).unwrap().count(),
             2,
@@ -277,14 +281,14 @@ mod tests {
     }
 
     fn of(host: &str, at: u64, text: &str) -> EventLog {
-        let mut tape = EventLog::default();
-        tape.host(host);
-        tape.push(
+        let mut event_log = EventLog::default();
+        event_log.host(host);
+        event_log.push(
             keyword::intern("APP_SEND"),
             at,
-            &[at.into(), Value::Text(text)],
+            &[at.into(), EventValue::Text(text)],
         );
-        tape
+        event_log
     }
 
     #[test]
@@ -294,7 +298,7 @@ mod tests {
         spool.append("a b", &of("a b", 1, "x")).unwrap();
         let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
         spool.append("a b", &EventLog::from_bytes(cut)).unwrap();
-        let settled = spool.settle(&Stop::default()).unwrap();
+        let settled = spool.settle(&SortStopSignal::default()).unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
         let mut host = HostTrace::default();
         settled["a b"].record_in(&mut host);

@@ -9,7 +9,7 @@ const STILL: u64 = 300_000;
 
 /// Whether to go on sorting. The default always goes on.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Option<Raised>);
+pub struct SortStopSignal(Option<Raised>);
 
 #[derive(Clone, Debug)]
 struct Raised {
@@ -17,7 +17,7 @@ struct Raised {
     left: Arc<AtomicU64>,
 }
 
-impl Stop {
+impl SortStopSignal {
     /// By that flag.
     #[must_use]
     pub fn by(flag: &Arc<AtomicBool>) -> Self {

@@ -3,8 +3,8 @@
 use super::*;
 use parquet::record::Field;
 use proptest::prelude::*;
-use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
-use stackline_core::record::{Histogram, HostUsage, SideRecord, Transport, Usage};
+use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord};
+use stackline_core::run_record::{Histogram, HostUsage, SideRecord, TransportRecord, Usage};
 use std::collections::BTreeMap;
 
 fn real() -> impl Strategy<Value = f64> {
@@ -56,13 +56,13 @@ fn host() -> impl Strategy<Value = HostUsage> {
         )
 }
 
-fn transport() -> impl Strategy<Value = Transport> {
+fn transport() -> impl Strategy<Value = TransportRecord> {
     (any::<u64>(), real(), proptest::option::of(real())).prop_map(|(retransmits, rtt_s, busy_s)| {
-        Transport {
+        TransportRecord {
             retransmits,
             rtt_s,
             busy_s,
-            ..Transport::default()
+            ..TransportRecord::default()
         }
     })
 }
@@ -322,7 +322,7 @@ fn a_modelled_network_has_columns() {
 
 #[test]
 fn a_file_from_before_networks_were_recorded_still_opens() {
-    let old: Vec<Column> = COLUMNS
+    let old: Vec<ResultColumn> = COLUMNS
         .iter()
         .filter(|c| !c.name.starts_with("network") && !c.name.starts_with("emul"))
         .copied()
@@ -339,7 +339,7 @@ fn a_file_from_before_networks_were_recorded_still_opens() {
     write_rows(
         &mut File::create(&path).unwrap(),
         &old,
-        &[Row::new(None, &records[0])],
+        &[ResultRow::new(None, &records[0])],
     )
     .unwrap();
     assert_eq!(read(&path).unwrap(), records);

@@ -5,9 +5,9 @@ use super::header::VIRTIO;
 use super::probe::probe;
 use super::receive_batch::ReceiveBatch;
 use super::run_loop::raise_priority;
-use super::{Options, buffer::Buffer};
+use super::{EmulatorOptions, buffer::PooledBuffer};
 use crate::sys::packet;
-use crate::sys::packet_wait::{Clock, Waiter, read, schedule};
+use crate::sys::packet_wait::{EpollWaiter, SystemClock, read, schedule};
 use crate::veth_port::VethPort;
 use stackline_core::time::Duration;
 use std::io;
@@ -18,16 +18,16 @@ const STOP: u64 = u64::MAX;
 /// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
 /// frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
-    let begin = read(Clock::Thread);
+    let begin = read(SystemClock::Thread);
     let mut total = 0;
     raise_priority(schedule().ok());
-    let mut waiter = Waiter::new()?;
+    let mut waiter = EpollWaiter::new()?;
     probe(
         ports,
         &waiter,
-        &Options {
+        &EmulatorOptions {
             stamps: false,
-            ..Options::default()
+            ..EmulatorOptions::default()
         },
     )?;
     for (token, port) in (0..).zip(ports) {
@@ -35,12 +35,12 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
     }
     waiter.add(stop, STOP)?;
     let mut batch = ReceiveBatch::new();
-    let mut frames: Vec<(Buffer, usize)> = Vec::with_capacity(packet::BATCH);
+    let mut frames: Vec<(PooledBuffer, usize)> = Vec::with_capacity(packet::BATCH);
     loop {
         waiter.wait(None)?;
         for token in waiter.ready_tokens() {
             if token == STOP {
-                return Ok((total, Duration(read(Clock::Thread) - begin)));
+                return Ok((total, Duration(read(SystemClock::Thread) - begin)));
             }
             let from = token as usize;
             let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, packet::BATCH) else {
@@ -58,7 +58,7 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
     }
 }
 
-fn pass(frames: &mut Vec<(Buffer, usize)>, to: &VethPort) -> io::Result<()> {
+fn pass(frames: &mut Vec<(PooledBuffer, usize)>, to: &VethPort) -> io::Result<()> {
     for (frame, _) in frames.iter_mut() {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
     }

@@ -3,13 +3,13 @@
 //!
 //! It carries no trains of segments. A frame may wait for a millisecond, until its block is full or its time is over.
 
-use super::Options;
+use super::EmulatorOptions;
 use super::header::VIRTIO;
 use super::probe::probe;
 use super::run_loop::raise_priority;
 use crate::sys::block_ring::BlockRing;
 use crate::sys::packet;
-use crate::sys::packet_wait::{Clock, Waiter, read, schedule};
+use crate::sys::packet_wait::{EpollWaiter, SystemClock, read, schedule};
 use crate::sys::raw::sending_socket;
 use crate::sys::ring::TransmitRing;
 use crate::veth_port::VethPort;
@@ -22,7 +22,7 @@ const STOP: u64 = u64::MAX;
 const RING: usize = 4 << 20;
 
 /// From one port to the other.
-struct Way {
+struct BarePortForwarder {
     from: BlockRing,
     to: TransmitRing,
     socket: OwnedFd,
@@ -34,20 +34,20 @@ struct Way {
 /// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
 /// frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
-    let begin = read(Clock::Thread);
+    let begin = read(SystemClock::Thread);
     raise_priority(schedule().ok());
-    let mut waiter = Waiter::new()?;
+    let mut waiter = EpollWaiter::new()?;
     probe(
         ports,
         &waiter,
-        &Options {
+        &EmulatorOptions {
             stamps: false,
-            ..Options::default()
+            ..EmulatorOptions::default()
         },
     )?;
     let mut ways = [
-        Way::new(&ports[0], &ports[1])?,
-        Way::new(&ports[1], &ports[0])?,
+        BarePortForwarder::new(&ports[0], &ports[1])?,
+        BarePortForwarder::new(&ports[1], &ports[0])?,
     ];
     for (token, port) in (0..).zip(ports) {
         waiter.add(port.socket.as_fd(), token)?;
@@ -58,14 +58,14 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
         waiter.wait(None)?;
         for token in waiter.ready_tokens() {
             if token == STOP {
-                return Ok((total, Duration(read(Clock::Thread) - begin)));
+                return Ok((total, Duration(read(SystemClock::Thread) - begin)));
             }
             total += ways[token as usize].pass();
         }
     }
 }
 
-impl Way {
+impl BarePortForwarder {
     fn new(from: &VethPort, to: &VethPort) -> io::Result<Self> {
         let socket = sending_socket(to.socket.as_fd())?;
         packet::bypass_queue(socket.as_fd())?;

@@ -15,10 +15,10 @@ pub(crate) const SMALL: usize = 2048;
 pub(crate) const LARGE: usize = 65_664;
 
 /// A buffer that returns to its pool.
-pub(crate) struct Buffer(Box<[u8]>);
+pub(crate) struct PooledBuffer(Box<[u8]>);
 
 #[derive(Default)]
-struct Pool {
+struct FrameBufferPool {
     small: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
     /// Bytes of the buffers in use.
@@ -26,10 +26,10 @@ struct Pool {
 }
 
 thread_local! {
-    static POOL: RefCell<Pool> = const { RefCell::new(Pool { small: Vec::new(), large: Vec::new(), taken: 0 }) };
+    static POOL: RefCell<FrameBufferPool> = const { RefCell::new(FrameBufferPool { small: Vec::new(), large: Vec::new(), taken: 0 }) };
 }
 
-impl Buffer {
+impl PooledBuffer {
     /// Holds at least so many bytes, with old contents. At most [`LARGE`].
     pub(crate) fn holding(bytes: usize) -> Self {
         let size = if bytes <= SMALL { SMALL } else { LARGE };
@@ -48,7 +48,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let bytes = take(&mut self.0);
         // A thread that is ending has no pool any more; then the allocator frees the buffer.
@@ -64,14 +64,14 @@ impl Drop for Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for PooledBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for PooledBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
@@ -89,14 +89,14 @@ mod tests {
     #[test]
     fn buffers_come_back() {
         let before = taken();
-        let (small, large) = (Buffer::holding(60), Buffer::holding(SMALL + 1));
+        let (small, large) = (PooledBuffer::holding(60), PooledBuffer::holding(SMALL + 1));
         assert_eq!((small.len(), large.len()), (SMALL, LARGE));
         assert_eq!(taken(), before + SMALL + LARGE);
         let address = large.as_ptr();
         drop((small, large));
         assert_eq!(taken(), before);
         assert_eq!(
-            Buffer::holding(LARGE).as_ptr(),
+            PooledBuffer::holding(LARGE).as_ptr(),
             address,
             "the same memory again"
         );

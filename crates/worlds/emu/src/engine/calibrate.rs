@@ -2,9 +2,9 @@
 
 use super::header::{NETWORK, VIRTIO};
 use super::receive_batch::ReceiveBatch;
-use super::{Engine, RoundTrip};
+use super::{EmulatorEngine, RoundTrip};
 use crate::sys::packet;
-use crate::sys::packet_wait::{Clock, read};
+use crate::sys::packet_wait::{SystemClock, read};
 use stackline_core::time::Duration;
 use std::io;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ const UNANSWERED: usize = 20;
 /// Identifies our requests.
 const IDENTIFIER: u16 = 0x5ea1;
 
-impl Engine {
+impl EmulatorEngine {
     /// Measures the round trip to a host's kernel, if there are two hosts and the first answers.
     pub fn calibrate(&mut self) -> io::Result<Option<RoundTrip>> {
         let mut batch = ReceiveBatch::new();
@@ -55,14 +55,14 @@ impl Engine {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.port.host_mac);
         frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.port.gateway_mac);
         let skip = if host.header { 0 } else { VIRTIO };
-        let begin = read(Clock::Monotonic);
+        let begin = read(SystemClock::Monotonic);
         packet::send(host.socket(), std::iter::once(&frame[skip..]))?;
-        while read(Clock::Monotonic) < begin + PATIENCE {
+        while read(SystemClock::Monotonic) < begin + PATIENCE {
             self.waiter.wait(Some(PATIENCE))?;
             if self.queues[0].receive(batch).is_err() {
                 continue;
             }
-            let end = read(Clock::Monotonic);
+            let end = read(SystemClock::Monotonic);
             let mut frames = batch.frames.drain(..);
             if frames.any(|it| is_answer(&it.buffer[..it.length], number)) {
                 return Ok(Some(end - begin));

@@ -1,7 +1,7 @@
 //! Instants of the emulated network: the monotonic clock since its start, and the kernel's timestamps of frames on that
 //! scale.
 
-use crate::sys::packet_wait::{Clock, read};
+use crate::sys::packet_wait::{SystemClock, read};
 use stackline_core::time::Instant;
 
 /// If the real clock has moved more than this against the monotonic one since the last reading, it was set.
@@ -11,17 +11,17 @@ const UNDISTURBED: u64 = 3_000;
 
 /// Zero of the network's time, and the offset of the timestamp clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct EmulatorTimeOrigin {
     monotonic: u64,
     /// Real minus monotonic time.
     real: u64,
 }
 
-impl Origin {
+impl EmulatorTimeOrigin {
     /// Now is zero.
     pub(crate) fn new() -> Self {
         let mut origin = Self {
-            monotonic: read(Clock::Monotonic),
+            monotonic: read(SystemClock::Monotonic),
             real: 0,
         };
         origin.real = ahead().0;
@@ -35,7 +35,7 @@ impl Origin {
 
     #[inline]
     pub(crate) fn now(&self) -> Instant {
-        Instant(read(Clock::Monotonic).saturating_sub(self.monotonic))
+        Instant(read(SystemClock::Monotonic).saturating_sub(self.monotonic))
     }
 
     /// Now, and whether timestamps before it are valid: not if the real clock was set meanwhile.
@@ -57,18 +57,18 @@ impl Origin {
 
 /// Offset of the real clock to the monotonic one, and the latter's last reading.
 fn ahead() -> (u64, u64) {
-    let mut before = read(Clock::Monotonic);
+    let mut before = read(SystemClock::Monotonic);
     for _ in 0..3 {
-        let real = read(Clock::Real);
-        let after = read(Clock::Monotonic);
+        let real = read(SystemClock::Real);
+        let after = read(SystemClock::Monotonic);
         if after - before < UNDISTURBED {
             // The later reading: no timestamp may seem earlier than it was.
             return (real.saturating_sub(after), after);
         }
         before = after;
     }
-    let real = read(Clock::Real);
-    let after = read(Clock::Monotonic);
+    let real = read(SystemClock::Real);
+    let after = read(SystemClock::Monotonic);
     (real.saturating_sub(after), after)
 }
 
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn a_stamp_lies_between_two_readings() {
-        let mut origin = Origin::new();
+        let mut origin = EmulatorTimeOrigin::new();
         let before = origin.now();
-        let stamp = read(Clock::Real);
+        let stamp = read(SystemClock::Real);
         let (after, believed) = origin.compare();
         // If the clock is set during the test, there is nothing to check.
         if believed {

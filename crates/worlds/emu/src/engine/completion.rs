@@ -1,6 +1,6 @@
 //! Computes the checksum that offload left open, for captures; the frame itself stays unchanged.
 
-use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, word};
+use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, read_u16};
 
 /// Copies the packet of a frame, from the network layer on, with its checksum computed. False, and no copy, when there
 /// is nothing to compute or the virtio-net header points outside the packet. A train gets the checksum of the whole.
@@ -10,7 +10,7 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     };
     let packet = &frame[NETWORK..];
     // Padding is not summed.
-    let end = usize::from(word(packet, 2)).min(packet.len());
+    let end = usize::from(read_u16(packet, 2)).min(packet.len());
     if start < 20 || field + 2 > end {
         return false;
     }

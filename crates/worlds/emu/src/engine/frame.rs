@@ -3,12 +3,12 @@
 //! A cut gives what the kernel's own segmentation would give (lengths, identification, sequence number, flags).
 //! Remaining segmentation and checksums are left to the kernel that delivers it, in the virtio-net header.
 
-use super::buffer::{Buffer, LARGE, SMALL};
+use super::buffer::{LARGE, PooledBuffer, SMALL};
 use super::header::{
-    self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO,
-    word,
+    self, EmulatedFrameHeader, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, NEEDS_CHECKSUM, NETWORK,
+    TransportHeaderKind, VIRTIO, read_u16,
 };
-use stackline_net::Payload;
+use stackline_net::PacketPayload;
 
 /// Greatest length of all headers together.
 const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
@@ -18,19 +18,19 @@ const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
 /// A frame with its virtio-net header, in reused memory.
-pub(crate) struct Frame {
-    buffer: Buffer,
+pub(crate) struct VnetFrame {
+    buffer: PooledBuffer,
     start: u32,
     length: u32,
     /// Length of all headers.
     data: u16,
     ip: u8,
-    transport: Transport,
+    transport: TransportHeaderKind,
 }
 
-impl Frame {
+impl VnetFrame {
     /// A frame of that length in the buffer, with its header as read by [`header::read`].
-    pub(crate) fn new(buffer: Buffer, length: usize, header: &Header) -> Self {
+    pub(crate) fn new(buffer: PooledBuffer, length: usize, header: &EmulatedFrameHeader) -> Self {
         let length = if header.segments.count > 1 {
             header.end
         } else {
@@ -64,7 +64,7 @@ impl Frame {
 
     fn copy_of(&self, parts: [&[u8]; 2]) -> Self {
         let length = parts[0].len() + parts[1].len();
-        let mut buffer = Buffer::holding(length);
+        let mut buffer = PooledBuffer::holding(length);
         buffer[..parts[0].len()].copy_from_slice(parts[0]);
         buffer[parts[0].len()..length].copy_from_slice(parts[1]);
         Self {
@@ -100,12 +100,12 @@ impl Frame {
         let frame = self.bytes_mut();
         let total = (frame.len() - NETWORK) as u16;
         put(frame, NETWORK + 2, total);
-        let identification = word(frame, NETWORK + 4).wrapping_add(before as u16);
+        let identification = read_u16(frame, NETWORK + 4).wrapping_add(before as u16);
         put(frame, NETWORK + 4, identification);
         sum_ip(frame, ip);
         let segment = NETWORK + ip;
         let checksum = match transport {
-            Transport::Tcp => {
+            TransportHeaderKind::Tcp => {
                 advance(frame, segment + 4, (before * full) as u32);
                 let keep = !(if last { 0 } else { FIN | PSH } | if first { 0 } else { CWR });
                 frame[segment + 13] &= keep;
@@ -137,13 +137,14 @@ struct Offload {
     segment: usize,
     checksum: usize,
     full: usize,
-    transport: Transport,
+    transport: TransportHeaderKind,
 }
 
 fn describe(frame: &mut [u8], offload: Offload) {
     let several = frame.len() - offload.data > offload.full;
-    let reduced = offload.transport == Transport::Tcp && frame[offload.segment + 13] & CWR != 0;
-    let kind = if offload.transport == Transport::Tcp {
+    let reduced =
+        offload.transport == TransportHeaderKind::Tcp && frame[offload.segment + 13] & CWR != 0;
+    let kind = if offload.transport == TransportHeaderKind::Tcp {
         GSO_TCP
     } else {
         GSO_UDP
@@ -167,7 +168,7 @@ fn put_native(frame: &mut [u8], at: usize, value: u16) {
 }
 
 fn advance(frame: &mut [u8], at: usize, by: u32) {
-    let number = u32::from(word(frame, at)) << 16 | u32::from(word(frame, at + 2));
+    let number = u32::from(read_u16(frame, at)) << 16 | u32::from(read_u16(frame, at + 2));
     frame[at..at + 4].copy_from_slice(&number.wrapping_add(by).to_be_bytes());
 }
 
@@ -199,7 +200,7 @@ fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
     )
 }
 
-impl Payload for Frame {
+impl PacketPayload for VnetFrame {
     fn split(&mut self, at: u32) -> Self {
         let full = header::segment_bytes(self.bytes()) as usize;
         let data = self.length as usize - usize::from(self.data);
@@ -215,12 +216,12 @@ impl Payload for Frame {
 
     fn mark(&mut self) {
         let frame = self.bytes_mut();
-        let before = word(frame, NETWORK);
+        let before = read_u16(frame, NETWORK);
         frame[NETWORK + 1] |= 3;
         // RFC 1624: the sum changes by the difference.
-        let sum = u32::from(!word(frame, NETWORK + 10))
+        let sum = u32::from(!read_u16(frame, NETWORK + 10))
             + u32::from(!before)
-            + u32::from(word(frame, NETWORK));
+            + u32::from(read_u16(frame, NETWORK));
         put(frame, NETWORK + 10, !fold(sum));
     }
 
@@ -237,10 +238,10 @@ mod tests {
     use crate::engine::sample_frames;
     use proptest::prelude::*;
 
-    fn frame(bytes: &[u8]) -> Frame {
-        let mut buffer = Buffer::holding(bytes.len());
+    fn frame(bytes: &[u8]) -> VnetFrame {
+        let mut buffer = PooledBuffer::holding(bytes.len());
         buffer[..bytes.len()].copy_from_slice(bytes);
-        Frame::new(buffer, bytes.len(), &header::read(bytes).unwrap())
+        VnetFrame::new(buffer, bytes.len(), &header::read(bytes).unwrap())
     }
 
     /// Cuts at these boundaries, counted from the beginning of the whole.
@@ -333,8 +334,8 @@ mod tests {
             let total = (train.len().min(bytes.len()) - NETWORK) as u16;
             put(&mut bytes, NETWORK + 2, total);
             if let Ok(header) = header::read(&bytes) {
-                let mut frame = Frame::new({
-                    let mut buffer = Buffer::holding(bytes.len());
+                let mut frame = VnetFrame::new({
+                    let mut buffer = PooledBuffer::holding(bytes.len());
                     buffer[..bytes.len()].copy_from_slice(&bytes);
                     buffer
                 }, bytes.len(), &header);

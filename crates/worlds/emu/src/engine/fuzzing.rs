@@ -1,9 +1,9 @@
 //! Entry for fuzzers: any bytes a host may send are read, marked, duplicated and cut without harm.
 
-use super::buffer::{Buffer, LARGE};
-use super::frame::Frame;
+use super::buffer::{LARGE, PooledBuffer};
+use super::frame::VnetFrame;
 use super::header::{NETWORK, read};
-use stackline_net::Payload;
+use stackline_net::PacketPayload;
 
 /// The first byte says where to cut; the rest is a frame with its virtio-net header.
 pub fn frame(bytes: &[u8]) {
@@ -14,9 +14,9 @@ pub fn frame(bytes: &[u8]) {
         return;
     };
     let Ok(header) = read(bytes) else { return };
-    let mut buffer = Buffer::holding(bytes.len());
+    let mut buffer = PooledBuffer::holding(bytes.len());
     buffer[..bytes.len()].copy_from_slice(bytes);
-    let mut frame = Frame::new(buffer, bytes.len(), &header);
+    let mut frame = VnetFrame::new(buffer, bytes.len(), &header);
     frame.mark();
     frame.address([1; 6], [2; 6]);
     let count = header.segments.count;

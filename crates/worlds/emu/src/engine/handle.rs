@@ -1,9 +1,9 @@
 //! Controls a data path that runs in another thread: reports and restarts.
 
-use super::machine::Record;
-use super::report::Report;
+use super::machine::NetworkEventRecorder;
+use super::report::EmulatorReport;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use stackline_core::network::Link;
+use stackline_core::network::NetworkLink;
 use stackline_core::random::Seed;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,16 +11,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Handle of a running data path.
 #[derive(Clone)]
-pub struct Handle(Arc<Shared>);
+pub struct Handle(Arc<SharedEngineState>);
 
-pub(crate) struct Shared {
-    state: Mutex<State>,
+pub(crate) struct SharedEngineState {
+    state: Mutex<EngineHandleState>,
     changed: Condvar,
     wakeup: EventFd,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum EngineStage {
     #[default]
     Ready,
     Running,
@@ -30,31 +30,31 @@ enum Stage {
 /// Parameters of a restart.
 pub(crate) struct Restart {
     pub(crate) seed: Seed,
-    pub(crate) record: Option<Box<dyn Record>>,
+    pub(crate) record: Option<Box<dyn NetworkEventRecorder>>,
 }
 
 /// A link, and what it is from now on.
-pub(crate) type Change = (usize, Link);
+pub(crate) type EmulatedLinkChange = (usize, NetworkLink);
 
 #[derive(Default)]
-struct State {
-    stage: Stage,
+struct EngineHandleState {
+    stage: EngineStage,
     /// Numbers of the last request and of the last one answered.
     requested: u64,
     answered: u64,
     restart: Option<Restart>,
-    changes: Vec<Change>,
+    changes: Vec<EmulatedLinkChange>,
     /// The recording is to end.
     ends_recording: bool,
     /// Why the last recording could not be kept.
     record_error: Option<String>,
-    report: Report,
+    report: EmulatorReport,
 }
 
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
         let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SharedEngineState {
             state: Mutex::default(),
             changed: Condvar::new(),
             wakeup,
@@ -64,18 +64,18 @@ impl Handle {
     /// Waits until frames are forwarded; false if that is over already.
     #[must_use]
     pub fn started(&self) -> bool {
-        let ready = |state: &mut State| state.stage == Stage::Ready;
+        let ready = |state: &mut EngineHandleState| state.stage == EngineStage::Ready;
         let state = self
             .0
             .changed
             .wait_while(self.0.lock(), ready)
             .unwrap_or_else(PoisonError::into_inner);
-        state.stage == Stage::Running
+        state.stage == EngineStage::Running
     }
 
     /// The report up to now, or the final one after the end.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> EmulatorReport {
         self.0.request(self.0.lock()).report.clone()
     }
 
@@ -85,7 +85,11 @@ impl Handle {
     ///
     /// # Errors
     /// One sentence, when the previous recording could not be kept.
-    pub fn restart(&self, seed: Seed, record: Option<Box<dyn Record>>) -> Result<(), String> {
+    pub fn restart(
+        &self,
+        seed: Seed,
+        record: Option<Box<dyn NetworkEventRecorder>>,
+    ) -> Result<(), String> {
         let mut state = self.0.lock();
         state.restart = Some(Restart { seed, record });
         self.0
@@ -110,7 +114,7 @@ impl Handle {
     }
 
     /// Changes a link from now on; it is done on return.
-    pub fn change(&self, link: usize, new: Link) {
+    pub fn change(&self, link: usize, new: NetworkLink) {
         let mut state = self.0.lock();
         state.changes.push((link, new));
         drop(self.0.request(state));
@@ -133,7 +137,7 @@ impl Handle {
 
     /// From now on requests are answered.
     pub(crate) fn begin(&self) {
-        self.0.lock().stage = Stage::Running;
+        self.0.lock().stage = EngineStage::Running;
         self.0.changed.notify_all();
     }
 
@@ -143,7 +147,7 @@ impl Handle {
     }
 
     /// The requested restart, the requested changes, and the number of the last request.
-    pub(crate) fn take_requests(&self) -> (Option<Restart>, Vec<Change>, u64) {
+    pub(crate) fn take_requests(&self) -> (Option<Restart>, Vec<EmulatedLinkChange>, u64) {
         // Nothing to read: an earlier wakeup has been handled with it.
         let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
@@ -155,7 +159,7 @@ impl Handle {
     }
 
     /// Answers all requests up to that number.
-    pub(crate) fn answer(&self, number: u64, report: Report) {
+    pub(crate) fn answer(&self, number: u64, report: EmulatorReport) {
         let mut state = self.0.lock();
         state.answered = number;
         state.report = report;
@@ -163,14 +167,14 @@ impl Handle {
     }
 
     /// The report returned while the data path does not run.
-    pub(crate) fn set_report(&self, report: Report) {
+    pub(crate) fn set_report(&self, report: EmulatorReport) {
         self.0.lock().report = report;
     }
 
     /// Ends the answers; later requests get this report.
-    pub(crate) fn end(&self, report: Option<Report>) {
+    pub(crate) fn end(&self, report: Option<EmulatorReport>) {
         let mut state = self.0.lock();
-        state.stage = Stage::Ended;
+        state.stage = EngineStage::Ended;
         if let Some(report) = report {
             state.report = report;
         }
@@ -178,13 +182,16 @@ impl Handle {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedEngineState {
+    fn lock(&self) -> MutexGuard<'_, EngineHandleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn request<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if state.stage != Stage::Running {
+    fn request<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, EngineHandleState>,
+    ) -> MutexGuard<'a, EngineHandleState> {
+        if state.stage != EngineStage::Running {
             return state;
         }
         state.requested += 1;
@@ -193,7 +200,7 @@ impl Shared {
         let _ = self.wakeup.write(1);
         self.changed
             .wait_while(state, |state| {
-                state.stage == Stage::Running && state.answered < number
+                state.stage == EngineStage::Running && state.answered < number
             })
             .unwrap_or_else(PoisonError::into_inner)
     }

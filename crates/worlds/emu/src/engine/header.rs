@@ -6,7 +6,7 @@
 //! ```
 //! It checks every field: a program with a raw socket can write any frame.
 
-use stackline_net::{Ecn, Segments};
+use stackline_net::{EcnMarking, SegmentSizes};
 use std::net::Ipv4Addr;
 
 /// Bytes of the virtio-net header (Virtual I/O Device 1.2, section 5.1.6, without the count of buffers).
@@ -40,7 +40,7 @@ pub(crate) enum Unsupported {
 
 /// The transport layer, as far as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum TransportHeaderKind {
     Tcp,
     Udp,
     Other,
@@ -48,12 +48,12 @@ pub(crate) enum Transport {
 
 /// Contents of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct EmulatedFrameHeader {
     pub(crate) to: Ipv4Addr,
     pub(crate) flow: u32,
-    pub(crate) ecn: Ecn,
-    pub(crate) segments: Segments,
-    pub(crate) transport: Transport,
+    pub(crate) ecn: EcnMarking,
+    pub(crate) segments: SegmentSizes,
+    pub(crate) transport: TransportHeaderKind,
     /// Bytes of the IPv4 header.
     pub(crate) ip: usize,
     /// Where the data begins, for a train of segments.
@@ -63,7 +63,7 @@ pub(crate) struct Header {
 }
 
 /// Two bytes in network order; zero where there are none.
-pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
     bytes
         .get(at..at + 2)
         .map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
@@ -77,30 +77,30 @@ pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
 }
 
 /// Reads a frame with its virtio-net header.
-pub(crate) fn read(frame: &[u8]) -> Result<Header, Unsupported> {
+pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
     if frame.len() < NETWORK {
         return Err(Unsupported::Malformed);
     }
-    if word(frame, NETWORK - 2) != IPV4 {
+    if read_u16(frame, NETWORK - 2) != IPV4 {
         return Err(Unsupported::NotIpv4);
     }
     let packet = &frame[NETWORK..];
     let (ip, total) = lengths(packet).ok_or(Unsupported::Malformed)?;
     let packet = &packet[..total];
-    let fragment = word(packet, 6) & 0x3fff != 0;
+    let fragment = read_u16(packet, 6) & 0x3fff != 0;
     let (transport, header) = if fragment {
-        (Transport::Other, 0)
+        (TransportHeaderKind::Other, 0)
     } else {
         transport(packet, ip)
     };
     let segments = segments(frame, transport, ip + header, total)?;
-    Ok(Header {
+    Ok(EmulatedFrameHeader {
         to: Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]),
         flow: flow(packet, ip, transport),
         ecn: match packet[1] & 3 {
-            0 => Ecn::NotCapable,
-            3 => Ecn::Marked,
-            _ => Ecn::Capable,
+            0 => EcnMarking::NotCapable,
+            3 => EcnMarking::Marked,
+            _ => EcnMarking::Capable,
         },
         segments,
         transport,
@@ -114,39 +114,39 @@ pub(crate) fn read(frame: &[u8]) -> Result<Header, Unsupported> {
 fn lengths(packet: &[u8]) -> Option<(usize, usize)> {
     let first = *packet.first()?;
     let ip = usize::from(first & 15) * 4;
-    let total = usize::from(word(packet, 2));
+    let total = usize::from(read_u16(packet, 2));
     (first >> 4 == 4 && ip >= 20 && ip <= total && total <= packet.len()).then_some((ip, total))
 }
 
 /// Which transport header follows, and its length.
-fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
+fn transport(packet: &[u8], ip: usize) -> (TransportHeaderKind, usize) {
     let behind = packet.len() - ip;
     match packet[9] {
         TCP if behind >= 20 => {
             let header = usize::from(packet[ip + 12] >> 4) * 4;
             if header >= 20 && header <= behind {
-                (Transport::Tcp, header)
+                (TransportHeaderKind::Tcp, header)
             } else {
-                (Transport::Other, 0)
+                (TransportHeaderKind::Other, 0)
             }
         }
-        UDP if behind >= 8 => (Transport::Udp, 8),
-        _ => (Transport::Other, 0),
+        UDP if behind >= 8 => (TransportHeaderKind::Udp, 8),
+        _ => (TransportHeaderKind::Other, 0),
     }
 }
 
 /// Number of segments.
 fn segments(
     frame: &[u8],
-    transport: Transport,
+    transport: TransportHeaderKind,
     header: usize,
     total: usize,
-) -> Result<Segments, Unsupported> {
-    let one = Segments::one(total as u32);
+) -> Result<SegmentSizes, Unsupported> {
+    let one = SegmentSizes::one(total as u32);
     let full = segment_bytes(frame);
     match (frame[1] & !GSO_ECN, transport) {
         (GSO_NONE, _) => return Ok(one),
-        (GSO_TCP, Transport::Tcp) | (GSO_UDP, Transport::Udp) if full > 0 => {}
+        (GSO_TCP, TransportHeaderKind::Tcp) | (GSO_UDP, TransportHeaderKind::Udp) if full > 0 => {}
         _ => return Err(Unsupported::Segmentation),
     }
     let data = (total - header) as u32;
@@ -154,7 +154,7 @@ fn segments(
     if count < 2 {
         return Ok(one);
     }
-    Ok(Segments {
+    Ok(SegmentSizes {
         count,
         header: header as u32,
         full,
@@ -163,9 +163,10 @@ fn segments(
 }
 
 /// Addresses, protocol and ports mixed into one number. Ports of fragments are ignored, since only the first has them.
-fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
-    let pair = |at: usize| u64::from(word(packet, at)) << 16 | u64::from(word(packet, at + 2));
-    let ports = if transport == Transport::Other {
+fn flow(packet: &[u8], ip: usize, transport: TransportHeaderKind) -> u32 {
+    let pair =
+        |at: usize| u64::from(read_u16(packet, at)) << 16 | u64::from(read_u16(packet, at + 2));
+    let ports = if transport == TransportHeaderKind::Other {
         0
     } else {
         pair(ip)
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(header.to, Ipv4Addr::new(10, 71, 0, 2));
         assert_eq!(
             header.segments,
-            Segments {
+            SegmentSizes {
                 count: 5,
                 header: 52,
                 full: 1448,
@@ -197,7 +198,7 @@ mod tests {
             }
         );
         assert_eq!(header.data, NETWORK + 52);
-        assert_eq!(header.ecn, Ecn::Capable);
+        assert_eq!(header.ecn, EcnMarking::Capable);
     }
 
     #[test]
@@ -205,7 +206,7 @@ mod tests {
         let header = read(&sample_frames::udp_train(1000, 2500)).unwrap();
         assert_eq!(
             header.segments,
-            Segments {
+            SegmentSizes {
                 count: 3,
                 header: 28,
                 full: 1000,
@@ -217,14 +218,14 @@ mod tests {
     #[test]
     fn a_single_segment_is_the_whole_packet() {
         let header = read(&sample_frames::tcp_train(1448, 1448)).unwrap();
-        assert_eq!(header.segments, Segments::one(1500));
+        assert_eq!(header.segments, SegmentSizes::one(1500));
     }
 
     #[test]
     fn padding_does_not_count() {
         let mut frame = sample_frames::udp_train(1000, 4);
         frame.resize(frame.len() + 14, 0);
-        assert_eq!(read(&frame).unwrap().segments, Segments::one(32));
+        assert_eq!(read(&frame).unwrap().segments, SegmentSizes::one(32));
     }
 
     #[test]

@@ -1,23 +1,30 @@
 //! The network machine, recorded or not: without a recorder, recording costs nothing.
 
 use super::completion::completed;
-use super::frame::Frame;
+use super::frame::VnetFrame;
 use super::header::NETWORK;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::{
-    Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap,
+    Delivery, NetworkEvent, NetworkLocation, NetworkPacket, NetworkPollCause, NodeIndex,
+    PacketNetwork, PortCounters, RouteProperties, Tap,
 };
 
 /// Receives all events of a network, with the packets' bytes from the network layer on.
-pub trait Record: Send {
+pub trait NetworkEventRecorder: Send {
     /// The network's time begins now: that instant of the monotonic clock, in ns.
     fn begin(&mut self, monotonic_ns: u64) {
         let _ = monotonic_ns;
     }
     /// Receives one event; see `stackline_net::Tap`.
-    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<&[u8]>);
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<&[u8]>,
+    );
     /// The end of the recording.
     ///
     /// # Errors
@@ -26,14 +33,14 @@ pub trait Record: Send {
 }
 
 /// The tap of a recorded network. Its copy of a packet has the checksum that offload has left open.
-pub(crate) struct Recording {
+pub(crate) struct EmulatorRecordingTap {
     /// Until it has ended.
-    record: Option<Box<dyn Record>>,
+    record: Option<Box<dyn NetworkEventRecorder>>,
     copy: Vec<u8>,
 }
 
-impl Recording {
-    const fn of(record: Box<dyn Record>) -> Self {
+impl EmulatorRecordingTap {
+    const fn of(record: Box<dyn NetworkEventRecorder>) -> Self {
         Self {
             record: Some(record),
             copy: Vec::new(),
@@ -41,10 +48,16 @@ impl Recording {
     }
 }
 
-impl Tap<Frame> for Recording {
+impl Tap<VnetFrame> for EmulatorRecordingTap {
     const ON: bool = true;
 
-    fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<VnetFrame>,
+    ) {
         let Some(record) = &mut self.record else {
             return;
         };
@@ -52,7 +65,7 @@ impl Tap<Frame> for Recording {
             true => &self.copy,
             false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
         };
-        let Packet {
+        let NetworkPacket {
             number,
             from,
             to,
@@ -65,7 +78,7 @@ impl Tap<Frame> for Recording {
             at,
             place,
             what,
-            &Packet {
+            &NetworkPacket {
                 number,
                 from,
                 to,
@@ -79,28 +92,34 @@ impl Tap<Frame> for Recording {
 }
 
 /// A network, recorded or not.
-pub(crate) enum Machine {
-    Unrecorded(Box<Network<Frame>>),
-    Recorded(Box<Network<Frame, Recording>>),
+pub(crate) enum EmulatedNetworkMachine {
+    Unrecorded(Box<PacketNetwork<VnetFrame>>),
+    Recorded(Box<PacketNetwork<VnetFrame, EmulatorRecordingTap>>),
 }
 
 /// Calls the same function of either.
 macro_rules! either {
     ($machine:expr, $network:ident => $done:expr) => {
         match $machine {
-            Machine::Unrecorded($network) => $done,
-            Machine::Recorded($network) => $done,
+            EmulatedNetworkMachine::Unrecorded($network) => $done,
+            EmulatedNetworkMachine::Recorded($network) => $done,
         }
     };
 }
 
-impl Machine {
-    pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
+impl EmulatedNetworkMachine {
+    pub(crate) fn new(
+        plan: &plan::Network,
+        seed: Seed,
+        record: Option<Box<dyn NetworkEventRecorder>>,
+    ) -> Self {
         match record {
-            None => Self::Unrecorded(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => {
-                Self::Recorded(Box::new(Network::new(plan, seed, Recording::of(record))))
-            }
+            None => Self::Unrecorded(Box::new(PacketNetwork::new(plan, seed, ()))),
+            Some(record) => Self::Recorded(Box::new(PacketNetwork::new(
+                plan,
+                seed,
+                EmulatorRecordingTap::of(record),
+            ))),
         }
     }
 
@@ -119,26 +138,30 @@ impl Machine {
     pub(crate) fn end_recording(&mut self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),
-            Self::Recorded(network) => network.tap().record.take().map_or(Ok(()), Record::finish),
+            Self::Recorded(network) => network
+                .tap()
+                .record
+                .take()
+                .map_or(Ok(()), NetworkEventRecorder::finish),
         }
     }
 
     #[inline]
-    pub(crate) fn handle(&mut self, now: Instant, packet: Packet<Frame>) {
+    pub(crate) fn handle(&mut self, now: Instant, packet: NetworkPacket<VnetFrame>) {
         either!(self, network => network.handle(now, packet));
     }
 
     #[inline]
-    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<Frame>> {
+    pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<VnetFrame>> {
         either!(self, network => network.poll(until))
     }
 
     #[inline]
-    pub(crate) fn deadline(&self) -> Option<(Instant, Cause)> {
+    pub(crate) fn deadline(&self) -> Option<(Instant, NetworkPollCause)> {
         either!(self, network => network.deadline())
     }
 
-    pub(crate) fn path(&self, from: Node, to: Node) -> Option<Path> {
+    pub(crate) fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<RouteProperties> {
         either!(self, network => network.path(from, to, 0))
     }
 
@@ -146,13 +169,13 @@ impl Machine {
         &mut self,
         plan: &plan::Network,
         link: usize,
-        new: &plan::Link,
+        new: &plan::NetworkLink,
         seed: Seed,
     ) {
         either!(self, network => network.change(plan, link, new, seed));
     }
 
-    pub(crate) fn counters(&self) -> Vec<Counters> {
+    pub(crate) fn counters(&self) -> Vec<PortCounters> {
         either!(self, network => network.counters().collect())
     }
 
@@ -164,7 +187,10 @@ impl Machine {
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),
-            Self::Recorded(network) => network.into_tap().record.map_or(Ok(()), Record::finish),
+            Self::Recorded(network) => network
+                .into_tap()
+                .record
+                .map_or(Ok(()), NetworkEventRecorder::finish),
         }
     }
 }

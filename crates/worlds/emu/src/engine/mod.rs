@@ -36,24 +36,27 @@ pub(crate) mod statistics;
 mod transmit_queue;
 
 pub use handle::Handle;
-pub use machine::Record;
-pub use options::Options;
-pub use report::{Lost, Port, Report, RoundTrip, Spread, Traffic};
+pub use machine::NetworkEventRecorder;
+pub use options::EmulatorOptions;
+pub use report::{
+    EmulatedPortReport, EmulatedTrafficCount, EmulatorReport, EmulatorTimeSpread, LostFrameCounts,
+    RoundTrip,
+};
 
 use crate::sys::packet;
-use crate::sys::packet_wait::{Clock, Waiter, read};
+use crate::sys::packet_wait::{EpollWaiter, SystemClock, read};
 use crate::veth_port::{self, VethPort};
-use clock::Origin;
-use frame::Frame;
+use clock::EmulatorTimeOrigin;
+use frame::VnetFrame;
 use handle::Restart;
-use machine::Machine;
+use machine::EmulatedNetworkMachine;
 use moderation::Moderation;
 use receive_batch::{FROM_RING, ReceiveBatch};
-use stackline_core::network::{Link, Network};
+use stackline_core::network::{Network, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{self as net, Node, Packet};
-use statistics::Statistics;
+use stackline_net::{self as net, NetworkPacket, NodeIndex};
+use statistics::EmulatorStatistics;
 use std::io;
 use transmit_queue::TransmitQueue;
 
@@ -67,7 +70,7 @@ const FEW: usize = 16;
 const NONE: u32 = u32::MAX;
 
 /// The data path of one network.
-pub struct Engine {
+pub struct EmulatorEngine {
     queues: Vec<TransmitQueue>,
     /// The queue of each node; nodes are also the indexes of addresses.
     of_node: Vec<u32>,
@@ -75,11 +78,11 @@ pub struct Engine {
     seed: Seed,
     /// Changes of links so far.
     changed: u64,
-    machine: Machine,
-    origin: Origin,
+    machine: EmulatedNetworkMachine,
+    origin: EmulatorTimeOrigin,
     /// The latest instant passed to the machine; later calls must not be before it.
     floor: Instant,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<FrameArrival>,
     /// Queues with readable sockets, and queues with frames to send.
     ready: Vec<u32>,
     outgoing: Vec<u32>,
@@ -90,10 +93,10 @@ pub struct Engine {
     rounds: u32,
     behind: bool,
     moderation: Moderation,
-    waiter: Waiter,
+    waiter: EpollWaiter,
     handle: Handle,
-    statistics: Statistics,
-    options: Options,
+    statistics: EmulatorStatistics,
+    options: EmulatorOptions,
     mechanisms: probe::Mechanisms,
     tolerable: Duration,
     round_trip: Option<RoundTrip>,
@@ -102,29 +105,29 @@ pub struct Engine {
 }
 
 /// A received frame and its instant.
-struct Arrival {
+struct FrameArrival {
     at: Instant,
     /// Its place among those received together.
     number: u32,
-    packet: Packet<Frame>,
+    packet: NetworkPacket<VnetFrame>,
 }
 
-impl Engine {
+impl EmulatorEngine {
     /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
     pub fn new(
         ports: Vec<VethPort>,
         network: &Network,
         seed: Seed,
-        options: Options,
+        options: EmulatorOptions,
     ) -> io::Result<Self> {
-        let waiter = Waiter::new()?;
+        let waiter = EpollWaiter::new()?;
         let mut mechanisms = probe::probe(&ports, &waiter, &options)?;
         let (rings, description) = rings::open(&ports, mechanisms.header, &options);
         mechanisms.descriptions.push(description);
         for (token, port) in (0..).zip(&ports) {
             waiter.add(std::os::fd::AsFd::as_fd(&port.socket), token)?;
         }
-        let machine = Machine::new(network, seed, None);
+        let machine = EmulatedNetworkMachine::new(network, seed, None);
         let tolerable = report::tolerable(shortest(&machine, network));
         let handle = Handle::new()?;
         let most = ports
@@ -150,19 +153,19 @@ impl Engine {
             seed,
             changed: 0,
             machine,
-            origin: Origin::new(),
+            origin: EmulatorTimeOrigin::new(),
             floor: Instant(0),
             blocked: false,
             rounds: 0,
             behind: false,
             waiter,
             handle,
-            statistics: Statistics::new(tolerable)?,
+            statistics: EmulatorStatistics::new(tolerable)?,
             options,
             mechanisms,
             tolerable,
             round_trip: None,
-            processor: read(Clock::Thread),
+            processor: read(SystemClock::Thread),
         };
         engine.handle.set_report(engine.report());
         Ok(engine)
@@ -177,7 +180,7 @@ impl Engine {
     /// Replaces the network by one at rest; frames in transit or in sockets and all counts are discarded.
     fn restart(&mut self, restart: Restart, batch: &mut ReceiveBatch) -> io::Result<()> {
         self.seed = restart.seed;
-        let machine = Machine::new(&self.plan, restart.seed, restart.record);
+        let machine = EmulatedNetworkMachine::new(&self.plan, restart.seed, restart.record);
         let ended = std::mem::replace(&mut self.machine, machine).end();
         self.handle.set_record_error(ended.err());
         self.arrivals.clear();
@@ -191,14 +194,14 @@ impl Engine {
         self.statistics.clear();
         self.moderation.clear();
         self.floor = Instant(0);
-        self.origin = Origin::new();
+        self.origin = EmulatorTimeOrigin::new();
         self.machine.begin(self.origin.monotonic_ns());
-        self.processor = read(Clock::Thread);
+        self.processor = read(SystemClock::Thread);
         Ok(())
     }
 
     /// Changes a link from now on.
-    fn change(&mut self, link: usize, new: Link) {
+    fn change(&mut self, link: usize, new: NetworkLink) {
         self.changed += 1;
         self.machine.change(
             &self.plan,
@@ -212,17 +215,17 @@ impl Engine {
     }
 
     /// The report up to now.
-    fn report(&self) -> Report {
+    fn report(&self) -> EmulatorReport {
         let elapsed = self.origin.now().since(Instant(0));
         let lateness = self.statistics.lateness.spread();
-        let late = report::Late {
+        let late = report::LateFrames {
             frames: self.statistics.lateness.above(),
             of: lateness,
             tolerable: self.tolerable,
         };
         let waited = Some(self.statistics.waited.spread()).filter(|waited| waited.count > 0);
-        let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
-        Report {
+        let processor = Duration(read(SystemClock::Thread).saturating_sub(self.processor));
+        EmulatorReport {
             elapsed,
             cpu: processor.seconds() / elapsed.seconds().max(1e-9),
             received: self.statistics.received,
@@ -238,12 +241,12 @@ impl Engine {
         }
     }
 
-    fn ports(&self) -> Vec<Port> {
-        let both = |link: &Link| {
+    fn ports(&self) -> Vec<EmulatedPortReport> {
+        let both = |link: &NetworkLink| {
             let (first, second) = link.ends.clone();
             [(first.clone(), second.clone()), (second, first)]
         };
-        let port = |(ends, counters): ((String, String), &net::Counters)| Port {
+        let port = |(ends, counters): ((String, String), &net::PortCounters)| EmulatedPortReport {
             ends,
             packets: counters.packets,
             bytes: counters.bytes,
@@ -273,20 +276,20 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for EmulatorEngine {
     fn drop(&mut self) {
         self.handle.end(None);
     }
 }
 
 /// The shortest propagation delay between two hosts; in a large network that of its shortest link.
-fn shortest(machine: &Machine, plan: &Network) -> Duration {
+fn shortest(machine: &EmulatedNetworkMachine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {
         return plan
             .links
             .iter()
-            .map(Link::least_delay)
+            .map(NetworkLink::least_delay)
             .min()
             .unwrap_or_default();
     }
@@ -296,7 +299,7 @@ fn shortest(machine: &Machine, plan: &Network) -> Duration {
         .flat_map(|from| hosts.clone().map(move |to| (from, to)))
         .filter(|(from, to)| from != to);
     pairs
-        .filter_map(|(from, to)| machine.path(Node(from), Node(to)))
+        .filter_map(|(from, to)| machine.path(NodeIndex(from), NodeIndex(to)))
         .map(|path| path.delay)
         .min()
         .unwrap_or_default()

@@ -5,7 +5,7 @@ use stackline_core::time::Duration;
 
 /// How the data path works. The defaults are nearly always right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct EmulatorOptions {
     /// Whether trains of segments and unfinished checksums pass unchanged. Without it the hosts need segmentation and
     /// checksum offload off.
     pub offload: bool,
@@ -20,7 +20,7 @@ pub struct Options {
     pub memory: usize,
 }
 
-impl Default for Options {
+impl Default for EmulatorOptions {
     fn default() -> Self {
         let (spin, pause) = (Duration(100_000), Duration(50_000));
         Self {

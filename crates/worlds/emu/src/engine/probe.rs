@@ -1,8 +1,8 @@
 //! Finds out which features of packet sockets this machine supports, one by one, and describes what is missing.
 
-use super::options::Options;
+use super::options::EmulatorOptions;
 use crate::sys::packet;
-use crate::sys::packet_wait::Waiter;
+use crate::sys::packet_wait::EpollWaiter;
 use crate::veth_port::VethPort;
 use std::io;
 use std::os::fd::AsFd;
@@ -23,8 +23,8 @@ pub(crate) struct Mechanisms {
 /// Sets the sockets up as well as this machine allows.
 pub(crate) fn probe(
     ports: &[VethPort],
-    waiter: &Waiter,
-    options: &Options,
+    waiter: &EpollWaiter,
+    options: &EmulatorOptions,
 ) -> io::Result<Mechanisms> {
     let mut descriptions = Vec::new();
     let header = headers(ports, options, &mut descriptions)?;
@@ -73,7 +73,7 @@ fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
 /// A virtio-net header before every frame of every port, or of none.
 fn headers(
     ports: &[VethPort],
-    options: &Options,
+    options: &EmulatorOptions,
     descriptions: &mut Vec<String>,
 ) -> io::Result<bool> {
     let put = |port: &VethPort| match packet::has_header(port.socket.as_fd()) {
@@ -115,7 +115,7 @@ fn room(ports: &[VethPort]) -> io::Result<String> {
     Ok(format!("{} MiB of room in each socket{how}", ROOM >> 20))
 }
 
-fn timer(waiter: &Waiter, options: &Options) -> (String, bool) {
+fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {
     let call = if waiter.is_fine() {
         "epoll_pwait2"
     } else {

@@ -3,9 +3,9 @@
 //! Each slot has a small buffer and behind it the tail of a large one, so small frames stay in small buffers and only a
 //! long frame has its beginning copied.
 
-use super::buffer::{Buffer, LARGE, SMALL};
+use super::buffer::{LARGE, PooledBuffer, SMALL};
 use super::header::VIRTIO;
-use crate::sys::packet::{self, BATCH, Received};
+use crate::sys::packet::{self, BATCH, ReceivedPacketInfo};
 use crate::sys::ring::ReceiveRing;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,8 +15,8 @@ pub(crate) const FROM_RING: usize = 64;
 
 /// Slots for one batch, and the frames that were received.
 pub(crate) struct ReceiveBatch {
-    slots: Vec<(Buffer, Buffer)>,
-    received: [Received; BATCH],
+    slots: Vec<(PooledBuffer, PooledBuffer)>,
+    received: [ReceivedPacketInfo; BATCH],
     pub(crate) frames: Vec<ReceivedFrame>,
     /// Frames longer than any packet, and frames of which the kernel had no room for all.
     pub(crate) too_long: u64,
@@ -25,7 +25,7 @@ pub(crate) struct ReceiveBatch {
 
 /// A received frame.
 pub(crate) struct ReceivedFrame {
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: PooledBuffer,
     pub(crate) length: usize,
     /// Timestamp in ns of the real clock.
     pub(crate) stamp: Option<u64>,
@@ -34,9 +34,9 @@ pub(crate) struct ReceivedFrame {
 impl ReceiveBatch {
     pub(crate) fn new() -> Self {
         let slots = (0..BATCH)
-            .map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE)))
+            .map(|_| (PooledBuffer::holding(SMALL), PooledBuffer::holding(LARGE)))
             .collect();
-        let received = [Received::default(); BATCH];
+        let received = [ReceivedPacketInfo::default(); BATCH];
         Self {
             slots,
             received,
@@ -80,7 +80,7 @@ impl ReceiveBatch {
             && !seen.in_socket
         {
             if seen.whole {
-                let mut buffer = Buffer::holding(SMALL);
+                let mut buffer = PooledBuffer::holding(SMALL);
                 let length = seen.bytes.len();
                 buffer[..length].copy_from_slice(seen.bytes);
                 self.frames.push(ReceivedFrame {
@@ -99,13 +99,13 @@ impl ReceiveBatch {
 
     /// Takes the frame of that slot; `None` for one longer than any packet.
     fn take(&mut self, slot: usize) -> Option<ReceivedFrame> {
-        let Received { length, stamp } = self.received[slot];
+        let ReceivedPacketInfo { length, stamp } = self.received[slot];
         let (small, large) = &mut self.slots[slot];
         let buffer = if length <= SMALL {
-            std::mem::replace(small, Buffer::holding(SMALL))
+            std::mem::replace(small, PooledBuffer::holding(SMALL))
         } else if length <= LARGE {
             large[..SMALL].copy_from_slice(small);
-            std::mem::replace(large, Buffer::holding(LARGE))
+            std::mem::replace(large, PooledBuffer::holding(LARGE))
         } else {
             return None;
         };

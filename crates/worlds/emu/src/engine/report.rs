@@ -16,25 +16,25 @@ pub(crate) const FOR_NO_HOST: &str = "for no host of this network";
 
 /// Everything since the last restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct EmulatorReport {
     /// Time since then.
     pub elapsed: Duration,
     /// Share of one processor that the data path took, 0 to 1.
     pub cpu: f64,
     /// What the hosts sent into the network.
-    pub received: Traffic,
+    pub received: EmulatedTrafficCount,
     /// What left the network for hosts.
-    pub sent: Traffic,
+    pub sent: EmulatedTrafficCount,
     /// Frames that do not belong to this network, by reason; without zeros.
     pub foreign: Vec<(String, u64)>,
     /// Each direction of each link.
-    pub ports: Vec<Port>,
+    pub ports: Vec<EmulatedPortReport>,
     /// How late frames were handed to the kernel.
-    pub lateness: Spread,
+    pub lateness: EmulatorTimeSpread,
     /// How long frames had waited when they were read; absent without timestamps from the kernel.
-    pub waited: Option<Spread>,
+    pub waited: Option<EmulatorTimeSpread>,
     /// Frames lost because the machine could not keep up.
-    pub lost: Lost,
+    pub lost: LostFrameCounts,
     /// Why the results depend on the machine and not only on the network, if so.
     pub overload: Option<String>,
     /// The round trip through a host's kernel with nothing emulated between; absent when it was not measured.
@@ -43,7 +43,7 @@ pub struct Report {
     pub mechanisms: Vec<String>,
 }
 
-impl Report {
+impl EmulatorReport {
     /// Frames to multicast and broadcast addresses, and to addresses that no host has.
     #[must_use]
     pub fn for_no_host(&self) -> u64 {
@@ -57,7 +57,7 @@ impl Report {
 
 /// Frames in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
+pub struct EmulatedTrafficCount {
     /// Frames; a train of segments is one.
     pub frames: u64,
     /// Packets; each segment is one.
@@ -68,7 +68,7 @@ pub struct Traffic {
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct EmulatedPortReport {
     /// From which node to which.
     pub ends: (String, String),
     /// Packets that left.
@@ -89,7 +89,7 @@ pub struct Port {
 
 /// A distribution of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct EmulatorTimeSpread {
     /// How many.
     pub count: u64,
     /// Median.
@@ -104,7 +104,7 @@ pub struct Spread {
 
 /// Frames lost because the machine could not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct LostFrameCounts {
     /// The socket's buffer was full before they were read.
     pub unread: u64,
     /// The memory limit was reached.
@@ -113,7 +113,7 @@ pub struct Lost {
     pub refused: u64,
 }
 
-impl Lost {
+impl LostFrameCounts {
     /// All of them.
     #[must_use]
     pub const fn all(&self) -> u64 {
@@ -140,16 +140,16 @@ pub(crate) const fn tolerable(shortest: Duration) -> Duration {
 
 /// Frames that left later than tolerable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
+pub(crate) struct LateFrames {
     /// How many.
     pub(crate) frames: u64,
     /// All frames that left.
-    pub(crate) of: Spread,
+    pub(crate) of: EmulatorTimeSpread,
     /// The tolerable lateness.
     pub(crate) tolerable: Duration,
 }
 
-impl Late {
+impl LateFrames {
     /// Whether it is a sign of overload: at least ten frames and one in a hundred.
     const fn is_significant(self) -> bool {
         self.frames >= LEAST_LATE_FRAMES && self.frames.saturating_mul(100) >= self.of.count
@@ -157,7 +157,7 @@ impl Late {
 }
 
 /// Why the machine was too slow, if it was.
-pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
+pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {
         let _ = write!(
@@ -180,9 +180,9 @@ pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     }
     if late.is_significant() {
         let joint = if text.is_empty() { "" } else { ", and " };
-        let Late {
+        let LateFrames {
             frames,
-            of: Spread { count, max, .. },
+            of: EmulatorTimeSpread { count, max, .. },
             tolerable,
         } = late;
         let _ = write!(
@@ -202,13 +202,13 @@ mod tests {
     use super::*;
 
     /// So many of so many frames were late.
-    fn late(frames: u64, count: u64) -> Late {
-        let of = Spread {
+    fn late(frames: u64, count: u64) -> LateFrames {
+        let of = EmulatorTimeSpread {
             count,
             max: Duration(400_000),
-            ..Spread::default()
+            ..EmulatorTimeSpread::default()
         };
-        Late {
+        LateFrames {
             frames,
             of,
             tolerable: tolerable(Duration(1_000_000)),
@@ -232,13 +232,13 @@ mod tests {
             (999, 100_000),
         ] {
             assert_eq!(
-                overload(Lost::default(), late(frames, count)),
+                overload(LostFrameCounts::default(), late(frames, count)),
                 None,
                 "{frames} of {count}"
             );
         }
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
-            let text = overload(Lost::default(), late(frames, count)).unwrap();
+            let text = overload(LostFrameCounts::default(), late(frames, count)).unwrap();
             let expected =
                 format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
             assert!(text.starts_with(&expected), "{text}");
@@ -247,9 +247,9 @@ mod tests {
 
     #[test]
     fn one_lost_frame_is_overload() {
-        let lost = Lost {
+        let lost = LostFrameCounts {
             unread: 1,
-            ..Lost::default()
+            ..LostFrameCounts::default()
         };
         let text = overload(lost, late(1, 22)).unwrap();
         assert!(
@@ -260,10 +260,10 @@ mod tests {
 
     #[test]
     fn the_overload_message_has_the_reason() {
-        let lost = Lost {
+        let lost = LostFrameCounts {
             unread: 3,
             refused: 1,
-            ..Lost::default()
+            ..LostFrameCounts::default()
         };
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(

@@ -4,7 +4,7 @@
 //! frames (`TPACKET_V3`) would be handed over when they are full or after a millisecond, which is late.
 
 use super::header::{GSO_NONE, VIRTIO};
-use super::options::Options;
+use super::options::EmulatorOptions;
 use super::receive_batch::FROM_RING;
 use crate::sys::packet;
 use crate::sys::raw::sending_socket;
@@ -24,7 +24,7 @@ pub(crate) const MOST: usize = TOGETHER / SMALLEST;
 const TRANSMIT: usize = FROM_RING * SLOT;
 
 /// Both rings.
-pub(crate) struct Rings {
+pub(crate) struct PortRings {
     pub(crate) received: ReceiveRing,
     /// Whether the kernel's timestamps are wanted.
     pub(crate) stamps: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Rings {
     sending: OwnedFd,
 }
 
-impl Rings {
+impl PortRings {
     fn open(port: &VethPort, bytes: usize, stamps: bool) -> io::Result<Self> {
         let sending = sending_socket(port.socket.as_fd())?;
         packet::bypass_queue(sending.as_fd())?;
@@ -75,8 +75,8 @@ impl Rings {
 pub(crate) fn open(
     ports: &[VethPort],
     header: bool,
-    options: &Options,
-) -> (Vec<Option<Rings>>, String) {
+    options: &EmulatorOptions,
+) -> (Vec<Option<PortRings>>, String) {
     let bytes = (TOGETHER / ports.len().max(1)).min(LARGEST);
     let without = |why: &str| {
         (
@@ -92,7 +92,7 @@ pub(crate) fn open(
     }
     let mut refused = None;
     let open = |port| {
-        Rings::open(port, bytes, options.stamps)
+        PortRings::open(port, bytes, options.stamps)
             .map_err(|error| refused = Some(error))
             .ok()
     };

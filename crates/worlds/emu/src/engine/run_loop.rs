@@ -1,16 +1,16 @@
 //! The loop: wait, receive, forward, send.
 
 use super::buffer;
-use super::frame::Frame;
+use super::frame::VnetFrame;
 use super::handle::Restart;
 use super::header;
 use super::receive_batch::{ReceiveBatch, ReceivedFrame};
-use super::statistics::{Foreign, count};
-use super::{Arrival, Engine, Report};
+use super::statistics::{ForeignFrameReason, count};
+use super::{EmulatorEngine, EmulatorReport, FrameArrival};
 use crate::sys::packet;
-use crate::sys::packet_wait::{Schedule, schedule, set_schedule, set_timer_slack};
+use crate::sys::packet_wait::{ThreadSchedule, schedule, set_schedule, set_timer_slack};
 use stackline_core::time::Instant;
-use stackline_net::Packet;
+use stackline_net::NetworkPacket;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -38,7 +38,7 @@ const TURN: u64 = 100_000;
 
 /// Raises the priority of this thread as far as permitted; returns a description. Not real-time scheduling: a spinning
 /// thread would be throttled for a part of every second.
-pub(super) fn raise_priority(before: Option<Schedule>) -> String {
+pub(super) fn raise_priority(before: Option<ThreadSchedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
         return "scheduled as the thread was".into();
     };
@@ -57,9 +57,9 @@ pub(super) fn raise_priority(before: Option<Schedule>) -> String {
     }
 }
 
-impl Engine {
+impl EmulatorEngine {
     /// Forwards frames until `stop` is readable.
-    pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
+    pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<EmulatorReport> {
         let slack = set_timer_slack(1);
         let before = schedule();
         self.mechanisms
@@ -238,7 +238,8 @@ impl Engine {
             Some(libc::EAGAIN | libc::EINTR) => Ok(()),
             // One frame of a kind that the virtio-net header cannot describe, or its interface going down.
             Some(libc::EINVAL | libc::ENETDOWN) => {
-                self.statistics.count_foreign(Foreign::Unreadable);
+                self.statistics
+                    .count_foreign(ForeignFrameReason::Unreadable);
                 Ok(())
             }
             _ => Err(error),
@@ -254,7 +255,11 @@ impl Engine {
         let at = match stamp.filter(|_| believed) {
             Some(stamp) => match self.origin.instant(stamp) {
                 Some(at) => at.min(now),
-                None => return self.statistics.count_foreign(Foreign::SentEarlier),
+                None => {
+                    return self
+                        .statistics
+                        .count_foreign(ForeignFrameReason::SentEarlier);
+                }
             },
             None => now,
         };
@@ -267,7 +272,9 @@ impl Engine {
             Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
         };
         let Some(to) = self.queue_of(header.to) else {
-            return self.statistics.count_foreign(Foreign::UnknownHost);
+            return self
+                .statistics
+                .count_foreign(ForeignFrameReason::UnknownHost);
         };
         count(&mut self.statistics.received, header.segments);
         if buffer::taken() > self.options.memory {
@@ -277,16 +284,16 @@ impl Engine {
         if header.segments.count == 1 {
             self.moderation.count(queue, to, waited);
         }
-        let packet = Packet {
+        let packet = NetworkPacket {
             number: 0,
             from: self.queues[queue as usize].port.node,
             to: self.queues[to as usize].port.node,
             flow: header.flow,
             ecn: header.ecn,
             segments: header.segments,
-            payload: Frame::new(buffer, length, &header),
+            payload: VnetFrame::new(buffer, length, &header),
         };
-        self.arrivals.push(Arrival {
+        self.arrivals.push(FrameArrival {
             at,
             number: self.arrivals.len() as u32,
             packet,
@@ -296,7 +303,7 @@ impl Engine {
     /// Passes received frames through the machine, each at its instant, up to now; returns which instant that is.
     fn forward(&mut self) -> Instant {
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        for Arrival { at, packet, .. } in arrivals.drain(..) {
+        for FrameArrival { at, packet, .. } in arrivals.drain(..) {
             // Otherwise packets due before would meet packets that came after.
             self.deliver(at);
             self.floor = self.floor.max(at);
@@ -312,7 +319,7 @@ impl Engine {
     fn deliver(&mut self, until: Instant) {
         while let Some(delivery) = self.machine.poll(until) {
             self.floor = self.floor.max(delivery.due);
-            let Packet {
+            let NetworkPacket {
                 to,
                 segments,
                 payload,

@@ -1,6 +1,6 @@
 //! Frames for tests, and a plain segmentation of trains by the kernel's rules, to compare cuts with.
 
-use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, word};
+use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, read_u16};
 
 fn train(
     protocol: u8,
@@ -64,7 +64,7 @@ fn checksum_of(bytes: &[u8]) -> u16 {
 fn pseudo_header(packet: &[u8]) -> Vec<u8> {
     let mut bytes = packet[12..20].to_vec();
     bytes.extend([0, packet[9]]);
-    bytes.extend((word(packet, 2) - 20).to_be_bytes());
+    bytes.extend((read_u16(packet, 2) - 20).to_be_bytes());
     bytes
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn segment(frame: &[u8]) -> Vec<Vec<u8>> {
         packet.extend(*piece);
         let total = packet.len() as u16;
         packet[2..4].copy_from_slice(&total.to_be_bytes());
-        let identification = word(&packet, 4).wrapping_add(index as u16);
+        let identification = read_u16(&packet, 4).wrapping_add(index as u16);
         packet[4..6].copy_from_slice(&identification.to_be_bytes());
         packet[10..12].fill(0);
         let sum = checksum_of(&packet[..20]);

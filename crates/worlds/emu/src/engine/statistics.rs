@@ -1,15 +1,15 @@
 //! Counters and histograms of the data path: no allocation, a few additions a frame.
 
 use super::header::Unsupported;
-use super::report::{FOR_NO_HOST, Lost, Spread, Traffic};
+use super::report::{EmulatedTrafficCount, EmulatorTimeSpread, FOR_NO_HOST, LostFrameCounts};
 use hdrhistogram::Histogram;
 use stackline_core::time::Duration;
-use stackline_net::Segments;
+use stackline_net::SegmentSizes;
 use std::io;
 
 /// Why a frame does not belong to this network; in the order of [`FOREIGN`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Foreign {
+pub(crate) enum ForeignFrameReason {
     NotIpv4,
     Malformed,
     Segmentation,
@@ -31,7 +31,7 @@ const FOREIGN: [&str; 8] = [
     "sent before the network was set going",
 ];
 
-impl From<Unsupported> for Foreign {
+impl From<Unsupported> for ForeignFrameReason {
     fn from(unsupported: Unsupported) -> Self {
         match unsupported {
             Unsupported::NotIpv4 => Self::NotIpv4,
@@ -42,7 +42,7 @@ impl From<Unsupported> for Foreign {
 }
 
 /// Times in a histogram, the exact maximum, and the number above a bound.
-pub(crate) struct Times {
+pub(crate) struct EmulatorTimeHistogram {
     histogram: Histogram<u64>,
     max: u64,
     bound: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Times {
 /// Longest time the histogram resolves, in ns: a minute.
 const LONGEST: u64 = 60_000_000_000;
 
-impl Times {
+impl EmulatorTimeHistogram {
     fn new(bound: Duration) -> io::Result<Self> {
         let histogram = Histogram::new_with_bounds(1, LONGEST, 2).map_err(io::Error::other)?;
         Ok(Self {
@@ -81,9 +81,9 @@ impl Times {
         self.above
     }
 
-    pub(crate) fn spread(&self) -> Spread {
+    pub(crate) fn spread(&self) -> EmulatorTimeSpread {
         let at = |quantile| Duration(self.histogram.value_at_quantile(quantile).min(self.max));
-        Spread {
+        EmulatorTimeSpread {
             count: self.histogram.len(),
             p50: at(0.5),
             p99: at(0.99),
@@ -94,43 +94,43 @@ impl Times {
 }
 
 /// Everything that is counted.
-pub(crate) struct Statistics {
-    pub(crate) received: Traffic,
-    pub(crate) sent: Traffic,
+pub(crate) struct EmulatorStatistics {
+    pub(crate) received: EmulatedTrafficCount,
+    pub(crate) sent: EmulatedTrafficCount,
     foreign: [u64; FOREIGN.len()],
-    pub(crate) lost: Lost,
-    pub(crate) lateness: Times,
-    pub(crate) waited: Times,
+    pub(crate) lost: LostFrameCounts,
+    pub(crate) lateness: EmulatorTimeHistogram,
+    pub(crate) waited: EmulatorTimeHistogram,
 }
 
-impl Statistics {
+impl EmulatorStatistics {
     /// All zero; departures later than `tolerable` are counted.
     pub(crate) fn new(tolerable: Duration) -> io::Result<Self> {
         Ok(Self {
-            received: Traffic::default(),
-            sent: Traffic::default(),
+            received: EmulatedTrafficCount::default(),
+            sent: EmulatedTrafficCount::default(),
             foreign: [0; FOREIGN.len()],
-            lost: Lost::default(),
-            lateness: Times::new(tolerable)?,
-            waited: Times::new(Duration(u64::MAX))?,
+            lost: LostFrameCounts::default(),
+            lateness: EmulatorTimeHistogram::new(tolerable)?,
+            waited: EmulatorTimeHistogram::new(Duration(u64::MAX))?,
         })
     }
 
     pub(crate) fn clear(&mut self) {
-        self.received = Traffic::default();
-        self.sent = Traffic::default();
+        self.received = EmulatedTrafficCount::default();
+        self.sent = EmulatedTrafficCount::default();
         self.foreign = [0; FOREIGN.len()];
-        self.lost = Lost::default();
+        self.lost = LostFrameCounts::default();
         self.lateness.clear();
         self.waited.clear();
     }
 
-    pub(crate) fn count_foreign(&mut self, why: Foreign) {
+    pub(crate) fn count_foreign(&mut self, why: ForeignFrameReason) {
         self.foreign[why as usize] += 1;
     }
 
     pub(crate) fn count_too_long(&mut self, frames: u64) {
-        self.foreign[Foreign::TooLong as usize] += frames;
+        self.foreign[ForeignFrameReason::TooLong as usize] += frames;
     }
 
     /// Foreign frames by reason, with packets between hosts without a path; without zeros.
@@ -146,7 +146,7 @@ impl Statistics {
 }
 
 /// Counts a frame.
-pub(crate) const fn count(traffic: &mut Traffic, segments: Segments) {
+pub(crate) const fn count(traffic: &mut EmulatedTrafficCount, segments: SegmentSizes) {
     traffic.frames += 1;
     traffic.packets += segments.count as u64;
     traffic.bytes += segments.bytes();

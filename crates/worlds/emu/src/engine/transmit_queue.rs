@@ -1,15 +1,15 @@
 //! A host's port in service: its socket and its rings, and the frames that wait to be sent on it.
 
-use super::clock::Origin;
-use super::frame::Frame;
+use super::clock::EmulatorTimeOrigin;
+use super::frame::VnetFrame;
 use super::header::VIRTIO;
 use super::receive_batch::ReceiveBatch;
-use super::rings::Rings;
-use super::statistics::{Foreign, Statistics, count};
+use super::rings::PortRings;
+use super::statistics::{EmulatorStatistics, ForeignFrameReason, count};
 use crate::sys::packet::{self, BATCH};
 use crate::veth_port::VethPort;
 use stackline_core::time::Instant;
-use stackline_net::Segments;
+use stackline_net::SegmentSizes;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,21 +22,21 @@ pub(crate) struct TransmitQueue {
     pub(crate) port: VethPort,
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
-    rings: Option<Rings>,
+    rings: Option<PortRings>,
     /// Frames that wait in the socket before the next one of the ring.
     in_socket: usize,
     /// In the order in which they are due.
-    out: VecDeque<Leaving>,
+    out: VecDeque<QueuedFrame>,
 }
 
-struct Leaving {
+struct QueuedFrame {
     due: Instant,
-    segments: Segments,
-    frame: Frame,
+    segments: SegmentSizes,
+    frame: VnetFrame,
 }
 
 impl TransmitQueue {
-    pub(crate) const fn new(port: VethPort, header: bool, rings: Option<Rings>) -> Self {
+    pub(crate) const fn new(port: VethPort, header: bool, rings: Option<PortRings>) -> Self {
         Self {
             port,
             header,
@@ -106,9 +106,14 @@ impl TransmitQueue {
     }
 
     /// Queues a frame for this host; true if it is the only one waiting.
-    pub(crate) fn put(&mut self, due: Instant, segments: Segments, mut frame: Frame) -> bool {
+    pub(crate) fn put(
+        &mut self,
+        due: Instant,
+        segments: SegmentSizes,
+        mut frame: VnetFrame,
+    ) -> bool {
         frame.address(self.port.host_mac, self.port.gateway_mac);
-        self.out.push_back(Leaving {
+        self.out.push_back(QueuedFrame {
             due,
             segments,
             frame,
@@ -122,7 +127,11 @@ impl TransmitQueue {
     }
 
     /// Sends what waits; false when the kernel takes no more for now.
-    pub(crate) fn send(&mut self, origin: &Origin, statistics: &mut Statistics) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        origin: &EmulatorTimeOrigin,
+        statistics: &mut EmulatorStatistics,
+    ) -> bool {
         let mut before = origin.now();
         while !self.out.is_empty() {
             match self.hand_over() {
@@ -165,7 +174,7 @@ impl TransmitQueue {
         sent: usize,
         before: Instant,
         after: Instant,
-        statistics: &mut Statistics,
+        statistics: &mut EmulatorStatistics,
     ) {
         let each = after.since(before).0 / sent.max(1) as u64;
         for (turn, leaving) in (0..).zip(self.out.drain(..sent)) {
@@ -178,12 +187,12 @@ impl TransmitQueue {
     }
 
     /// Drops the first frame, which cannot be sent.
-    fn drop_first(&mut self, error: &io::Error, statistics: &mut Statistics) {
+    fn drop_first(&mut self, error: &io::Error, statistics: &mut EmulatorStatistics) {
         self.out.pop_front();
         match error.raw_os_error() {
             // The receiving side had no room in its queue.
             Some(libc::ENOBUFS | libc::ENOMEM) => statistics.lost.refused += 1,
-            _ => statistics.count_foreign(Foreign::Refused),
+            _ => statistics.count_foreign(ForeignFrameReason::Refused),
         }
     }
 }

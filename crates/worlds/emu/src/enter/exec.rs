@@ -7,7 +7,7 @@
 //! ```
 
 use super::init;
-use super::network::network;
+use super::network::enter_network;
 use super::signals::{PendingSignal, Signals};
 use super::view;
 use crate::error::{self, Error, Result};
@@ -23,7 +23,7 @@ use rustix::thread::{
     CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
 };
 use stackline_guard::keeper::fork;
-use stackline_shares::Group;
+use stackline_shares::ControlGroup;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -57,26 +57,27 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         .host
         .share
         .as_ref()
-        .map(|(share, name)| Group::make(name, *share))
+        .map(|(share, name)| ControlGroup::make(name, *share))
         .transpose()?;
-    network(program.host.user.as_deref(), &program.host.net)?;
+    enter_network(program.host.user.as_deref(), &program.host.net)?;
     let flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWIPC;
     let lost = |what: &str| format!("setting up the program's surroundings ({what})");
-    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call("opening a pipe", e))?;
-    let signals = Signals::block().map_err(|e| error::call(&lost("signals"), e))?;
+    let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call_failed("opening a pipe", e))?;
+    let signals = Signals::block().map_err(|e| error::call_failed(&lost("signals"), e))?;
     // The number of threads is read in /proc, which is replaced afterwards.
     let child = {
-        unshare(flags).map_err(|e| error::namespaces("mount, PID, UTS and IPC namespaces", e))?;
-        fork().map_err(|e| error::call(&lost("processes"), e))?
+        unshare(flags)
+            .map_err(|e| error::namespaces_failed("mount, PID, UTS and IPC namespaces", e))?;
+        fork().map_err(|e| error::call_failed(&lost("processes"), e))?
     };
     if let Some(init) = child {
         drop(parent.0);
         let ended = watch(init, &signals, program.lease);
         // The last program of the host takes the group with it.
-        group.iter().for_each(Group::remove);
+        group.iter().for_each(ControlGroup::remove);
         return ended;
     }
     drop(parent.1);
@@ -84,7 +85,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         |error| {
             eprintln!(
                 "error: {}",
-                error::call(&lost("files and rights"), error).message
+                error::call_failed(&lost("files and rights"), error).message
             );
             3
         },
@@ -97,7 +98,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
 }
 
 /// Joins the host's control group. The first of its programs says where a loop does not get what the host was given.
-fn enter(group: &Group, host: &HostHandle) {
+fn enter(group: &ControlGroup, host: &HostHandle) {
     if let Err(error) = group.enter() {
         eprintln!("note: {}", error.message);
         return;
@@ -107,7 +108,7 @@ fn enter(group: &Group, host: &HostHandle) {
         .as_ref()
         .map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
     let got = (group.is_new() && given < 1.0)
-        .then(stackline_shares::measured)
+        .then(stackline_shares::measured_share)
         .flatten();
     if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
         eprintln!(
@@ -145,7 +146,7 @@ fn grant_capabilities() -> io::Result<()> {
 
 /// Waits for init, passes signals on, and ends it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
-    let failed = |error: Errno| error::call("waiting for the program", error);
+    let failed = |error: Errno| error::call_failed("waiting for the program", error);
     loop {
         let mut fds = [
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),

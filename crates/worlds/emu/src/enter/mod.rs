@@ -9,4 +9,4 @@ mod signals;
 mod view;
 
 pub use exec::{HostProgram, exec};
-pub use network::network;
+pub use network::enter_network;

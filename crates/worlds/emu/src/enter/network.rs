@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Moves this process to a host's network, by the paths of its namespaces. Called at the start of the process, while it
 /// has one thread. There is a user namespace only if the hosts were made by a user other than root.
-pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
+pub fn enter_network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
         let gone = |error| {
             error::environment(format!(
@@ -20,7 +20,8 @@ pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
     let (user, net) = (user.map(open).transpose()?, open(net)?);
     if let Some(user) = user {
         setns(user, CloneFlags::CLONE_NEWUSER)
-            .map_err(|e| error::call("entering the user namespace", e))?;
+            .map_err(|e| error::call_failed("entering the user namespace", e))?;
     }
-    setns(net, CloneFlags::CLONE_NEWNET).map_err(|e| error::call("entering the host's network", e))
+    setns(net, CloneFlags::CLONE_NEWNET)
+        .map_err(|e| error::call_failed("entering the host's network", e))
 }

@@ -1,6 +1,6 @@
 //! The emulator's clients, over a pipe or a socket. Each holds a lease as long as its connection is open.
 
-use crate::protocol::{Answer, Request};
+use crate::protocol::{EmulatorReply, EmulatorRequest};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
@@ -15,9 +15,9 @@ const LONGEST: usize = 256 << 20;
 
 /// The clients, and the socket on which new ones connect.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(super) struct EmulatorClients {
     listener: Option<UnixListener>,
-    clients: Vec<Client>,
+    clients: Vec<EmulatorClient>,
     next: u64,
     /// Whether it goes on without clients.
     pub(super) kept: bool,
@@ -26,7 +26,7 @@ pub(super) struct Clients {
 }
 
 #[derive(Debug)]
-struct Client {
+struct EmulatorClient {
     id: u64,
     from: File,
     to: File,
@@ -36,10 +36,10 @@ struct Client {
     ended: bool,
 }
 
-impl Clients {
+impl EmulatorClients {
     /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
-        let client = Client {
+        let client = EmulatorClient {
             id: 0,
             from: from.into(),
             to: to.into(),
@@ -69,7 +69,7 @@ impl Clients {
     }
 
     /// The next request and its client; `None` when the last client has gone.
-    pub(super) fn next(&mut self) -> Option<(u64, Request)> {
+    pub(super) fn next(&mut self) -> Option<(u64, EmulatorRequest)> {
         loop {
             self.accept();
             for client in &mut self.clients {
@@ -86,7 +86,7 @@ impl Clients {
                 .records
                 .take_if(|id| !self.clients.iter().any(|client| client.id == *id))
             {
-                return Some((gone, Request::EndRecording));
+                return Some((gone, EmulatorRequest::EndRecording));
             }
             self.wait();
         }
@@ -109,7 +109,7 @@ impl Clients {
     }
 
     /// Answers a client; does nothing if it has gone.
-    pub(super) fn answer(&mut self, id: u64, answer: &Answer) {
+    pub(super) fn answer(&mut self, id: u64, answer: &EmulatorReply) {
         let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else {
             return;
         };
@@ -130,7 +130,7 @@ impl Clients {
             let Ok(Some((from, to))) = own(stream) else {
                 continue;
             };
-            self.clients.push(Client {
+            self.clients.push(EmulatorClient {
                 id: self.next,
                 from,
                 to,
@@ -170,7 +170,7 @@ fn own(stream: UnixStream) -> io::Result<Option<(File, File)>> {
     Ok(Some((File::from(OwnedFd::from(stream)), File::from(to))))
 }
 
-impl Client {
+impl EmulatorClient {
     fn receive(&mut self) {
         let mut room = [0; 64 << 10];
         match self.from.read(&mut room) {
@@ -183,7 +183,7 @@ impl Client {
     }
 
     /// A complete request, if there is one. A client that sends anything else is disconnected.
-    fn request(&mut self) -> Option<Request> {
+    fn request(&mut self) -> Option<EmulatorRequest> {
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.read.drain(..=end).collect();
         let request = serde_json::from_slice(&line).ok();

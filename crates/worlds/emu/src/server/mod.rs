@@ -8,13 +8,13 @@
 
 mod clients;
 
-use crate::change::{self, changed};
-use crate::engine::{Engine, Handle, Record};
+use crate::engine::{EmulatorEngine, Handle, NetworkEventRecorder};
 use crate::error::{self, Error, Result};
+use crate::link_change::{self, changed_links};
 use crate::protocol::HostHandle;
-use crate::protocol::{Answer, Description, Opening, Request};
+use crate::protocol::{Description, EmulationOpening, EmulatorReply, EmulatorRequest};
 use crate::testbed::{self, Testbed};
-use clients::Clients;
+use clients::EmulatorClients;
 use nix::sys::eventfd::EventFd;
 use stackline_core::network::Network;
 use std::io;
@@ -41,28 +41,30 @@ pub enum ClientChannel {
 }
 
 /// Makes the recorder of a network's events, from a client's request.
-pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String>
+pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn NetworkEventRecorder>, String>
     + Send
     + Sync;
 
 /// Serves until the last client has gone. The process is new and has one thread. Clients have received every error.
 pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()> {
-    let mut clients = open(channel).map_err(|error| error::call("reaching the client", error))?;
+    let mut clients =
+        open(channel).map_err(|error| error::call_failed("reaching the client", error))?;
     // Keeps no directory from being unmounted.
-    std::env::set_current_dir("/").map_err(|error| error::call("leaving the directory", error))?;
+    std::env::set_current_dir("/")
+        .map_err(|error| error::call_failed("leaving the directory", error))?;
     let (id, opening) = loop {
         match clients.next() {
             None => return Ok(()),
-            Some((id, Request::Open(opening))) => break (id, *opening),
+            Some((id, EmulatorRequest::Open(opening))) => break (id, *opening),
             Some((id, _)) => clients.answer(
                 id,
-                &Answer::Refused(Error::input("no network has been opened")),
+                &EmulatorReply::Refused(Error::input("no network has been opened")),
             ),
         }
     };
     let prepared = prepare(&opening);
     if let Err(refusal) = &prepared {
-        clients.answer(id, &Answer::Refused(refusal.clone()));
+        clients.answer(id, &EmulatorReply::Refused(refusal.clone()));
     }
     let (testbed, mut engine) = prepared?;
     let host_handles = host_handles(&testbed);
@@ -72,7 +74,7 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
         .collect();
     let stop = EventFd::new()
         .map(Arc::new)
-        .map_err(|error| error::call("making an event", error))?;
+        .map_err(|error| error::call_failed("making an event", error))?;
     let mut handler = RequestHandler {
         clients,
         network: opening.network.clone(),
@@ -97,22 +99,22 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     done.map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 
-fn open(channel: ClientChannel) -> io::Result<Clients> {
+fn open(channel: ClientChannel) -> io::Result<EmulatorClients> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     match channel {
-        ClientChannel::Pipe => Ok(Clients::piped(
+        ClientChannel::Pipe => Ok(EmulatorClients::piped(
             stdin,
             io::stdout().as_fd().try_clone_to_owned()?,
         )),
-        ClientChannel::Socket => Clients::listening(UnixListener::from(stdin)),
+        ClientChannel::Socket => EmulatorClients::listening(UnixListener::from(stdin)),
     }
 }
 
-fn prepare(opening: &Opening) -> Result<(Testbed, Engine)> {
+fn prepare(opening: &EmulationOpening) -> Result<(Testbed, EmulatorEngine)> {
     let (testbed, ports) = testbed::build(&opening.network)?;
-    let failed = |error| error::call("preparing the data path", error);
-    let mut engine =
-        Engine::new(ports, &opening.network, opening.seed, opening.options).map_err(failed)?;
+    let failed = |error| error::call_failed("preparing the data path", error);
+    let mut engine = EmulatorEngine::new(ports, &opening.network, opening.seed, opening.options)
+        .map_err(failed)?;
     engine.calibrate().map_err(failed)?;
     Ok((testbed, engine))
 }
@@ -126,7 +128,7 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
         ))
     };
     let user = testbed.user.as_ref().map(|user| path(user));
-    let host_handle = |host: &testbed::Host| HostHandle {
+    let host_handle = |host: &testbed::TestbedHost| HostHandle {
         name: host.name.clone(),
         address: host.address,
         user: user.clone(),
@@ -140,8 +142,8 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
 
 /// Answers clients while frames are forwarded.
 struct RequestHandler {
-    clients: Clients,
-    opening: Opening,
+    clients: EmulatorClients,
+    opening: EmulationOpening,
     host_handles: Vec<HostHandle>,
     handle: Handle,
     recorders: &'static Recorders,
@@ -158,21 +160,23 @@ impl RequestHandler {
         }
         self.clients.uses(first);
         self.clients
-            .answer(first, &Answer::Open(self.host_handles.clone()));
+            .answer(first, &EmulatorReply::Open(self.host_handles.clone()));
         while let Some((id, request)) = self.clients.next() {
-            let answer = self.answer(id, request).unwrap_or_else(Answer::Refused);
+            let answer = self
+                .answer(id, request)
+                .unwrap_or_else(EmulatorReply::Refused);
             self.clients.answer(id, &answer);
         }
     }
 
-    fn differs_only_in_seed(&self, asked: &Opening) -> bool {
+    fn differs_only_in_seed(&self, asked: &EmulationOpening) -> bool {
         (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
     }
 
     fn description(&self, asker: u64) -> Description {
         let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
         let (network, kept) = (self.network.clone(), self.clients.kept);
-        let set = changed(&self.opening.network, &network);
+        let set = changed_links(&self.opening.network, &network);
         Description {
             network,
             set,
@@ -183,13 +187,13 @@ impl RequestHandler {
         }
     }
 
-    fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
+    fn answer(&mut self, id: u64, request: EmulatorRequest) -> Result<EmulatorReply> {
         match request {
-            Request::Open(opening) if *opening == self.opening => {
+            EmulatorRequest::Open(opening) if *opening == self.opening => {
                 self.clients.uses(id);
-                Ok(Answer::Open(self.host_handles.clone()))
+                Ok(EmulatorReply::Open(self.host_handles.clone()))
             }
-            Request::Open(opening) if self.differs_only_in_seed(&opening) => {
+            EmulatorRequest::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!(
                     "the network {} is there already, with another seed",
                     self.opening.network.name
@@ -197,8 +201,8 @@ impl RequestHandler {
                 let hint = "give the seed that its first program was given, or wait until all programs on it have ended";
                 Err(Error::input(message).hint(hint))
             }
-            Request::Open(_) => Err(Error::input("another network is being emulated here")),
-            Request::Restart(seed, record) => {
+            EmulatorRequest::Open(_) => Err(Error::input("another network is being emulated here")),
+            EmulatorRequest::Restart(seed, record) => {
                 let record = record
                     .map(|asked| (self.recorders)(&self.opening.network, &asked))
                     .transpose();
@@ -207,30 +211,32 @@ impl RequestHandler {
                 self.handle
                     .restart(seed, record)
                     .map_err(error::environment)?;
-                Ok(Answer::Restarted)
+                Ok(EmulatorReply::Restarted)
             }
-            Request::EndRecording => {
+            EmulatorRequest::EndRecording => {
                 self.clients.records = None;
                 self.handle.end_recording().map_err(error::environment)?;
-                Ok(Answer::Done)
+                Ok(EmulatorReply::Done)
             }
-            Request::Join => Ok(Answer::Open(self.host_handles.clone())),
-            Request::Use => {
+            EmulatorRequest::Join => Ok(EmulatorReply::Open(self.host_handles.clone())),
+            EmulatorRequest::Use => {
                 self.clients.uses(id);
-                Ok(Answer::Done)
+                Ok(EmulatorReply::Done)
             }
-            Request::Describe => Ok(Answer::Description(Box::new(self.description(id)))),
-            Request::Keep(kept) => {
+            EmulatorRequest::Describe => {
+                Ok(EmulatorReply::Description(Box::new(self.description(id))))
+            }
+            EmulatorRequest::Keep(kept) => {
                 self.clients.kept = kept;
-                Ok(Answer::Done)
+                Ok(EmulatorReply::Done)
             }
-            Request::Change(link, new) => {
-                change::accepts(&self.network, link, &new)?;
+            EmulatorRequest::Change(link, new) => {
+                link_change::check_link_change(&self.network, link, &new)?;
                 self.handle.change(link, (*new).clone());
                 self.network.links[link] = *new;
-                Ok(Answer::Done)
+                Ok(EmulatorReply::Done)
             }
-            Request::Report => Ok(Answer::Report(Box::new(self.handle.report()))),
+            EmulatorRequest::Report => Ok(EmulatorReply::Report(Box::new(self.handle.report()))),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! It decides nothing. A block belongs to the kernel until it is full or its time is over.
 
 use super::packet::set_option;
-use super::ring::{Mapping, set_ring};
+use super::ring::{RingMapping, set_ring};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ const RETIRE_MS: u32 = 1;
 
 /// Frames that the kernel has received, a block at a time.
 pub(crate) struct BlockRing {
-    mapping: Mapping,
+    mapping: RingMapping,
     next: usize,
 }
 
@@ -38,7 +38,7 @@ impl BlockRing {
         )?;
         set_ring(socket, libc::PACKET_RX_RING, &request)?;
         Ok(Self {
-            mapping: Mapping::new(socket, BLOCK * BLOCKS)?,
+            mapping: RingMapping::new(socket, BLOCK * BLOCKS)?,
             next: 0,
         })
     }

@@ -15,11 +15,11 @@ const PACKET_VNET_HDR: i32 = 15;
 /// Room for the control messages of one frame: a time stamp needs 32 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct StampControlBuffer([u8; 64]);
 
 /// One frame received.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedPacketInfo {
     /// Its length, which is more than the room when it did not fit.
     pub(crate) length: usize,
     /// The kernel's timestamp, in ns of `CLOCK_REALTIME`, if there is one.
@@ -30,10 +30,10 @@ pub(crate) struct Received {
 pub(crate) fn receive<'a>(
     socket: BorrowedFd<'_>,
     rooms: impl Iterator<Item = [&'a mut [u8]; 2]>,
-    received: &mut [Received; BATCH],
+    received: &mut [ReceivedPacketInfo; BATCH],
 ) -> io::Result<usize> {
     let mut vectors = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; BATCH];
-    let mut controls = [const { MaybeUninit::<Control>::uninit() }; BATCH];
+    let mut controls = [const { MaybeUninit::<StampControlBuffer>::uninit() }; BATCH];
     // SAFETY: mmsghdr is plain data, for which all bytes zero is a value.
     let mut headers: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
     let mut count = 0;
@@ -45,7 +45,7 @@ pub(crate) fn receive<'a>(
         header.msg_hdr.msg_iov = vector.as_mut_ptr();
         header.msg_hdr.msg_iovlen = 2;
         header.msg_hdr.msg_control = control.as_mut_ptr().cast();
-        header.msg_hdr.msg_controllen = size_of::<Control>();
+        header.msg_hdr.msg_controllen = size_of::<StampControlBuffer>();
         count += 1;
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
@@ -61,7 +61,7 @@ pub(crate) fn receive<'a>(
     };
     let number = usize::try_from(number).map_err(|_| io::Error::last_os_error())?;
     for (header, received) in headers[..number].iter().zip(received) {
-        *received = Received {
+        *received = ReceivedPacketInfo {
             length: header.msg_len as usize,
             stamp: stamp(&header.msg_hdr),
         };

@@ -12,7 +12,7 @@ const EVENTS: usize = 64;
 
 /// A clock of the system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Clock {
+pub(crate) enum SystemClock {
     /// Never set by anybody.
     Monotonic,
     /// The clock of the frames' timestamps.
@@ -23,11 +23,11 @@ pub(crate) enum Clock {
 
 /// Reads a clock, in ns.
 #[inline]
-pub(crate) fn read(clock: Clock) -> u64 {
+pub(crate) fn read(clock: SystemClock) -> u64 {
     let id = match clock {
-        Clock::Monotonic => libc::CLOCK_MONOTONIC,
-        Clock::Real => libc::CLOCK_REALTIME,
-        Clock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
+        SystemClock::Monotonic => libc::CLOCK_MONOTONIC,
+        SystemClock::Real => libc::CLOCK_REALTIME,
+        SystemClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
     };
     // SAFETY: timespec is plain data, for which all bytes zero is a value.
     let mut time: libc::timespec = unsafe { zeroed() };
@@ -48,7 +48,7 @@ pub(crate) fn set_timer_slack(ns: u64) -> u64 {
 /// How the scheduler treats a thread (`struct sched_attr`, its first version).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(crate) struct Schedule {
+pub(crate) struct ThreadSchedule {
     size: u32,
     /// `SCHED_OTHER` or `SCHED_FIFO`.
     pub(crate) policy: u32,
@@ -63,7 +63,7 @@ pub(crate) struct Schedule {
     period: u64,
 }
 
-impl Schedule {
+impl ThreadSchedule {
     /// The same with another niceness and time slice.
     pub(crate) const fn with(self, nice: i32, turn: u64) -> Self {
         Self { nice, turn, ..self }
@@ -71,9 +71,9 @@ impl Schedule {
 }
 
 /// The current scheduling of this thread.
-pub(crate) fn schedule() -> io::Result<Schedule> {
-    let mut schedule = Schedule::default();
-    let size = size_of::<Schedule>();
+pub(crate) fn schedule() -> io::Result<ThreadSchedule> {
+    let mut schedule = ThreadSchedule::default();
+    let size = size_of::<ThreadSchedule>();
     // SAFETY: the pointer is to a live value of that size, in the kernel's layout; any bytes are a value of it.
     let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut schedule, size, 0) };
     if done < 0 {
@@ -84,9 +84,9 @@ pub(crate) fn schedule() -> io::Result<Schedule> {
 }
 
 /// Requests that scheduling.
-pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
-    let schedule = Schedule {
-        size: size_of::<Schedule>() as u32,
+pub(crate) fn set_schedule(schedule: ThreadSchedule) -> io::Result<()> {
+    let schedule = ThreadSchedule {
+        size: size_of::<ThreadSchedule>() as u32,
         ..schedule
     };
     // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
@@ -100,7 +100,7 @@ pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
 
 /// Descriptors to wait for.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct EpollWaiter {
     epoll: OwnedFd,
     /// Since Linux 5.11; else two calls.
     fine: bool,
@@ -108,7 +108,7 @@ pub(crate) struct Waiter {
     ready: usize,
 }
 
-impl Waiter {
+impl EpollWaiter {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: takes a number only.
         let number = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
@@ -264,13 +264,13 @@ mod tests {
     #[test]
     fn it_wakes_for_readable_sockets_and_not_before_the_time() {
         for fine in [true, false] {
-            let mut waiter = Waiter::new().unwrap();
+            let mut waiter = EpollWaiter::new().unwrap();
             waiter.fine &= fine;
             let (mut here, there) = UnixStream::pair().unwrap();
             waiter.add(there.as_fd(), 7).unwrap();
-            let before = read(Clock::Monotonic);
+            let before = read(SystemClock::Monotonic);
             waiter.wait(Some(300_000)).unwrap();
-            assert!(read(Clock::Monotonic) >= before + 300_000);
+            assert!(read(SystemClock::Monotonic) >= before + 300_000);
             assert_eq!(waiter.ready_tokens().count(), 0);
             here.write_all(b"x").unwrap();
             waiter.wait(None).unwrap();

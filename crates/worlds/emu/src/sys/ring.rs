@@ -17,15 +17,15 @@ const BLOCK: usize = 64 << 10;
 const BEGIN: usize = (size_of::<libc::tpacket2_hdr>() + 15) & !15;
 
 /// Memory shared with the kernel.
-pub(crate) struct Mapping {
+pub(crate) struct RingMapping {
     start: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the memory belongs to this value alone, wherever that is.
-unsafe impl Send for Mapping {}
+unsafe impl Send for RingMapping {}
 
-impl Mapping {
+impl RingMapping {
     pub(crate) fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
@@ -66,7 +66,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for RingMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by this value, and nothing borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
@@ -75,7 +75,7 @@ impl Drop for Mapping {
 
 /// Slots, used one after the other.
 struct Slots {
-    mapping: Mapping,
+    mapping: RingMapping,
     count: usize,
     next: usize,
 }
@@ -98,7 +98,7 @@ impl Slots {
             libc::tpacket_versions::TPACKET_V2 as i32,
         )?;
         set_ring(socket, direction, &request)?;
-        let mapping = Mapping::new(socket, blocks * BLOCK).inspect_err(|_| {
+        let mapping = RingMapping::new(socket, blocks * BLOCK).inspect_err(|_| {
             // A ring that nobody can read would keep all frames to itself.
             let none = libc::tpacket_req {
                 tp_block_size: 0,
@@ -151,7 +151,7 @@ pub(crate) fn set_ring<T>(socket: BorrowedFd<'_>, direction: i32, request: &T) -
 
 /// A received frame in its slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct RingSlotFrame<'a> {
     /// What the slot holds, with the virtio-net header if there is one.
     pub(crate) bytes: &'a [u8],
     /// Whether that is all of it.
@@ -174,7 +174,7 @@ impl ReceiveRing {
 
     /// The next frame, behind a virtio-net header of so many bytes.
     #[inline]
-    pub(crate) fn next(&self, before: usize) -> Option<Seen<'_>> {
+    pub(crate) fn next(&self, before: usize) -> Option<RingSlotFrame<'_>> {
         let slot = self.0.next;
         let status = self.0.status(slot).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
@@ -184,7 +184,7 @@ impl ReceiveRing {
         let header = unsafe { self.0.header(slot).read() };
         let begin = usize::from(header.tp_mac).saturating_sub(before);
         let length = (header.tp_snaplen as usize + before).min(SLOT.saturating_sub(begin));
-        Some(Seen {
+        Some(RingSlotFrame {
             bytes: self.0.mapping.bytes(slot * SLOT + begin, length),
             whole: header.tp_snaplen == header.tp_len,
             in_socket: status & libc::TP_STATUS_COPY != 0,

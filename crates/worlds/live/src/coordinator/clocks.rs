@@ -1,7 +1,7 @@
 //! Clocks of hosts as far as they are known by now, and the queries that compare them with the coordinator's.
 
-use stackline_core::offset::Offset;
-use stackline_core::trace::{Clock, Exchange};
+use stackline_core::clock_offset::Offset;
+use stackline_core::trace_index::{ClockCorrection, ClockExchange};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,17 @@ pub(super) const ENOUGH: u32 = 64;
 
 /// A host's clock, as far as it is known by now.
 #[derive(Debug, Default)]
-pub(super) struct HostClock {
+pub(super) struct AgentHostClock {
     /// It is the coordinator's own; how far readings of it may be apart, ns.
     pub(super) same: Option<u64>,
     offset: Offset,
     /// Exchanges since the last report.
-    fresh: Vec<Exchange>,
+    fresh: Vec<ClockExchange>,
 }
 
 /// Clock queries while a run goes on, answered among its other messages.
 #[derive(Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct RunningClockQueries {
     /// Since when, and when next; nothing between runs.
     pub(super) times: Option<(Instant, Instant)>,
     pub(super) hosts: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Asking {
     pub(super) open: BTreeMap<String, u64>,
 }
 
-impl HostClock {
+impl AgentHostClock {
     /// The coordinator's own; how far readings of it may be apart, ns.
     pub(super) fn same(error_ns: u64) -> Self {
         Self {
@@ -39,25 +39,25 @@ impl HostClock {
     }
 
     /// An exchange that no clock can have made says nothing.
-    pub(super) fn take(&mut self, exchange: Exchange) {
+    pub(super) fn take(&mut self, exchange: ClockExchange) {
         if self.offset.take(&exchange) {
             self.fresh.push(exchange);
         }
     }
 
     /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
-    pub(super) fn report(&mut self, read: &Clock) -> Clock {
+    pub(super) fn report(&mut self, read: &ClockCorrection) -> ClockCorrection {
         let clock = match self.same {
-            Some(error_ns) => Clock {
+            Some(error_ns) => ClockCorrection {
                 error_ns: Some(error_ns),
-                ..Clock::default()
+                ..ClockCorrection::default()
             },
             None => self.offset.clock().unwrap_or_default(),
         };
         let error_ns = clock
             .error_ns
             .map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
-        Clock {
+        ClockCorrection {
             error_ns,
             kernel: read.kernel.clone(),
             exchanges: std::mem::take(&mut self.fresh),

@@ -1,7 +1,7 @@
 //! The hosts that a plan or a run needs, by name: those that are named, and the two of this machine where none is.
 
 use stackline_core::plan::{HostPlan, Measurement, Plan};
-use stackline_core::schedule::ScheduledRun;
+use stackline_core::run_schedule::ScheduledRun;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the agent that initiates when a specification says no FROM.
@@ -10,7 +10,10 @@ pub const LOCAL_INITIATOR: &str = "(local initiator)";
 pub const LOCAL_RESPONDER: &str = "(local responder)";
 
 /// Every host that the chosen measurements of a plan use.
-pub fn hosts(plan: &Plan, chosen: impl Fn(&Measurement) -> bool) -> BTreeMap<String, HostPlan> {
+pub fn hosts_of_plan(
+    plan: &Plan,
+    chosen: impl Fn(&Measurement) -> bool,
+) -> BTreeMap<String, HostPlan> {
     let mut hosts = BTreeMap::new();
     let parts = plan
         .measurements
@@ -30,7 +33,7 @@ pub fn hosts(plan: &Plan, chosen: impl Fn(&Measurement) -> bool) -> BTreeMap<Str
 }
 
 /// The agents that a run needs.
-pub(super) fn names(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
+pub(super) fn hosts_of_run(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
     let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
         [
             part.from.as_deref().unwrap_or(LOCAL_INITIATOR),

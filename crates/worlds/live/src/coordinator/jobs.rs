@@ -2,7 +2,7 @@
 
 use crate::control::FromAgent;
 use crate::error::Result;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_endpoint::observation::SideObservation;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) struct RunningJob {
     pub(super) host: String,
     pub(super) part: usize,
-    pub(super) side: Side,
+    pub(super) side: PairSide,
     pub(super) background: bool,
     pub(super) observed: Option<SideObservation>,
     pub(super) ending: bool,
@@ -19,7 +19,7 @@ pub(super) struct RunningJob {
 pub(super) type Jobs = BTreeMap<u64, RunningJob>;
 
 /// Keeps what an agent reports of a job; a failure of one that still matters is the error.
-pub(super) fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
+pub(super) fn note_job_message(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     match message {
         FromAgent::Done { job, observed } => {
             if let Some(running) = jobs.get_mut(&job) {
@@ -45,7 +45,7 @@ pub(super) fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
 }
 
 fn side_name(running: &RunningJob) -> String {
-    let side = if running.side == Side::Initiator {
+    let side = if running.side == PairSide::Initiator {
         "initiator"
     } else {
         "responder"

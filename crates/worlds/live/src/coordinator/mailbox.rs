@@ -1,13 +1,13 @@
 //! The agents and the one mailbox they all write to: messages are sent, received, and waited for; clock queries of a traced run are answered
 //! among them.
 
-use super::clocks::{Asking, ENOUGH, EVERY, HostClock};
+use super::clocks::{AgentHostClock, ENOUGH, EVERY, RunningClockQueries};
 use super::patience;
-use crate::control::{FromAgent, Hello, ToAgent};
+use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
-use crate::launch::{Agent, greeting};
+use crate::launch::{AgentProcess, greeting};
 use stackline_core::plan::HostPlan;
-use stackline_core::trace::Exchange;
+use stackline_core::trace_index::ClockExchange;
 use stackline_events::clock as events;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,8 +22,8 @@ const UNSAID: Duration = Duration::from_secs(2);
 /// Agents, and the one mailbox they all write to.
 pub struct Coordinator<'p> {
     pub(super) hosts: BTreeMap<String, HostPlan>,
-    pub(super) agents: BTreeMap<String, Agent>,
-    pub(super) hellos: BTreeMap<String, Hello>,
+    pub(super) agents: BTreeMap<String, AgentProcess>,
+    pub(super) hellos: BTreeMap<String, AgentHello>,
     pub(super) mailbox: Receiver<(String, Mail)>,
     pub(super) interrupted: &'p AtomicBool,
     /// Tells a person what is waited for.
@@ -35,8 +35,8 @@ pub struct Coordinator<'p> {
     pub(super) flows: Vec<u32>,
     /// The first port of each part's responders, where they are chosen.
     pub(super) ports: Vec<u16>,
-    pub(super) clocks: BTreeMap<String, HostClock>,
-    pub(super) asking: Asking,
+    pub(super) clocks: BTreeMap<String, AgentHostClock>,
+    pub(super) asking: RunningClockQueries,
     /// What a run recorded is being taken over.
     pub(super) taking: bool,
     /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
@@ -44,14 +44,14 @@ pub struct Coordinator<'p> {
 }
 
 /// A wait for agents, of which a person is told when it takes long.
-pub(super) struct Waiting {
+pub(super) struct AgentWait {
     say: fn(&str),
     since: Instant,
     pub(super) until: Instant,
     said: bool,
 }
 
-impl Waiting {
+impl AgentWait {
     pub(super) fn new(say: fn(&str), until: Instant) -> Self {
         Self {
             say,
@@ -78,7 +78,7 @@ impl Waiting {
 
 pub(super) enum Mail {
     /// The first of each agent; `None` when there will be none.
-    Greeting(Option<Hello>),
+    Greeting(Option<AgentHello>),
     Message(Box<FromAgent>),
     Closed,
     Unreadable(Error),
@@ -103,8 +103,8 @@ impl Coordinator<'_> {
         let until = self
             .questions
             .into_iter()
-            .fold(Instant::now() + patience::answer(), Instant::min);
-        let mut waiting = Waiting::new(self.say, until);
+            .fold(Instant::now() + patience::answer_limit(), Instant::min);
+        let mut waiting = AgentWait::new(self.say, until);
         loop {
             let (from, message) =
                 self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
@@ -134,7 +134,7 @@ impl Coordinator<'_> {
                 .mailbox
                 .recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now())))
             {
-                Ok((host, Mail::Message(message))) if self.is_clock_told(&host, &message) => {}
+                Ok((host, Mail::Message(message))) if self.take_clock_answer(&host, &message) => {}
                 Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
                 Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
@@ -143,7 +143,7 @@ impl Coordinator<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
-                Err(RecvTimeoutError::Disconnected) => return Err(silent()),
+                Err(RecvTimeoutError::Disconnected) => return Err(silence_error()),
             }
         }
     }
@@ -151,7 +151,7 @@ impl Coordinator<'_> {
     /// The next message of any agent, while no clock runs.
     pub(super) fn awaited(
         &mut self,
-        waiting: &mut Waiting,
+        waiting: &mut AgentWait,
         what: &str,
     ) -> Result<(String, FromAgent)> {
         while Instant::now() < waiting.until {
@@ -160,7 +160,7 @@ impl Coordinator<'_> {
                 return Ok(message);
             }
         }
-        Err(self.mute(silent()))
+        Err(self.mute(silence_error()))
     }
 
     /// An agent does not answer: it is not asked again.
@@ -197,7 +197,7 @@ impl Coordinator<'_> {
     }
 
     /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
-    fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
+    fn take_clock_answer(&mut self, host: &str, message: &FromAgent) -> bool {
         let FromAgent::Clock {
             heard_ns,
             answered_ns,
@@ -209,7 +209,7 @@ impl Coordinator<'_> {
         let Some(asked_ns) = self.asking.open.remove(host) else {
             return false;
         };
-        let exchange = Exchange {
+        let exchange = ClockExchange {
             asked_ns,
             heard_ns,
             answered_ns,
@@ -226,7 +226,7 @@ impl Coordinator<'_> {
 /// Agents are told all at once to end; then each is waited for.
 impl Drop for Coordinator<'_> {
     fn drop(&mut self) {
-        self.agents.values_mut().for_each(Agent::quit);
+        self.agents.values_mut().for_each(AgentProcess::quit);
     }
 }
 
@@ -255,7 +255,7 @@ pub(super) fn read_mail(
     });
 }
 
-pub(super) fn silent() -> Error {
+pub(super) fn silence_error() -> Error {
     Error::measurement("an agent does not answer any more")
         .hint("its host is overloaded, suspended or gone")
 }

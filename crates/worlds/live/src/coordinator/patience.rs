@@ -7,7 +7,7 @@ pub(super) const VARIABLE: &str = "STACKLINE_SILENCE_S";
 const USUAL: Duration = Duration::from_secs(60);
 
 /// How long agents may be silent before they are asked, and then take to answer.
-pub(super) fn silence() -> Duration {
+pub(super) fn silence_limit() -> Duration {
     let given = std::env::var(VARIABLE)
         .ok()
         .and_then(|text| text.parse().ok());
@@ -15,6 +15,6 @@ pub(super) fn silence() -> Duration {
 }
 
 /// What an agent may take to answer between runs.
-pub(super) fn answer() -> Duration {
-    silence() / 2
+pub(super) fn answer_limit() -> Duration {
+    silence_limit() / 2
 }

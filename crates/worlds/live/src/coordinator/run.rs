@@ -2,22 +2,22 @@
 //! until the clocks have stopped.
 
 use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
-use super::jobs::{Jobs, RunningJob, note};
-use super::mailbox::{Coordinator, LOOK, Waiting, silent};
-use super::patience::{answer, silence};
-use crate::control::{FromAgent, Task, ToAgent};
+use super::jobs::{Jobs, RunningJob, note_job_message};
+use super::mailbox::{AgentWait, Coordinator, LOOK, silence_error};
+use super::patience::{answer_limit, silence_limit};
+use crate::control::{AgentTask, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
-use crate::launch::Agent;
+use crate::launch::AgentProcess;
 use crate::stacks;
 use stackline_core::catalogue::OptionValue;
-use stackline_core::plan::{Access, Composer, Count, Measurement, Part, Stack};
-use stackline_core::program::{Call, Side};
+use stackline_core::plan::{Composer, DataAccess, Measurement, MeasurementPart, Stack, UnitCount};
+use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::random::Seed;
-use stackline_core::record::RunRecord;
-use stackline_core::schedule::ScheduledRun;
-use stackline_endpoint::records::{Run, records};
+use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::ScheduledRun;
+use stackline_endpoint::records::{MeasurementRun, make_records};
 use stackline_endpoint::{self as endpoint};
-use stackline_proto::datagram::Token;
+use stackline_proto::datagram::DatagramToken;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -49,14 +49,14 @@ impl Coordinator<'_> {
                 error => error.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
-        let run = Run {
+        let run = MeasurementRun {
             measurement,
             index: scheduled.index,
             run: scheduled.run,
             warmup: !scheduled.counted,
         };
         let observed = |running: RunningJob| Some((running.part, running.side, running.observed?));
-        Ok(records(&run, jobs.into_values().filter_map(observed)))
+        Ok(make_records(&run, jobs.into_values().filter_map(observed)))
     }
 
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
@@ -89,7 +89,7 @@ impl Coordinator<'_> {
             .time_limit
             .map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
         if !self.until_done(jobs, patience, |job| {
-            job.side == Side::Responder || job.background
+            job.side == PairSide::Responder || job.background
         })? {
             return Err(
                 Error::measurement("the run did not end with its time limit").hint(
@@ -112,7 +112,7 @@ impl Coordinator<'_> {
         if self.until_done(jobs, FINISH, |_| false)? {
             Ok(())
         } else {
-            Err(self.mute(silent()))
+            Err(self.mute(silence_error()))
         }
     }
 
@@ -134,11 +134,15 @@ impl Coordinator<'_> {
     }
 
     /// The part with the length of the file that it sends whole: both ends need it before they begin.
-    fn with_length<'p>(&mut self, part: &'p Part, jobs: &mut Jobs) -> Result<Cow<'p, Part>> {
-        let (Count::WholeFile, Access::File(file)) = (part.data.count, &part.source) else {
+    fn with_length<'p>(
+        &mut self,
+        part: &'p MeasurementPart,
+        jobs: &mut Jobs,
+    ) -> Result<Cow<'p, MeasurementPart>> {
+        let (UnitCount::WholeFile, DataAccess::File(file)) = (part.data.count, &part.source) else {
             return Ok(Cow::Borrowed(part));
         };
-        let sender = if sends(part, Side::Initiator) {
+        let sender = if sends(part, PairSide::Initiator) {
             part.from.as_deref().unwrap_or(LOCAL_INITIATOR)
         } else {
             part.to.as_deref().unwrap_or(LOCAL_RESPONDER)
@@ -149,7 +153,7 @@ impl Coordinator<'_> {
             _ => None,
         })?;
         let mut part = part.clone();
-        part.data.count = Count::Amount(length?);
+        part.data.count = UnitCount::Amount(length?);
         Ok(Cow::Owned(part))
     }
 
@@ -157,7 +161,7 @@ impl Coordinator<'_> {
     fn prepare(
         &mut self,
         measurement: &Measurement,
-        part: &Part,
+        part: &MeasurementPart,
         number: usize,
         seed: Seed,
         jobs: &mut Jobs,
@@ -170,15 +174,15 @@ impl Coordinator<'_> {
         let token = token()?;
         let flow = self.flows.get(number).copied();
         let stack = listens_at(&part.stack, self.ports.get(number).copied());
-        let task = |side: Side, cpu: Option<usize>| Task {
+        let task = |side: PairSide, cpu: Option<usize>| AgentTask {
             flow,
             stack: stack.clone(),
             ..task(measurement, part, side, cpu, seed, token, bind)
         };
-        let responder = self.job(to, number, Side::Responder, part.background, jobs);
+        let responder = self.job(to, number, PairSide::Responder, part.background, jobs);
         let listen = ToAgent::Listen {
             job: responder,
-            task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))),
+            task: Box::new(task(PairSide::Responder, part.cpu.1.or(self.host_cpu(to)))),
         };
         self.send(to, &listen)?;
         let addresses = self.await_one(jobs, |message| match message {
@@ -186,15 +190,18 @@ impl Coordinator<'_> {
             _ => None,
         })?;
         let addresses =
-            if stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
+            if stacks::find_stack(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
                 addresses
             } else {
                 self.reachable(from, to, &addresses)
             };
-        let initiator = self.job(from, number, Side::Initiator, part.background, jobs);
+        let initiator = self.job(from, number, PairSide::Initiator, part.background, jobs);
         let connect = ToAgent::Connect {
             job: initiator,
-            task: Box::new(task(Side::Initiator, part.cpu.0.or(self.host_cpu(from)))),
+            task: Box::new(task(
+                PairSide::Initiator,
+                part.cpu.0.or(self.host_cpu(from)),
+            )),
             addresses,
         };
         self.send(from, &connect)?;
@@ -208,7 +215,7 @@ impl Coordinator<'_> {
         &mut self,
         host: &str,
         part: usize,
-        side: Side,
+        side: PairSide,
         background: bool,
         jobs: &mut Jobs,
     ) -> u64 {
@@ -228,7 +235,7 @@ impl Coordinator<'_> {
     }
 
     fn is_local(&self, host: &str) -> bool {
-        self.agents.get(host).is_some_and(Agent::is_local)
+        self.agents.get(host).is_some_and(AgentProcess::is_local)
     }
 
     /// Where a responder listens: on the address that was written (datagrams leave from the one they are sent to), on
@@ -253,7 +260,7 @@ impl Coordinator<'_> {
     /// `host:port` for every port, as the initiator's host reaches it.
     fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
         let written = self.written_address(to);
-        let of_ssh = self.agents.get(to).and_then(Agent::destination);
+        let of_ssh = self.agents.get(to).and_then(AgentProcess::destination);
         // A responder here with an initiator elsewhere: the address ssh came from.
         let of_us = self
             .hellos
@@ -274,7 +281,7 @@ impl Coordinator<'_> {
 
     fn go(&mut self, ids: &[u64], jobs: &Jobs) -> Result<()> {
         // Responders first: what they note at this moment is before any clock starts.
-        for side in [Side::Responder, Side::Initiator] {
+        for side in [PairSide::Responder, PairSide::Initiator] {
             for id in ids {
                 if let Some(job) = jobs
                     .get(id)
@@ -302,13 +309,13 @@ impl Coordinator<'_> {
         jobs: &mut Jobs,
         wanted: impl Fn(&FromAgent) -> Option<T>,
     ) -> Result<T> {
-        let mut waiting = Waiting::new(self.say, Instant::now() + answer());
+        let mut waiting = AgentWait::new(self.say, Instant::now() + answer_limit());
         loop {
             let (_, message) = self.awaited(&mut waiting, "an agent that gets a run ready")?;
             if let Some(answer) = wanted(&message) {
                 return Ok(answer);
             }
-            note(jobs, message)?;
+            note_job_message(jobs, message)?;
         }
     }
 
@@ -324,8 +331,8 @@ impl Coordinator<'_> {
             .values()
             .any(|job| job.observed.is_none() && !excused(job))
         {
-            match self.receive(until.min(Instant::now() + silence()))? {
-                Some((_, message)) => note(jobs, message)?,
+            match self.receive(until.min(Instant::now() + silence_limit()))? {
+                Some((_, message)) => note_job_message(jobs, message)?,
                 None if Instant::now() >= until => return Ok(false),
                 None => self.are_alive(jobs)?,
             }
@@ -345,7 +352,7 @@ impl Coordinator<'_> {
         while jobs.values().any(|job| job.observed.is_none()) {
             match self.receive(until) {
                 Ok(Some((_, message))) => {
-                    if let Err(other) = note(jobs, message)
+                    if let Err(other) = note_job_message(jobs, message)
                         && best.blame == Blame::Measurement
                         && matches!(other.blame, Blame::Input | Blame::Environment)
                     {
@@ -377,7 +384,7 @@ impl Coordinator<'_> {
 /// The stack with the port chosen, where it has ports and none is written.
 fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     let mut stack = stack.clone();
-    let has = stacks::find(&stack.name)
+    let has = stacks::find_stack(&stack.name)
         .is_some_and(|known| known.table().options.iter().any(|o| o.name == "port"));
     if let Some(port) = port.filter(|_| has) {
         stack
@@ -389,8 +396,8 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
 }
 
 /// 16 random bytes, the top bit of the eighth set so that no datagram's number looks like it.
-fn token() -> Result<Token> {
-    let mut token = Token::default();
+fn token() -> Result<DatagramToken> {
+    let mut token = DatagramToken::default();
     getrandom::fill(&mut token)
         .map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
     token[7] |= 0x80;
@@ -398,37 +405,41 @@ fn token() -> Result<Token> {
 }
 
 /// Whether that side has data units from a source.
-fn sends(part: &Part, side: Side) -> bool {
-    part.procedure
-        .calls(side)
-        .iter()
-        .any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+fn sends(part: &MeasurementPart, side: PairSide) -> bool {
+    part.procedure.calls(side).iter().any(|call| {
+        matches!(
+            call,
+            OperationCall::DataRequest(_) | OperationCall::ReadFile(_)
+        )
+    })
 }
 
 fn task(
     measurement: &Measurement,
-    part: &Part,
-    side: Side,
+    part: &MeasurementPart,
+    side: PairSide,
     cpu: Option<usize>,
     seed: Seed,
-    token: Token,
+    token: DatagramToken,
     bind: IpAddr,
-) -> Task {
-    let takes = |side: Side| {
-        part.procedure
-            .calls(side)
-            .iter()
-            .any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
+) -> AgentTask {
+    let takes = |side: PairSide| {
+        part.procedure.calls(side).iter().any(|call| {
+            matches!(
+                call,
+                OperationCall::AwaitDataIndication(_) | OperationCall::WriteFile(_)
+            )
+        })
     };
-    let end = |access: &Access, mine: bool| match access {
+    let end = |access: &DataAccess, mine: bool| match access {
         // A side that has no use for it needs neither file nor region.
-        _ if !mine => Access::Memory,
+        _ if !mine => DataAccess::Memory,
         access => access.clone(),
     };
     let lower = measurement.composer == Composer::PriorityBackground && part.background;
-    let reliable = stacks::find(&part.stack.name).is_none_or(|stack| stack.table().reliable);
-    Task {
-        work: endpoint::Task::new(measurement, part, side, seed, reliable),
+    let reliable = stacks::find_stack(&part.stack.name).is_none_or(|stack| stack.table().reliable);
+    AgentTask {
+        work: endpoint::EndpointTask::new(measurement, part, side, seed, reliable),
         stack: part.stack.clone(),
         source: end(&part.source, sends(part, side)),
         destination: end(&part.destination, takes(side)),

@@ -1,9 +1,9 @@
 //! Whether the agents of a run that has no time limit are still there: each is sent a clock query after a while of silence and has as
 //! long to answer. It decides nothing about a run that is under way, and hears everything else meanwhile.
 
-use super::jobs::{Jobs, note};
+use super::jobs::{Jobs, note_job_message};
 use super::mailbox::Coordinator;
-use super::patience::{VARIABLE, silence};
+use super::patience::{VARIABLE, silence_limit};
 use crate::control::{FromAgent, ToAgent};
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ impl Coordinator<'_> {
         for host in &missing {
             self.send(host, &ToAgent::Clock)?;
         }
-        let (silence, begun) = (silence(), Instant::now());
+        let (silence, begun) = (silence_limit(), Instant::now());
         while !missing.is_empty() {
             let Some((host, message)) = self.receive(begun + silence)? else {
                 let hosts: Vec<&str> = missing.iter().map(String::as_str).collect();
@@ -40,7 +40,7 @@ impl Coordinator<'_> {
             ) {
                 missing.remove(&host);
             }
-            note(jobs, message)?;
+            note_job_message(jobs, message)?;
         }
         Ok(())
     }

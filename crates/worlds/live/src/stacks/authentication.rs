@@ -2,7 +2,7 @@
 //!
 //! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
 
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Result};
 use crate::readiness;
@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
 use stackline_core::time as core;
 use stackline_events::scope;
-use stackline_proto::datagram::Token;
+use stackline_proto::datagram::DatagramToken;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -27,12 +27,12 @@ const AT_ONCE: usize = 64;
 struct Newcomer {
     socket: Socket,
     from: SockAddr,
-    token: Token,
+    token: DatagramToken,
     have: usize,
     until: Instant,
 }
 
-enum Shown {
+enum ShownAuthentication {
     /// There is more to come.
     Part,
     All,
@@ -42,19 +42,19 @@ enum Shown {
 
 impl Newcomer {
     /// Takes what it has sent, and nothing after its token.
-    fn inspect(&mut self, token: &Token) -> Shown {
+    fn inspect(&mut self, token: &DatagramToken) -> ShownAuthentication {
         match socket::receive(
             self.socket.as_fd(),
             &mut self.token[self.have..],
             RecvFlags::DONTWAIT,
         ) {
-            Ok(0) => Shown::Stranger,
+            Ok(0) => ShownAuthentication::Stranger,
             Ok(n) => {
                 self.have += n;
                 match (self.have == token.len(), self.token == *token) {
-                    (false, _) => Shown::Part,
-                    (true, true) => Shown::All,
-                    (true, false) => Shown::Stranger,
+                    (false, _) => ShownAuthentication::Part,
+                    (true, true) => ShownAuthentication::All,
+                    (true, false) => ShownAuthentication::Stranger,
                 }
             }
             Err(e)
@@ -63,9 +63,9 @@ impl Newcomer {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
                 ) =>
             {
-                Shown::Part
+                ShownAuthentication::Part
             }
-            Err(_) => Shown::Stranger,
+            Err(_) => ShownAuthentication::Stranger,
         }
     }
 }
@@ -79,8 +79,8 @@ impl Newcomers {
     pub(super) fn accept(
         &mut self,
         listener: &Socket,
-        token: &Token,
-        buffers: &Buffers,
+        token: &DatagramToken,
+        buffers: &LiveThreadBuffers,
     ) -> Result<(Socket, SockAddr)> {
         loop {
             // With nobody else to listen to, accepting is waiting, unless that is done for all endpoints of the thread.
@@ -101,14 +101,14 @@ impl Newcomers {
                 self.0.push(Newcomer {
                     socket,
                     from,
-                    token: Token::default(),
+                    token: DatagramToken::default(),
                     have: 0,
                     until,
                 });
             }
             if let Some(proven) = self.proven(token) {
-                scope::count();
-                scope::received(token.len());
+                scope::begin_byte_count();
+                scope::add_received_bytes(token.len());
                 return Ok((proven.socket, proven.from));
             }
             if nobody && readiness::is_here() {
@@ -135,15 +135,15 @@ impl Newcomers {
     }
 
     /// The one that has shown the token. Those before it are strangers, as are those that took too long.
-    fn proven(&mut self, token: &Token) -> Option<Newcomer> {
+    fn proven(&mut self, token: &DatagramToken) -> Option<Newcomer> {
         let mut index = 0;
         while let Some(newcomer) = self.0.get_mut(index) {
             match newcomer.inspect(token) {
-                Shown::All => {
+                ShownAuthentication::All => {
                     self.0.drain(..index);
                     return Some(self.0.remove(0));
                 }
-                Shown::Part if Instant::now() < newcomer.until => index += 1,
+                ShownAuthentication::Part if Instant::now() < newcomer.until => index += 1,
                 _ => drop(self.0.remove(index)),
             }
         }
@@ -152,7 +152,7 @@ impl Newcomers {
 }
 
 /// Until somebody comes, says something or has had its time; whether somebody comes.
-fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<bool> {
+fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &LiveThreadBuffers) -> Result<bool> {
     let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
     let mut watched: Vec<PollFd> = sockets
         .map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN))
@@ -169,18 +169,21 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<
     match poll(&mut watched, timeout) {
         Ok(_) => Ok(watched[0].any().unwrap_or(false)),
         Err(Errno::EINTR) => buffers.flags.interrupted().map(|()| false),
-        Err(error) => Err(error::io("poll", &error.into())),
+        Err(error) => Err(error::io_error("poll", &error.into())),
     }
 }
 
 /// Lets the other endpoints of the thread go on until somebody comes or says something.
-pub(super) fn wait_for_a_connection(until: Option<core::Instant>, buffers: &Buffers) -> Result<()> {
+pub(super) fn wait_for_a_connection(
+    until: Option<core::Instant>,
+    buffers: &LiveThreadBuffers,
+) -> Result<()> {
     readiness::wait_for_socket(until);
     buffers.flags.interrupted()
 }
 
 /// One connection, unless it was given up while it waited.
-fn accept(listener: &Socket, buffers: &Buffers) -> Result<Option<(Socket, SockAddr)>> {
+fn accept(listener: &Socket, buffers: &LiveThreadBuffers) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => {
@@ -194,6 +197,6 @@ fn accept(listener: &Socket, buffers: &Buffers) -> Result<Option<(Socket, SockAd
         {
             Ok(None)
         }
-        Err(error) => Err(error::io("accept", &error)),
+        Err(error) => Err(error::io_error("accept", &error)),
     }
 }

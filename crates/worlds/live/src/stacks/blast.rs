@@ -7,20 +7,23 @@
 
 use super::ip;
 use super::stream::Receive;
-use crate::buffers::{Buffers, READ_BYTES};
+use crate::buffers::{LiveThreadBuffers, READ_BYTES};
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::{
-    ConnectParameters, Connection, Connector, Listener, Protocol, vanished,
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack, connection_vanished,
 };
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
-use stackline_core::record::Transport;
-use stackline_endpoint::Bulk;
+use stackline_core::run_record::TransportRecord;
+use stackline_endpoint::BulkDirection;
 use stackline_proto::blast::negotiation::PARAMETERS_BYTES;
 use stackline_proto::blast::stack;
-use stackline_transfer::carrier::{Carrier, LONGEST_HEAD};
-use stackline_transfer::frames::{self, Frames, Unusable};
-use stackline_transfer::{self as transfer, Channel, Interrupt, Key, Options, TAIL, Waiting, udp};
+use stackline_transfer::carrier::{LONGEST_HEAD, PacketCarrier};
+use stackline_transfer::frames::{self, FrameCarrier, Unusable};
+use stackline_transfer::{
+    self as transfer, BlastChannel, BlastChannelOptions, Interrupt, PacketWaiting, SealKey, TAIL,
+    udp,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -30,25 +33,25 @@ use std::sync::Arc;
 const PIECE: u64 = 64 << 20;
 
 /// One of the three stacks.
-pub(super) struct Blast(&'static StackTable);
+pub(super) struct LiveBlastStack(&'static StackTable);
 
-pub(super) const SAW: Blast = Blast(&stack::SAW);
-pub(super) const WINDOW: Blast = Blast(&stack::WINDOW);
-pub(super) const BLAST: Blast = Blast(&stack::BLAST);
+pub(super) const SAW: LiveBlastStack = LiveBlastStack(&stack::SAW);
+pub(super) const WINDOW: LiveBlastStack = LiveBlastStack(&stack::WINDOW);
+pub(super) const BLAST: LiveBlastStack = LiveBlastStack(&stack::BLAST);
 
-impl Protocol for Blast {
+impl LiveStack for LiveBlastStack {
     fn table(&self) -> &'static StackTable {
         self.0
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
         if over_ethernet(&parameters.stack) {
             return Ok(Box::new(FrameListener::new(parameters, self.0.name)?));
         }
-        let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
-        let listener =
-            transfer::Listener::bind(address, &options(parameters)?).map_err(from_transfer)?;
-        Ok(Box::new(BlastListener {
+        let address = SocketAddr::new(parameters.bind, ip::listening_port(parameters)?);
+        let listener = transfer::BlastChannelListener::bind(address, &options(parameters)?)
+            .map_err(from_transfer)?;
+        Ok(Box::new(LiveBlastListener {
             listener,
             name: self.0.name,
         }))
@@ -56,7 +59,7 @@ impl Protocol for Blast {
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         if over_ethernet(&parameters.stack) {
@@ -80,7 +83,7 @@ impl Protocol for Blast {
 
 /// The channel's options; what the path decides stays open. Where it is sealed, the token is the secret that keys are
 /// made from, and what is shown of it is derived: it never travels.
-fn options(parameters: &ConnectParameters) -> Result<Options> {
+fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
     let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
         Error::input(what)
@@ -90,64 +93,71 @@ fn options(parameters: &ConnectParameters) -> Result<Options> {
     let buffer = machine
         .buffer
         .saturating_mul(2)
-        .clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
-    Ok(Options {
+        .clamp(udp::UdpCarrierOptions::new().receive_buffer as u64, 1 << 30);
+    Ok(BlastChannelOptions {
         token: parameters.token,
-        key: stack.flag("sealed").then(|| Key::new(&parameters.token)),
-        waiting: if spins { Waiting::Spin } else { Waiting::Block },
-        udp: udp::Options {
-            receive_buffer: buffer as usize,
-            ..udp::Options::new()
+        key: stack
+            .flag("sealed")
+            .then(|| SealKey::new(&parameters.token)),
+        waiting: if spins {
+            PacketWaiting::Spin
+        } else {
+            PacketWaiting::Block
         },
-        ..Options::of(machine)
+        udp: udp::UdpCarrierOptions {
+            receive_buffer: buffer as usize,
+            ..udp::UdpCarrierOptions::new()
+        },
+        ..BlastChannelOptions::of(machine)
     })
 }
 
 /// Whom to ask whether the job is to end.
-fn interrupt(buffers: &Buffers) -> Interrupt {
+fn interrupt(buffers: &LiveThreadBuffers) -> Interrupt {
     let flags = Arc::clone(&buffers.flags);
     Interrupt::new(move || flags.ended())
 }
 
-struct BlastListener {
-    listener: transfer::Listener,
+struct LiveBlastListener {
+    listener: transfer::BlastChannelListener,
     name: &'static str,
 }
 
-impl Listener for BlastListener {
+impl LiveListener for LiveBlastListener {
     fn address(&self) -> String {
         self.listener
             .local()
             .map_or_else(|_| String::new(), |address| address.port().to_string())
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.listener.interrupted_by(interrupt(buffers));
         let channel = self.listener.accept().map_err(from_transfer)?;
-        Ok(Box::new(TracedConnection::new(channel, self.name)))
+        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
     }
 }
 
 struct BlastConnector {
     peer: SocketAddr,
-    options: Options,
+    options: BlastChannelOptions,
     shown: String,
     name: &'static str,
 }
 
 impl Connector for BlastConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.options.interrupt = Some(interrupt(buffers));
-        let channel = Channel::connect(self.peer, &self.options).map_err(|error| match error {
-            transfer::Error::Gone => {
-                ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into())
-            }
-            transfer::Error::Silent(_) => {
-                ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())
-            }
-            error => from_transfer(error),
-        })?;
-        Ok(Box::new(TracedConnection::new(channel, self.name)))
+        let channel =
+            BlastChannel::connect(self.peer, &self.options).map_err(|error| match error {
+                transfer::Error::Gone => {
+                    ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into())
+                }
+                transfer::Error::Silent(_) => {
+                    ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())
+                }
+                error => from_transfer(error),
+            })?;
+        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
     }
 }
 
@@ -166,23 +176,23 @@ fn unusable(error: &io::Error) -> Error {
         .and_then(|inner| inner.downcast_ref::<Unusable>())
     {
         Some(why) => Error::environment(why.message.clone()).hint(why.hint),
-        None => error::io("opening a packet socket", error),
+        None => error::io_error("opening a packet socket", error),
     }
 }
 
 /// The responder on an interface: what hears the next connection is open before the present one is answered.
 struct FrameListener {
     interface: String,
-    options: Options,
+    options: BlastChannelOptions,
     first: u32,
     /// The number of the next connection.
     number: u32,
-    next: Frames,
+    next: FrameCarrier,
     name: &'static str,
 }
 
 impl FrameListener {
-    fn new(parameters: &ConnectParameters, name: &'static str) -> Result<Self> {
+    fn new(parameters: &LiveConnectParameters, name: &'static str) -> Result<Self> {
         let options = options(parameters)?;
         // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
         let first = getrandom::u32()
@@ -200,50 +210,51 @@ impl FrameListener {
     }
 }
 
-fn hears(interface: &str, number: u32, options: &Options) -> Result<Frames> {
-    Frames::listen(interface, Some(number), frames_of(options)).map_err(|error| unusable(&error))
+fn hears(interface: &str, number: u32, options: &BlastChannelOptions) -> Result<FrameCarrier> {
+    FrameCarrier::listen(interface, Some(number), frames_of(options))
+        .map_err(|error| unusable(&error))
 }
 
 /// Room for frames as long as packets will be, and no longer: so many more of them there is room for.
-fn frames_of(options: &Options) -> frames::Options {
+fn frames_of(options: &BlastChannelOptions) -> frames::FrameCarrierOptions {
     let packet = match options.blast.packet as usize {
         0 => 0,
         // What opens a connection has to fit too.
         data => data.max(PARAMETERS_BYTES) + LONGEST_HEAD,
     };
-    frames::Options {
+    frames::FrameCarrierOptions {
         packet,
-        ..frames::Options::default()
+        ..frames::FrameCarrierOptions::default()
     }
 }
 
-impl Listener for FrameListener {
+impl LiveListener for FrameListener {
     fn address(&self) -> String {
         self.first.to_string()
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.options.interrupt = Some(interrupt(buffers));
         self.number = self.number.wrapping_add(1);
         let carrier = std::mem::replace(
             &mut self.next,
             hears(&self.interface, self.number, &self.options)?,
         );
-        let channel = Channel::answer(carrier, &self.options).map_err(from_transfer)?;
-        Ok(Box::new(TracedConnection::new(channel, self.name)))
+        let channel = BlastChannel::answer(carrier, &self.options).map_err(from_transfer)?;
+        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
     }
 }
 
 /// The initiator on an interface.
 struct FrameConnector {
     interface: String,
-    options: Options,
+    options: BlastChannelOptions,
     number: u32,
     name: &'static str,
 }
 
 impl FrameConnector {
-    fn new(parameters: &ConnectParameters, address: &str, name: &'static str) -> Result<Self> {
+    fn new(parameters: &LiveConnectParameters, address: &str, name: &'static str) -> Result<Self> {
         let number = address
             .rsplit(':')
             .next()
@@ -261,13 +272,13 @@ impl FrameConnector {
 }
 
 impl Connector for FrameConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.options.interrupt = Some(interrupt(buffers));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
-        let carrier = Frames::connect(&self.interface, frames_of(&self.options))
+        let carrier = FrameCarrier::connect(&self.interface, frames_of(&self.options))
             .map_err(|error| unusable(&error))?;
-        let channel = Channel::connect_over(carrier, &self.options).map_err(|error| match error {
+        let channel = BlastChannel::connect_over(carrier, &self.options).map_err(|error| match error {
             transfer::Error::Silent(_) => {
                 Error::environment(format!("nobody answers on the interface {}", self.interface)).hint(
                     "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
@@ -275,19 +286,19 @@ impl Connector for FrameConnector {
             }
             error => from_transfer(error),
         })?;
-        Ok(Box::new(TracedConnection::new(channel, self.name)))
+        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
     }
 }
 
 /// An open channel.
-struct TracedConnection<C: Carrier> {
-    channel: Channel<C>,
+struct LiveBlastConnection<C: PacketCarrier> {
+    channel: BlastChannel<C>,
     name: &'static str,
     finished: bool,
 }
 
-impl<C: Carrier> TracedConnection<C> {
-    const fn new(channel: Channel<C>, name: &'static str) -> Self {
+impl<C: PacketCarrier> LiveBlastConnection<C> {
+    const fn new(channel: BlastChannel<C>, name: &'static str) -> Self {
         Self {
             channel,
             name,
@@ -296,7 +307,12 @@ impl<C: Carrier> TracedConnection<C> {
     }
 
     /// Sends data units out of a file, in pieces of whole units.
-    fn send_file(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn send_file(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         let at_once = (PIECE / bytes.max(1) as u64).max(1);
         let mut done = 0;
         while done < times && !(times > 1 && buffers.flags.limit()) {
@@ -304,7 +320,7 @@ impl<C: Carrier> TracedConnection<C> {
             let piece = buffers
                 .source
                 .outgoing(bytes * units as usize)
-                .map_err(|e| error::io("reading the source", &e))?;
+                .map_err(|e| error::io_error("reading the source", &e))?;
             self.channel.send(piece).map_err(from_transfer)?;
             done += units;
         }
@@ -312,7 +328,7 @@ impl<C: Carrier> TracedConnection<C> {
     }
 
     /// Takes bytes of the stream to where they are kept; how many came.
-    fn take(&mut self, wanted: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn take(&mut self, wanted: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         if let Some(round) = buffers.destination.round(READ_BYTES, TAIL) {
             return self
                 .channel
@@ -326,7 +342,7 @@ impl<C: Carrier> TracedConnection<C> {
             let got = self.channel.receive_into(room).map_err(from_transfer)?;
             buffers
                 .arrived(got)
-                .map_err(|e| error::io("writing the destination", &e))?;
+                .map_err(|e| error::io_error("writing the destination", &e))?;
             have += got as u64;
             if got < most {
                 break;
@@ -336,8 +352,8 @@ impl<C: Carrier> TracedConnection<C> {
     }
 }
 
-impl<C: Carrier> Connection for TracedConnection<C> {
-    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         let flags = Arc::clone(&buffers.flags);
         let Some(round) = buffers.source.round(READ_BYTES, TAIL) else {
             return self.send_file(bytes, times, buffers);
@@ -354,13 +370,18 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         Ok(sent / unit)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         let unit = bytes as u64;
         let got = self.take(unit.saturating_mul(times), buffers)?;
         if got.is_multiple_of(unit) {
             Ok(got / unit)
         } else {
-            Err(vanished("inside a data unit"))
+            Err(connection_vanished("inside a data unit"))
         }
     }
 
@@ -368,29 +389,31 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         true
     }
 
-    fn start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<()> {
+    fn start_bulk(&mut self, way: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         match way {
-            Bulk::Get => self.channel.send(&[1]).map_err(from_transfer),
-            Bulk::Put => Ok(()),
+            BulkDirection::Get => self.channel.send(&[1]).map_err(from_transfer),
+            BulkDirection::Put => Ok(()),
         }
     }
 
-    fn await_start_bulk(&mut self, way: Bulk, _: &mut Buffers) -> Result<bool> {
+    fn await_start_bulk(&mut self, way: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
         match way {
-            Bulk::Get => Ok(self.channel.receive_into(&mut [0]).map_err(from_transfer)? == 1),
-            Bulk::Put => self.channel.await_data().map_err(from_transfer),
+            BulkDirection::Get => {
+                Ok(self.channel.receive_into(&mut [0]).map_err(from_transfer)? == 1)
+            }
+            BulkDirection::Put => self.channel.await_data().map_err(from_transfer),
         }
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
+    fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
         if std::mem::replace(&mut self.finished, true) {
             Ok(())
         } else {
@@ -398,11 +421,11 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         }
     }
 
-    fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
+    fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
         self.channel.close().map_err(from_transfer)
     }
 
-    fn await_disconnect(&mut self, _: &mut Buffers) -> Result<()> {
+    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
         match self.channel.await_close() {
             // A peer that is gone has certainly disconnected.
             Ok(true) | Err(transfer::Error::Gone) => Ok(()),
@@ -413,15 +436,15 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         }
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         let facts = self.channel.facts().connection;
-        Some(Transport {
+        Some(TransportRecord {
             retransmits: facts.sent.repeated,
             rtt_s: facts.rtt.map_or(0.0, |(rtt, ..)| rtt.seconds()),
             rtt_var_s: facts.rtt.map(|(_, variation, _)| variation.seconds()),
             mss_bytes: u64::from(self.channel.options().packet),
             bytes_acked: Some(facts.sent.acknowledged),
-            ..Transport::default()
+            ..TransportRecord::default()
         })
     }
 
@@ -482,10 +505,10 @@ impl<C: Carrier> Connection for TracedConnection<C> {
 /// What a channel's error means for the run.
 fn from_transfer(error: transfer::Error) -> Error {
     match error {
-        transfer::Error::Gone | transfer::Error::Closed => vanished("while data was on its way"),
+        transfer::Error::Gone | transfer::Error::Closed => connection_vanished("while data was on its way"),
         transfer::Error::Interrupted => Error::interrupted(),
         transfer::Error::Options(what) => Error::input(what),
-        transfer::Error::Io(what, error) => error::io(what, &error),
+        transfer::Error::Io(what, error) => error::io_error(what, &error),
         transfer::Error::Silent(patience) => {
             Error::measurement(format!("nothing arrived from the peer for {patience}"))
                 .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone")

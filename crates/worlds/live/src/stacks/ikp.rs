@@ -11,39 +11,43 @@ mod options;
 mod responder;
 
 use super::ip;
-use crate::buffers::Buffers;
-use crate::cancel::Flags;
+use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
 use failure::from_transfer;
-use options::options;
-use responder::{Peer, lock, peer_of};
+use options::parse_options;
+use responder::{LiveIkpPeer, lock, peer_of};
 use stackline_core::catalogue::StackTable;
-use stackline_proto::datagram::Token;
-use stackline_proto::ikp::Options as Machine;
-use stackline_proto::ikp::stack::{self, Answer, Verb};
+use stackline_proto::datagram::DatagramToken;
+use stackline_proto::ikp::IkpOptions as Machine;
+use stackline_proto::ikp::stack::{self, IkpReplyContent, Verb};
 use stackline_transfer::Interrupt;
-use stackline_transfer::ikp::{self, Client, Options, Segments, Server};
+use stackline_transfer::ikp::{
+    self, IkpClientSegments, IkpTransferOptions, IkpUdpClient, IkpUdpServer,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// V's message passing.
-pub(super) struct Ikp;
+pub(super) struct LiveIkpStack;
 
-impl Protocol for Ikp {
+impl LiveStack for LiveIkpStack {
     fn table(&self) -> &'static StackTable {
         &stack::TABLE
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
-        let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        let address = SocketAddr::new(parameters.bind, ip::listening_port(parameters)?);
         let flags = Arc::new(Mutex::new(None));
-        let options = Options {
+        let options = IkpTransferOptions {
             interrupt: Some(interrupt(&flags)),
-            ..options(parameters)?
+            ..parse_options(parameters)?
         };
-        let server = Server::bind(address, &options).map_err(from_transfer)?;
+        let server = IkpUdpServer::bind(address, &options).map_err(from_transfer)?;
         let port = server.local().map_err(from_transfer)?.port();
         let server = Arc::new(Mutex::new(server));
         Ok(Box::new(IkpListener {
@@ -58,7 +62,7 @@ impl Protocol for Ikp {
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
@@ -66,7 +70,7 @@ impl Protocol for Ikp {
             .ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(IkpConnector {
             peer,
-            options: options(parameters)?,
+            options: parse_options(parameters)?,
             shown: address.to_string(),
             token: parameters.token,
         }))
@@ -74,7 +78,7 @@ impl Protocol for Ikp {
 }
 
 /// The flags of the job that uses a server at the time.
-type Present = Arc<Mutex<Option<Arc<Flags>>>>;
+type Present = Arc<Mutex<Option<Arc<LiveCancelFlags>>>>;
 
 fn interrupt(flags: &Present) -> Interrupt {
     let flags = Arc::clone(flags);
@@ -82,21 +86,21 @@ fn interrupt(flags: &Present) -> Interrupt {
 }
 
 struct IkpListener {
-    server: Arc<Mutex<Server>>,
+    server: Arc<Mutex<IkpUdpServer>>,
     port: u16,
     flags: Present,
-    token: Token,
+    token: DatagramToken,
     machine: Machine,
     /// Who was connected last.
-    last: Option<Peer>,
+    last: Option<LiveIkpPeer>,
 }
 
-impl Listener for IkpListener {
+impl LiveListener for IkpListener {
     fn address(&self) -> String {
         self.port.to_string()
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         *lock(&self.flags) = Some(Arc::clone(&buffers.flags));
         let mut server = lock(&self.server);
         loop {
@@ -105,7 +109,9 @@ impl Listener for IkpListener {
                 Some((Verb::Connect, _, token)) if token == self.token => {}
                 // Of the last connection, whose last reply was lost.
                 Some((Verb::Close | Verb::Closing, ..)) if Some(peer_of(&request)) == self.last => {
-                    request.reply(Answer::Done.reply()).map_err(from_transfer)?;
+                    request
+                        .reply(IkpReplyContent::Done.reply())
+                        .map_err(from_transfer)?;
                     continue;
                 }
                 // Strangers find nobody.
@@ -113,7 +119,9 @@ impl Listener for IkpListener {
             }
             let peer = peer_of(&request);
             self.last = Some(peer);
-            request.reply(Answer::Done.reply()).map_err(from_transfer)?;
+            request
+                .reply(IkpReplyContent::Done.reply())
+                .map_err(from_transfer)?;
             return Ok(Box::new(responder::Responder::new(
                 Arc::clone(&self.server),
                 peer,
@@ -125,30 +133,34 @@ impl Listener for IkpListener {
 
 struct IkpConnector {
     peer: SocketAddr,
-    options: Options,
+    options: IkpTransferOptions,
     shown: String,
-    token: Token,
+    token: DatagramToken,
 }
 
 impl Connector for IkpConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let flags = Arc::clone(&buffers.flags);
-        let options = Options {
+        let options = IkpTransferOptions {
             interrupt: Some(Interrupt::new(move || flags.ended())),
             ..self.options.clone()
         };
-        let mut client = Client::connect(self.peer, &options).map_err(from_transfer)?;
+        let mut client = IkpUdpClient::connect(self.peer, &options).map_err(from_transfer)?;
         let mut reply = [0; 1];
-        match client.send(&Verb::connect(&self.token), Segments::none(), &mut reply) {
-            Ok(bytes) if Answer::read(&reply[..bytes]) == Some(Answer::Done) => {}
+        match client.send(
+            &Verb::connect(&self.token),
+            IkpClientSegments::none(),
+            &mut reply,
+        ) {
+            Ok(bytes) if IkpReplyContent::read(&reply[..bytes]) == Some(IkpReplyContent::Done) => {}
             Ok(_) => return Err(Error::measurement("the peer's first reply is malformed")),
-            Err(ikp::Error::Nobody) => {
+            Err(ikp::IkpTransferError::Nobody) => {
                 return Err(ip::unreachable(
                     &self.shown,
                     &io::ErrorKind::ConnectionRefused.into(),
                 ));
             }
-            Err(ikp::Error::Silent(_)) => {
+            Err(ikp::IkpTransferError::Silent(_)) => {
                 return Err(ip::unreachable(
                     &self.shown,
                     &io::ErrorKind::TimedOut.into(),

@@ -1,15 +1,15 @@
 //! What the stacks over IP share: addresses, the listening socket, turning strangers away.
 
 use super::authentication::{Newcomers, wait_for_a_connection};
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Error, Result};
 use crate::readiness;
-use crate::stacks::contract::ConnectParameters;
+use crate::stacks::contract::LiveConnectParameters;
 use crate::sys::socket;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use stackline_core::time::{self as core, Instant};
-use stackline_proto::datagram::Token;
+use stackline_proto::datagram::DatagramToken;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const BACKLOG: i32 = 1 << 16;
 
 /// The port a responder listens on: the option `port` plus the replica, or any.
-pub(crate) fn port(parameters: &ConnectParameters) -> Result<u16> {
+pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> {
     match parameters.stack.number("port") {
         None => Ok(0),
         Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
@@ -32,12 +32,12 @@ pub(crate) fn port(parameters: &ConnectParameters) -> Result<u16> {
 }
 
 /// A bound socket.
-pub(crate) fn bound(
-    parameters: &ConnectParameters,
+pub(crate) fn bound_socket(
+    parameters: &LiveConnectParameters,
     kind: Type,
     protocol: Option<Protocol>,
 ) -> Result<Socket> {
-    let mut address = SocketAddr::new(parameters.bind, port(parameters)?);
+    let mut address = SocketAddr::new(parameters.bind, listening_port(parameters)?);
     let mut socket = Socket::new(Domain::for_address(address), kind, protocol);
     if parameters.bind.is_ipv6()
         && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT))
@@ -46,11 +46,11 @@ pub(crate) fn bound(
         address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
         socket = Socket::new(Domain::IPV4, kind, protocol);
     }
-    let socket = socket.map_err(|e| refused(&parameters.stack.name, &e))?;
+    let socket = socket.map_err(|e| socket_unavailable(&parameters.stack.name, &e))?;
     if kind == Type::STREAM {
         socket
             .set_reuse_address(true)
-            .map_err(|e| error::io("SO_REUSEADDR", &e))?;
+            .map_err(|e| error::io_error("SO_REUSEADDR", &e))?;
     }
     let mut done = socket.bind(&address.into());
     if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
@@ -86,7 +86,7 @@ pub(crate) fn listen(socket: &Socket) -> Result<()> {
     if readiness::is_here() {
         socket
             .set_nonblocking(true)
-            .map_err(|e| error::io("O_NONBLOCK", &e))?;
+            .map_err(|e| error::io_error("O_NONBLOCK", &e))?;
         readiness::watch(socket.as_fd())?;
     }
     Ok(())
@@ -96,7 +96,7 @@ pub(crate) fn listen(socket: &Socket) -> Result<()> {
 pub(super) fn without_blocking(socket: &Socket) -> Result<Instant> {
     socket
         .set_nonblocking(true)
-        .map_err(|e| error::io("O_NONBLOCK", &e))?;
+        .map_err(|e| error::io_error("O_NONBLOCK", &e))?;
     Ok(clock::now() + core::Duration::from_seconds(PATIENCE.as_secs_f64()))
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
 pub(crate) fn bind_to_an_address_of_our_own(
     socket: &Socket,
     to: &SockAddr,
-    token: &Token,
+    token: &DatagramToken,
 ) -> Result<()> {
     if to.as_socket_ipv4().is_none_or(|to| !to.ip().is_loopback()) {
         return Ok(());
@@ -138,14 +138,14 @@ pub(crate) fn bind_to_an_address_of_our_own(
         libc::IP_BIND_ADDRESS_NO_PORT,
         1,
     )
-    .map_err(|e| error::io("IP_BIND_ADDRESS_NO_PORT", &e))?;
+    .map_err(|e| error::io_error("IP_BIND_ADDRESS_NO_PORT", &e))?;
     socket
         .bind(&SocketAddr::from((own, 0)).into())
-        .map_err(|e| error::io("bind", &e))
+        .map_err(|e| error::io_error("bind", &e))
 }
 
 /// Says why a socket of that kind is not to be had.
-pub(crate) fn refused(stack: &str, error: &io::Error) -> Error {
+pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!("this host gives no {stack} socket: {error}"));
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
@@ -186,8 +186,8 @@ pub(crate) struct Guests {
 pub(crate) fn accept(
     listener: &Socket,
     guests: &mut Guests,
-    parameters: &ConnectParameters,
-    buffers: &Buffers,
+    parameters: &LiveConnectParameters,
+    buffers: &LiveThreadBuffers,
 ) -> Result<Socket> {
     while !parameters.carries_data && guests.known.is_some() {
         match guests
@@ -203,7 +203,7 @@ pub(crate) fn accept(
                 io::ErrorKind::WouldBlock => wait_for_a_connection(None, buffers)?,
                 io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
                 io::ErrorKind::ConnectionAborted => {}
-                _ => return Err(error::io("accept", &error)),
+                _ => return Err(error::io_error("accept", &error)),
             },
         }
     }

@@ -1,7 +1,7 @@
 //! The communication operations of the language on each protocol stack: one file a stack, its line here.
 
 use crate::error::{Error, Result};
-use contract::Protocol;
+use contract::LiveStack;
 use stackline_core::catalogue::StackTable;
 
 mod authentication;
@@ -12,27 +12,27 @@ mod ip;
 mod mptcp;
 mod stream;
 mod tcp;
-mod trace;
+mod traced_connection;
 mod udp;
 mod unix;
 
-pub(crate) use trace::FlowTrace;
-pub(crate) use unix::over as stream_over;
+pub(crate) use traced_connection::FlowTrace;
+pub(crate) use unix::connection_over as stream_over;
 
-const ALL: &[&dyn Protocol] = &[
-    &tcp::Tcp,
+const ALL: &[&dyn LiveStack] = &[
+    &tcp::LiveTcpStack,
     &mptcp::Mptcp,
     &unix::Unix,
     &udp::Udp,
     &blast::SAW,
     &blast::WINDOW,
     &blast::BLAST,
-    &ikp::Ikp,
+    &ikp::LiveIkpStack,
 ];
 
 /// The stack of that name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Protocol> {
+pub fn find_stack(name: &str) -> Option<&'static dyn LiveStack> {
     ALL.iter().copied().find(|stack| stack.table().name == name)
 }
 
@@ -40,16 +40,16 @@ pub fn find(name: &str) -> Option<&'static dyn Protocol> {
 ///
 /// # Errors
 /// An [`Error`] when there is none.
-pub fn named(name: &str) -> Result<&'static dyn Protocol> {
+pub fn require_stack(name: &str) -> Result<&'static dyn LiveStack> {
     let failure = || {
         Error::input(format!("this agent has no stack named {name}"))
             .hint("`stackline stacks` lists them")
     };
-    find(name).ok_or_else(failure)
+    find_stack(name).ok_or_else(failure)
 }
 
 /// The tables of all stacks.
 #[must_use]
-pub fn catalogue() -> Vec<StackTable> {
+pub fn stack_tables() -> Vec<StackTable> {
     ALL.iter().map(|stack| *stack.table()).collect()
 }

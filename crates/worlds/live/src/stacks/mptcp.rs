@@ -2,7 +2,7 @@
 
 use super::tcp;
 use crate::error::Result;
-use crate::stacks::contract::{ConnectParameters, Connector, Listener, Protocol};
+use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
 use crate::sys::socket::IPPROTO_MPTCP;
 use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
 
@@ -26,18 +26,18 @@ const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(tcp::OPTIONS.len() - 1).0;
 /// The stack.
 pub(super) struct Mptcp;
 
-impl Protocol for Mptcp {
+impl LiveStack for Mptcp {
     fn table(&self) -> &'static StackTable {
         &TABLE
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
         tcp::listen(parameters, Some(IPPROTO_MPTCP.into()))
     }
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         tcp::connector(parameters, address, Some(IPPROTO_MPTCP.into()))

@@ -3,19 +3,19 @@
 //! Data units follow one another without framing: both cursors know their sizes. One byte starts a bulk transfer and one
 //! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
 
-use crate::buffers::{Buffers, READ_BYTES};
-use crate::cancel::{self, Flags};
+use crate::buffers::{LiveThreadBuffers, READ_BYTES};
+use crate::cancel::{self, LiveCancelFlags};
 use crate::error::{self, Error, Result};
-use crate::readiness::{self, Input};
-use crate::stacks::contract::{Connection, vanished};
+use crate::readiness::{self, SocketInputState};
+use crate::stacks::contract::{LiveConnection, connection_vanished};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::sys::sendfile::sendfile;
 use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan::Stack;
-use stackline_core::record::Transport;
-use stackline_endpoint::Bulk;
+use stackline_core::run_record::TransportRecord;
+use stackline_endpoint::BulkDirection;
 use stackline_events::scope;
-use stackline_proto::datagram::Token;
+use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -71,7 +71,7 @@ impl Receive {
 
 /// What differs between the stacks that share this file.
 pub(crate) trait Flavour: Send {
-    fn transport(&self, socket: &socket2::Socket) -> Option<Transport>;
+    fn transport(&self, socket: &socket2::Socket) -> Option<TransportRecord>;
     fn settings(&self, socket: &socket2::Socket) -> BTreeMap<String, String>;
     /// Whether `MSG_ZEROCOPY` is one of its options.
     fn has_zerocopy(&self) -> bool;
@@ -80,17 +80,17 @@ pub(crate) trait Flavour: Send {
 }
 
 /// An open stream.
-pub(crate) struct Stream<F> {
+pub(crate) struct LiveStream<F> {
     socket: socket2::Socket,
     flavour: F,
     receive: Receive,
-    input: Input,
+    input: SocketInputState,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
     ended: bool,
     zerocopy: Option<Zerocopy>,
     /// The token that has not been sent yet: it leaves with the first data unit.
-    introduction: Option<Token>,
+    introduction: Option<DatagramToken>,
 }
 
 /// Sends whose pages the kernel still holds.
@@ -106,25 +106,25 @@ const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u3
 /// As many sends may wait for their completion.
 const PENDING_MOST: u32 = 128;
 
-impl<F: Flavour> Stream<F> {
+impl<F: Flavour> LiveStream<F> {
     pub(crate) fn new(
         socket: socket2::Socket,
         flavour: F,
         receive: Receive,
         zerocopy: bool,
     ) -> Result<Self> {
-        scope::count();
+        scope::begin_byte_count();
         if receive.shares() {
             socket
                 .set_nonblocking(true)
-                .map_err(|e| error::io("O_NONBLOCK", &e))?;
+                .map_err(|e| error::io_error("O_NONBLOCK", &e))?;
             readiness::watch(socket.as_fd())?;
         }
         Ok(Self {
             socket,
             flavour,
             receive,
-            input: Input::default(),
+            input: SocketInputState::default(),
             ahead: 0,
             ended: false,
             zerocopy: zerocopy.then(Zerocopy::default),
@@ -134,13 +134,13 @@ impl<F: Flavour> Stream<F> {
 
     /// Proves to the responder that this connection belongs to the run, with the first bytes that are sent: as in an
     /// application, opening a connection and calling over it takes no segment and no system call more.
-    pub(crate) const fn introducing(mut self, token: Token) -> Self {
+    pub(crate) const fn introducing(mut self, token: DatagramToken) -> Self {
         self.introduction = Some(token);
         self
     }
 
     /// Sends the token by itself, where something else than a data unit of memory comes first.
-    pub(crate) fn introduce(&mut self, buffers: &Buffers) -> Result<()> {
+    pub(crate) fn introduce(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         let Some(token) = self.introduction.take() else {
             return Ok(());
         };
@@ -149,14 +149,14 @@ impl<F: Flavour> Stream<F> {
 
     /// The first data unit with the token before it.
     #[cold]
-    fn send_first(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn send_first(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let Some(token) = self.introduction.take() else {
             return Ok(());
         };
         let unit = buffers
             .source
             .outgoing(bytes)
-            .map_err(|e| error::io("reading the source", &e))?;
+            .map_err(|e| error::io_error("reading the source", &e))?;
         let both = token.len() + unit.len();
         let sent = loop {
             match scope::sending(both, || socket::send_two(self.socket.as_fd(), &token, unit)) {
@@ -180,7 +180,7 @@ impl<F: Flavour> Stream<F> {
     }
 
     #[inline]
-    fn send_unit(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn send_unit(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         if self.introduction.is_some() {
             if self.zerocopy.is_none() && buffers.source.file().is_none() {
                 return self.send_first(bytes, buffers);
@@ -198,7 +198,7 @@ impl<F: Flavour> Stream<F> {
         let unit = buffers
             .source
             .outgoing(bytes)
-            .map_err(|e| error::io("reading the source", &e))?;
+            .map_err(|e| error::io_error("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
@@ -211,7 +211,7 @@ impl<F: Flavour> Stream<F> {
         self.note_zerocopy(buffers)
     }
 
-    fn send_file(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn send_file(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let flags = buffers.flags.clone();
         let mut left = bytes;
         while left > 0 {
@@ -242,7 +242,7 @@ impl<F: Flavour> Stream<F> {
         Ok(())
     }
 
-    fn note_zerocopy(&mut self, buffers: &Buffers) -> Result<()> {
+    fn note_zerocopy(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         let Some(state) = &mut self.zerocopy else {
             return Ok(());
         };
@@ -255,7 +255,7 @@ impl<F: Flavour> Stream<F> {
     }
 
     /// Collects completions until at most `most` sends are pending.
-    fn reap(&mut self, most: u32, buffers: &Buffers) -> Result<()> {
+    fn reap(&mut self, most: u32, buffers: &LiveThreadBuffers) -> Result<()> {
         let Some(state) = &mut self.zerocopy else {
             return Ok(());
         };
@@ -270,7 +270,7 @@ impl<F: Flavour> Stream<F> {
                     buffers.flags.interrupted()?;
                     std::thread::yield_now();
                 }
-                Err(error) => return Err(error::io("reading zero-copy completions", &error)),
+                Err(error) => return Err(error::io_error("reading zero-copy completions", &error)),
             }
         }
         Ok(())
@@ -278,7 +278,7 @@ impl<F: Flavour> Stream<F> {
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
     #[inline]
-    fn take(&mut self, most: usize, buffers: &mut Buffers) -> Result<usize> {
+    fn take(&mut self, most: usize, buffers: &mut LiveThreadBuffers) -> Result<usize> {
         let mut tries = 0_u32;
         loop {
             if self.receive.shares() {
@@ -297,7 +297,7 @@ impl<F: Flavour> Stream<F> {
                     self.input.got(n, most);
                     buffers
                         .arrived(n)
-                        .map_err(|e| error::io("writing the destination", &e))?;
+                        .map_err(|e| error::io_error("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
@@ -317,13 +317,13 @@ impl<F: Flavour> Stream<F> {
     }
 
     /// Nothing was there: the next call waits for it.
-    fn nothing(&mut self, buffers: &Buffers) -> Result<()> {
+    fn nothing(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         self.input.nothing();
         buffers.flags.interrupted()
     }
 
     /// A single byte that is no data.
-    fn expect_byte(&mut self, expected: u8, buffers: &Buffers) -> Result<bool> {
+    fn expect_byte(&mut self, expected: u8, buffers: &LiveThreadBuffers) -> Result<bool> {
         if self.ahead > 0 {
             // It was taken with the data units before it.
             self.ahead -= 1;
@@ -367,8 +367,8 @@ const CONFIRM: u8 = b'C';
 const REST: Duration = Duration::from_secs(10);
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
-impl<F: Flavour> Connection for Stream<F> {
-    fn settle(&mut self, buffers: &mut Buffers) -> Result<()> {
+impl<F: Flavour> LiveConnection for LiveStream<F> {
+    fn settle(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         let (begun, mut pause) = (Instant::now(), LOOKS.0);
         while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
@@ -379,7 +379,7 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(())
     }
 
-    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         for done in 0..times {
             if buffers.flags.limit() && times > 1 {
                 return Ok(done);
@@ -392,7 +392,12 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         self.introduce(buffers)?;
         let wanted = (bytes as u64).saturating_mul(times);
         let at_once = bytes.max(READ_BYTES) as u64;
@@ -413,7 +418,7 @@ impl<F: Flavour> Connection for Stream<F> {
                 return if have.is_multiple_of(bytes as u64) {
                     Ok(whole)
                 } else {
-                    Err(vanished("inside a data unit"))
+                    Err(connection_vanished("inside a data unit"))
                 };
             }
             have += got as u64;
@@ -422,38 +427,50 @@ impl<F: Flavour> Connection for Stream<F> {
         Ok(times)
     }
 
-    fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
+    fn start_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         send_all(&self.socket, &[START], SendFlags::empty(), &buffers.flags)
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<bool> {
+    fn await_start_bulk(
+        &mut self,
+        _: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
         Ok(!self.ended && self.expect_byte(START, buffers)?)
     }
 
-    fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
+    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
-        if way == Bulk::Put {
+        if way == BulkDirection::Put {
             self.flavour.push(&self.socket);
             if !self.expect_byte(CONFIRM, buffers)? {
-                return Err(vanished("before it confirmed that everything had arrived"));
+                return Err(connection_vanished(
+                    "before it confirmed that everything had arrived",
+                ));
             }
             self.reap(0, buffers)?;
         }
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
+    fn await_stop_bulk(
+        &mut self,
+        way: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         match way {
-            Bulk::Get => {
+            BulkDirection::Get => {
                 self.flavour.push(&self.socket);
                 self.reap(0, buffers)
             }
-            Bulk::Put => send_all(&self.socket, &[CONFIRM], SendFlags::empty(), &buffers.flags),
+            BulkDirection::Put => {
+                send_all(&self.socket, &[CONFIRM], SendFlags::empty(), &buffers.flags)
+            }
         }
     }
 
-    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         match self.socket.shutdown(Shutdown::Write) {
             // The peer has closed already: it needs no notice.
@@ -464,11 +481,11 @@ impl<F: Flavour> Connection for Stream<F> {
         }
     }
 
-    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)
     }
 
-    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         if self.ended {
             return Ok(());
@@ -505,7 +522,7 @@ impl<F: Flavour> Connection for Stream<F> {
         }
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         self.flavour.transport(&self.socket)
     }
 
@@ -568,7 +585,12 @@ fn send(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags) -> io::Result<
 }
 
 /// Sends all of it.
-fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Flags) -> Result<()> {
+fn send_all(
+    socket: &socket2::Socket,
+    bytes: &[u8],
+    flags: SendFlags,
+    stop: &LiveCancelFlags,
+) -> Result<()> {
     let mut sent = 0;
     while sent < bytes.len() {
         match send(socket, &bytes[sent..], flags) {
@@ -580,7 +602,12 @@ fn send_all(socket: &socket2::Socket, bytes: &[u8], flags: SendFlags, stop: &Fla
 }
 
 /// A call that sent nothing: it was interrupted, or there is no room; then the other connections of the thread go on.
-fn not_sent(what: &str, socket: &socket2::Socket, error: &io::Error, stop: &Flags) -> Result<()> {
+fn not_sent(
+    what: &str,
+    socket: &socket2::Socket,
+    error: &io::Error,
+    stop: &LiveCancelFlags,
+) -> Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => stop.interrupted(),
         io::ErrorKind::WouldBlock => {
@@ -595,8 +622,8 @@ fn not_sent(what: &str, socket: &socket2::Socket, error: &io::Error, stop: &Flag
 fn broken(what: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            vanished("while data was on its way")
+            connection_vanished("while data was on its way")
         }
-        _ => error::io(what, error),
+        _ => error::io_error(what, error),
     }
 }

@@ -2,20 +2,22 @@
 
 use super::ip;
 use super::ip::Guests;
-use super::stream::{Flavour, Receive, Stream, THREADS};
-use crate::buffers::Buffers;
+use super::stream::{Flavour, LiveStream, Receive, THREADS};
+use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Error, Result};
 use crate::readiness;
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts,
+    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts,
     StackTable,
 };
 use stackline_core::plan::Stack;
-use stackline_core::record::Transport;
+use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -101,88 +103,88 @@ pub(super) const OPTIONS: &[OptionTable] = &[
 /// A thread of many pairs sleeps in epoll alone, and waits for no completions.
 pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads", "zerocopy"]];
 
-pub(super) const MAPPING: &[Mapping] = &[
-    Mapping {
+pub(super) const MAPPING: &[ServiceMapping] = &[
+    ServiceMapping {
         operation: "ConnectRequest",
         services: "socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in procedures without data: on the first connection only; on loopback these bind to an address that follows from the token)",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitConnectIndication",
         services: "accept4, recv 16 bytes of token (likewise); strangers are closed",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DataRequest",
         services: "send of the whole unit (FILE: sendfile)",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDataIndication",
         services: "recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; truncate: recv with MSG_TRUNC; FILE: recv, pwrite",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCCall",
         services: "send of the request, recv until the response is there",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCAwaitCallInd",
         services: "recv until the request is there",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCReturn",
         services: "send of the response",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StartBulkGet, StartBulkPut",
         services: "send of 1 byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStartBulkGet, AwaitStartBulkPut",
         services: "recv of 1 byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkGet",
         services: "none: the last unit has arrived",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStopBulkGet",
         services: "setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkPut",
         services: "setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStopBulkPut",
         services: "send of that byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "end of stream (time limit)",
         services: "shutdown(SHUT_WR); the peer's recv returns 0",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DisconnectRequest",
         services: "close",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDisconnectIndication",
         services: "recv until it returns 0, close",
     },
 ];
 
 /// The stack.
-pub(super) struct Tcp;
+pub(super) struct LiveTcpStack;
 
-impl Protocol for Tcp {
+impl LiveStack for LiveTcpStack {
     fn table(&self) -> &'static StackTable {
         &TABLE
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
         listen(parameters, None)
     }
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         connector(parameters, address, None)
@@ -191,10 +193,10 @@ impl Protocol for Tcp {
 
 /// Listens with TCP, or with another protocol that behaves like it.
 pub(super) fn listen(
-    parameters: &ConnectParameters,
+    parameters: &LiveConnectParameters,
     protocol: Option<socket2::Protocol>,
-) -> Result<Box<dyn Listener>> {
-    let socket = ip::bound(parameters, Type::STREAM, protocol)?;
+) -> Result<Box<dyn LiveListener>> {
+    let socket = ip::bound_socket(parameters, Type::STREAM, protocol)?;
     // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
     configure(&socket, &parameters.stack)?;
     if parameters.carries_data {
@@ -210,7 +212,7 @@ pub(super) fn listen(
 
 /// Dials likewise.
 pub(super) fn connector(
-    parameters: &ConnectParameters,
+    parameters: &LiveConnectParameters,
     address: &str,
     protocol: Option<socket2::Protocol>,
 ) -> Result<Box<dyn Connector>> {
@@ -225,16 +227,16 @@ pub(super) fn connector(
 
 struct TcpListener {
     socket: Socket,
-    parameters: ConnectParameters,
+    parameters: LiveConnectParameters,
     guests: Guests,
 }
 
-impl Listener for TcpListener {
+impl LiveListener for TcpListener {
     fn address(&self) -> String {
         ip::bound_port(&self.socket)
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let socket = ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)?;
         Ok(Box::new(stream(socket, &self.parameters)?))
     }
@@ -243,15 +245,15 @@ impl Listener for TcpListener {
 struct TcpConnector {
     address: SockAddr,
     shown: String,
-    parameters: ConnectParameters,
+    parameters: LiveConnectParameters,
     protocol: Option<socket2::Protocol>,
     introduced: bool,
 }
 
 impl Connector for TcpConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
-            .map_err(|e| ip::refused(&self.parameters.stack.name, &e))?;
+            .map_err(|e| ip::socket_unavailable(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
         if !self.parameters.carries_data {
             ip::bind_to_an_address_of_our_own(&socket, &self.address, &self.parameters.token)?;
@@ -266,7 +268,7 @@ impl Connector for TcpConnector {
         if first {
             socket
                 .set_write_timeout(Some(ip::PATIENCE))
-                .map_err(|e| error::io("SO_SNDTIMEO", &e))?;
+                .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
@@ -290,7 +292,7 @@ impl Connector for TcpConnector {
         if first {
             socket
                 .set_write_timeout(None)
-                .map_err(|e| error::io("SO_SNDTIMEO", &e))?;
+                .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
             keep_alive(&socket);
         }
         let mut stream = stream(socket, &self.parameters)?;
@@ -312,7 +314,7 @@ fn keep_alive(socket: &Socket) {
     let _ = socket.set_tcp_keepalive(&keepalive);
 }
 
-fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFlavour>> {
+fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<TcpFlavour>> {
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
         socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(
@@ -325,7 +327,7 @@ fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFl
     let flavour = TcpFlavour {
         zerocopy: parameters.stack.name == TABLE.name,
     };
-    Stream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
+    LiveStream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
 }
 
 /// Sets what the specification says; what it leaves out is the kernel's, and is read back into the result.
@@ -379,7 +381,7 @@ struct TcpFlavour {
 }
 
 impl Flavour for TcpFlavour {
-    fn transport(&self, socket: &Socket) -> Option<Transport> {
+    fn transport(&self, socket: &Socket) -> Option<TransportRecord> {
         socket::tcp_info(socket.as_fd()).ok()
     }
 

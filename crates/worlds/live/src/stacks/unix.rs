@@ -2,17 +2,19 @@
 
 use super::authentication::{Newcomers, wait_for_a_connection};
 use super::ip;
-use super::stream::{Flavour, Receive, Stream, THREADS};
-use crate::buffers::Buffers;
+use super::stream::{Flavour, LiveStream, Receive, THREADS};
+use crate::buffers::LiveThreadBuffers;
 use crate::cancel;
 use crate::error::{self, Error, Result};
 use crate::readiness;
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use socket2::{Domain, SockAddr, Socket, Type};
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable, StackTable};
-use stackline_core::record::Transport;
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
+use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
@@ -38,63 +40,63 @@ const TABLE: StackTable = StackTable {
         THREADS,
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest",
             services: "send of the whole unit (FILE: sendfile)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication",
             services: "recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCCall",
             services: "send of the request, recv until the response is there",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCAwaitCallInd",
             services: "recv until the request is there",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCReturn",
             services: "send of the response",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "send of 1 byte",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStartBulkGet, AwaitStartBulkPut",
             services: "recv of 1 byte",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkGet, AwaitStopBulkGet",
             services: "none: the last unit has arrived",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkPut",
             services: "recv of 1 byte that confirms the arrival",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkPut",
             services: "send of that byte",
         },
-        Mapping {
+        ServiceMapping {
             operation: "end of stream (time limit)",
             services: "shutdown(SHUT_WR); the peer's recv returns 0",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "close",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "recv until it returns 0, close",
         },
@@ -106,12 +108,12 @@ const TABLE: StackTable = StackTable {
 /// The stack.
 pub(super) struct Unix;
 
-impl Protocol for Unix {
+impl LiveStack for Unix {
     fn table(&self) -> &'static StackTable {
         &TABLE
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
         // An abstract name: no file that could be left behind.
         let random: String = parameters
             .token
@@ -120,8 +122,8 @@ impl Protocol for Unix {
             .map(|b| format!("{b:02x}"))
             .collect();
         let name = format!("stackline-{random}-{}", parameters.replica);
-        let socket =
-            Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)
+            .map_err(|e| ip::socket_unavailable("unix", &e))?;
         socket
             .bind(&abstract_address(&name)?)
             .map_err(|e| Error::environment(format!("cannot listen on @{name}: {e}")))?;
@@ -138,7 +140,7 @@ impl Protocol for Unix {
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         let target = abstract_address(address)?;
@@ -162,19 +164,19 @@ fn abstract_address(name: &str) -> Result<SockAddr> {
 struct UnixListener {
     socket: Socket,
     name: String,
-    parameters: ConnectParameters,
+    parameters: LiveConnectParameters,
     introduced: bool,
     /// The process that has shown the token.
     peer: Option<i32>,
     newcomers: Newcomers,
 }
 
-impl Listener for UnixListener {
+impl LiveListener for UnixListener {
     fn address(&self) -> String {
         self.name.clone()
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let socket = if self.introduced && !self.parameters.carries_data {
             self.next(buffers)?
         } else {
@@ -199,7 +201,7 @@ fn process(socket: &Socket) -> Option<i32> {
 
 impl UnixListener {
     /// The next connection of a loop.
-    fn next(&mut self, buffers: &Buffers) -> Result<Socket> {
+    fn next(&mut self, buffers: &LiveThreadBuffers) -> Result<Socket> {
         loop {
             match self
                 .newcomers
@@ -215,7 +217,7 @@ impl UnixListener {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     buffers.flags.interrupted()?
                 }
-                Err(error) => return Err(error::io("accept", &error)),
+                Err(error) => return Err(error::io_error("accept", &error)),
             }
         }
     }
@@ -227,14 +229,14 @@ const FULL: Duration = Duration::from_millis(1);
 struct UnixConnector {
     address: SockAddr,
     shown: String,
-    parameters: ConnectParameters,
+    parameters: LiveConnectParameters,
     introduced: bool,
 }
 
 impl Connector for UnixConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
-        let socket =
-            Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)
+            .map_err(|e| ip::socket_unavailable("unix", &e))?;
         if readiness::is_here() {
             ip::without_blocking(&socket)?;
         }
@@ -261,24 +263,24 @@ impl Connector for UnixConnector {
     }
 }
 
-fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<UnixFlavour>> {
+fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<UnixFlavour>> {
     if let Some(bytes) = parameters.stack.number("send_buffer") {
         socket.set_send_buffer_size(bytes as usize).map_err(|e| {
             Error::environment(format!("the option send_buffer of unix is refused: {e}"))
         })?;
     }
-    Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
+    LiveStream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
 }
 
 /// A stream whose other end is any socket at all: for the fuzz target of the framing.
-pub(crate) fn over(socket: Socket) -> Result<impl Connection> {
-    Stream::new(socket, UnixFlavour, Receive::Block, false)
+pub(crate) fn connection_over(socket: Socket) -> Result<impl LiveConnection> {
+    LiveStream::new(socket, UnixFlavour, Receive::Block, false)
 }
 
 struct UnixFlavour;
 
 impl Flavour for UnixFlavour {
-    fn transport(&self, _: &Socket) -> Option<Transport> {
+    fn transport(&self, _: &Socket) -> Option<TransportRecord> {
         None
     }
 

@@ -1,6 +1,6 @@
 //! Datagrams many at a time: `sendmmsg`, `recvmmsg`, and segmentation offload (`UDP_SEGMENT`, `UDP_GRO`).
 //!
-//! A [`Batch`] owns one contiguous buffer and the headers that point into it, set up once and used for every call.
+//! A [`DatagramBatch`] owns one contiguous buffer and the headers that point into it, set up once and used for every call.
 
 use super::length;
 use super::socket::RecvFlags;
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(crate) const LARGEST_DATAGRAM: usize = 65_507;
 
 /// Buffers for up to `slots` messages of `slot_bytes`.
-pub(crate) struct Batch {
+pub(crate) struct DatagramBatch {
     buffer: Vec<u8>,
     slot_bytes: usize,
     vectors: Vec<libc::iovec>,
@@ -20,9 +20,9 @@ pub(crate) struct Batch {
 }
 
 // SAFETY: the raw pointers inside point only into the vectors the batch owns, which move with it.
-unsafe impl Send for Batch {}
+unsafe impl Send for DatagramBatch {}
 
-impl Batch {
+impl DatagramBatch {
     /// Buffers are zeroed.
     pub(crate) fn new(slots: usize, slot_bytes: usize) -> Self {
         let mut buffer = vec![0_u8; slots * slot_bytes];
@@ -106,12 +106,12 @@ impl Batch {
 }
 
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct BatchControlBuffer([u8; 64]);
 
 /// Sends `bytes` as datagrams of `segment` bytes each (the last may be shorter), in one call.
 #[inline]
 pub(crate) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment: u16) -> io::Result<usize> {
-    let mut control = Control([0; 64]);
+    let mut control = BatchControlBuffer([0; 64]);
     let mut vector = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
         iov_len: bytes.len(),
@@ -147,7 +147,7 @@ pub(crate) fn receive_joined(
     bytes: &mut [u8],
     flags: RecvFlags,
 ) -> io::Result<(usize, usize)> {
-    let mut control = Control([0; 64]);
+    let mut control = BatchControlBuffer([0; 64]);
     let mut vector = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),

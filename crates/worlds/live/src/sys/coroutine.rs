@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 /// What a coroutine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum CoroutineWait {
     /// That something happens to one of its sockets, until a moment if there is one.
     Socket(Option<Instant>),
     /// A moment.
@@ -31,16 +31,16 @@ pub(crate) struct Wake {
 
 thread_local! {
     /// The way back of the coroutine that runs now.
-    static RUNNING: Cell<Option<NonNull<Yielder<Wake, Wait>>>> = const { Cell::new(None) };
+    static RUNNING: Cell<Option<NonNull<Yielder<Wake, CoroutineWait>>>> = const { Cell::new(None) };
 }
 
 /// Work on a stack of its own.
-pub(crate) struct Coroutine<T: 'static>(Stackful<Wake, Wait, T>);
+pub(crate) struct Coroutine<T: 'static>(Stackful<Wake, CoroutineWait, T>);
 
 impl<T: 'static> Coroutine<T> {
     /// Work that has not begun, with so many bytes of stack. It must not panic.
     pub(crate) fn new(stack: usize, work: impl FnOnce() -> T + 'static) -> io::Result<Self> {
-        let begin = move |yielder: &Yielder<Wake, Wait>, _| {
+        let begin = move |yielder: &Yielder<Wake, CoroutineWait>, _| {
             RUNNING.set(Some(NonNull::from(yielder)));
             work()
         };
@@ -48,7 +48,7 @@ impl<T: 'static> Coroutine<T> {
     }
 
     /// Goes on until it waits, or is done.
-    pub(crate) fn resume(&mut self, wake: Wake) -> Result<T, Wait> {
+    pub(crate) fn resume(&mut self, wake: Wake) -> Result<T, CoroutineWait> {
         let result = self.0.resume(wake);
         RUNNING.set(None);
         match result {
@@ -59,7 +59,7 @@ impl<T: 'static> Coroutine<T> {
 }
 
 /// Sets the running coroutine aside until it is woken. `None` outside of any: nobody waited.
-pub(crate) fn suspend(wait: Wait) -> Option<Wake> {
+pub(crate) fn suspend(wait: CoroutineWait) -> Option<Wake> {
     let yielder = RUNNING.get()?;
     // SAFETY: it was set by the coroutine that runs now, in a frame below this one on the same stack, which lives until its
     // work returns; `resume` unsets it whenever that stack is left.

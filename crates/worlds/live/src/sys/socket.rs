@@ -2,7 +2,7 @@
 
 use super::length;
 pub(crate) use rustix::net::{RecvFlags, SendFlags};
-use stackline_core::record::Transport;
+use stackline_core::run_record::TransportRecord;
 use stackline_monitor::tcp_info::TcpInfo;
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -68,10 +68,10 @@ pub(crate) fn in_transit(fd: BorrowedFd<'_>) -> bool {
 
 /// `TCP_INFO`; an error where the socket is not TCP.
 #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
-pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<Transport> {
+pub(crate) fn tcp_info(fd: BorrowedFd<'_>) -> io::Result<TransportRecord> {
     let info = TcpInfo::of(fd)?;
     let seconds = |us: u64| us as f64 / 1e6;
-    Ok(Transport {
+    Ok(TransportRecord {
         retransmits: info.total_retransmits.into(),
         rtt_s: seconds(info.rtt_us.into()),
         rtt_var_s: Some(seconds(info.rtt_var_us.into())),
@@ -92,8 +92,8 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 /// Completions of `MSG_ZEROCOPY` sends: how many, and whether the kernel copied after all. `None`: none waiting.
 pub(crate) fn zerocopy_completions(fd: BorrowedFd<'_>) -> io::Result<Option<(u32, bool)>> {
     #[repr(C, align(8))]
-    struct Control([u8; 128]);
-    let mut control = Control([0; 128]);
+    struct SocketControlBuffer([u8; 128]);
+    let mut control = SocketControlBuffer([0; 128]);
     // SAFETY: msghdr is plain data, for which all bytes zero is a value.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_control = control.0.as_mut_ptr().cast();

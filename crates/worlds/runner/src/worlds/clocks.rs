@@ -1,11 +1,11 @@
 //! What exchanges over a simulated control channel find of the clocks of a simulated run's hosts. The truth is in the
 //! specification; whoever reads a run gets no more than a coordinator could have found.
 
-use stackline_core::network::{Clock as Truth, Network};
-use stackline_core::offset::Offset;
+use stackline_core::clock_offset::Offset;
+use stackline_core::network::{ClockModel as Truth, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_core::trace::{Clock, Exchange, HostTrace};
+use stackline_core::trace_index::{ClockCorrection, ClockExchange, HostTrace};
 use std::collections::BTreeMap;
 
 /// Exchanges before and after a run.
@@ -19,7 +19,7 @@ const MOST: u64 = 64;
 const WAY: (u64, u64) = (50_000, 100_000);
 
 /// What is known of each host whose clock is not right: nothing more has to be known of the others.
-pub(super) fn known(
+pub(super) fn faulty_clocks(
     network: &Network,
     zero_ns: u64,
     end: Instant,
@@ -42,7 +42,7 @@ pub(super) fn known(
     known.collect()
 }
 
-fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> Clock {
+fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> ClockCorrection {
     let around = |from: Instant| (0..AROUND).map(move |n| from + Duration(n * APART.0));
     let between = (end.0 / EVERY.0 / MOST + 1) * EVERY.0;
     let during = (1..)
@@ -58,15 +58,16 @@ fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> Clock {
     let exchanges = (0..)
         .zip(moments)
         .map(|(number, at)| exchange(truth, zero_ns, at, seed.index(number)));
-    let exchanges: Vec<Exchange> = exchanges.filter(|exchange| offset.take(exchange)).collect();
-    Clock {
+    let exchanges: Vec<ClockExchange> =
+        exchanges.filter(|exchange| offset.take(exchange)).collect();
+    ClockCorrection {
         exchanges,
         ..offset.clock().unwrap_or_default()
     }
 }
 
 /// One that begins at a true moment.
-fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> Exchange {
+fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> ClockExchange {
     let way = |name: &str| Duration(WAY.0 + seed.child(name).0 % WAY.1);
     let heard = sent + way("there");
     let answered = heard + Duration(1_000);
@@ -74,7 +75,7 @@ fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> Exchange 
     let theirs = |at: Instant| {
         u64::try_from((i128::from(zero_ns) + truth.reading_ns(at)).max(0)).unwrap_or(u64::MAX)
     };
-    Exchange {
+    ClockExchange {
         asked_ns: zero_ns + sent.0,
         heard_ns: theirs(heard),
         answered_ns: theirs(answered),
@@ -85,21 +86,21 @@ fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> Exchange 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::network::Host;
+    use stackline_core::network::NetworkHost;
 
     /// What is found of one host with that clock in a run of so many seconds.
-    fn found(clock: Truth, seconds: u64) -> Option<Clock> {
-        let host = Host {
+    fn found(clock: Truth, seconds: u64) -> Option<ClockCorrection> {
+        let host = NetworkHost {
             name: "khons".into(),
             clock,
-            ..Host::default()
+            ..NetworkHost::default()
         };
         let network = Network {
             hosts: vec![host],
             ..Network::default()
         };
         let end = Instant(seconds * 1_000_000_000);
-        known(&network, 5_000_000_000, end, Seed::root(1))
+        faulty_clocks(&network, 5_000_000_000, end, Seed::root(1))
             .remove("khons")
             .map(|host| host.clock)
     }

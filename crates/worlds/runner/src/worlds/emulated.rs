@@ -1,28 +1,30 @@
 //! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
 //! real time.
 
-use super::live::{machines, run, run_traced, shares};
+use super::live::{describe_agent_machines, processor_notes, run, run_traced};
 use super::simulated::{BUSIEST, network_of};
 use crate::backend::{Backend, RunContext, RunOutput};
-use crate::recording::{Recording, Traces};
-use crate::tap::{Recorder, Stamp, Streams};
+use crate::network_tap::{PacketStreams, RunTapRecorder, TraceClockStamp};
+use crate::recording::{RunRecording, Traces};
 use crate::tracing::Tracing;
 use serde_json::{Map, Value, json};
 use stackline_core::catalogue::PacketContent;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
-use stackline_core::plan::{HostPlan, Measurement, Part, Plan, Via, World};
-use stackline_core::program::{self, Call};
+use stackline_core::plan::{HostPlan, Measurement, MeasurementPart, Plan, Via, World};
+use stackline_core::procedure::{self, OperationCall};
 use stackline_core::random::Seed;
-use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
-use stackline_core::schedule::ScheduledRun;
+use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord, WakeUp};
+use stackline_core::run_schedule::ScheduledRun;
 use stackline_core::time::Instant;
-use stackline_dissect::frames::{Carries, FlowAt, Frames};
+use stackline_dissect::frame_locator::{Carries, FlowAt, FrameLocator};
 use stackline_emu::client::Emulation;
-use stackline_emu::engine::{Options, Port, Record, Report};
+use stackline_emu::engine::{
+    EmulatedPortReport, EmulatorOptions, EmulatorReport, NetworkEventRecorder,
+};
 use stackline_live::clock::ahead_of_monotonic_ns;
-use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
-use stackline_net::{NetworkEvent, Packet, Tap};
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts_of_plan};
+use stackline_net::{NetworkEvent, NetworkPacket, Tap};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddrV4};
 use std::path::Path;
@@ -32,16 +34,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The networks of a plan that are emulated, by name.
 pub(crate) struct Emulated<'p> {
     plan: &'p Plan,
-    networks: BTreeMap<&'p str, Scene<'p>>,
+    networks: BTreeMap<&'p str, EmulatedAgentNetwork<'p>>,
     traces: Traces,
 }
 
 /// One network with agents on its hosts. The agents go before the network does.
-struct Scene<'p> {
+struct EmulatedAgentNetwork<'p> {
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
     emulation: Emulation,
-    report: Option<Report>,
+    report: Option<EmulatorReport>,
 }
 
 impl<'p> Emulated<'p> {
@@ -55,7 +57,12 @@ impl<'p> Emulated<'p> {
         };
         let networks = plan.networks.iter().filter(wanted);
         let networks = networks
-            .map(|network| Ok((network.name.as_str(), Scene::open(context, network)?)))
+            .map(|network| {
+                Ok((
+                    network.name.as_str(),
+                    EmulatedAgentNetwork::open(context, network)?,
+                ))
+            })
             .collect::<Result<_, Error>>()?;
         Ok(Self {
             plan,
@@ -65,21 +72,21 @@ impl<'p> Emulated<'p> {
     }
 }
 
-impl<'p> Scene<'p> {
+impl<'p> EmulatedAgentNetwork<'p> {
     fn open(context: &RunContext<'p>, network: &Network) -> Result<Self, Error> {
         let seed = Seed::root(context.plan.seed);
         let emulation = Emulation::private(
             &context.launcher.program,
             network,
             seed,
-            &Options::default(),
+            &EmulatorOptions::default(),
         )?;
         let mut launcher = context.launcher.clone();
         let here = |measurement: &Measurement| {
             measurement.world == World::Emulated
                 && measurement.across.as_deref() == Some(&network.name)
         };
-        let mut hosts = hosts(context.plan, here);
+        let mut hosts = hosts_of_plan(context.plan, here);
         for (name, host) in &mut hosts {
             let seat = emulation.host(name).ok_or_else(|| {
                 Error::input(format!("network {} has no host {name}", network.name))
@@ -106,15 +113,15 @@ impl<'p> Scene<'p> {
     }
 }
 
-impl Scene<'_> {
+impl EmulatedAgentNetwork<'_> {
     /// One run on a fresh network of its own seed.
     fn run(
         &mut self,
         scheduled: &ScheduledRun<'_>,
-        recording: Option<Recording>,
+        recording: Option<RunRecording>,
         tracing: Option<&mut Tracing>,
         directory: &Path,
-    ) -> Result<(RunOutput, Report), Error> {
+    ) -> Result<(RunOutput, EmulatorReport), Error> {
         let seed = scheduled.seed.child("network");
         let request = recording.as_ref().map(serde_json::to_value).transpose();
         let request = request
@@ -167,16 +174,21 @@ const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 12_000;
 
 /// How a part's packets say where they belong.
-fn carries(part: &Part) -> Carries {
-    let calls = |call: &Call| matches!(call, Call::RpcCall(..) | Call::RpcAwaitCallInd(_));
+fn carries(part: &MeasurementPart) -> Carries {
+    let calls = |call: &OperationCall| {
+        matches!(
+            call,
+            OperationCall::RpcCall(..) | OperationCall::RpcAwaitCallInd(_)
+        )
+    };
     let steps = &part.procedure.initiator;
     match part.stack.facts.packets {
         PacketContent::Stream => Carries::Stream,
         // Each connection numbers its units from the beginning.
-        PacketContent::Datagrams if program::repeats_connections(steps) => Carries::Nothing,
-        PacketContent::Datagrams if program::any(steps, &calls) => Carries::Calls,
+        PacketContent::Datagrams if procedure::repeats_connections(steps) => Carries::Nothing,
+        PacketContent::Datagrams if procedure::contains_call(steps, &calls) => Carries::Calls,
         PacketContent::Datagrams => Carries::Units {
-            both_ways: program::both_ways(steps),
+            both_ways: procedure::both_ways(steps),
         },
         PacketContent::Blasts => Carries::Blasts {
             sealed: part.stack.flag("sealed"),
@@ -246,7 +258,7 @@ impl Backend for Emulated<'_> {
 
     fn environment(&mut self, done: bool) -> Value {
         let networks = self.networks.iter_mut().map(|(name, scene)| {
-            let hosts = machines(&mut scene.coordinator, &scene.agents, done);
+            let hosts = describe_agent_machines(&mut scene.coordinator, &scene.agents, done);
             let report = scene.report.clone().or_else(|| scene.emulation.report().ok());
             let (mechanisms, round_trip) =
                 report.map_or((Vec::new(), None), |report| (report.mechanisms, report.round_trip));
@@ -266,7 +278,7 @@ impl Backend for Emulated<'_> {
     fn notes(&self) -> Vec<String> {
         self.networks
             .values()
-            .flat_map(|scene| shares(&scene.agents))
+            .flat_map(|scene| processor_notes(&scene.agents))
             .collect()
     }
 
@@ -277,8 +289,8 @@ impl Backend for Emulated<'_> {
     }
 }
 
-fn record(name: &str, report: &Report) -> NetworkRecord {
-    let port = |port: &Port| PortRecord {
+fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
+    let port = |port: &EmulatedPortReport| PortRecord {
         name: format!("{}>{}", port.ends.0, port.ends.1),
         packets: port.packets,
         bytes: port.bytes,
@@ -309,7 +321,7 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 /// # Errors
 /// When it cannot be told.
 pub fn record_all(directory: &Path) -> Result<Value, Error> {
-    let recording = Recording::of_all(directory);
+    let recording = RunRecording::of_all(directory);
     serde_json::to_value(recording)
         .map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))
 }
@@ -318,29 +330,32 @@ pub fn record_all(directory: &Path) -> Result<Value, Error> {
 ///
 /// # Errors
 /// One sentence, when a file cannot be made.
-pub fn recorders(network: &Network, request: &Value) -> Result<Box<dyn Record>, String> {
-    let recording: Recording = serde_json::from_value(request.clone())
+pub fn recorders(
+    network: &Network,
+    request: &Value,
+) -> Result<Box<dyn NetworkEventRecorder>, String> {
+    let recording: RunRecording = serde_json::from_value(request.clone())
         .map_err(|e| format!("what to record is unclear: {e}"))?;
     let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
     let frames = if recording.learns {
-        Frames::learning()
+        FrameLocator::learning()
     } else {
-        Frames::new(&flows)
+        FrameLocator::new(&flows)
     };
-    let streams = Streams {
+    let streams = PacketStreams {
         frames,
-        ..Streams::default()
+        ..PacketStreams::default()
     };
     let recorder = recording
-        .recorder(network, Stamp::default(), streams)
+        .recorder(network, TraceClockStamp::default(), streams)
         .map_err(|fault| fault.message)?;
-    Ok(Box::new(Recorded(recorder, ahead_ns)))
+    Ok(Box::new(ShiftedRunRecorder(recorder, ahead_ns)))
 }
 
 /// A recorder in the emulator's process, and how far the time of events is ahead of the monotonic clock, ns.
-struct Recorded(Recorder, i64);
+struct ShiftedRunRecorder(RunTapRecorder, i64);
 
-impl Record for Recorded {
+impl NetworkEventRecorder for ShiftedRunRecorder {
     fn begin(&mut self, monotonic_ns: u64) {
         self.0.begin(monotonic_ns.saturating_add_signed(self.1));
     }
@@ -348,9 +363,9 @@ impl Record for Recorded {
     fn record(
         &mut self,
         at: Instant,
-        place: stackline_net::Place,
+        place: stackline_net::NetworkLocation,
         what: NetworkEvent,
-        packet: &Packet<&[u8]>,
+        packet: &NetworkPacket<&[u8]>,
     ) {
         self.0.record(at, place, what, packet);
     }

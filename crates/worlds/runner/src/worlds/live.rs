@@ -1,32 +1,32 @@
 //! The live world: agents on real hosts.
 
 use crate::backend::{Backend, RunContext, RunOutput};
-use crate::recording::{Traces, spooled, unkept};
-use crate::tracing::{Traced, Tracing};
+use crate::recording::{Traces, spool_event_logs, unkept};
+use crate::tracing::{RunTrace, Tracing};
 use serde_json::{Map, Value, json};
 use stackline_core::error::Error;
 use stackline_core::plan::World;
-use stackline_core::record::WakeUp;
-use stackline_core::schedule::ScheduledRun;
+use stackline_core::run_record::WakeUp;
+use stackline_core::run_schedule::ScheduledRun;
 use stackline_core::time::Duration;
 use stackline_core::units;
-use stackline_live::control::Hello;
-use stackline_live::coordinator::{AgentsReport, Coordinator, hosts};
+use stackline_live::control::AgentHello;
+use stackline_live::coordinator::{AgentsReport, Coordinator, hosts_of_plan};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
 /// Agents, and what is known of their machines.
-pub(crate) struct Live<'p> {
+pub(crate) struct LiveAgentsWorld<'p> {
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
     traces: Traces,
 }
 
-impl<'p> Live<'p> {
+impl<'p> LiveAgentsWorld<'p> {
     /// Starts the agents.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
-        let hosts = hosts(context.plan, |measurement| measurement.world == World::Live);
+        let hosts = hosts_of_plan(context.plan, |measurement| measurement.world == World::Live);
         let (coordinator, agents) =
             Coordinator::start(hosts, &context.launcher, context.interrupted)?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl<'p> Live<'p> {
     }
 }
 
-impl Backend for Live<'_> {
+impl Backend for LiveAgentsWorld<'_> {
     fn make(
         &mut self,
         scheduled: &ScheduledRun<'_>,
@@ -59,11 +59,11 @@ impl Backend for Live<'_> {
     }
 
     fn environment(&mut self, done: bool) -> Value {
-        json!({ "hosts": machines(&mut self.coordinator, &self.agents, done) })
+        json!({ "hosts": describe_agent_machines(&mut self.coordinator, &self.agents, done) })
     }
 
     fn notes(&self) -> Vec<String> {
-        shares(&self.agents)
+        processor_notes(&self.agents)
     }
 
     fn wake_up(&self) -> Option<WakeUp> {
@@ -92,11 +92,11 @@ pub(super) fn run_traced(
     directory: &Path,
 ) -> Result<RunOutput, Error> {
     let begun = Instant::now();
-    let mut keep = spooled(directory);
+    let mut keep = spool_event_logs(directory);
     let (records, traced) =
         coordinator.make_traced(scheduled, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
-    tracing.traced = Traced {
+    tracing.traced = RunTrace {
         span_ns: traced.span_ns,
         hosts: traced.hosts,
     };
@@ -107,13 +107,13 @@ pub(super) fn run_traced(
 }
 
 /// What is to be known of shares of processors.
-pub(super) fn shares(agents: &AgentsReport) -> Vec<String> {
-    let note = |(name, (hello, _)): (&String, &(Hello, Value))| {
+pub(super) fn processor_notes(agents: &AgentsReport) -> Vec<String> {
+    let note = |(name, (hello, _)): (&String, &(AgentHello, Value))| {
         let held = hello.share?;
         let got = held.measured.map_or(String::new(), |got| {
             format!(" (a loop had {:.1}%)", f64::from(got) / 10.0)
         });
-        let waits = units::time(held.waits_us as f64 / 1e6);
+        let waits = units::format_time(held.waits_us as f64 / 1e6);
         let still = if held.waits_us > 0 {
             format!(", and stands still for up to {waits} at a time, which a slow one does not")
         } else {
@@ -128,7 +128,7 @@ pub(super) fn shares(agents: &AgentsReport) -> Vec<String> {
 }
 
 /// What the agents' machines are, what they did before and, once all is done, after.
-pub(super) fn machines(
+pub(super) fn describe_agent_machines(
     coordinator: &mut Coordinator<'_>,
     agents: &AgentsReport,
     done: bool,

@@ -2,26 +2,26 @@
 
 use super::clocks;
 use crate::backend::{Backend, RunContext, RunOutput};
-use crate::recording::{Traces, spooled, unkept};
-use crate::tap::{Stamp, Streams};
-use crate::tracing::{Traced, Tracing};
+use crate::network_tap::{PacketStreams, TraceClockStamp};
+use crate::recording::{Traces, spool_event_logs, unkept};
+use crate::tracing::{RunTrace, Tracing};
 use serde_json::{Value, json};
 use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::Plan;
-use stackline_core::record::{NetworkRecord, PortRecord};
-use stackline_core::schedule::ScheduledRun;
+use stackline_core::run_record::{NetworkRecord, PortRecord};
+use stackline_core::run_schedule::ScheduledRun;
 use stackline_core::time::{Duration, Instant};
 use stackline_events::EventLogs;
-use stackline_net::{Counters, Node};
-use stackline_sim::{Limits, Outcome, Scene, Trace};
+use stackline_net::{NodeIndex, PortCounters};
+use stackline_sim::{SimRunLimits, SimRunOutcome, SimRunScene, SimTraceParameters};
 use std::sync::atomic::AtomicBool;
 
 /// Ports without drops that a record keeps.
 pub(super) const BUSIEST: usize = 8;
 
 /// Simulated runs of a plan.
-pub(crate) struct Simulated<'p> {
+pub(crate) struct SimulatedWorld<'p> {
     plan: &'p Plan,
     interrupted: &'p AtomicBool,
     traces: Traces,
@@ -33,7 +33,7 @@ pub(crate) struct Simulated<'p> {
     runs: u64,
 }
 
-impl<'p> Simulated<'p> {
+impl<'p> SimulatedWorld<'p> {
     pub(crate) fn new(context: &RunContext<'p>) -> Self {
         let RunContext {
             plan,
@@ -58,7 +58,7 @@ impl<'p> Simulated<'p> {
     }
 
     /// Where the events of endpoints and protocol machines go.
-    fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
+    fn trace(&self, network: &Network, tracing: &Tracing) -> SimTraceParameters {
         // IMPs report too.
         let imps = network
             .switches
@@ -70,15 +70,15 @@ impl<'p> Simulated<'p> {
             .iter()
             .map(|host| host.name.clone())
             .chain(imps);
-        let tapes = EventLogs::new(hosts, spooled(&self.traces.directory));
-        Trace {
+        let event_logs = EventLogs::new(hosts, spool_event_logs(&self.traces.directory));
+        SimTraceParameters {
             flows: tracing.flows.clone(),
             zero_ns: zero(network, tracing),
-            tapes,
+            event_logs,
         }
     }
 
-    fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Error> {
+    fn same_again(scene: &SimRunScene<'_>, first: &SimRunOutcome) -> Result<(), Error> {
         let (second, ()) = stackline_sim::carry_out(scene, ())?;
         if (second.digest, second.events) == (first.digest, first.events) {
             return Ok(());
@@ -92,7 +92,7 @@ impl<'p> Simulated<'p> {
     }
 }
 
-impl Backend for Simulated<'_> {
+impl Backend for SimulatedWorld<'_> {
     fn make(
         &mut self,
         scheduled: &ScheduledRun<'_>,
@@ -109,7 +109,7 @@ impl Backend for Simulated<'_> {
                 let recorder = recording.recorder(network, stamp, streams)?;
                 let simulated = match tracing.as_deref() {
                     Some(tracing) => {
-                        stackline_sim::trace(&scene, recorder, self.trace(network, tracing))
+                        stackline_sim::run_traced(&scene, recorder, self.trace(network, tracing))
                     }
                     None => stackline_sim::carry_out(&scene, recorder),
                 };
@@ -128,7 +128,7 @@ impl Backend for Simulated<'_> {
         if let Some(tracing) = tracing {
             tracing.traced = traced(network, scheduled, tracing, outcome.virtual_time);
         }
-        Ok(output(network, outcome))
+        Ok(run_output(network, outcome))
     }
 
     fn environment(&mut self, _: bool) -> Value {
@@ -147,10 +147,10 @@ fn stamp_and_streams(
     network: &Network,
     scheduled: &ScheduledRun<'_>,
     tracing: &Tracing,
-) -> (Stamp, Streams) {
+) -> (TraceClockStamp, PacketStreams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
-        Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
+        NodeIndex(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
     };
     let parts = scheduled.measurement.parts.iter();
     let initiators = parts
@@ -158,11 +158,11 @@ fn stamp_and_streams(
         .collect();
     let first = tracing.flows.first().copied().unwrap_or(0);
     (
-        Stamp::simulated(network, zero(network, tracing)),
-        Streams {
+        TraceClockStamp::simulated(network, zero(network, tracing)),
+        PacketStreams {
             first,
             initiators,
-            ..Streams::default()
+            ..PacketStreams::default()
         },
     )
 }
@@ -184,17 +184,17 @@ fn traced(
     scheduled: &ScheduledRun<'_>,
     tracing: &Tracing,
     end: Instant,
-) -> Traced {
+) -> RunTrace {
     let zero = zero(network, tracing);
-    let hosts = clocks::known(network, zero, end, scheduled.seed.child("control"));
-    Traced {
+    let hosts = clocks::faulty_clocks(network, zero, end, scheduled.seed.child("control"));
+    RunTrace {
         span_ns: (zero, zero + end.0),
         hosts,
     }
 }
 
 /// What a run yielded, in the records that every world makes.
-pub(crate) fn output(network: &Network, outcome: Outcome) -> RunOutput {
+pub(crate) fn run_output(network: &Network, outcome: SimRunOutcome) -> RunOutput {
     let took = Duration(outcome.virtual_time.0);
     RunOutput {
         records: outcome.records,
@@ -204,8 +204,8 @@ pub(crate) fn output(network: &Network, outcome: Outcome) -> RunOutput {
 }
 
 /// What went through the network's ports.
-fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
-    let port = |(index, counters): (u32, &Counters)| PortRecord {
+fn record(network: &Network, ports: &[PortCounters]) -> NetworkRecord {
+    let port = |(index, counters): (u32, &PortCounters)| PortRecord {
         name: network.port_name(index).unwrap_or_default(),
         packets: counters.packets,
         bytes: counters.bytes,
@@ -241,13 +241,13 @@ pub(crate) const fn scene<'s>(
     network: &'s Network,
     scheduled: &ScheduledRun<'s>,
     interrupted: &'s AtomicBool,
-) -> Scene<'s> {
+) -> SimRunScene<'s> {
     let (measurement, index, run) = (scheduled.measurement, scheduled.index, scheduled.run);
-    let limits = Limits {
+    let limits = SimRunLimits {
         virtual_time: Duration(86_400_000_000_000),
         steps_an_instant: 4_000_000,
     };
-    Scene {
+    SimRunScene {
         network,
         measurement,
         index,

@@ -9,7 +9,7 @@
 pub mod plan;
 pub mod traffic;
 
-use stackline_core::network::Loss;
+use stackline_core::network::LossModel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::event_queue::EventQueue;
@@ -17,7 +17,8 @@ use stackline_net::loss::LossProcess;
 use stackline_proto::imp::line::LineKind;
 use stackline_proto::imp::packet::FULL_BITS;
 use stackline_proto::imp::{
-    Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output,
+    HostKind, ImpDeliveryFailure, ImpFrame, ImpFrameLoad, ImpHostAddress, ImpInput, ImpMessage,
+    ImpNode, ImpOptions, ImpOutput,
 };
 use std::collections::HashMap;
 
@@ -32,7 +33,7 @@ const LEADER_BITS: u32 = 32;
 
 /// A line between two IMPs, both ways alike.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ImpSubnetLine {
     /// The IMPs, from 0.
     pub ends: (u16, u16),
     /// bit/s.
@@ -42,12 +43,12 @@ pub struct Line {
     /// Whether it goes by satellite.
     pub satellite: bool,
     /// Frames that get lost.
-    pub loss: Loss,
+    pub loss: LossModel,
 }
 
 /// A host.
 #[derive(Clone, Copy, Debug)]
-pub struct Host {
+pub struct ImpSubnetHost {
     /// Its IMP.
     pub imp: u16,
     /// bit/s of its interface; a fake host has none.
@@ -58,22 +59,22 @@ pub struct Host {
 
 /// An IMP.
 #[derive(Clone, Copy, Debug)]
-pub struct Node {
+pub struct ImpSubnetNode {
     /// What is chosen of it.
-    pub options: Options,
+    pub options: ImpOptions,
     /// Whether it divides packets among lines that lead as near.
     pub splits: bool,
 }
 
 /// A network.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ImpSubnetPlan {
     /// Its IMPs.
-    pub imps: Vec<Node>,
+    pub imps: Vec<ImpSubnetNode>,
     /// Its lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ImpSubnetLine>,
     /// Its hosts; those of an IMP are numbered in their order.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ImpSubnetHost>,
     /// Bits of a packet beside its data.
     pub overhead_bits: u32,
     /// Whether frames without data take no time on lines, as the formula of section 2.1.3 has it.
@@ -84,33 +85,33 @@ pub struct Plan {
 
 /// What a host learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ImpHostNotice {
     /// Its message was read: it may offer another.
-    Accepted(Message),
+    Accepted(ImpMessage),
     /// It has a message.
-    Delivered(Message),
+    Delivered(ImpMessage),
     /// Its message was delivered.
-    Answered(Message),
+    Answered(ImpMessage),
     /// Its message was not.
-    Failed(Message, Failure),
+    Failed(ImpMessage, ImpDeliveryFailure),
     /// A timer that was asked for.
     Timer(u32),
 }
 
 /// Where a packet passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passed {
+pub enum ImpPassagePoint {
     /// From a host into its IMP.
-    FromHost(Address),
+    FromHost(ImpHostAddress),
     /// A direction of a line: two a line, the first from its first end.
     Line(usize),
     /// From its last IMP to its host.
-    ToHost(Address),
+    ToHost(ImpHostAddress),
 }
 
 /// A packet of a message passed somewhere, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct ImpPacketPassage {
     /// The message.
     pub id: u64,
     /// Which of its packets.
@@ -118,7 +119,7 @@ pub struct Passage {
     /// Its data, bits.
     pub bits: u32,
     /// Where.
-    pub place: Passed,
+    pub place: ImpPassagePoint,
     /// Since when it was there: at the IMP before the line, or at the host.
     pub came: Instant,
     /// When its last bit had left.
@@ -129,14 +130,14 @@ pub struct Passage {
 
 /// What packets pass, where that is wanted.
 #[derive(Debug, Default)]
-struct Watch {
+struct ImpPassageWatch {
     /// Since when each packet is at an IMP: by IMP, message and part.
     came: HashMap<(u16, u64, u8), Instant>,
-    passages: Vec<Passage>,
+    passages: Vec<ImpPacketPassage>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum ImpSubnetEvent {
     Wake(u16),
     Frame { imp: u16, line: u16, slot: u32 },
     Free { imp: u16, line: u16 },
@@ -148,7 +149,7 @@ enum Event {
 
 /// One direction of a line.
 #[derive(Debug)]
-struct Direction {
+struct ImpLineDirection {
     to: (u16, u16),
     bit_s: f64,
     delay: Duration,
@@ -161,35 +162,35 @@ struct Direction {
 
 /// A network at work.
 #[derive(Debug)]
-pub struct Network {
-    plan: Plan,
-    imps: Vec<Imp>,
+pub struct ImpSubnet {
+    plan: ImpSubnetPlan,
+    imps: Vec<ImpNode>,
     epochs: Vec<u16>,
     /// When each IMP is woken, the earliest last: none is there twice.
     wakes: Vec<Vec<Instant>>,
     /// Which direction each line of each IMP is.
     out: Vec<Vec<usize>>,
-    directions: Vec<Direction>,
+    directions: Vec<ImpLineDirection>,
     /// Interface speeds by IMP and host, and whether the host takes what it gets; the message it offered and gets.
-    hosts: Vec<Vec<Interface>>,
-    events: EventQueue<Event>,
-    frames: Vec<Option<Frame>>,
+    hosts: Vec<Vec<ImpHostInterface>>,
+    events: EventQueue<ImpSubnetEvent>,
+    frames: Vec<Option<ImpFrame>>,
     free: Vec<u32>,
     now: Instant,
-    news: std::collections::VecDeque<(Address, News)>,
+    news: std::collections::VecDeque<(ImpHostAddress, ImpHostNotice)>,
     hops: u64,
-    watch: Option<Watch>,
+    watch: Option<ImpPassageWatch>,
     /// When what is planned in time begins: losses.
     begins: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Interface {
+struct ImpHostInterface {
     bit_s: Option<f64>,
     takes: bool,
     /// The message that it offered, and the one that it is getting.
-    offered: Option<Message>,
-    getting: Option<Message>,
+    offered: Option<ImpMessage>,
+    getting: Option<ImpMessage>,
     /// When it was offered, and how many of its parts were read.
     offered_at: Instant,
     parts: u8,
@@ -197,10 +198,10 @@ struct Interface {
     begins: bool,
 }
 
-impl Network {
+impl ImpSubnet {
     /// At rest; losses are drawn from `seed`.
     #[must_use]
-    pub fn new(plan: &Plan, seed: Seed) -> Self {
+    pub fn new(plan: &ImpSubnetPlan, seed: Seed) -> Self {
         let count = plan.imps.len();
         let (mut out, mut kinds_of_lines) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         let mut directions = Vec::new();
@@ -215,7 +216,7 @@ impl Network {
                 out[from].push(directions.len());
                 kinds_of_lines[from].push(kind(plan, line));
                 let (bit_s, delay) = (line.bit_s, line.delay);
-                directions.push(Direction {
+                directions.push(ImpLineDirection {
                     to,
                     bit_s,
                     delay,
@@ -230,7 +231,7 @@ impl Network {
         let mut hosts = vec![Vec::new(); count];
         for host in &plan.hosts {
             kinds[usize::from(host.imp)].push(host.kind);
-            let interface = Interface {
+            let interface = ImpHostInterface {
                 bit_s: host.bit_s,
                 takes: true,
                 offered: None,
@@ -265,9 +266,9 @@ impl Network {
         network
     }
 
-    fn imp(&self, imp: usize, lines: &[LineKind], kinds: &[HostKind]) -> Imp {
-        let Node { options, splits } = self.plan.imps[imp];
-        let new = Imp::new(
+    fn imp(&self, imp: usize, lines: &[LineKind], kinds: &[HostKind]) -> ImpNode {
+        let ImpSubnetNode { options, splits } = self.plan.imps[imp];
+        let new = ImpNode::new(
             imp as u16,
             self.plan.imps.len(),
             options,
@@ -278,10 +279,10 @@ impl Network {
         if splits { new.splitting() } else { new }
     }
 
-    /// The same; what packets pass is told by [`Network::passages`].
+    /// The same; what packets pass is told by [`ImpSubnet::passages`].
     #[must_use]
     pub fn watched(mut self) -> Self {
-        self.watch = Some(Watch::default());
+        self.watch = Some(ImpPassageWatch::default());
         self
     }
 
@@ -295,7 +296,7 @@ impl Network {
     // --- what is known ---
 
     /// What packets passed since this was asked last.
-    pub fn passages(&mut self) -> impl Iterator<Item = Passage> {
+    pub fn passages(&mut self) -> impl Iterator<Item = ImpPacketPassage> {
         self.watch
             .iter_mut()
             .flat_map(|watch| watch.passages.drain(..))
@@ -303,7 +304,7 @@ impl Network {
 
     /// The IMPs.
     #[must_use]
-    pub fn imps(&self) -> &[Imp] {
+    pub fn imps(&self) -> &[ImpNode] {
         &self.imps
     }
 
@@ -319,7 +320,7 @@ impl Network {
         self.now
     }
 
-    /// Which direction of all a line of an IMP is, as [`Network::lines`] counts them.
+    /// Which direction of all a line of an IMP is, as [`ImpSubnet::lines`] counts them.
     #[must_use]
     pub fn direction(&self, imp: usize, line: usize) -> Option<usize> {
         self.out.get(imp)?.get(line).copied()
@@ -345,24 +346,24 @@ impl Network {
     // --- what happens from outside ---
 
     /// A host has a message.
-    pub fn offer(&mut self, now: Instant, message: Message) {
+    pub fn offer(&mut self, now: Instant, message: ImpMessage) {
         self.now = self.now.max(now);
-        let Address { imp, host } = message.from;
+        let ImpHostAddress { imp, host } = message.from;
         if let Some(interface) = self.interface(imp, host) {
             interface.offered = Some(message);
             interface.begins = true;
             (interface.offered_at, interface.parts) = (now, 0);
         }
-        self.handle(imp, Input::Offer(host, message));
+        self.handle(imp, ImpInput::Offer(host, message));
     }
 
     /// A timer.
     pub fn timer(&mut self, at: Instant, number: u32) {
-        self.events.put(at, Event::Timer(number));
+        self.events.put(at, ImpSubnetEvent::Timer(number));
     }
 
     /// A host stops to take what it gets, or takes it again.
-    pub fn takes(&mut self, now: Instant, host: Address, takes: bool) {
+    pub fn takes(&mut self, now: Instant, host: ImpHostAddress, takes: bool) {
         self.now = self.now.max(now);
         let Some(interface) = self.interface(host.imp, host.host) else {
             return;
@@ -371,7 +372,7 @@ impl Network {
         if takes && interface.getting.is_some() {
             self.events.put(
                 self.now,
-                Event::Taken {
+                ImpSubnetEvent::Taken {
                     imp: host.imp,
                     host: host.host,
                 },
@@ -380,12 +381,12 @@ impl Network {
     }
 
     /// A host is there, or is not.
-    pub fn host_up(&mut self, now: Instant, host: Address, is_up: bool) {
+    pub fn host_up(&mut self, now: Instant, host: ImpHostAddress, is_up: bool) {
         self.now = self.now.max(now);
         if let Some(interface) = self.interface(host.imp, host.host) {
             interface.getting = None;
         }
-        self.handle(host.imp, Input::HostUp(host.host, is_up));
+        self.handle(host.imp, ImpInput::HostUp(host.host, is_up));
     }
 
     /// A line is cut, or joined again. What is on it is lost.
@@ -410,7 +411,7 @@ impl Network {
             .map(|host| host.kind)
             .collect();
         // Its hosts learn that their interface was reset, and know what they had under way.
-        let mut lost: Vec<Message> = self.imps[at].unanswered().collect();
+        let mut lost: Vec<ImpMessage> = self.imps[at].unanswered().collect();
         self.imps[at] = self.imp(at, &lines, &kinds);
         for interface in &mut self.hosts[at] {
             interface.getting = None;
@@ -418,23 +419,26 @@ impl Network {
                 if !lost.contains(&message) {
                     lost.push(message);
                 }
-                self.news.push_back((message.from, News::Accepted(message)));
+                self.news
+                    .push_back((message.from, ImpHostNotice::Accepted(message)));
             }
         }
-        self.news.extend(
-            lost.into_iter()
-                .map(|message| (message.from, News::Failed(message, Failure::Incomplete))),
-        );
+        self.news.extend(lost.into_iter().map(|message| {
+            (
+                message.from,
+                ImpHostNotice::Failed(message, ImpDeliveryFailure::Incomplete),
+            )
+        }));
         self.settle(imp);
     }
 
     /// An IMP says that everything is there (RFC 528), or no longer does.
     pub fn lies(&mut self, imp: u16, lies: bool) {
-        self.handle(imp, Input::Lies(lies));
+        self.handle(imp, ImpInput::Lies(lies));
     }
 
     /// What a host learns next, not after `until`.
-    pub fn poll(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
+    pub fn poll(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {
             if let Some((host, news)) = self.news.pop_front() {
                 return Some((self.now, host, news));
@@ -447,41 +451,43 @@ impl Network {
 
     // --- inside ---
 
-    fn interface(&mut self, imp: u16, host: u16) -> Option<&mut Interface> {
+    fn interface(&mut self, imp: u16, host: u16) -> Option<&mut ImpHostInterface> {
         self.hosts
             .get_mut(usize::from(imp))?
             .get_mut(usize::from(host))
     }
 
-    fn happens(&mut self, event: Event) {
+    fn happens(&mut self, event: ImpSubnetEvent) {
         match event {
-            Event::Wake(imp) => {
+            ImpSubnetEvent::Wake(imp) => {
                 let wakes = &mut self.wakes[usize::from(imp)];
                 wakes.pop_if(|at| *at <= self.now);
                 self.settle(imp);
             }
-            Event::Frame { imp, line, slot } => {
+            ImpSubnetEvent::Frame { imp, line, slot } => {
                 self.free.push(slot);
                 if let Some(frame) = self.frames[slot as usize].take() {
                     self.comes_to(imp, &frame);
-                    self.handle(imp, Input::Frame(usize::from(line), frame));
+                    self.handle(imp, ImpInput::Frame(usize::from(line), frame));
                 }
             }
-            Event::Free { imp, line } => self.handle(imp, Input::LineFree(usize::from(line))),
-            Event::Part { imp, host } => {
-                self.is_read(imp, host);
-                self.handle(imp, Input::Part(host));
+            ImpSubnetEvent::Free { imp, line } => {
+                self.handle(imp, ImpInput::LineFree(usize::from(line)))
             }
-            Event::First { imp, host, id } => {
+            ImpSubnetEvent::Part { imp, host } => {
+                self.is_read(imp, host);
+                self.handle(imp, ImpInput::Part(host));
+            }
+            ImpSubnetEvent::First { imp, host, id } => {
                 let getting = self
                     .interface(imp, host)
                     .filter(|interface| interface.takes)
                     .and_then(|one| one.getting);
                 if getting.is_some_and(|message| message.id == id) {
-                    self.handle(imp, Input::FirstTaken(host));
+                    self.handle(imp, ImpInput::FirstTaken(host));
                 }
             }
-            Event::Taken { imp, host } => {
+            ImpSubnetEvent::Taken { imp, host } => {
                 let Some(interface) = self
                     .interface(imp, host)
                     .filter(|interface| interface.takes)
@@ -490,20 +496,21 @@ impl Network {
                 };
                 if let Some(message) = interface.getting.take() {
                     self.is_given(imp, &message);
-                    self.news.push_back((message.to, News::Delivered(message)));
-                    self.handle(imp, Input::Taken(host));
+                    self.news
+                        .push_back((message.to, ImpHostNotice::Delivered(message)));
+                    self.handle(imp, ImpInput::Taken(host));
                 }
             }
-            Event::Timer(number) => self
+            ImpSubnetEvent::Timer(number) => self
                 .news
-                .push_back((Address::default(), News::Timer(number))),
+                .push_back((ImpHostAddress::default(), ImpHostNotice::Timer(number))),
         }
     }
 
     // --- what is watched ---
 
     /// A packet comes to an IMP.
-    fn comes_to(&mut self, imp: u16, frame: &Frame) {
+    fn comes_to(&mut self, imp: u16, frame: &ImpFrame) {
         if let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) {
             // What comes again has been here since it came first.
             watch
@@ -514,12 +521,19 @@ impl Network {
     }
 
     /// A packet leaves an IMP for the first time.
-    fn leaves(&mut self, imp: u16, frame: &Frame, place: Passed, left: Instant, is_lost: bool) {
+    fn leaves(
+        &mut self,
+        imp: u16,
+        frame: &ImpFrame,
+        place: ImpPassagePoint,
+        left: Instant,
+        is_lost: bool,
+    ) {
         let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) else {
             return;
         };
         if let Some(came) = watch.came.remove(&(imp, id, part)) {
-            watch.passages.push(Passage {
+            watch.passages.push(ImpPacketPassage {
                 id,
                 part,
                 bits: frame.bits(),
@@ -546,9 +560,9 @@ impl Network {
             let (id, bits, place) = (
                 message.id,
                 message.bits_of(part),
-                Passed::FromHost(message.from),
+                ImpPassagePoint::FromHost(message.from),
             );
-            watch.passages.push(Passage {
+            watch.passages.push(ImpPacketPassage {
                 id,
                 part,
                 bits,
@@ -562,7 +576,7 @@ impl Network {
     }
 
     /// A host has a message.
-    fn is_given(&mut self, imp: u16, message: &Message) {
+    fn is_given(&mut self, imp: u16, message: &ImpMessage) {
         let Some(watch) = &mut self.watch else { return };
         for part in 0..message.parts() {
             let came = watch
@@ -572,9 +586,9 @@ impl Network {
             let (id, bits, place) = (
                 message.id,
                 message.bits_of(part),
-                Passed::ToHost(message.to),
+                ImpPassagePoint::ToHost(message.to),
             );
-            watch.passages.push(Passage {
+            watch.passages.push(ImpPacketPassage {
                 id,
                 part,
                 bits,
@@ -587,7 +601,7 @@ impl Network {
     }
 
     /// A message is lost: nothing of it is looked for any more.
-    fn is_over(&mut self, message: &Message) {
+    fn is_over(&mut self, message: &ImpMessage) {
         if let Some(watch) = &mut self.watch {
             watch.came.retain(|(_, id, _), _| *id != message.id);
         }
@@ -595,7 +609,7 @@ impl Network {
 
     // --- the machines ---
 
-    fn handle(&mut self, imp: u16, input: Input) {
+    fn handle(&mut self, imp: u16, input: ImpInput) {
         let now = self.now;
         if let Some(machine) = self.imps.get_mut(usize::from(imp)) {
             machine.handle(now, input);
@@ -618,14 +632,14 @@ impl Network {
         };
         if self.wakes[at].last().is_none_or(|earliest| due < *earliest) {
             self.wakes[at].push(due);
-            self.events.put(due, Event::Wake(imp));
+            self.events.put(due, ImpSubnetEvent::Wake(imp));
         }
     }
 
-    fn does(&mut self, imp: u16, output: Output) {
+    fn does(&mut self, imp: u16, output: ImpOutput) {
         match output {
-            Output::Send(line, frame) => self.send(imp, line, frame),
-            Output::Read(host, bits) => {
+            ImpOutput::Send(line, frame) => self.send(imp, line, frame),
+            ImpOutput::Read(host, bits) => {
                 let Some(interface) = self.interface(imp, host) else {
                     return;
                 };
@@ -637,17 +651,19 @@ impl Network {
                 let takes = interface
                     .bit_s
                     .map_or(Duration::ZERO, |rate| time(bits + leader, rate));
-                self.events.put(self.now + takes, Event::Part { imp, host });
+                self.events
+                    .put(self.now + takes, ImpSubnetEvent::Part { imp, host });
             }
-            Output::Accepted(host, id) => {
+            ImpOutput::Accepted(host, id) => {
                 let offered = self
                     .interface(imp, host)
                     .and_then(|interface| interface.offered.take());
                 if let Some(message) = offered.filter(|message| message.id == id) {
-                    self.news.push_back((message.from, News::Accepted(message)));
+                    self.news
+                        .push_back((message.from, ImpHostNotice::Accepted(message)));
                 }
             }
-            Output::Deliver(host, message) => {
+            ImpOutput::Deliver(host, message) => {
                 let Some(interface) = self.interface(imp, host) else {
                     return;
                 };
@@ -661,38 +677,42 @@ impl Network {
                 if message.parts() > 1 {
                     self.events.put(
                         self.now + first,
-                        Event::First {
+                        ImpSubnetEvent::First {
                             imp,
                             host,
                             id: message.id,
                         },
                     );
                 }
-                self.events.put(self.now + all, Event::Taken { imp, host });
+                self.events
+                    .put(self.now + all, ImpSubnetEvent::Taken { imp, host });
             }
-            Output::Rfnm(host, message) => self
-                .news
-                .push_back((Address { imp, host }, News::Answered(message))),
-            Output::Failed(host, message, why) => {
+            ImpOutput::Rfnm(host, message) => self.news.push_back((
+                ImpHostAddress { imp, host },
+                ImpHostNotice::Answered(message),
+            )),
+            ImpOutput::Failed(host, message, why) => {
                 self.is_over(&message);
-                self.news
-                    .push_back((Address { imp, host }, News::Failed(message, why)));
+                self.news.push_back((
+                    ImpHostAddress { imp, host },
+                    ImpHostNotice::Failed(message, why),
+                ));
             }
         }
     }
 
-    fn send(&mut self, imp: u16, line: usize, frame: Frame) {
+    fn send(&mut self, imp: u16, line: usize, frame: ImpFrame) {
         let Some(direction) = self.out[usize::from(imp)]
             .get(line)
             .and_then(|at| self.directions.get_mut(*at))
         else {
             return;
         };
-        let is_packet = matches!(frame.load, Load::Packet { .. });
+        let is_packet = matches!(frame.load, ImpFrameLoad::Packet { .. });
         self.hops += u64::from(is_packet);
         let bits = match (&frame.load, self.plan.routing_bits) {
-            (Load::Routing(_), Some(bits)) => bits,
-            (Load::Routing(_), None) => FULL_BITS,
+            (ImpFrameLoad::Routing(_), Some(bits)) => bits,
+            (ImpFrameLoad::Routing(_), None) => FULL_BITS,
             _ => frame.bits(),
         };
         let is_free = self.plan.control_is_free && !frame.is_data();
@@ -705,7 +725,7 @@ impl Network {
         direction.data_bits += if frame.is_data() { u64::from(bits) } else { 0 };
         self.events.put(
             self.now + takes,
-            Event::Free {
+            ImpSubnetEvent::Free {
                 imp,
                 line: line as u16,
             },
@@ -721,7 +741,13 @@ impl Network {
             .get(line)
             .copied()
             .unwrap_or_default();
-        self.leaves(imp, &frame, Passed::Line(place), self.now + takes, is_lost);
+        self.leaves(
+            imp,
+            &frame,
+            ImpPassagePoint::Line(place),
+            self.now + takes,
+            is_lost,
+        );
         if is_lost {
             return;
         }
@@ -732,7 +758,7 @@ impl Network {
         self.frames[slot as usize] = Some(frame);
         self.events.put(
             at,
-            Event::Frame {
+            ImpSubnetEvent::Frame {
                 imp: to.0,
                 line: to.1,
                 slot,
@@ -743,7 +769,7 @@ impl Network {
 
 /// The time of so many bits.
 /// What both ends of a line agree on.
-fn kind(plan: &Plan, line: &Line) -> LineKind {
+fn kind(plan: &ImpSubnetPlan, line: &ImpSubnetLine) -> LineKind {
     let of = |imp: u16| &plan.imps[usize::from(imp)].options;
     LineKind::between(of(line.ends.0), of(line.ends.1), line.satellite)
 }

@@ -1,23 +1,26 @@
 //! A network of the language whose switches are IMPs, as a network of machines.
 
-use super::{Host, Line, Node, OVERHEAD_BITS, OVERHEAD_WITH_CHECKSUM_BITS, Plan};
+use super::{
+    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
+    OVERHEAD_WITH_CHECKSUM_BITS,
+};
 use stackline_core::network::{self, FakeHost, ImpMachine};
-use stackline_proto::imp::{Address, HostKind, Machine, Options, Rule};
+use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
 use std::collections::BTreeMap;
 
 /// What is chosen of an IMP of the language that has so many lines by satellite.
 #[must_use]
-pub fn node(imp: &network::Imp, satellites: u32) -> Node {
-    let known = Options::default();
+pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
+    let known = ImpOptions::default();
     let machine = match imp.machine {
-        ImpMachine::H516 => Machine::H516,
-        ImpMachine::H316 => Machine::H316,
-        ImpMachine::Tip => Machine::TIP,
-        ImpMachine::Free => Machine::FREE,
+        ImpMachine::H516 => ImpHardware::H516,
+        ImpMachine::H316 => ImpHardware::H316,
+        ImpMachine::Tip => ImpHardware::TIP,
+        ImpMachine::Free => ImpHardware::FREE,
     };
     // Who has a satellite's line has buffers for its channels too.
     let more = u32::from(known.satellite_channels - known.channels);
-    let options = Options {
+    let options = ImpOptions {
         machine,
         store_and_forward: imp
             .buffers
@@ -35,7 +38,7 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
         answers_first: imp.september,
         ..known
     };
-    Node {
+    ImpSubnetNode {
         options,
         splits: imp.splits,
     }
@@ -43,28 +46,30 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
 
 /// The machines of a network, and where each of its hosts is.
 #[must_use]
-pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
+pub fn plan_of_network(
+    network: &network::Network,
+) -> (ImpSubnetPlan, BTreeMap<String, ImpHostAddress>) {
     let numbers: BTreeMap<&str, u16> = (0..)
         .zip(&network.switches)
         .map(|(at, imp)| (imp.name.as_str(), at))
         .collect();
-    let mut plan = Plan {
+    let mut plan = ImpSubnetPlan {
         overhead_bits: OVERHEAD_BITS,
-        ..Plan::default()
+        ..ImpSubnetPlan::default()
     };
-    let is_line = |link: &network::Link| {
+    let is_line = |link: &network::NetworkLink| {
         numbers.contains_key(link.ends.0.as_str()) && numbers.contains_key(link.ends.1.as_str())
     };
-    let satellites: Vec<&network::Link> = network
+    let satellites: Vec<&network::NetworkLink> = network
         .links
         .iter()
-        .filter(|link| link.delay >= network::Imp::SATELLITE_DELAY && is_line(link))
+        .filter(|link| link.delay >= network::ImpSettings::SATELLITE_DELAY && is_line(link))
         .collect();
-    let of = |switch: &network::Switch| {
+    let of = |switch: &network::NetworkSwitch| {
         let ends = satellites
             .iter()
             .filter(|link| link.ends.0 == switch.name || link.ends.1 == switch.name);
-        node(&switch.imp.clone().unwrap_or_default(), ends.count() as u32)
+        imp_node(&switch.imp.clone().unwrap_or_default(), ends.count() as u32)
     };
     plan.imps = network.switches.iter().map(of).collect();
     if plan
@@ -81,11 +86,11 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
         let bit_s = link.rate.mean_bit_s();
         let ends = [&link.ends.0, &link.ends.1].map(|end| numbers.get(end.as_str()).copied());
         match ends {
-            [Some(a), Some(b)] => plan.lines.push(Line {
+            [Some(a), Some(b)] => plan.lines.push(ImpSubnetLine {
                 ends: (a, b),
                 bit_s: bit_s.unwrap_or(f64::MAX),
                 delay: link.delay,
-                satellite: link.delay >= network::Imp::SATELLITE_DELAY,
+                satellite: link.delay >= network::ImpSettings::SATELLITE_DELAY,
                 loss: link.loss.clone(),
             }),
             [Some(imp), None] | [None, Some(imp)] => {
@@ -95,14 +100,14 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
                     &link.ends.1
                 };
                 let host = count.entry(imp).or_default();
-                hosts.insert(name.clone(), Address { imp, host: *host });
+                hosts.insert(name.clone(), ImpHostAddress { imp, host: *host });
                 *host += 1;
                 let fake = network
                     .hosts
                     .iter()
                     .find(|host| host.name == *name)
                     .and_then(|host| host.fake);
-                plan.hosts.push(Host {
+                plan.hosts.push(ImpSubnetHost {
                     imp,
                     bit_s,
                     kind: HostKind {

@@ -1,12 +1,12 @@
 //! Programs of hosts on a network of IMPs: senders that keep so many messages under way, hosts that discard, background (BBN 2499,
 //! 2.2.1). Sums are of a time in which nothing begins any more that counts.
 
-use super::{Network, News, Plan};
+use super::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 use rand_core::Rng as _;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 use stackline_proto::imp::packet::FULL_MESSAGE_BITS;
-use stackline_proto::imp::{Address, Failure, Message};
+use stackline_proto::imp::{ImpDeliveryFailure, ImpHostAddress, ImpMessage};
 use std::collections::BTreeMap;
 
 /// How long a host waits after a message of its failed.
@@ -14,45 +14,45 @@ const AFTER_FAILURE: Duration = Duration(500_000_000);
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub struct Sender {
+pub struct ImpTrafficSender {
     /// The host that sends; it has no other sender.
-    pub from: Address,
+    pub from: ImpHostAddress,
     /// The host that gets it.
-    pub to: Address,
+    pub to: ImpHostAddress,
     /// Of each message, bits.
     pub bits: u32,
     /// When it begins.
     pub begins: Instant,
     /// How it goes on.
-    pub pace: Pace,
+    pub pace: ImpSenderPace,
 }
 
 /// When a sender sends.
 #[derive(Clone, Copy, Debug)]
-pub enum Pace {
+pub enum ImpSenderPace {
     /// As long as fewer than so many messages are not answered.
     InFlight(u32),
     /// At random moments, so far apart on average; only where its interface is free.
     Random(Duration),
 }
 
-impl Sender {
+impl ImpTrafficSender {
     /// One that sends full messages, so many under way.
     #[must_use]
-    pub const fn full(from: Address, to: Address, in_flight: u32) -> Self {
+    pub const fn full(from: ImpHostAddress, to: ImpHostAddress, in_flight: u32) -> Self {
         Self {
             from,
             to,
             bits: FULL_MESSAGE_BITS,
             begins: Instant(0),
-            pace: Pace::InFlight(in_flight),
+            pace: ImpSenderPace::InFlight(in_flight),
         }
     }
 }
 
 /// What came of a sender.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Result {
+pub struct ImpSenderResult {
     /// Messages delivered within the time that counts, and their bits.
     pub delivered: (u64, u64),
     /// All that were offered, answered, and failed, by why.
@@ -60,14 +60,14 @@ pub struct Result {
     /// See `offered`.
     pub answered: u64,
     /// See `offered`.
-    pub failed: BTreeMap<Failure, u64>,
+    pub failed: BTreeMap<ImpDeliveryFailure, u64>,
     /// Messages that came twice.
     pub twice: u64,
     /// Sum of times from offer to answer, of those that were answered within the time that counts, s, and how many.
     pub round_trips: (f64, u64),
 }
 
-impl Result {
+impl ImpSenderResult {
     /// bit/s delivered in a time.
     #[must_use]
     pub fn rate(&self, of: Duration) -> f64 {
@@ -76,8 +76,8 @@ impl Result {
 }
 
 #[derive(Debug)]
-struct State {
-    sender: Sender,
+struct ImpSenderState {
+    sender: ImpTrafficSender,
     next: u64,
     /// A message is offered and not accepted.
     is_offering: bool,
@@ -89,28 +89,28 @@ struct State {
     generator: Generator,
     /// When one that sends at random sends next.
     next_random: Instant,
-    result: Result,
+    result: ImpSenderResult,
 }
 
 /// A run: a network and its senders.
 #[derive(Debug)]
-pub struct Run {
+pub struct ImpTrafficRun {
     /// The network.
-    pub network: Network,
-    states: Vec<State>,
-    by_host: BTreeMap<Address, usize>,
+    pub network: ImpSubnet,
+    states: Vec<ImpSenderState>,
+    by_host: BTreeMap<ImpHostAddress, usize>,
     counts: (Instant, Instant),
 }
 
-impl Run {
+impl ImpTrafficRun {
     /// At rest: nothing has been sent.
     #[must_use]
-    pub fn new(plan: &Plan, senders: &[Sender], seed: Seed) -> Self {
-        let mut network = Network::new(plan, seed.child("lines"));
+    pub fn new(plan: &ImpSubnetPlan, senders: &[ImpTrafficSender], seed: Seed) -> Self {
+        let mut network = ImpSubnet::new(plan, seed.child("lines"));
         for (number, sender) in (0..).zip(senders) {
             network.timer(sender.begins, number);
         }
-        let state = |(number, sender): (u64, &Sender)| State {
+        let state = |(number, sender): (u64, &ImpTrafficSender)| ImpSenderState {
             sender: *sender,
             next: 0,
             is_offering: false,
@@ -119,7 +119,7 @@ impl Run {
             came: std::collections::BTreeSet::new(),
             generator: seed.child("senders").index(number).generator(),
             next_random: sender.begins,
-            result: Result::default(),
+            result: ImpSenderResult::default(),
         };
         let by_host = senders
             .iter()
@@ -136,7 +136,7 @@ impl Run {
     }
 
     /// What came of each sender in the time `counts`, after the run went on until its end.
-    pub fn run(&mut self, counts: (Instant, Instant)) -> Vec<Result> {
+    pub fn run(&mut self, counts: (Instant, Instant)) -> Vec<ImpSenderResult> {
         self.counts = counts;
         self.until(counts.1);
         self.states
@@ -154,7 +154,7 @@ impl Run {
 
     /// What came of a sender so far.
     #[must_use]
-    pub fn result(&self, sender: usize) -> &Result {
+    pub fn result(&self, sender: usize) -> &ImpSenderResult {
         &self.states[sender].result
     }
 
@@ -168,16 +168,16 @@ impl Run {
     pub fn stop(&mut self) {
         self.by_host.clear();
         for state in &mut self.states {
-            state.sender.pace = Pace::InFlight(0);
+            state.sender.pace = ImpSenderPace::InFlight(0);
         }
     }
 
-    fn learns(&mut self, now: Instant, host: Address, news: News) {
+    fn learns(&mut self, now: Instant, host: ImpHostAddress, news: ImpHostNotice) {
         let is_counted = self.counts.0 < now && now <= self.counts.1;
         match news {
-            News::Timer(number) => self.timer(now, number as usize),
-            News::Accepted(message) => self.of(message, |state| state.is_offering = false),
-            News::Delivered(message) => self.of(message, |state| {
+            ImpHostNotice::Timer(number) => self.timer(now, number as usize),
+            ImpHostNotice::Accepted(message) => self.of(message, |state| state.is_offering = false),
+            ImpHostNotice::Delivered(message) => self.of(message, |state| {
                 state.result.twice += u64::from(!state.came.insert(message.id));
                 if is_counted {
                     state.result.delivered.0 += 1;
@@ -188,7 +188,7 @@ impl Run {
                     state.came.pop_first();
                 }
             }),
-            News::Answered(message) => self.of(message, |state| {
+            ImpHostNotice::Answered(message) => self.of(message, |state| {
                 state.result.answered += 1;
                 if let Some(since) = state.unanswered.remove(&message.id)
                     && is_counted
@@ -197,18 +197,18 @@ impl Run {
                     state.result.round_trips.1 += 1;
                 }
             }),
-            News::Failed(message, why) => {
+            ImpHostNotice::Failed(message, why) => {
                 self.of(message, |state| {
                     *state.result.failed.entry(why).or_default() += 1;
                     state.unanswered.remove(&message.id);
                     // What a dead host's IMP says has taken its time.
-                    state.not_before = if why == Failure::DeadHost {
+                    state.not_before = if why == ImpDeliveryFailure::DeadHost {
                         now
                     } else {
                         now + AFTER_FAILURE
                     };
                 });
-                if why != Failure::DeadHost {
+                if why != ImpDeliveryFailure::DeadHost {
                     self.network
                         .timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
                 }
@@ -219,7 +219,7 @@ impl Run {
         }
     }
 
-    fn of(&mut self, message: Message, change: impl FnOnce(&mut State)) {
+    fn of(&mut self, message: ImpMessage, change: impl FnOnce(&mut ImpSenderState)) {
         // Who sent it, even where it sends no more.
         if let Some(state) = self.states.get_mut((message.id >> 40) as usize) {
             change(state);
@@ -230,7 +230,7 @@ impl Run {
         let Some(state) = self.states.get_mut(number) else {
             return;
         };
-        if let Pace::Random(mean) = state.sender.pace
+        if let ImpSenderPace::Random(mean) = state.sender.pace
             && now >= state.next_random
         {
             let unit = (state.generator.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0;
@@ -250,7 +250,7 @@ impl Run {
         let Some(state) = self.states.get(number) else {
             return;
         };
-        if let Pace::InFlight(most) = state.sender.pace
+        if let ImpSenderPace::InFlight(most) = state.sender.pace
             && !state.is_offering
             && state.unanswered.len() < most as usize
             && now >= state.sender.begins.max(state.not_before)
@@ -262,11 +262,11 @@ impl Run {
     fn send(&mut self, now: Instant, number: usize) {
         let state = &mut self.states[number];
         let id = (number as u64) << 40 | state.next;
-        let Sender { from, to, bits, .. } = state.sender;
+        let ImpTrafficSender { from, to, bits, .. } = state.sender;
         state.next += 1;
         state.is_offering = true;
         state.result.offered += 1;
         state.unanswered.insert(id, now);
-        self.network.offer(now, Message { from, to, bits, id });
+        self.network.offer(now, ImpMessage { from, to, bits, id });
     }
 }

@@ -1,15 +1,17 @@
 //! One end of a connection of blasts, of stop-and-wait or of a sliding window (Zwaenepoel 1985): what is handed over at once is a blast, and handed
 //! over when the other end has all of it. One connection has both ways; live each way is one of its own.
 
-use crate::datagram::Datagram;
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::stacks::packet_wire::{BELOW, Wire, token};
+use crate::stacks::packet_wire::{BELOW, PacketWire, seeded_token};
 use stackline_core::plan::Stack;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::{Node, Packet};
+use stackline_net::{NetworkPacket, NodeIndex};
 use stackline_proto::blast::wire::{HEADER, SEAL};
-use stackline_proto::blast::{Arrival, Connection, Options, Output, State, stack as words};
+use stackline_proto::blast::{
+    BlastArrival, BlastConnection, BlastOptions, BlastOutput, BlastState, stack as words,
+};
 
 /// Bytes of the length that goes before what is handed over.
 pub(super) const LENGTH: u64 = 4;
@@ -17,23 +19,23 @@ pub(super) const LENGTH: u64 = 4;
 const PORTS: [u16; 2] = [49_152, 7089];
 
 /// See the module.
-pub(super) struct Blasts {
-    connection: Connection,
-    wire: Wire,
+pub(super) struct MessageBlastEnd {
+    connection: BlastConnection,
+    wire: PacketWire,
     /// Bytes that are on their way to the other end.
     writing: u64,
     /// Bytes of the stream that were read.
     taken: u64,
 }
 
-impl Blasts {
+impl MessageBlastEnd {
     /// The two ends of a connection that is asked for, over a path whose packets have so many bytes at most.
     ///
     /// # Errors
     /// When packets of that stack do not fit the path.
     pub(super) fn both(
         now: Instant,
-        nodes: [Node; 2],
+        nodes: [NodeIndex; 2],
         number: u32,
         stack: &Stack,
         mtu: u64,
@@ -49,20 +51,20 @@ impl Blasts {
         }
         let buffer = stack.number("buffer").unwrap_or(words::GRANT);
         let options = words::options(stack, u32::try_from(room).unwrap_or(u32::MAX), buffer);
-        let options: Options = options.map_err(|cause| Error::input(cause).hint(hint))?;
-        let (token, nonce) = (token(u64::from(number)), [0; 16]);
+        let options: BlastOptions = options.map_err(|cause| Error::input(cause).hint(hint))?;
+        let (token, nonce) = (seeded_token(u64::from(number)), [0; 16]);
         let connections = [
-            Connection::connect(now, &options, token, nonce, number.wrapping_add(1)),
-            Connection::listen(&options, token, nonce),
+            BlastConnection::connect(now, &options, token, nonce, number.wrapping_add(1)),
+            BlastConnection::listen(&options, token, nonce),
         ];
-        let mut sides = [Side::Initiator, Side::Responder].into_iter();
+        let mut sides = [PairSide::Initiator, PairSide::Responder].into_iter();
         Ok(connections.map(|connection| {
-            let side = sides.next().unwrap_or(Side::Responder);
+            let side = sides.next().unwrap_or(PairSide::Responder);
             let (near, far) = (side.index(), side.other().index());
             let (nodes, ports) = ([nodes[near], nodes[far]], [PORTS[near], PORTS[far]]);
             Self {
                 connection,
-                wire: Wire {
+                wire: PacketWire {
                     pair: number,
                     side,
                     nodes,
@@ -76,11 +78,14 @@ impl Blasts {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.connection.state() == State::Open
+        self.connection.state() == BlastState::Open
     }
 
     pub(super) const fn is_closed(&self) -> bool {
-        matches!(self.connection.state(), State::Closed | State::Failed(_))
+        matches!(
+            self.connection.state(),
+            BlastState::Closed | BlastState::Failed(_)
+        )
     }
 
     /// Whether the other end has what was handed over.
@@ -106,14 +111,14 @@ impl Blasts {
         (bytes > 0).then_some(bytes)
     }
 
-    pub(super) fn handle(&mut self, now: Instant, datagram: &Datagram) {
+    pub(super) fn handle(&mut self, now: Instant, datagram: &SimDatagram) {
         let Some(arrived) = self.wire.read(datagram) else {
             return;
         };
         let came = self
             .connection
             .handle(now, &arrived.header, arrived.body, arrived.payload);
-        if let Arrival::Place {
+        if let BlastArrival::Place {
             check: Some(check), ..
         } = came
         {
@@ -122,10 +127,10 @@ impl Blasts {
         }
     }
 
-    pub(super) fn poll(&mut self, now: Instant) -> Option<Packet<Datagram>> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<NetworkPacket<SimDatagram>> {
         Some(match self.connection.poll(now, 1)? {
-            Output::Run(run) => self.wire.data_at(&run.header(0, 0), run.span(0)),
-            Output::Control(header, body) => self.wire.control(&header, body),
+            BlastOutput::Run(run) => self.wire.data_at(&run.header(0, 0), run.span(0)),
+            BlastOutput::Control(header, body) => self.wire.control(&header, body),
         })
     }
 

@@ -1,18 +1,18 @@
 //! V's messages between two programs of an application (`proto::ikp`): one side asks and is blocked until the other answers. What is in a
 //! message nobody here knows.
 
-use crate::datagram::Datagram;
-use crate::stacks::packet_wire::Wire;
-use stackline_core::program::Side;
+use crate::datagram::SimDatagram;
+use crate::stacks::packet_wire::PacketWire;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::{Node, Packet};
-use stackline_proto::ikp::{Client, Grants, Options, Output, Server, client, server};
+use stackline_net::{NetworkPacket, NodeIndex};
+use stackline_proto::ikp::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client, server};
 
 /// Two programs that exchange messages.
-pub(super) struct Calls<M> {
-    client: Client,
-    server: Server,
-    wires: [Wire; 2],
+pub(super) struct MessageCallPair<M> {
+    client: IkpClient,
+    server: IkpServer,
+    wires: [PacketWire; 2],
     /// Bytes of what was asked and answered last, by side; and what that is, until it arrives.
     bytes: [u32; 2],
     question: Option<M>,
@@ -24,20 +24,20 @@ pub(super) struct Calls<M> {
 }
 
 /// What has come to a program.
-pub(super) enum Came<M> {
+pub(super) enum ArrivedMessage<M> {
     Question(M),
     Answer(M),
 }
 
-impl<M> Calls<M> {
-    pub(super) fn new(number: u32, nodes: [Node; 2], packet: u32) -> Self {
-        let options = Options {
+impl<M> MessageCallPair<M> {
+    pub(super) fn new(number: u32, nodes: [NodeIndex; 2], packet: u32) -> Self {
+        let options = IkpOptions {
             packet,
-            ..Options::once()
+            ..IkpOptions::once()
         };
-        let wire = |side: Side| {
+        let wire = |side: PairSide| {
             let (near, far) = (side.index(), side.other().index());
-            Wire {
+            PacketWire {
                 pair: number,
                 side,
                 nodes: [nodes[near], nodes[far]],
@@ -46,9 +46,9 @@ impl<M> Calls<M> {
             }
         };
         Self {
-            client: Client::new(&options, number, 0),
-            server: Server::new(&options, number),
-            wires: [wire(Side::Initiator), wire(Side::Responder)],
+            client: IkpClient::new(&options, number, 0),
+            server: IkpServer::new(&options, number),
+            wires: [wire(PairSide::Initiator), wire(PairSide::Responder)],
             bytes: [1, 0],
             question: None,
             answer: None,
@@ -58,11 +58,11 @@ impl<M> Calls<M> {
     }
 
     /// The side on that host.
-    pub(super) const fn side_of(&self, node: Node) -> Side {
+    pub(super) const fn side_of(&self, node: NodeIndex) -> PairSide {
         if self.wires[0].nodes[0].0 == node.0 {
-            Side::Initiator
+            PairSide::Initiator
         } else {
-            Side::Responder
+            PairSide::Responder
         }
     }
 
@@ -93,29 +93,31 @@ impl<M> Calls<M> {
     pub(super) fn arrived(
         &mut self,
         now: Instant,
-        side: Side,
-        datagram: &Datagram,
-    ) -> Option<Came<M>> {
+        side: PairSide,
+        datagram: &SimDatagram,
+    ) -> Option<ArrivedMessage<M>> {
         let arrived = self.wires[side.index()].read(datagram)?;
         match side {
-            Side::Responder => {
+            PairSide::Responder => {
                 match self
                     .server
                     .handle(now, &arrived.header, arrived.body, arrived.payload)
                 {
-                    server::Arrival::Message(message) => {
+                    server::IkpServerArrival::Message(message) => {
                         self.open = Some(message.transaction);
-                        self.question.take().map(Came::Question)
+                        self.question.take().map(ArrivedMessage::Question)
                     }
                     _ => None,
                 }
             }
-            Side::Initiator => {
+            PairSide::Initiator => {
                 match self
                     .client
                     .handle(now, &arrived.header, arrived.body, arrived.payload)
                 {
-                    client::Arrival::Reply { .. } => self.answer.take().map(Came::Answer),
+                    client::IkpClientArrival::Reply { .. } => {
+                        self.answer.take().map(ArrivedMessage::Answer)
+                    }
                     _ => None,
                 }
             }
@@ -123,16 +125,20 @@ impl<M> Calls<M> {
     }
 
     /// What leaves a side now.
-    pub(super) fn poll(&mut self, now: Instant, side: Side) -> Option<Packet<Datagram>> {
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        side: PairSide,
+    ) -> Option<NetworkPacket<SimDatagram>> {
         let output = match side {
-            Side::Initiator => self.client.poll(now, 1),
-            Side::Responder => self.server.poll(now, 1),
+            PairSide::Initiator => self.client.poll(now, 1),
+            PairSide::Responder => self.server.poll(now, 1),
         }?;
         let wire = &self.wires[side.index()];
         Some(match output {
-            Output::Run(run) => wire.data(&run.header(0), run.span(0).1),
-            Output::Control(header, body) => wire.control(&header, body),
-            Output::Message(header) => {
+            IkpOutput::Run(run) => wire.data(&run.header(0), run.span(0).1),
+            IkpOutput::Control(header, body) => wire.control(&header, body),
+            IkpOutput::Message(header) => {
                 wire.control(&header, vec![0; self.bytes[side.index()] as usize])
             }
         })
@@ -140,14 +146,14 @@ impl<M> Calls<M> {
 
     /// Whether nobody answers.
     pub(super) const fn is_silent(&self) -> bool {
-        matches!(self.client.state(), client::State::Failed(_))
+        matches!(self.client.state(), client::IkpClientState::Failed(_))
     }
 
     /// When a side has something to do.
-    pub(super) fn deadline(&mut self, now: Instant, side: Side) -> Option<Instant> {
+    pub(super) fn deadline(&mut self, now: Instant, side: PairSide) -> Option<Instant> {
         match side {
-            Side::Initiator => self.client.deadline(now).map(|(at, _)| at),
-            Side::Responder => self.server.deadline(now).map(|(at, _)| at),
+            PairSide::Initiator => self.client.deadline(now).map(|(at, _)| at),
+            PairSide::Responder => self.server.deadline(now).map(|(at, _)| at),
         }
     }
 }

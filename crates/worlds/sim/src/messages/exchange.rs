@@ -1,28 +1,28 @@
 //! Programs of an application that ask and answer each other, over the network of its connections.
 
-use super::calls::{Calls, Came};
-use super::{Alarm, CALLS, Happening, Messages};
-use crate::datagram::Datagram;
+use super::calls::{ArrivedMessage, MessageCallPair};
+use super::{CALLS, Happening, MessageAlarm, MessageNetwork};
+use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::stacks::packet_wire::BELOW;
-use stackline_core::program::Side;
-use stackline_net::{Node, Packet, Tap};
+use stackline_core::procedure::PairSide;
+use stackline_net::{NetworkPacket, NodeIndex, Tap};
 use stackline_proto::blast::wire::HEADER;
 use stackline_proto::ikp::options::{BESIDE, PACKET};
 
-impl<M, T: Tap<Datagram>> Messages<M, T> {
+impl<M, T: Tap<SimDatagram>> MessageNetwork<M, T> {
     /// Two programs that ask and answer over V's message passing; their number.
     ///
     /// # Errors
     /// When no path leads there and back.
-    pub fn call_to(&mut self, from: Node, to: Node) -> Result<u32> {
+    pub fn call_to(&mut self, from: NodeIndex, to: NodeIndex) -> Result<u32> {
         let number = CALLS + u32::try_from(self.calls.len()).unwrap_or(0);
         let mtu = self.path_mtu(from, to, number)?;
         let packet = mtu
             .saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE))
             .clamp(1, u64::from(PACKET));
         self.calls
-            .push(Calls::new(number, [from, to], packet as u32));
+            .push(MessageCallPair::new(number, [from, to], packet as u32));
         Ok(number)
     }
 
@@ -39,7 +39,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
         if let Some(known) = self.calls.get_mut(place) {
             known.ask(now, bytes as u32, message);
-            self.flush_calls(calls, Side::Initiator);
+            self.flush_calls(calls, PairSide::Initiator);
         }
     }
 
@@ -48,21 +48,21 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let (now, place) = (self.now, calls.wrapping_sub(CALLS) as usize);
         if let Some(known) = self.calls.get_mut(place) {
             known.answer(now, bytes as u32, message);
-            self.flush_calls(calls, Side::Responder);
+            self.flush_calls(calls, PairSide::Responder);
         }
     }
 
-    pub(super) fn deliver_to_calls(&mut self, packet: &Packet<Datagram>) {
+    pub(super) fn deliver_to_calls(&mut self, packet: &NetworkPacket<SimDatagram>) {
         let (now, number) = (self.now, packet.payload.pair);
         let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else {
             return;
         };
         let side = calls.side_of(packet.to);
         match calls.arrived(now, side, &packet.payload) {
-            Some(Came::Question(message)) => {
+            Some(ArrivedMessage::Question(message)) => {
                 self.happened.push_back(Happening::Asked(number, message))
             }
-            Some(Came::Answer(message)) => self
+            Some(ArrivedMessage::Answer(message)) => self
                 .happened
                 .push_back(Happening::Answered(number, message)),
             None => {}
@@ -71,7 +71,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// Sends what a side of calls has to send, and sets its timer.
-    pub(super) fn flush_calls(&mut self, number: u32, side: Side) {
+    pub(super) fn flush_calls(&mut self, number: u32, side: PairSide) {
         let now = self.now;
         let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else {
             return;
@@ -89,7 +89,7 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             calls.alarms[side.index()] = Some(at.max(now));
             self.set_alarm(
                 at,
-                Alarm::Calls {
+                MessageAlarm::Calls {
                     calls: number,
                     side: side.index(),
                 },

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::executor::Executor;
-use stackline_core::record::Transport;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl Introductions {
 }
 
 /// What a pair of endpoints has between them, where that is byte streams.
-pub(super) trait Streams {
+pub(super) trait SimStreamPair {
     /// One end of a connection.
     type End: StreamEnd;
 
@@ -87,7 +87,7 @@ pub(super) trait StreamEnd {
     fn abandon(&self, executor: &Executor);
     /// What is held back for company goes on at once.
     fn push(&self, executor: &Executor);
-    fn transport(&self, now: Instant) -> Transport;
+    fn transport(&self, now: Instant) -> TransportRecord;
     fn settings(&self, now: Instant) -> BTreeMap<String, String>;
     /// Things worth a flag when it ends.
     fn notes(&self, _now: Instant) -> Vec<String> {

@@ -3,24 +3,26 @@
 //! Nothing travels but the data: what UDP leaves unsaid (that somebody listens, that a stream has ended and how many units
 //! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
 
-use super::pair::{Pair, Route, Stack};
-use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, Received, SEND_BUFFER, Socket};
-use crate::context::Context;
-use crate::datagram::Datagram;
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack};
+use super::udp_socket::{
+    LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpReceived, SimUdpSocket,
+};
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::trace::{Coming, Leaving};
-use crate::world::{self, Connect, Work};
+use crate::run_trace::{Coming, SimDepartureKind};
+use crate::world::{self, Connect, SimEndpointFuture};
 use stackline_core::catalogue::{
-    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+    ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{Bulk, Facts, Service};
-use stackline_net::Packet;
-use stackline_proto::datagram::sequence::Sequence;
-use stackline_proto::datagram::{NUMBER, Token};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
+use stackline_net::NetworkPacket;
+use stackline_proto::datagram::loss_counter::Sequence;
+use stackline_proto::datagram::{DatagramToken, NUMBER};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -49,39 +51,39 @@ const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "nothing is sent; waits until the responder is done with the connection before",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "nothing is sent",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest",
             services: "a datagram, in fragments where the path's MTU is smaller",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication",
             services: "a datagram",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkPut, AwaitStartBulkPut",
             services: "nothing is sent",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkPut",
             services: "nothing is sent; returns when the last unit has left the host",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkPut",
             services: "all units, or none for `patience`",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "nothing is sent",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "all units, or none for `patience`",
         },
@@ -95,22 +97,22 @@ const TABLE: StackTable = StackTable {
 };
 
 /// The stack.
-pub(super) static STACK: Stack = Stack {
+pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, _, _| Ok(Rc::new(DiscardPair::new(route, stack))),
 };
 
 /// What the initiator has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum EndedDiscardScope {
     Stream,
     Connection,
 }
 
 /// The end of a stream or of a connection.
 #[derive(Clone, Copy, Debug)]
-struct End {
-    what: What,
+struct DiscardEnding {
+    what: EndedDiscardScope,
     at: Instant,
     /// Units that were sent before it.
     sent: u64,
@@ -118,29 +120,29 @@ struct End {
 
 /// What the simulator knows of a connection, and no packet says.
 #[derive(Debug, Default)]
-struct Known {
+struct DiscardConnectionTruth {
     accepted: bool,
     sent: u64,
     /// What the responder has not gone past yet.
-    ends: VecDeque<End>,
+    ends: VecDeque<DiscardEnding>,
 }
 
 /// The two sockets of a pair.
 #[derive(Debug)]
 struct DiscardPair {
-    route: Route,
+    route: SimPairRoute,
     patience: Duration,
-    sockets: [Socket; 2],
+    sockets: [SimUdpSocket; 2],
     /// How many connections there were, the present one among them, and whether it is open.
     connections: Cell<u64>,
     open: Cell<bool>,
-    known: RefCell<Known>,
-    arrived: RefCell<Arrived>,
+    known: RefCell<DiscardConnectionTruth>,
+    arrived: RefCell<DiscardReceiverState>,
 }
 
 /// What has arrived over a connection.
 #[derive(Debug, Default)]
-struct Arrived {
+struct DiscardReceiverState {
     sequence: Sequence,
     units: u64,
     bytes: u64,
@@ -150,8 +152,8 @@ struct Arrived {
 }
 
 impl DiscardPair {
-    fn new(route: Route, stack: &plan::Stack) -> Self {
-        let sockets = Socket::pair(&route, stack, PORTS);
+    fn new(route: SimPairRoute, stack: &plan::Stack) -> Self {
+        let sockets = SimUdpSocket::pair(&route, stack, PORTS);
         let patience = Duration::from_seconds(stack.seconds("patience").unwrap_or(1.0));
         let (connections, open) = (Cell::new(0), Cell::new(false));
         Self {
@@ -165,27 +167,29 @@ impl DiscardPair {
         }
     }
 
-    fn socket(&self, side: Side) -> &Socket {
+    fn socket(&self, side: PairSide) -> &SimUdpSocket {
         &self.sockets[side.index()]
     }
 
     /// The initiator has ended something: the responder looks whether it has it all.
-    fn end(&self, what: What, context: &Context) {
+    fn end(&self, what: EndedDiscardScope, context: &SimEndpointContext) {
         let mut known = self.known.borrow_mut();
         let sent = known.sent;
-        known.ends.push_back(End {
+        known.ends.push_back(DiscardEnding {
             what,
             at: context.now(),
             sent,
         });
-        context.executor.wake(self.route.endpoint(Side::Responder));
+        context
+            .executor
+            .wake(self.route.endpoint(PairSide::Responder));
     }
 
     /// Takes what the socket has got.
     fn gather(&self, now: Instant) {
         let mut arrived = self.arrived.borrow_mut();
-        while let Some(received) = self.socket(Side::Responder).take() {
-            if let Received::Unit { number, bytes } = received
+        while let Some(received) = self.socket(PairSide::Responder).take() {
+            if let SimUdpReceived::Unit { number, bytes } = received
                 && number >> NUMBER_BITS == self.connections.get()
             {
                 let number = number & (u64::MAX >> (u64::BITS - NUMBER_BITS));
@@ -200,7 +204,7 @@ impl DiscardPair {
     }
 
     /// What ends next, once nothing that was sent before it is still expected; else until when that is waited for.
-    fn ended(&self, now: Instant) -> Result<End, Option<Instant>> {
+    fn ended(&self, now: Instant) -> Result<DiscardEnding, Option<Instant>> {
         let Some(end) = self.known.borrow().ends.front().copied() else {
             return Err(None);
         };
@@ -214,7 +218,7 @@ impl DiscardPair {
     }
 
     /// The next unit that came before the next end; `Err` at that end, the outer `None` while there is neither.
-    fn next(&self, context: &Context) -> Option<Result<(u64, u32), End>> {
+    fn next(&self, context: &SimEndpointContext) -> Option<Result<(u64, u32), DiscardEnding>> {
         self.gather(context.now());
         let end = self.ended(context.now());
         let last = self
@@ -237,25 +241,30 @@ impl DiscardPair {
     }
 }
 
-impl Pair for DiscardPair {
-    fn route(&self) -> &Route {
+impl SimEndpointPair for DiscardPair {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         self.socket(side)
-            .arrived(&packet.payload, &Token::default(), executor);
+            .arrived(&packet.payload, &DatagramToken::default(), executor);
     }
 
     fn wants_departures(&self) -> bool {
         true
     }
 
-    fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
         self.socket(side).departed(at, bytes, executor);
     }
 }
@@ -263,28 +272,34 @@ impl Pair for DiscardPair {
 impl Connect for DiscardPair {
     type Service = Discard;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Discard> {
+    async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<Discard> {
         let free = || (!self.open.replace(true)).then_some(());
         context
             .until("the responder to be done with the connection before", free)
             .await?;
         self.connections.set(self.connections.get() + 1);
-        self.known.replace(Known::default());
-        self.arrived.replace(Arrived::default());
-        context.executor.wake(self.route.endpoint(Side::Responder));
-        Ok(Discard::new(self, Side::Initiator, context))
+        self.known.replace(DiscardConnectionTruth::default());
+        self.arrived.replace(DiscardReceiverState::default());
+        context
+            .executor
+            .wake(self.route.endpoint(PairSide::Responder));
+        Ok(Discard::new(self, PairSide::Initiator, context))
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Discard> {
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+        _first: bool,
+    ) -> Result<Discard> {
         let asked = || {
             (self.open.get() && !std::mem::replace(&mut self.known.borrow_mut().accepted, true))
                 .then_some(())
         };
         context.until("a connection", asked).await?;
-        Ok(Discard::new(self, Side::Responder, context))
+        Ok(Discard::new(self, PairSide::Responder, context))
     }
 
-    fn close(&self, side: Side) {
+    fn close(&self, side: PairSide) {
         self.socket(side).close();
     }
 }
@@ -293,15 +308,15 @@ impl Connect for DiscardPair {
 #[derive(Debug)]
 struct Discard {
     pair: Rc<DiscardPair>,
-    side: Side,
-    context: Rc<Context>,
+    side: PairSide,
+    context: Rc<SimEndpointContext>,
     /// The own stream has ended, and whether the peer's has.
     ended: bool,
     over: bool,
 }
 
 impl Discard {
-    fn new(pair: &Rc<DiscardPair>, side: Side, context: &Rc<Context>) -> Self {
+    fn new(pair: &Rc<DiscardPair>, side: PairSide, context: &Rc<SimEndpointContext>) -> Self {
         Self {
             pair: Rc::clone(pair),
             side,
@@ -312,7 +327,7 @@ impl Discard {
     }
 
     /// Goes past the next end of that kind; what comes before it is dropped.
-    async fn pass(&self, what: What, words: &'static str) -> Result<()> {
+    async fn pass(&self, what: EndedDiscardScope, words: &'static str) -> Result<()> {
         loop {
             let next = self
                 .context
@@ -333,7 +348,7 @@ fn unanswered<T>() -> Result<T> {
     Err(Error::input("over `discard` the responder never sends"))
 }
 
-impl Service for Discard {
+impl EndpointService for Discard {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
             if self.context.job.flags.limit() && times > 1 {
@@ -343,7 +358,7 @@ impl Service for Discard {
             self.pair.known.borrow_mut().sent += 1;
             self.pair
                 .socket(self.side)
-                .send_unit(&self.context, Leaving::Unit, number, bytes)
+                .send_unit(&self.context, SimDepartureKind::Unit, number, bytes)
                 .await?;
         }
         Ok(times)
@@ -363,7 +378,7 @@ impl Service for Discard {
                     });
                 }
                 Err(end) => {
-                    self.over = end.what == What::Connection;
+                    self.over = end.what == EndedDiscardScope::Connection;
                     return Ok(done);
                 }
             }
@@ -383,16 +398,16 @@ impl Service for Discard {
         unanswered()
     }
 
-    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         self.ended = false;
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
         Ok(true)
     }
 
-    async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         self.end_stream().await?;
         self.pair
             .socket(self.side)
@@ -400,29 +415,30 @@ impl Service for Discard {
             .await
     }
 
-    async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
-        self.pass(What::Stream, "the bulk transfer to end").await
+    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+        self.pass(EndedDiscardScope::Stream, "the bulk transfer to end")
+            .await
     }
 
     async fn end_stream(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.ended, true) {
-            self.pair.end(What::Stream, &self.context);
+            self.pair.end(EndedDiscardScope::Stream, &self.context);
         }
         Ok(())
     }
 
     async fn disconnect(self) -> Result<()> {
-        self.pair.end(What::Connection, &self.context);
+        self.pair.end(EndedDiscardScope::Connection, &self.context);
         Ok(())
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
-        self.pass(What::Connection, "the peer to disconnect")
+        self.pass(EndedDiscardScope::Connection, "the peer to disconnect")
             .await?;
         self.pair.open.set(false);
         self.context
             .executor
-            .wake(self.pair.route.endpoint(Side::Initiator));
+            .wake(self.pair.route.endpoint(PairSide::Initiator));
         Ok(())
     }
 
@@ -431,25 +447,25 @@ impl Service for Discard {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let patience = stackline_core::units::time(self.pair.patience.seconds());
+        let patience = stackline_core::units::format_time(self.pair.patience.seconds());
         let mut settings = self.pair.socket(self.side).settings();
         settings.insert("patience".into(), patience);
         settings
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> ConnectionFacts {
         let arrived = self.pair.arrived.borrow();
         let losses = arrived.sequence.losses(self.pair.known.borrow().sent);
         let (losses, notes) = match self.side {
-            Side::Responder => (Some(losses), Vec::new()),
-            Side::Initiator => (
+            PairSide::Responder => (Some(losses), Vec::new()),
+            PairSide::Initiator => (
                 None,
                 vec![
                     "not confirmed: the clock stopped when the last unit had left its host".into(),
                 ],
             ),
         };
-        Facts {
+        ConnectionFacts {
             losses,
             received_bytes: Some(arrived.bytes),
             notes,

@@ -3,21 +3,21 @@
 //! A segment travels as its fields; its bytes are made for captures only.
 
 use super::byte_stream::Got;
-use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, TIMEOUT, Wire};
-use crate::datagram::Datagram;
+use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, SimTcpWire, TIMEOUT};
+use crate::datagram::SimDatagram;
 use crate::executor::Executor;
-use crate::trace::Log;
+use crate::run_trace::SimTraceLog;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
 use stackline_core::plan::Stack;
-use stackline_core::record::{Spent, Transport};
+use stackline_core::run_record::{SenderLimitTimes, TransportRecord};
 use stackline_core::time::{Duration, Instant};
-use stackline_events::{Keyword, Value};
-use stackline_net::{Ecn, Packet};
+use stackline_events::{EventValue, Keyword};
+use stackline_net::{EcnMarking, NetworkPacket};
 use stackline_proto::tcp::{
-    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, PacketBuffers, Received,
-    Recovery, Segment, State,
+    self, Algorithm, Codepoint, PacketBuffers, Recovery, TcpConnection, TcpConnectionEvent,
+    TcpFacts, TcpFlags, TcpOptions, TcpReceived, TcpSegment, TcpState,
 };
 use std::collections::BTreeMap;
 
@@ -163,20 +163,20 @@ static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
 
 /// One end, and what it was asked to do.
 #[derive(Debug)]
-pub(super) struct Machine {
-    connection: Connection,
+pub(super) struct SimLinuxTcpMachine {
+    connection: TcpConnection,
     first: u32,
 }
 
-pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
-    let usual = Options::default();
+pub(super) fn linux_tcp_options(stack: &Stack, mtu: u32, ecn: bool) -> TcpOptions {
+    let usual = TcpOptions::default();
     let recovery = if stack.word("recovery") == Some("reno") {
         Recovery::Reno
     } else {
         Recovery::Linux
     };
     let time = |name: &str, usual| stack.seconds(name).map_or(usual, Duration::from_seconds);
-    Options {
+    TcpOptions {
         congestion: match stack.word("congestion") {
             Some("reno") => Algorithm::Reno,
             Some("bbr") => Algorithm::Bbr,
@@ -224,24 +224,24 @@ fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
     })
 }
 
-impl Machine {
+impl SimLinuxTcpMachine {
     /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are told to.
     pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
         // Hosts were not switched on together: where in a tick they are is drawn.
         let timer_phase = Duration(seed >> 32);
-        let options = Options {
+        let options = TcpOptions {
             timer_phase,
-            ..options(stack, mtu, ecn)
+            ..linux_tcp_options(stack, mtu, ecn)
         };
         Self {
-            connection: Connection::listen(now, options, 0, first),
+            connection: TcpConnection::listen(now, options, 0, first),
             first,
         }
     }
 
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
-        self.connection = Connection::connect(
+        self.connection = TcpConnection::connect(
             now,
             *self.connection.options(),
             (ports[0], ports[1]),
@@ -253,13 +253,13 @@ impl Machine {
     }
 
     pub(super) fn listen(&mut self, now: Instant, port: u16, traced: bool) {
-        self.connection = Connection::listen(now, *self.connection.options(), port, self.first);
+        self.connection = TcpConnection::listen(now, *self.connection.options(), port, self.first);
         if traced {
             self.connection.enable_trace();
         }
     }
 
-    pub(super) const fn state(&self) -> State {
+    pub(super) const fn state(&self) -> TcpState {
         self.connection.state()
     }
 
@@ -272,14 +272,14 @@ impl Machine {
         self.connection.has_room()
     }
 
-    pub(super) fn arrived(&mut self, datagram: &Datagram, now: Instant) {
+    pub(super) fn arrived(&mut self, datagram: &SimDatagram, now: Instant) {
         if let Some(segment) = datagram.segment() {
             self.connection.handle(now, segment);
         }
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &Wire, executor: &Executor) -> Option<Instant> {
+    pub(super) fn flush(&mut self, wire: &SimTcpWire, executor: &Executor) -> Option<Instant> {
         let now = executor.now();
         let mut leaving = executor.outgoing().borrow_mut();
         while let Some(segment) = self.connection.poll(now) {
@@ -293,18 +293,23 @@ impl Machine {
     }
 
     /// Puts the machine's events on the log.
-    fn emit(&mut self, wire: &Wire, log: &Log, now: Instant) {
+    fn emit(&mut self, wire: &SimTcpWire, log: &SimTraceLog, now: Instant) {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
         for event in self.connection.take_events() {
             let place = |offset: u64, bytes: Option<u64>| {
-                [Value::Absent, stream.into(), offset.into(), bytes.into()]
+                [
+                    EventValue::Absent,
+                    stream.into(),
+                    offset.into(),
+                    bytes.into(),
+                ]
             };
             match event {
-                Event::Sent { offset, bytes } => {
+                TcpConnectionEvent::Sent { offset, bytes } => {
                     log.put(host, now, &SEGMENT, &place(offset, Some(bytes)))
                 }
-                Event::Again {
+                TcpConnectionEvent::Again {
                     offset,
                     bytes,
                     reason,
@@ -319,22 +324,22 @@ impl Machine {
                             stream,
                             offset,
                             bytes,
-                            Value::Text(reason.word()),
+                            EventValue::Text(reason.word()),
                             1.into(),
                         ],
                     );
                 }
-                Event::State { offset, state } => {
+                TcpConnectionEvent::State { offset, state } => {
                     let [unit, stream, offset, bytes] = place(offset, None);
                     log.put(
                         host,
                         now,
                         &STATE,
-                        &[unit, stream, offset, bytes, Value::Text(state)],
+                        &[unit, stream, offset, bytes, EventValue::Text(state)],
                     );
                 }
-                Event::Full { offset, queued } => {
-                    let (unit, bytes) = (Value::Absent, Value::Absent);
+                TcpConnectionEvent::Full { offset, queued } => {
+                    let (unit, bytes) = (EventValue::Absent, EventValue::Absent);
                     log.put(
                         host,
                         now,
@@ -347,10 +352,10 @@ impl Machine {
     }
 
     /// What the connection reports of itself, where it is one.
-    pub(super) fn facts(&self, now: Instant) -> Option<Facts> {
+    pub(super) fn facts(&self, now: Instant) -> Option<TcpFacts> {
         let lives = !matches!(
             self.connection.state(),
-            State::Closed | State::Listen | State::TimeWait
+            TcpState::Closed | TcpState::Listen | TcpState::TimeWait
         );
         lives.then(|| self.connection.facts(now))
     }
@@ -361,10 +366,10 @@ impl Machine {
 
     pub(super) fn receive(&mut self, most: usize, now: Instant) -> Got {
         match self.connection.receive(now, most as u64) {
-            Received::Bytes(n) => Got::Bytes(n as usize),
-            Received::Nothing => Got::Nothing,
-            Received::End => Got::End,
-            Received::Broken => Got::Broken,
+            TcpReceived::Bytes(n) => Got::Bytes(n as usize),
+            TcpReceived::Nothing => Got::Nothing,
+            TcpReceived::End => Got::End,
+            TcpReceived::Broken => Got::Broken,
         }
     }
 
@@ -380,9 +385,9 @@ impl Machine {
         self.connection.set_nodelay();
     }
 
-    pub(super) fn transport(&self, now: Instant) -> Transport {
+    pub(super) fn transport(&self, now: Instant) -> TransportRecord {
         let facts = self.connection.facts(now);
-        Transport {
+        TransportRecord {
             retransmits: facts.retransmits,
             rtt_s: facts.rtt.seconds(),
             rtt_var_s: Some(facts.rtt_deviation.seconds()),
@@ -406,7 +411,7 @@ impl Machine {
 
     pub(super) fn settings(&self, now: Instant) -> BTreeMap<String, String> {
         let (facts, options) = (self.connection.facts(now), self.connection.options());
-        let delayed = stackline_core::units::time(options.delayed_ack.seconds());
+        let delayed = stackline_core::units::format_time(options.delayed_ack.seconds());
         let settings = [
             ("congestion", options.congestion.name().to_string()),
             (
@@ -438,10 +443,10 @@ impl Machine {
 }
 
 /// What is not as Linux has it.
-fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
-    let usual = Options::default();
+fn unusual(options: &TcpOptions) -> impl Iterator<Item = (&'static str, String)> {
+    let usual = TcpOptions::default();
     let time = |value: Duration, usual| {
-        (value != usual).then(|| stackline_core::units::time(value.seconds()))
+        (value != usual).then(|| stackline_core::units::format_time(value.seconds()))
     };
     let window = options.first_window;
     [
@@ -497,8 +502,8 @@ fn buffers(plan: PacketBuffers) -> impl Iterator<Item = (&'static str, String)> 
     .filter_map(|(name, value)| Some((name, value?)))
 }
 
-fn seconds(spent: &tcp::Spent) -> Spent {
-    Spent {
+fn seconds(spent: &tcp::TcpLimitTimes) -> SenderLimitTimes {
+    SenderLimitTimes {
         application_s: spent.application.seconds(),
         slow_start_s: spent.slow_start.seconds(),
         congestion_window_s: spent.congestion_window.seconds(),
@@ -509,28 +514,36 @@ fn seconds(spent: &tcp::Spent) -> Spent {
 }
 
 /// A segment with its first byte at a place of the stream.
-fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
+fn packet(
+    wire: &SimTcpWire,
+    connection: u32,
+    segment: TcpSegment,
+    place: u64,
+) -> NetworkPacket<SimDatagram> {
     let (bytes, length) = (segment.bytes() as usize, segment.length);
     let ecn = if segment.codepoint == Codepoint::Capable {
-        Ecn::Capable
+        EcnMarking::Capable
     } else {
-        Ecn::NotCapable
+        EcnMarking::NotCapable
     };
-    let datagram = Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
-    Packet {
+    let datagram = SimDatagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
+    NetworkPacket {
         ecn,
         ..wire.packet(bytes, datagram.at(place, length))
     }
 }
 
 /// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
-pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram>> {
+pub(super) fn reply_to_closed(
+    wire: &SimTcpWire,
+    datagram: &SimDatagram,
+) -> Option<NetworkPacket<SimDatagram>> {
     let segment = datagram.segment()?;
     let mut answer = segment.refusal()?;
-    if segment.flags.has(Flags::FIN) {
+    if segment.flags.has(TcpFlags::FIN) {
         answer.sequence = segment.acknowledged;
         answer.acknowledged = segment.sequence.wrapping_add(segment.span());
-        answer.flags = Flags::ACK;
+        answer.flags = TcpFlags::ACK;
     }
     Some(packet(wire, datagram.connection, answer, 0))
 }

@@ -1,10 +1,10 @@
 //! The simulated stacks: one file a stack, its line here.
 
 use crate::error::{Error, Result};
-use pair::Stack;
+use pair::SimStack;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan;
-use stackline_proto::tcp::Options;
+use stackline_proto::tcp::TcpOptions;
 
 mod blast;
 mod byte_stream;
@@ -27,7 +27,7 @@ mod time_accounting;
 mod udp;
 mod udp_socket;
 
-static ALL: &[&Stack] = &[
+static ALL: &[&SimStack] = &[
     &tcp::LINUX,
     &tcp::SMOLTCP,
     &udp::STACK,
@@ -42,7 +42,7 @@ static ALL: &[&Stack] = &[
 
 /// The tables of all simulated stacks.
 #[must_use]
-pub fn catalogue() -> Vec<StackTable> {
+pub fn stack_tables() -> Vec<StackTable> {
     ALL.iter().map(|stack| *stack.table).collect()
 }
 
@@ -50,7 +50,7 @@ pub fn catalogue() -> Vec<StackTable> {
 ///
 /// # Errors
 /// An [`Error`] when it is another stack, or takes other options.
-pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Options> {
+pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<TcpOptions> {
     if stack.name != linux_tcp::TABLE.name {
         return Err(Error::input(format!(
             "messages of an application go over tcp, not over {}",
@@ -58,14 +58,14 @@ pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Op
         )));
     }
     linux_tcp::TABLE.accepts(stack)?;
-    Ok(linux_tcp::options(stack, mtu, ecn))
+    Ok(linux_tcp::linux_tcp_options(stack, mtu, ecn))
 }
 
 /// A stack by its name.
 ///
 /// # Errors
 /// An [`Error`] when it is not simulated.
-pub(crate) fn find(name: &str) -> Result<&'static Stack> {
+pub(crate) fn find_stack(name: &str) -> Result<&'static SimStack> {
     ALL.iter()
         .copied()
         .find(|stack| stack.table.name == name)

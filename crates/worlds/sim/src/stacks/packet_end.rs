@@ -1,30 +1,34 @@
 //! One end of a connection whose machine sends packets by itself: what it waits for and when it is polled again. It decides
 //! nothing of the protocol.
 
-use super::packet_wire::{Arrived, Wire};
+use super::packet_wire::{ArrivedSimPacket, PacketWire};
 use super::send_credit::SendCredit;
-use crate::datagram::Datagram;
+use crate::datagram::SimDatagram;
 use crate::executor::{ConnectionEnd, Executor, Timer};
-use crate::trace::Log;
-use stackline_core::program::Side;
+use crate::run_trace::SimTraceLog;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::Packet;
+use stackline_net::NetworkPacket;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
 /// The machine of one end, and what its application wants of it.
-pub(super) trait Machine: 'static {
+pub(super) trait PacketEndMachine: 'static {
     /// What its application has to learn of when it changes while packets are sent.
     type State: PartialEq;
 
     fn state(&self) -> Self::State;
     /// Takes a packet. Whether its application has to be woken.
-    fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool;
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool;
     /// When it has something to do, as far as it is known.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
     /// The next packet that leaves now.
-    fn poll(&mut self, wire: &Wire, executor: &Executor) -> Option<Packet<Datagram>>;
+    fn poll(
+        &mut self,
+        wire: &PacketWire,
+        executor: &Executor,
+    ) -> Option<NetworkPacket<SimDatagram>>;
     /// Everything has left that may.
     fn sent(&mut self, _now: Instant) {}
     /// Its application lets go of it.
@@ -32,15 +36,15 @@ pub(super) trait Machine: 'static {
     /// Nothing more leaves once its application has let go of it.
     fn is_over(&self) -> bool;
     /// Records how it is, when there is something to record. Whether there was.
-    fn sample(&mut self, _wire: &Wire, _at: Instant, _log: &Log) -> bool {
+    fn sample(&mut self, _wire: &PacketWire, _at: Instant, _log: &SimTraceLog) -> bool {
         false
     }
 }
 
 /// One end of a connection.
-pub(super) struct End<M> {
+pub(super) struct PacketEnd<M> {
     touched: Cell<bool>,
-    wire: Wire,
+    wire: PacketWire,
     number: u32,
     endpoint: u32,
     credit: Rc<SendCredit>,
@@ -53,7 +57,7 @@ pub(super) struct End<M> {
     pub(super) machine: RefCell<M>,
 }
 
-impl<M> fmt::Debug for End<M> {
+impl<M> fmt::Debug for PacketEnd<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -63,10 +67,10 @@ impl<M> fmt::Debug for End<M> {
     }
 }
 
-impl<M: Machine> End<M> {
+impl<M: PacketEndMachine> PacketEnd<M> {
     /// That end of the connection of that number, for an endpoint.
     pub(super) fn new(
-        wire: Wire,
+        wire: PacketWire,
         credit: &Rc<SendCredit>,
         endpoint: u32,
         number: u32,
@@ -97,7 +101,7 @@ impl<M: Machine> End<M> {
         }
     }
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Executor) {
         let Some(arrived) = self.wire.read(datagram) else {
             return;
         };
@@ -135,7 +139,7 @@ impl<M: Machine> End<M> {
     }
 
     /// Records how it is. Whether there was something to record.
-    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
+    pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         self.machine.borrow_mut().sample(&self.wire, at, log)
     }
 
@@ -165,12 +169,12 @@ impl<M: Machine> End<M> {
     }
 }
 
-impl<M: Machine> ConnectionEnd for End<M> {
+impl<M: PacketEndMachine> ConnectionEnd for PacketEnd<M> {
     fn pair(&self) -> u32 {
         self.wire.pair
     }
 
-    fn side(&self) -> Side {
+    fn side(&self) -> PairSide {
         self.wire.side
     }
 

@@ -1,67 +1,70 @@
 //! The connections of a pair of endpoints, one after the other, for stacks whose machines send packets by themselves. A
 //! stack says what opens a connection, which machine serves it and what its operations are.
 
-use super::packet_end::{End, Machine};
-use super::packet_wire::{self, Arrived, Wire};
-use super::pair::{Pair, Route, same};
+use super::packet_end::{PacketEnd, PacketEndMachine};
+use super::packet_wire::{self, ArrivedSimPacket, PacketWire};
+use super::pair::{SimEndpointPair, SimPairRoute, is_same_end};
 use super::send_credit::SendCredit;
-use crate::context::Context;
-use crate::datagram::Datagram;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
-use crate::trace::Log;
-use crate::world::{self, Connect, Work};
-use stackline_core::program::Side;
+use crate::run_trace::SimTraceLog;
+use crate::world::{self, Connect, SimEndpointFuture};
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_endpoint::Service;
-use stackline_net::Packet;
-use stackline_proto::blast::wire::Header;
+use stackline_endpoint::EndpointService;
+use stackline_net::NetworkPacket;
+use stackline_proto::blast::wire::BlastHeader;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
 /// What differs between such stacks.
-pub(super) trait Protocol: Sized + 'static {
+pub(super) trait PacketPairStack: Sized + 'static {
     /// Of each end of a connection.
-    type Machine: Machine;
+    type Machine: PacketEndMachine;
     /// An open connection.
-    type Service: Service;
+    type Service: EndpointService;
 
     /// Whether a packet of a connection not known yet opens it.
-    fn opens(&self, arrived: &Arrived<'_>) -> bool;
+    fn opens(&self, arrived: &ArrivedSimPacket<'_>) -> bool;
     /// The responder's machine for the connection of that number.
     fn listen(&self, number: u32) -> Self::Machine;
     /// What answers a packet of a connection that is over.
-    fn answer(&self, arrived: &Arrived<'_>) -> Option<Header>;
+    fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader>;
     /// `ConnectRequest`.
-    async fn connect(pair: &Rc<PacketPair<Self>>, context: &Rc<Context>) -> Result<Self::Service>;
+    async fn connect(
+        pair: &Rc<PacketPair<Self>>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<Self::Service>;
     /// `AwaitConnectIndication`, when such a connection came.
     async fn accept(
         pair: &Rc<PacketPair<Self>>,
-        end: Rc<End<Self::Machine>>,
-        context: &Rc<Context>,
+        end: Rc<PacketEnd<Self::Machine>>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Self::Service>;
 }
 
 /// Those of one side.
-type Ends<M> = RefCell<Vec<Rc<End<M>>>>;
+type PacketEndsOfSide<M> = RefCell<Vec<Rc<PacketEnd<M>>>>;
 
 /// The connections of a pair.
-pub(super) struct PacketPair<P: Protocol> {
+pub(super) struct PacketPair<P: PacketPairStack> {
     pub(super) protocol: P,
-    route: Route,
-    wires: [Wire; 2],
+    route: SimPairRoute,
+    wires: [PacketWire; 2],
     credits: [Rc<SendCredit>; 2],
-    ends: [Ends<P::Machine>; 2],
+    ends: [PacketEndsOfSide<P::Machine>; 2],
     /// Connections that came and were not accepted yet.
-    backlog: RefCell<VecDeque<Rc<End<P::Machine>>>>,
+    backlog: RefCell<VecDeque<Rc<PacketEnd<P::Machine>>>>,
     /// How many connections the initiator has opened, and how many have reached the responder.
     opened: Cell<u32>,
     arrived: Cell<u32>,
 }
 
-impl<P: Protocol> fmt::Debug for PacketPair<P> {
+impl<P: PacketPairStack> fmt::Debug for PacketPair<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PacketPair")
             .field("route", &self.route)
@@ -69,13 +72,13 @@ impl<P: Protocol> fmt::Debug for PacketPair<P> {
     }
 }
 
-impl<P: Protocol> PacketPair<P> {
+impl<P: PacketPairStack> PacketPair<P> {
     /// One without connections; `seal` bytes stand behind each packet.
-    pub(super) fn new(protocol: P, route: Route, seal: u32) -> Self {
+    pub(super) fn new(protocol: P, route: SimPairRoute, seal: u32) -> Self {
         Self {
             protocol,
-            wires: Wire::both(&route, seal),
-            credits: packet_wire::credits(&route),
+            wires: PacketWire::both(&route, seal),
+            credits: packet_wire::send_credits(&route),
             ends: Default::default(),
             backlog: RefCell::default(),
             opened: Cell::new(0),
@@ -84,9 +87,9 @@ impl<P: Protocol> PacketPair<P> {
         }
     }
 
-    fn add(&self, side: Side, number: u32, machine: P::Machine) -> Rc<End<P::Machine>> {
+    fn add(&self, side: PairSide, number: u32, machine: P::Machine) -> Rc<PacketEnd<P::Machine>> {
         let at = side.index();
-        let end = Rc::new(End::new(
+        let end = Rc::new(PacketEnd::new(
             self.wires[at],
             &self.credits[at],
             self.route.endpoint(side),
@@ -97,7 +100,7 @@ impl<P: Protocol> PacketPair<P> {
         end
     }
 
-    fn find(&self, number: u32, side: Side) -> Option<Rc<End<P::Machine>>> {
+    fn find(&self, number: u32, side: PairSide) -> Option<Rc<PacketEnd<P::Machine>>> {
         self.ends[side.index()]
             .borrow()
             .iter()
@@ -107,22 +110,30 @@ impl<P: Protocol> PacketPair<P> {
     }
 
     /// The initiator's end of a new connection; its machine is made for the connection's number.
-    pub(super) fn open(&self, machine: impl FnOnce(u32) -> P::Machine) -> Rc<End<P::Machine>> {
+    pub(super) fn open(
+        &self,
+        machine: impl FnOnce(u32) -> P::Machine,
+    ) -> Rc<PacketEnd<P::Machine>> {
         let number = self.opened.replace(self.opened.get() + 1);
-        self.add(Side::Initiator, number, machine(number))
+        self.add(PairSide::Initiator, number, machine(number))
     }
 }
 
-impl<P: Protocol> Pair for PacketPair<P> {
-    fn route(&self) -> &Route {
+impl<P: PacketPairStack> SimEndpointPair for PacketPair<P> {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         let number = packet.payload.connection;
         if let Some(end) = self.find(number, side) {
             return end.arrived(&packet.payload, executor);
@@ -131,7 +142,9 @@ impl<P: Protocol> Pair for PacketPair<P> {
         let Some(arrived) = wire.read(&packet.payload) else {
             return;
         };
-        if side == Side::Responder && number >= self.arrived.get() && self.protocol.opens(&arrived)
+        if side == PairSide::Responder
+            && number >= self.arrived.get()
+            && self.protocol.opens(&arrived)
         {
             self.arrived.set(number + 1);
             let end = self.add(side, number, self.protocol.listen(number));
@@ -142,13 +155,13 @@ impl<P: Protocol> Pair for PacketPair<P> {
         }
     }
 
-    fn timer(&self, number: u32, side: Side, executor: &Rc<Executor>) {
+    fn timer(&self, number: u32, side: PairSide, executor: &Rc<Executor>) {
         if let Some(end) = self.find(number, side) {
             end.rang(executor);
         }
     }
 
-    fn sample(&self, at: Instant, log: &Log) -> usize {
+    fn sample(&self, at: Instant, log: &SimTraceLog) -> usize {
         self.ends
             .iter()
             .map(|ends| {
@@ -164,14 +177,14 @@ impl<P: Protocol> Pair for PacketPair<P> {
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         self.ends[end.side().index()]
             .borrow_mut()
-            .retain(|known| !same(known, &end));
+            .retain(|known| !is_same_end(known, &end));
     }
 
     fn wants_departures(&self) -> bool {
         true
     }
 
-    fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
         if self.credits[side.index()].departed(at, bytes) {
             self.ends[side.index()]
                 .borrow()
@@ -181,14 +194,18 @@ impl<P: Protocol> Pair for PacketPair<P> {
     }
 }
 
-impl<P: Protocol> Connect for PacketPair<P> {
+impl<P: PacketPairStack> Connect for PacketPair<P> {
     type Service = P::Service;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<P::Service> {
+    async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<P::Service> {
         P::connect(self, context).await
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<P::Service> {
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+        _first: bool,
+    ) -> Result<P::Service> {
         let end = context
             .until("a connection", || self.backlog.borrow_mut().pop_front())
             .await?;

@@ -1,13 +1,13 @@
 //! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
 //! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
 
-use super::pair::Route;
+use super::pair::SimPairRoute;
 use super::send_credit::SendCredit;
-use crate::datagram::{Body, Datagram, UDP, ipv4};
-use stackline_core::program::Side;
-use stackline_net::{Ecn, Node, Packet, Segments};
-use stackline_proto::blast::wire::{HEADER, Header};
-use stackline_proto::datagram::Token;
+use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
+use stackline_core::procedure::PairSide;
+use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
+use stackline_proto::blast::wire::{BlastHeader, HEADER};
+use stackline_proto::datagram::DatagramToken;
 use std::rc::Rc;
 
 /// IP and UDP headers.
@@ -24,11 +24,11 @@ const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct PacketWire {
     pub(crate) pair: u32,
     /// Of which side what leaves is.
-    pub(crate) side: Side,
-    pub(crate) nodes: [Node; 2],
+    pub(crate) side: PairSide,
+    pub(crate) nodes: [NodeIndex; 2],
     pub(crate) ports: [u16; 2],
     /// Bytes behind each packet.
     pub(crate) seal: u32,
@@ -36,8 +36,8 @@ pub(crate) struct Wire {
 
 /// What has arrived.
 #[derive(Debug)]
-pub(crate) struct Arrived<'d> {
-    pub(crate) header: Header,
+pub(crate) struct ArrivedSimPacket<'d> {
+    pub(crate) header: BlastHeader,
     /// What follows the header of a packet without data.
     pub(crate) body: &'d [u8],
     /// How many bytes follow.
@@ -45,29 +45,29 @@ pub(crate) struct Arrived<'d> {
 }
 
 /// Bytes of data that a packet of a pair can carry behind so many bytes of headers and what else it has to hold.
-pub(crate) fn room(route: &Route, headers: u64) -> u32 {
+pub(crate) fn payload_room(route: &SimPairRoute, headers: u64) -> u32 {
     u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
 }
 
 /// What waits at each side for its host's interface.
-pub(super) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
+pub(super) fn send_credits(route: &SimPairRoute) -> [Rc<SendCredit>; 2] {
     route
         .rooms
         .map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
 }
 
 /// Proof that packets are of one run.
-pub(crate) fn token(seed: u64) -> Token {
-    let mut token = Token::default();
+pub(crate) fn seeded_token(seed: u64) -> DatagramToken {
+    let mut token = DatagramToken::default();
     token[..8].copy_from_slice(&seed.to_le_bytes());
     token
 }
 
-impl Wire {
+impl PacketWire {
     /// Those of the initiator and the responder of a pair.
-    pub(crate) fn both(route: &Route, seal: u32) -> [Self; 2] {
+    pub(crate) fn both(route: &SimPairRoute, seal: u32) -> [Self; 2] {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
-        [Side::Initiator, Side::Responder].map(|side| {
+        [PairSide::Initiator, PairSide::Responder].map(|side| {
             let (near, far) = (side.index(), side.other().index());
             let (nodes, ports) = (
                 [route.nodes[near], route.nodes[far]],
@@ -84,58 +84,75 @@ impl Wire {
     }
 
     /// A packet with so many bytes of data.
-    pub(crate) fn data(&self, header: &Header, bytes: u32) -> Packet<Datagram> {
-        self.packet(header, bytes, Body::Zeros(bytes + self.seal))
+    pub(crate) fn data(&self, header: &BlastHeader, bytes: u32) -> NetworkPacket<SimDatagram> {
+        self.packet(header, bytes, SimDatagramBody::Zeros(bytes + self.seal))
     }
 
     /// The same with data that begins at that place of the stream.
-    pub(crate) fn data_at(&self, header: &Header, (place, bytes): (u64, u32)) -> Packet<Datagram> {
+    pub(crate) fn data_at(
+        &self,
+        header: &BlastHeader,
+        (place, bytes): (u64, u32),
+    ) -> NetworkPacket<SimDatagram> {
         let mut packet = self.data(header, bytes);
         packet.payload = packet.payload.at(place, bytes);
         packet
     }
 
     /// A packet without data.
-    pub(crate) fn control(&self, header: &Header, mut body: Vec<u8>) -> Packet<Datagram> {
+    pub(crate) fn control(
+        &self,
+        header: &BlastHeader,
+        mut body: Vec<u8>,
+    ) -> NetworkPacket<SimDatagram> {
         let bytes = body.len() as u32;
         if body.is_empty() {
             return self.data(header, 0);
         }
         body.resize((bytes + self.seal) as usize, 0);
-        self.packet(header, bytes, Body::Bytes(body.as_slice().into()))
+        self.packet(
+            header,
+            bytes,
+            SimDatagramBody::Bytes(body.as_slice().into()),
+        )
     }
 
-    fn packet(&self, header: &Header, bytes: u32, body: Body) -> Packet<Datagram> {
+    fn packet(
+        &self,
+        header: &BlastHeader,
+        bytes: u32,
+        body: SimDatagramBody,
+    ) -> NetworkPacket<SimDatagram> {
         let length = BELOW + HEADER + (bytes + self.seal) as usize;
         let [from, to] = self.nodes;
         let mut headers = [0; BELOW + HEADER];
-        headers[..20].copy_from_slice(&ipv4(from, to, UDP, length, 0, DO_NOT_FRAGMENT));
+        headers[..20].copy_from_slice(&ipv4_header(from, to, UDP, length, 0, DO_NOT_FRAGMENT));
         headers[20..22].copy_from_slice(&self.ports[0].to_be_bytes());
         headers[22..24].copy_from_slice(&self.ports[1].to_be_bytes());
         headers[24..26].copy_from_slice(&((length - 20) as u16).to_be_bytes());
         headers[BELOW..].copy_from_slice(&header.write());
-        let payload = Datagram::new(self.pair, header.connection, &headers, body);
-        let (flow, segments) = (self.pair, Segments::one(length as u32));
-        Packet {
+        let payload = SimDatagram::new(self.pair, header.connection, &headers, body);
+        let (flow, segments) = (self.pair, SegmentSizes::one(length as u32));
+        NetworkPacket {
             number: 0,
             from,
             to,
             flow,
-            ecn: Ecn::NotCapable,
+            ecn: EcnMarking::NotCapable,
             segments,
             payload,
         }
     }
 
     /// What is in a packet that has arrived.
-    pub(crate) fn read<'d>(&self, datagram: &'d Datagram) -> Option<Arrived<'d>> {
-        let header = Header::read(datagram.header().get(BELOW..)?)?;
+    pub(crate) fn read<'d>(&self, datagram: &'d SimDatagram) -> Option<ArrivedSimPacket<'d>> {
+        let header = BlastHeader::read(datagram.header().get(BELOW..)?)?;
         let payload = datagram.carried().checked_sub(self.seal as usize)?;
         let body = match datagram.body() {
-            Body::Bytes(bytes) => bytes.get(..payload)?,
+            SimDatagramBody::Bytes(bytes) => bytes.get(..payload)?,
             _ => &[],
         };
-        Some(Arrived {
+        Some(ArrivedSimPacket {
             header,
             body,
             payload,
@@ -146,22 +163,22 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_proto::blast::Kind;
+    use stackline_proto::blast::BlastPacketKind;
     use stackline_proto::blast::wire::SEAL;
 
     #[test]
     fn what_is_sent_is_read_and_as_long_as_it_says() {
         for seal in [0, SEAL as u32] {
-            let wire = Wire {
+            let wire = PacketWire {
                 pair: 3,
-                side: Side::Initiator,
-                nodes: [Node(0), Node(1)],
+                side: PairSide::Initiator,
+                nodes: [NodeIndex(0), NodeIndex(1)],
                 ports: [40_000, 4000],
                 seal,
             };
-            let header = Header {
+            let header = BlastHeader {
                 blast: 7,
-                ..Header::new(Kind::Answer, 5)
+                ..BlastHeader::new(BlastPacketKind::Answer, 5)
             };
             for body in [vec![], vec![1, 2, 3]] {
                 let packet = wire.control(&header, body.clone());
@@ -180,7 +197,7 @@ mod tests {
             );
             let bytes = packet.payload.bytes();
             assert_eq!(
-                (bytes.len(), Header::read(&bytes[28..])),
+                (bytes.len(), BlastHeader::read(&bytes[28..])),
                 (1060 + seal as usize, Some(header))
             );
             assert_eq!(bytes[20..26], [0x9c, 0x40, 0x0f, 0xa0, 4, 16 + seal as u8]);

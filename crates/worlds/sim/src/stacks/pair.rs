@@ -1,23 +1,24 @@
 //! What a stack is to the engine: a table, and for each pair of endpoints what lies between them.
 
-use crate::context::Context;
-use crate::datagram::Datagram;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
-use crate::trace::Log;
-use crate::world::Work;
+use crate::run_trace::SimTraceLog;
+use crate::world::SimEndpointFuture;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::{Node, Packet};
+use stackline_net::{NetworkPacket, NodeIndex};
 use std::rc::Rc;
 
 /// Makes a pair: its route, the stack with its options, its seed, and whether every connection introduces itself.
-pub(crate) type MakePair = fn(Route, &plan::Stack, u64, bool) -> Result<Rc<dyn Pair>>;
+pub(crate) type MakePair =
+    fn(SimPairRoute, &plan::Stack, u64, bool) -> Result<Rc<dyn SimEndpointPair>>;
 
 /// A simulated stack.
-pub(crate) struct Stack {
+pub(crate) struct SimStack {
     /// What it is.
     pub(crate) table: &'static StackTable,
     /// What makes its pairs.
@@ -26,11 +27,11 @@ pub(crate) struct Stack {
 
 /// Where the two endpoints of a pair are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
+pub(crate) struct SimPairRoute {
     /// The pair's number.
     pub(crate) pair: u32,
     /// Initiator's and responder's host.
-    pub(crate) nodes: [Node; 2],
+    pub(crate) nodes: [NodeIndex; 2],
     /// Their endpoints.
     pub(crate) endpoints: [u32; 2],
     /// Largest packet that fits the path, the smaller of both ways.
@@ -41,35 +42,40 @@ pub(crate) struct Route {
     pub(crate) marks: bool,
 }
 
-impl Route {
-    pub(crate) const fn node(&self, side: Side) -> Node {
+impl SimPairRoute {
+    pub(crate) const fn node(&self, side: PairSide) -> NodeIndex {
         self.nodes[side.index()]
     }
 
-    pub(crate) const fn endpoint(&self, side: Side) -> u32 {
+    pub(crate) const fn endpoint(&self, side: PairSide) -> u32 {
         self.endpoints[side.index()]
     }
 
-    pub(crate) const fn side_of(&self, node: Node) -> Side {
+    pub(crate) const fn side_of(&self, node: NodeIndex) -> PairSide {
         if self.nodes[0].0 == node.0 {
-            Side::Initiator
+            PairSide::Initiator
         } else {
-            Side::Responder
+            PairSide::Responder
         }
     }
 }
 
 /// What a pair of endpoints has between them.
-pub(crate) trait Pair {
-    fn route(&self) -> &Route;
+pub(crate) trait SimEndpointPair {
+    fn route(&self) -> &SimPairRoute;
     /// An endpoint of the pair, walking its program: `world::spawn`.
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work;
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture;
     /// A packet has reached the host of one side.
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>);
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    );
     /// A timer of one end of a connection came.
-    fn timer(&self, _connection: u32, _side: Side, _executor: &Rc<Executor>) {}
+    fn timer(&self, _connection: u32, _side: PairSide, _executor: &Rc<Executor>) {}
     /// Records how its connections are at a moment; of how many there was something to record.
-    fn sample(&self, _at: Instant, _log: &Log) -> usize {
+    fn sample(&self, _at: Instant, _log: &SimTraceLog) -> usize {
         0
     }
     /// An end of a connection is over.
@@ -79,10 +85,10 @@ pub(crate) trait Pair {
         false
     }
     /// A packet of that side has left its host, or never will.
-    fn departed(&self, _side: Side, _at: Instant, _bytes: u32, _executor: &Executor) {}
+    fn departed(&self, _side: PairSide, _at: Instant, _bytes: u32, _executor: &Executor) {}
 }
 
 /// Whether both are the same end.
-pub(crate) fn same<E>(known: &Rc<E>, end: &Rc<dyn ConnectionEnd>) -> bool {
+pub(crate) fn is_same_end<E>(known: &Rc<E>, end: &Rc<dyn ConnectionEnd>) -> bool {
     std::ptr::addr_eq(Rc::as_ptr(known), Rc::as_ptr(end))
 }

@@ -2,7 +2,7 @@
 //!
 //! smoltcp keeps its own estimates to itself; these are made as Linux makes them (RFC 6298, Karn's rule), in ns.
 
-use stackline_core::record::Transport;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 
 /// Flags of a TCP header.
@@ -13,7 +13,7 @@ pub(crate) const ACK: u8 = 0x10;
 
 /// The fields of a TCP header behind an IPv4 header that are looked at here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields {
+pub(crate) struct SimTcpHeaderFields {
     pub(crate) source: u16,
     pub(crate) destination: u16,
     pub(crate) sequence: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Fields {
     pub(crate) flags: u8,
 }
 
-impl Fields {
+impl SimTcpHeaderFields {
     /// Of headers that were made here, so they are as long as they have to be.
     pub(crate) fn of(header: &[u8]) -> Self {
         let word = |at: usize| {
@@ -44,7 +44,7 @@ impl Fields {
 
 /// One end's view of its segments.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Segments {
+pub(crate) struct SimSegmentTracker {
     /// Behind the last byte ever sent; the first byte not acknowledged.
     sent: u32,
     unacknowledged: u32,
@@ -53,16 +53,16 @@ pub(crate) struct Segments {
     timed: Option<(u32, Instant)>,
     rtt_var_s: f64,
     acknowledged: u64,
-    transport: Transport,
+    transport: TransportRecord,
 }
 
 const fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-impl Segments {
+impl SimSegmentTracker {
     /// A segment leaves.
-    pub(crate) fn leaves(&mut self, fields: &Fields, carried: usize, now: Instant) {
+    pub(crate) fn leaves(&mut self, fields: &SimTcpHeaderFields, carried: usize, now: Instant) {
         if !self.begun {
             // The SYN takes a number of its own.
             self.begun = true;
@@ -84,7 +84,7 @@ impl Segments {
     }
 
     /// A segment arrives.
-    pub(crate) fn arrives(&mut self, fields: &Fields, carried: usize, now: Instant) {
+    pub(crate) fn arrives(&mut self, fields: &SimTcpHeaderFields, carried: usize, now: Instant) {
         self.transport.bytes_received += carried as u64;
         if !fields.has(ACK) || !self.begun || !after(fields.acknowledged, self.unacknowledged) {
             return;
@@ -114,9 +114,9 @@ impl Segments {
         }
     }
 
-    pub(crate) const fn transport(&self, mss: u64) -> Transport {
+    pub(crate) const fn transport(&self, mss: u64) -> TransportRecord {
         let (rtt_var_s, bytes_acked) = (Some(self.rtt_var_s), Some(self.acknowledged));
-        Transport {
+        TransportRecord {
             mss_bytes: mss,
             rtt_var_s,
             bytes_acked,
@@ -129,8 +129,8 @@ impl Segments {
 mod tests {
     use super::*;
 
-    fn fields(sequence: u32, acknowledged: u32, flags: u8) -> Fields {
-        Fields {
+    fn fields(sequence: u32, acknowledged: u32, flags: u8) -> SimTcpHeaderFields {
+        SimTcpHeaderFields {
             source: 1,
             destination: 2,
             sequence,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_segment_sent_again_counts_and_is_not_timed() {
-        let mut segments = Segments::default();
+        let mut segments = SimSegmentTracker::default();
         segments.leaves(&fields(u32::MAX, 0, SYN), 0, Instant(0));
         segments.leaves(&fields(0, 0, ACK), 1000, Instant(0));
         segments.arrives(&fields(0, 1000, ACK), 0, Instant(20_000_000));

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct SendCredit {
     room: u64,
-    state: RefCell<State>,
+    state: RefCell<SendCreditState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SendCreditState {
     outstanding: u64,
     /// When some of them will have left, in order.
     departures: VecDeque<(Instant, u32)>,
@@ -22,7 +22,7 @@ struct State {
     in_the_dark: bool,
 }
 
-impl State {
+impl SendCreditState {
     /// Bytes that have not left by now.
     fn outstanding(&mut self, now: Instant) -> u64 {
         while let Some((at, bytes)) = self.departures.front()

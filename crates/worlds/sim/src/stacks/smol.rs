@@ -10,9 +10,9 @@
 //! scaling, Nagle's algorithm, quick acknowledgements at first and delayed ones (every second segment, else 40 ms) later.
 
 use super::byte_stream::Got;
-use super::segments::{ACK, FIN, Fields, RST, Segments};
-use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, TIMEOUT, Wire};
-use crate::datagram::{Body, Datagram, TCP, ipv4};
+use super::segments::{ACK, FIN, RST, SimSegmentTracker, SimTcpHeaderFields};
+use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, SimTcpWire, TIMEOUT};
+use crate::datagram::{SimDatagram, SimDatagramBody, TCP, ipv4_header};
 use crate::executor::Executor;
 use smoltcp::iface::{
     Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet,
@@ -23,11 +23,11 @@ use smoltcp::time::{Duration as Span, Instant as Moment};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address};
 use stackline_core::catalogue::{ClosedForm, OptionKind, OptionTable, StackFacts, StackTable};
 use stackline_core::plan::Stack;
-use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_net::{Node, Packet};
-use stackline_proto::tcp::State;
+use stackline_net::{NetworkPacket, NodeIndex};
+use stackline_proto::tcp::TcpState;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -123,25 +123,25 @@ fn span(seconds: f64) -> Span {
 }
 
 /// An interface with its one socket.
-pub(super) struct Machine {
+pub(super) struct SmolTcpMachine {
     interface: Interface,
     sockets: SocketSet<'static>,
     handle: SocketHandle,
     mtu: usize,
-    segments: Segments,
+    segments: SimSegmentTracker,
     /// Segments with data that have arrived, up to [`QUICK`].
     quick: u32,
     delayed_ack: Option<Span>,
 }
 
-impl fmt::Debug for Machine {
+impl fmt::Debug for SmolTcpMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.segments)
     }
 }
 
-impl Machine {
-    pub(super) fn new(stack: &Stack, mtu: u32, seed: u64, host: Node, now: Instant) -> Self {
+impl SmolTcpMachine {
+    pub(super) fn new(stack: &Stack, mtu: u32, seed: u64, host: NodeIndex, now: Instant) -> Self {
         let mtu = mtu as usize;
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
@@ -155,7 +155,7 @@ impl Machine {
             connection: 0,
         };
         let mut interface = Interface::new(config, &mut nic, moment(now));
-        let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::address(host)));
+        let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::host_address(host)));
         interface.update_ip_addrs(|addresses| {
             // There is room for more than one in an interface that was just made.
             let _ = addresses.push(IpCidr::new(address, 32));
@@ -173,7 +173,7 @@ impl Machine {
             sockets,
             handle,
             mtu,
-            segments: Segments::default(),
+            segments: SimSegmentTracker::default(),
             quick: 0,
             delayed_ack,
         };
@@ -183,7 +183,7 @@ impl Machine {
 
     /// As new, with the buffers it has.
     pub(super) fn renew(&mut self, stack: &Stack) {
-        (self.segments, self.quick) = (Segments::default(), 0);
+        (self.segments, self.quick) = (SimSegmentTracker::default(), 0);
         self.set(stack);
     }
 
@@ -204,8 +204,8 @@ impl Machine {
         self.sockets.get_mut(self.handle)
     }
 
-    pub(super) fn dial(&mut self, to: Node, ports: [u16; 2]) {
-        let remote = Ipv4Address::from(stackline_net::packet::address(to));
+    pub(super) fn dial(&mut self, to: NodeIndex, ports: [u16; 2]) {
+        let remote = Ipv4Address::from(stackline_net::packet::host_address(to));
         let socket: &mut Socket<'static> = self.sockets.get_mut(self.handle);
         let asked = socket.connect(
             self.interface.context(),
@@ -226,19 +226,19 @@ impl Machine {
         );
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TcpState {
         match self.sockets.get::<Socket<'static>>(self.handle).state() {
-            tcp::State::Closed => State::Closed,
-            tcp::State::Listen => State::Listen,
-            tcp::State::SynSent => State::SynSent,
-            tcp::State::SynReceived => State::SynReceived,
-            tcp::State::Established => State::Established,
-            tcp::State::FinWait1 => State::FinWait1,
-            tcp::State::FinWait2 => State::FinWait2,
-            tcp::State::CloseWait => State::CloseWait,
-            tcp::State::Closing => State::Closing,
-            tcp::State::LastAck => State::LastAck,
-            tcp::State::TimeWait => State::TimeWait,
+            tcp::State::Closed => TcpState::Closed,
+            tcp::State::Listen => TcpState::Listen,
+            tcp::State::SynSent => TcpState::SynSent,
+            tcp::State::SynReceived => TcpState::SynReceived,
+            tcp::State::Established => TcpState::Established,
+            tcp::State::FinWait1 => TcpState::FinWait1,
+            tcp::State::FinWait2 => TcpState::FinWait2,
+            tcp::State::CloseWait => TcpState::CloseWait,
+            tcp::State::Closing => TcpState::Closing,
+            tcp::State::LastAck => TcpState::LastAck,
+            tcp::State::TimeWait => TcpState::TimeWait,
         }
     }
 
@@ -248,12 +248,18 @@ impl Machine {
 
     // --- the network's side ---
 
-    pub(super) fn arrived(&mut self, wire: &Wire, datagram: &Datagram, executor: &Executor) {
+    pub(super) fn arrived(
+        &mut self,
+        wire: &SimTcpWire,
+        datagram: &SimDatagram,
+        executor: &Executor,
+    ) {
         let now = executor.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
         let header = datagram.header();
         let carried = datagram.carried();
-        self.segments.arrives(&Fields::of(header), carried, now);
+        self.segments
+            .arrives(&SimTcpHeaderFields::of(header), carried, now);
         if carried > 0 && self.quick < QUICK {
             self.quick += 1;
             if self.quick == QUICK {
@@ -284,11 +290,16 @@ impl Machine {
     }
 
     /// Completes the packets that smoltcp made.
-    fn address(&mut self, wire: &Wire, made: &mut [Packet<Datagram>], now: Instant) {
+    fn address(
+        &mut self,
+        wire: &SimTcpWire,
+        made: &mut [NetworkPacket<SimDatagram>],
+        now: Instant,
+    ) {
         for packet in made {
             (packet.from, packet.to) = (wire.from, wire.to);
             self.segments.leaves(
-                &Fields::of(packet.payload.header()),
+                &SimTcpHeaderFields::of(packet.payload.header()),
                 packet.payload.carried(),
                 now,
             );
@@ -296,7 +307,7 @@ impl Machine {
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &Wire, executor: &Executor) -> Option<Instant> {
+    pub(super) fn flush(&mut self, wire: &SimTcpWire, executor: &Executor) -> Option<Instant> {
         let now = executor.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
         let mut frames = executor.frames.borrow_mut();
@@ -373,7 +384,7 @@ impl Machine {
         self.socket().set_nagle_enabled(false);
     }
 
-    pub(super) const fn transport(&self) -> Transport {
+    pub(super) const fn transport(&self) -> TransportRecord {
         self.segments.transport(self.mtu as u64 - 52)
     }
 
@@ -397,7 +408,7 @@ impl Machine {
             ("mss", format!("{mss} B")),
             ("send_buffer", format!("{} B", socket.send_capacity())),
             ("receive_buffer", format!("{} B", socket.recv_capacity())),
-            ("delayed_ack", stackline_core::units::time(delayed)),
+            ("delayed_ack", stackline_core::units::format_time(delayed)),
         ];
         settings
             .into_iter()
@@ -407,8 +418,11 @@ impl Machine {
 }
 
 /// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
-pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram>> {
-    let fields = Fields::of(datagram.header());
+pub(super) fn reply_to_closed(
+    wire: &SimTcpWire,
+    datagram: &SimDatagram,
+) -> Option<NetworkPacket<SimDatagram>> {
+    let fields = SimTcpHeaderFields::of(datagram.header());
     if fields.has(RST) {
         return None;
     }
@@ -419,7 +433,7 @@ pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram
         (next, RST | ACK)
     };
     let mut header = [0; 40];
-    header[..20].copy_from_slice(&ipv4(wire.from, wire.to, TCP, 40, 0, 0));
+    header[..20].copy_from_slice(&ipv4_header(wire.from, wire.to, TCP, 40, 0, 0));
     header[20..22].copy_from_slice(&fields.destination.to_be_bytes());
     header[22..24].copy_from_slice(&fields.source.to_be_bytes());
     header[24..28].copy_from_slice(&fields.acknowledged.to_be_bytes());
@@ -428,7 +442,12 @@ pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram
     header[33] = flags;
     Some(wire.packet(
         40,
-        Datagram::new(wire.pair, datagram.connection, &header, Body::Zeros(0)),
+        SimDatagram::new(
+            wire.pair,
+            datagram.connection,
+            &header,
+            SimDatagramBody::Zeros(0),
+        ),
     ))
 }
 
@@ -437,7 +456,7 @@ struct Nic<'n> {
     mtu: usize,
     arriving: Option<&'n [u8]>,
     frame: &'n mut Vec<u8>,
-    leaving: &'n mut Vec<Packet<Datagram>>,
+    leaving: &'n mut Vec<NetworkPacket<SimDatagram>>,
     pair: u32,
     connection: u32,
 }
@@ -448,11 +467,11 @@ impl Device for Nic<'_> {
     where
         Self: 't;
     type TxToken<'t>
-        = Leaving<'t>
+        = SmolTxToken<'t>
     where
         Self: 't;
 
-    fn receive(&mut self, _: Moment) -> Option<(Arriving<'_>, Leaving<'_>)> {
+    fn receive(&mut self, _: Moment) -> Option<(Arriving<'_>, SmolTxToken<'_>)> {
         let arriving = self.arriving.take()?;
         let (frame, leaving, pair, connection) = (
             &mut *self.frame,
@@ -462,7 +481,7 @@ impl Device for Nic<'_> {
         );
         Some((
             Arriving(arriving),
-            Leaving {
+            SmolTxToken {
                 frame,
                 leaving,
                 pair,
@@ -471,14 +490,14 @@ impl Device for Nic<'_> {
         ))
     }
 
-    fn transmit(&mut self, _: Moment) -> Option<Leaving<'_>> {
+    fn transmit(&mut self, _: Moment) -> Option<SmolTxToken<'_>> {
         let (frame, leaving, pair, connection) = (
             &mut *self.frame,
             &mut *self.leaving,
             self.pair,
             self.connection,
         );
-        Some(Leaving {
+        Some(SmolTxToken {
             frame,
             leaving,
             pair,
@@ -503,27 +522,27 @@ impl RxToken for Arriving<'_> {
     }
 }
 
-struct Leaving<'t> {
+struct SmolTxToken<'t> {
     frame: &'t mut Vec<u8>,
-    leaving: &'t mut Vec<Packet<Datagram>>,
+    leaving: &'t mut Vec<NetworkPacket<SimDatagram>>,
     pair: u32,
     connection: u32,
 }
 
-impl TxToken for Leaving<'_> {
+impl TxToken for SmolTxToken<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         let frame = &mut self.frame[..length];
         let result = f(frame);
         let headers = 20 + usize::from(frame[32] >> 4) * 4;
-        let body = Body::Zeros((length - headers) as u32);
-        let payload = Datagram::new(self.pair, self.connection, &frame[..headers], body);
-        let (from, to) = (Node(0), Node(0));
-        let wire = Wire {
+        let body = SimDatagramBody::Zeros((length - headers) as u32);
+        let payload = SimDatagram::new(self.pair, self.connection, &frame[..headers], body);
+        let (from, to) = (NodeIndex(0), NodeIndex(0));
+        let wire = SimTcpWire {
             pair: self.pair,
             connection: self.connection,
             from,
             to,
-            side: Side::Initiator,
+            side: PairSide::Initiator,
         };
         self.leaving.push(wire.packet(length, payload));
         result

@@ -1,15 +1,15 @@
 //! The communication operations over a byte stream. The same bytes go as in the live world: 16 of introduction, data units
 //! one after the other without framing, one byte that starts a bulk transfer and one that confirms a put.
 
-use super::byte_stream::{Got, StreamEnd, Streams};
-use crate::context::Context;
-use crate::error::{Error, Result, vanished};
+use super::byte_stream::{Got, SimStreamPair, StreamEnd};
+use crate::context::SimEndpointContext;
+use crate::error::{Error, Result, connection_vanished};
 use crate::executor::Executor;
-use crate::trace::{Coming, Leaving};
-use crate::units::Units;
-use stackline_core::record::Transport;
+use crate::run_trace::{Coming, SimDepartureKind};
+use crate::stream_units::Units;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{Bulk, Facts, Service};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
 use std::collections::BTreeMap;
 use std::mem;
 use std::rc::Rc;
@@ -26,9 +26,9 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 
 /// An open stream.
 #[derive(Debug)]
-pub(super) struct Stream<E: StreamEnd> {
+pub(super) struct SimStream<E: StreamEnd> {
     end: E,
-    context: Rc<Context>,
+    context: Rc<SimEndpointContext>,
     /// Bytes taken from the socket that belong to later data units.
     ahead: u64,
     ended: bool,
@@ -36,14 +36,14 @@ pub(super) struct Stream<E: StreamEnd> {
     introduction: u64,
 }
 
-impl<E: StreamEnd> Drop for Stream<E> {
+impl<E: StreamEnd> Drop for SimStream<E> {
     fn drop(&mut self) {
         self.end.abandon(&self.context.executor);
     }
 }
 
-impl<E: StreamEnd> Stream<E> {
-    fn new(end: E, context: &Rc<Context>) -> Self {
+impl<E: StreamEnd> SimStream<E> {
+    fn new(end: E, context: &Rc<SimEndpointContext>) -> Self {
         context.trace(|line, _| line.carries_streams());
         Self {
             end,
@@ -55,8 +55,8 @@ impl<E: StreamEnd> Stream<E> {
     }
 
     pub(super) async fn connect(
-        pair: &impl Streams<End = E>,
-        context: &Rc<Context>,
+        pair: &impl SimStreamPair<End = E>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&context.executor)?, context);
@@ -87,15 +87,15 @@ impl<E: StreamEnd> Stream<E> {
     }
 
     pub(super) async fn accept(
-        pair: &impl Streams<End = E>,
-        context: &Rc<Context>,
+        pair: &impl SimStreamPair<End = E>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
         let introductions = pair.introductions();
         let introduces = introductions.of_next_accepted();
         let end = context.until("a connection", || pair.accept()).await?;
         let mut stream = Self::new(end, context);
         if introduces && !stream.take_exactly(INTRODUCTION).await? {
-            return Err(vanished("before it had introduced itself"));
+            return Err(connection_vanished("before it had introduced itself"));
         }
         introductions.accepted.set(true);
         Ok(stream)
@@ -135,7 +135,7 @@ impl<E: StreamEnd> Stream<E> {
         match self.end.broken_by() {
             Some(why) => Error::measurement(format!("the connection was given up while data was on its way: {why}"))
                 .hint("a line that is cut or a host that is dead for longer ends it; with `reservation off` messages that lock each other up do too"),
-            None => vanished("while data was on its way"),
+            None => connection_vanished("while data was on its way"),
         }
     }
 
@@ -180,7 +180,7 @@ impl<E: StreamEnd> Stream<E> {
     }
 
     /// Sends so many units; replies too, one at a time.
-    async fn send_units(&mut self, bytes: u64, times: u64, what: Leaving) -> Result<u64> {
+    async fn send_units(&mut self, bytes: u64, times: u64, what: SimDepartureKind) -> Result<u64> {
         for done in 0..times {
             if times > 1 && self.context.job.flags.limit() {
                 return Ok(done);
@@ -207,7 +207,7 @@ impl<E: StreamEnd> Stream<E> {
                 return if have.is_multiple_of(bytes) {
                     Ok(whole)
                 } else {
-                    Err(vanished("inside a data unit"))
+                    Err(connection_vanished("inside a data unit"))
                 };
             }
             have += got;
@@ -218,13 +218,13 @@ impl<E: StreamEnd> Stream<E> {
     }
 }
 
-impl<E: StreamEnd> Service for Stream<E> {
+impl<E: StreamEnd> EndpointService for SimStream<E> {
     async fn settle(&mut self) -> Result<()> {
         self.introduce().await
     }
 
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
-        self.send_units(bytes, times, Leaving::Unit).await
+        self.send_units(bytes, times, SimDepartureKind::Unit).await
     }
 
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
@@ -234,12 +234,12 @@ impl<E: StreamEnd> Service for Stream<E> {
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
         self.context
-            .trace(|line, at| line.leaves(at, Leaving::Call, request));
+            .trace(|line, at| line.leaves(at, SimDepartureKind::Call, request));
         self.put(request).await?;
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(vanished("before the response came"))
+            Err(connection_vanished("before the response came"))
         }
     }
 
@@ -248,39 +248,43 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
-        self.send_units(bytes, 1, Leaving::Reply).await.map(drop)
+        self.send_units(bytes, 1, SimDepartureKind::Reply)
+            .await
+            .map(drop)
     }
 
-    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         self.introduce().await?;
         self.put(1).await
     }
 
-    async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
         Ok(!self.ended && self.expect_byte("a bulk transfer to start").await?)
     }
 
-    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         self.introduce().await?;
-        if way == Bulk::Put {
+        if way == BulkDirection::Put {
             self.end.push(self.executor());
             if !self
                 .expect_byte("the peer to confirm that everything has arrived")
                 .await?
             {
-                return Err(vanished("before it confirmed that everything had arrived"));
+                return Err(connection_vanished(
+                    "before it confirmed that everything had arrived",
+                ));
             }
         }
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         match way {
-            Bulk::Get => {
+            BulkDirection::Get => {
                 self.end.push(self.executor());
                 Ok(())
             }
-            Bulk::Put => self.put(1).await,
+            BulkDirection::Put => self.put(1).await,
         }
     }
 
@@ -314,7 +318,7 @@ impl<E: StreamEnd> Service for Stream<E> {
         }
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         Some(self.end.transport(self.context.now()))
     }
 
@@ -322,10 +326,10 @@ impl<E: StreamEnd> Service for Stream<E> {
         self.end.settings(self.context.now())
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> ConnectionFacts {
+        ConnectionFacts {
             notes: self.end.notes(self.context.now()),
-            ..Facts::default()
+            ..ConnectionFacts::default()
         }
     }
 }

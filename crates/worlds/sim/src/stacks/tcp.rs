@@ -1,25 +1,25 @@
 //! The TCP stacks: pairs, their connections one after the other, and the two ends of each. Which machine an end is, Linux's
 //! way or smoltcp, is decided here and nowhere else.
 
-use super::byte_stream::{Got, Introductions, StreamEnd, Streams};
-use super::pair::{Pair, Route, Stack, same};
-use super::segments::{ACK, Fields, SYN};
-use super::stream::Stream;
-use super::tcp_wire::Wire;
+use super::byte_stream::{Got, Introductions, SimStreamPair, StreamEnd};
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::segments::{ACK, SYN, SimTcpHeaderFields};
+use super::stream::SimStream;
+use super::tcp_wire::SimTcpWire;
 use super::{linux_tcp, smol};
-use crate::context::Context;
-use crate::datagram::Datagram;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor, Timer};
-use crate::trace::{Info, Log};
-use crate::world::{self, Connect, Work};
+use crate::run_trace::{Info, SimTraceLog};
+use crate::world::{self, Connect, SimEndpointFuture};
 use stackline_core::plan;
-use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
-use stackline_net::Packet;
-use stackline_proto::tcp::{Facts, Flags, State};
+use stackline_net::NetworkPacket;
+use stackline_proto::tcp::{TcpFacts, TcpFlags, TcpState};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -38,17 +38,17 @@ const LISTENING: (u32, u32) = (1024, 31_000);
     clippy::large_enum_variant,
     reason = "the large one is the usual one, and on its own in an end"
 )]
-enum Machine {
-    Linux(linux_tcp::Machine),
-    Smoltcp(Box<smol::Machine>),
+enum SimTcpMachine {
+    Linux(linux_tcp::SimLinuxTcpMachine),
+    Smoltcp(Box<smol::SmolTcpMachine>),
 }
 
 /// Calls the same of both machines.
 macro_rules! both {
     ($machine:expr, $m:ident => $call:expr) => {
         match $machine {
-            Machine::Linux($m) => $call,
-            Machine::Smoltcp($m) => $call,
+            SimTcpMachine::Linux($m) => $call,
+            SimTcpMachine::Smoltcp($m) => $call,
         }
     };
 }
@@ -56,38 +56,48 @@ macro_rules! both {
 /// The connections of a pair, one after the other.
 #[derive(Debug)]
 struct TcpPair {
-    route: Route,
+    route: SimPairRoute,
     stack: plan::Stack,
     seed: u64,
     introductions: Introductions,
-    ends: [RefCell<Vec<Rc<End>>>; 2],
+    ends: [RefCell<Vec<Rc<SimTcpEnd>>>; 2],
     /// What is left of ends that are over, for those to come.
-    spare: [RefCell<Vec<Machine>>; 2],
+    spare: [RefCell<Vec<SimTcpMachine>>; 2],
     /// Connections that came and were not accepted yet.
-    backlog: RefCell<VecDeque<Rc<End>>>,
+    backlog: RefCell<VecDeque<Rc<SimTcpEnd>>>,
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
 }
 
 /// As Linux has it.
-pub(super) static LINUX: Stack = Stack {
+pub(super) static LINUX: SimStack = SimStack {
     table: &linux_tcp::TABLE,
     pair,
 };
 /// As smoltcp has it.
-pub(super) static SMOLTCP: Stack = Stack {
+pub(super) static SMOLTCP: SimStack = SimStack {
     table: &smol::TABLE,
     pair,
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
-fn pair(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
+fn pair(
+    route: SimPairRoute,
+    stack: &plan::Stack,
+    seed: u64,
+    introduces: bool,
+) -> Result<Rc<dyn SimEndpointPair>> {
     Ok(Rc::new(TcpPair::new(route, stack, seed, introduces)))
 }
 
 impl TcpPair {
-    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Self {
+    pub(super) fn new(
+        route: SimPairRoute,
+        stack: &plan::Stack,
+        seed: u64,
+        introduces: bool,
+    ) -> Self {
         Self {
             route,
             stack: stack.clone(),
@@ -109,15 +119,15 @@ impl TcpPair {
         [initiator as u16, responder as u16]
     }
 
-    fn end(&self, connection: u32, side: Side, now: Instant) -> Rc<End> {
+    fn end(&self, connection: u32, side: PairSide, now: Instant) -> Rc<SimTcpEnd> {
         let spare = self.spare[side.index()].borrow_mut().pop();
         let machine = spare.unwrap_or_else(|| self.machine(side, now));
-        let end = Rc::new(End::new(self, connection, side, machine));
+        let end = Rc::new(SimTcpEnd::new(self, connection, side, machine));
         self.ends[side.index()].borrow_mut().push(Rc::clone(&end));
         end
     }
 
-    fn machine(&self, side: Side, now: Instant) -> Machine {
+    fn machine(&self, side: PairSide, now: Instant) -> SimTcpMachine {
         let path = u32::try_from(self.route.mtu)
             .unwrap_or(65_535)
             .clamp(68, 65_535);
@@ -127,7 +137,7 @@ impl TcpPair {
             .map_or(path, |mss| path.min(mss as u32 + 40));
         let seed = self.seed ^ side.index() as u64;
         if self.stack.name == smol::TABLE.name {
-            Machine::Smoltcp(Box::new(smol::Machine::new(
+            SimTcpMachine::Smoltcp(Box::new(smol::SmolTcpMachine::new(
                 &self.stack,
                 mtu,
                 seed,
@@ -135,7 +145,7 @@ impl TcpPair {
                 now,
             )))
         } else {
-            Machine::Linux(linux_tcp::Machine::new(
+            SimTcpMachine::Linux(linux_tcp::SimLinuxTcpMachine::new(
                 &self.stack,
                 mtu,
                 self.route.marks,
@@ -145,9 +155,9 @@ impl TcpPair {
         }
     }
 
-    fn wire(&self, connection: u32, side: Side) -> Wire {
+    fn wire(&self, connection: u32, side: PairSide) -> SimTcpWire {
         let (from, to) = (self.route.node(side), self.route.node(side.other()));
-        Wire {
+        SimTcpWire {
             pair: self.route.pair,
             connection,
             from,
@@ -156,7 +166,7 @@ impl TcpPair {
         }
     }
 
-    fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
+    fn find(&self, connection: u32, side: PairSide) -> Option<Rc<SimTcpEnd>> {
         self.ends[side.index()]
             .borrow()
             .iter()
@@ -166,21 +176,26 @@ impl TcpPair {
     }
 }
 
-impl Pair for TcpPair {
-    fn route(&self) -> &Route {
+impl SimEndpointPair for TcpPair {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         let connection = packet.payload.connection;
         if let Some(end) = self.find(connection, side) {
             return end.arrived(&packet.payload, executor);
         }
-        if side == Side::Responder && dials(&packet.payload) {
+        if side == PairSide::Responder && dials(&packet.payload) {
             if connection < self.seen.get() {
                 return;
             }
@@ -193,9 +208,9 @@ impl Pair for TcpPair {
             let wire = self.wire(connection, side);
             let smoltcp = self.stack.name == smol::TABLE.name;
             let answer = if smoltcp {
-                smol::answer
+                smol::reply_to_closed
             } else {
-                linux_tcp::answer
+                linux_tcp::reply_to_closed
             };
             if let Some(answer) = answer(&wire, &packet.payload) {
                 executor.send(answer);
@@ -203,14 +218,14 @@ impl Pair for TcpPair {
         }
     }
 
-    fn timer(&self, connection: u32, side: Side, executor: &Rc<Executor>) {
+    fn timer(&self, connection: u32, side: PairSide, executor: &Rc<Executor>) {
         if let Some(end) = self.find(connection, side) {
             end.rang(executor);
         }
     }
 
-    fn sample(&self, at: Instant, log: &Log) -> usize {
-        let of_side = |ends: &RefCell<Vec<Rc<End>>>| {
+    fn sample(&self, at: Instant, log: &SimTraceLog) -> usize {
+        let of_side = |ends: &RefCell<Vec<Rc<SimTcpEnd>>>| {
             ends.borrow()
                 .iter()
                 .filter(|end| end.sample(at, log))
@@ -223,40 +238,43 @@ impl Pair for TcpPair {
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         let side = end.side();
         let mut ends = self.ends[side.index()].borrow_mut();
-        let Some(at) = ends.iter().position(|known| same(known, &end)) else {
+        let Some(at) = ends.iter().position(|known| is_same_end(known, &end)) else {
             return;
         };
         let known = ends.swap_remove(at);
         drop(end);
         if let Ok(end) = Rc::try_unwrap(known)
-            && let Machine::Smoltcp(mut machine) = end.machine.into_inner()
+            && let SimTcpMachine::Smoltcp(mut machine) = end.machine.into_inner()
         {
             machine.renew(&self.stack);
             self.spare[side.index()]
                 .borrow_mut()
-                .push(Machine::Smoltcp(machine));
+                .push(SimTcpMachine::Smoltcp(machine));
         }
     }
 }
 
 impl Connect for TcpPair {
-    type Service = Stream<Rc<End>>;
+    type Service = SimStream<Rc<SimTcpEnd>>;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
-        Stream::connect(&**self, context).await
+    async fn connect(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimStream<Rc<SimTcpEnd>>> {
+        SimStream::connect(&**self, context).await
     }
 
     async fn accept(
         self: &Rc<Self>,
-        context: &Rc<Context>,
+        context: &Rc<SimEndpointContext>,
         _first: bool,
-    ) -> Result<Stream<Rc<End>>> {
-        Stream::accept(&**self, context).await
+    ) -> Result<SimStream<Rc<SimTcpEnd>>> {
+        SimStream::accept(&**self, context).await
     }
 }
 
 /// What the machine knows of itself, as it is told.
-fn info(facts: &Facts) -> Info {
+fn info(facts: &TcpFacts) -> Info {
     let mss = u64::from(facts.mss);
     Info {
         cwnd_bytes: Some(u64::from(facts.window) * mss),
@@ -275,43 +293,43 @@ fn info(facts: &Facts) -> Info {
 }
 
 /// Whether it asks for a connection.
-fn dials(datagram: &Datagram) -> bool {
+fn dials(datagram: &SimDatagram) -> bool {
     match datagram.segment() {
-        Some(segment) => segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK),
-        None => Fields::of(datagram.header()).flags & (SYN | ACK) == SYN,
+        Some(segment) => segment.flags.has(TcpFlags::SYN) && !segment.flags.has(TcpFlags::ACK),
+        None => SimTcpHeaderFields::of(datagram.header()).flags & (SYN | ACK) == SYN,
     }
 }
 
-impl Streams for TcpPair {
-    type End = Rc<End>;
+impl SimStreamPair for TcpPair {
+    type End = Rc<SimTcpEnd>;
 
     fn introductions(&self) -> &Introductions {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimTcpEnd>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
-        let end = self.end(connection, Side::Initiator, executor.now());
+        let end = self.end(connection, PairSide::Initiator, executor.now());
         end.dial(self.ports(connection), executor);
         end.touch(executor);
         Ok(end)
     }
 
-    fn accept(&self) -> Option<Rc<End>> {
+    fn accept(&self) -> Option<Rc<SimTcpEnd>> {
         let mut backlog = self.backlog.borrow_mut();
         let ready = backlog
             .iter()
-            .position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
+            .position(|end| !matches!(end.state(), TcpState::Listen | TcpState::SynReceived))?;
         backlog.remove(ready)
     }
 }
 
 /// One end of a connection.
-pub(crate) struct End {
+pub(crate) struct SimTcpEnd {
     touched: Cell<bool>,
-    wire: Wire,
-    side: Side,
+    wire: SimTcpWire,
+    side: PairSide,
     endpoint: u32,
     /// The application has let go of it.
     orphan: Cell<bool>,
@@ -319,12 +337,12 @@ pub(crate) struct End {
     wants_room: Cell<bool>,
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
-    machine: RefCell<Machine>,
+    machine: RefCell<SimTcpMachine>,
     /// What it told of itself last, while the run is traced.
-    looked: Cell<Facts>,
+    looked: Cell<TcpFacts>,
 }
 
-impl fmt::Debug for End {
+impl fmt::Debug for SimTcpEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -336,8 +354,8 @@ impl fmt::Debug for End {
     }
 }
 
-impl End {
-    fn new(pair: &TcpPair, connection: u32, side: Side, machine: Machine) -> Self {
+impl SimTcpEnd {
+    fn new(pair: &TcpPair, connection: u32, side: PairSide, machine: SimTcpMachine) -> Self {
         Self {
             touched: Cell::new(false),
             wire: pair.wire(connection, side),
@@ -347,33 +365,37 @@ impl End {
             wants_room: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
-            looked: Cell::new(Facts::default()),
+            looked: Cell::new(TcpFacts::default()),
         }
     }
 
     fn dial(&self, ports: [u16; 2], executor: &Executor) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.dial(executor.now(), ports, executor.log.is_some()),
-            Machine::Smoltcp(machine) => machine.dial(self.wire.to, ports),
+            SimTcpMachine::Linux(machine) => {
+                machine.dial(executor.now(), ports, executor.log.is_some())
+            }
+            SimTcpMachine::Smoltcp(machine) => machine.dial(self.wire.to, ports),
         }
     }
 
     fn listen(&self, port: u16, executor: &Executor) {
         match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.listen(executor.now(), port, executor.log.is_some()),
-            Machine::Smoltcp(machine) => machine.listen(port),
+            SimTcpMachine::Linux(machine) => {
+                machine.listen(executor.now(), port, executor.log.is_some())
+            }
+            SimTcpMachine::Smoltcp(machine) => machine.listen(port),
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> TcpState {
         both!(&*self.machine.borrow(), machine => machine.state())
     }
 
     /// Whether there is enough room to wake a writer.
     fn has_room(&self) -> bool {
         match &*self.machine.borrow() {
-            Machine::Linux(machine) => machine.has_room(),
-            Machine::Smoltcp(_) => true,
+            SimTcpMachine::Linux(machine) => machine.has_room(),
+            SimTcpMachine::Smoltcp(_) => true,
         }
     }
 
@@ -385,8 +407,8 @@ impl End {
         }
     }
 
-    fn sample(&self, at: Instant, log: &Log) -> bool {
-        let Machine::Linux(machine) = &*self.machine.borrow() else {
+    fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
+        let SimTcpMachine::Linux(machine) = &*self.machine.borrow() else {
             return false;
         };
         let Some(now) = machine.facts(at) else {
@@ -395,8 +417,8 @@ impl End {
         let before = self.looked.replace(now);
         let changed =
             (now.bytes_acked, now.bytes_received) != (before.bytes_acked, before.bytes_received);
-        let tells = changed || now.in_flight + now.unsent + now.waiting > 0;
-        if tells {
+        let reports = changed || now.in_flight + now.unsent + now.waiting > 0;
+        if reports {
             log.info(
                 &INFO,
                 (self.wire.pair, self.side),
@@ -405,17 +427,17 @@ impl End {
                 &info(&now),
             );
         }
-        tells
+        reports
     }
 
     // --- the network's side ---
 
-    fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Rc<Executor>) {
+    fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Rc<Executor>) {
         let mut machine = self.machine.borrow_mut();
         let state = both!(&*machine, machine => machine.state());
         match &mut *machine {
-            Machine::Linux(machine) => machine.arrived(datagram, executor.now()),
-            Machine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, executor),
+            SimTcpMachine::Linux(machine) => machine.arrived(datagram, executor.now()),
+            SimTcpMachine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, executor),
         }
         let readable = both!(&*machine, machine => machine.readable());
         if self.orphan.get() && readable {
@@ -447,12 +469,12 @@ impl End {
     // --- the application's side ---
 }
 
-impl ConnectionEnd for End {
+impl ConnectionEnd for SimTcpEnd {
     fn pair(&self) -> u32 {
         self.wire.pair
     }
 
-    fn side(&self) -> Side {
+    fn side(&self) -> PairSide {
         self.side
     }
 
@@ -472,7 +494,7 @@ impl ConnectionEnd for End {
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
-            let Wire {
+            let SimTcpWire {
                 pair, connection, ..
             } = self.wire;
             executor.set_timer(
@@ -487,23 +509,23 @@ impl ConnectionEnd for End {
     }
 
     fn is_over(&self) -> bool {
-        self.orphan.get() && matches!(self.state(), State::Closed | State::TimeWait)
+        self.orphan.get() && matches!(self.state(), TcpState::Closed | TcpState::TimeWait)
     }
 }
 
-impl StreamEnd for Rc<End> {
+impl StreamEnd for Rc<SimTcpEnd> {
     fn answered(&self) -> Option<bool> {
         match self.state() {
-            State::SynSent | State::SynReceived => None,
-            State::Closed => Some(false),
+            TcpState::SynSent | TcpState::SynReceived => None,
+            TcpState::Closed => Some(false),
             _ => Some(true),
         }
     }
 
     fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
         let sent = match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.send(bytes, executor.now()),
-            Machine::Smoltcp(machine) => machine.send(bytes),
+            SimTcpMachine::Linux(machine) => machine.send(bytes, executor.now()),
+            SimTcpMachine::Smoltcp(machine) => machine.send(bytes),
         };
         let done = sent?;
         if done > 0 {
@@ -516,8 +538,8 @@ impl StreamEnd for Rc<End> {
 
     fn receive(&self, most: usize, executor: &Executor) -> Got {
         let got = match &mut *self.machine.borrow_mut() {
-            Machine::Linux(machine) => machine.receive(most, executor.now()),
-            Machine::Smoltcp(machine) => machine.receive(most),
+            SimTcpMachine::Linux(machine) => machine.receive(most, executor.now()),
+            SimTcpMachine::Smoltcp(machine) => machine.receive(most),
         };
         if matches!(got, Got::Bytes(_)) {
             self.touch(executor);
@@ -541,24 +563,24 @@ impl StreamEnd for Rc<End> {
         self.touch(executor);
     }
 
-    fn transport(&self, now: Instant) -> Transport {
+    fn transport(&self, now: Instant) -> TransportRecord {
         match &*self.machine.borrow() {
-            Machine::Linux(machine) => machine.transport(now),
-            Machine::Smoltcp(machine) => machine.transport(),
+            SimTcpMachine::Linux(machine) => machine.transport(now),
+            SimTcpMachine::Smoltcp(machine) => machine.transport(),
         }
     }
 
     fn settings(&self, now: Instant) -> BTreeMap<String, String> {
         match &*self.machine.borrow() {
-            Machine::Linux(machine) => machine.settings(now),
-            Machine::Smoltcp(machine) => machine.settings(),
+            SimTcpMachine::Linux(machine) => machine.settings(now),
+            SimTcpMachine::Smoltcp(machine) => machine.settings(),
         }
     }
 
     fn notes(&self, now: Instant) -> Vec<String> {
         match &*self.machine.borrow() {
-            Machine::Linux(machine) => machine.notes(now),
-            Machine::Smoltcp(_) => Vec::new(),
+            SimTcpMachine::Linux(machine) => machine.notes(now),
+            SimTcpMachine::Smoltcp(_) => Vec::new(),
         }
     }
 }

@@ -1,65 +1,65 @@
 //! What both TCP machines share: who sends to whom, what operations become, and options.
 
-use crate::datagram::Datagram;
-use stackline_core::catalogue::{Mapping, OptionKind, OptionTable};
-use stackline_core::program::Side;
-use stackline_net::{Ecn, Node, Packet, Segments as Sizes};
+use crate::datagram::SimDatagram;
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping};
+use stackline_core::procedure::PairSide;
+use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes as Sizes};
 
 /// What operations are to a TCP.
-pub(super) const MAPPING: &[Mapping] = &[
-    Mapping {
+pub(super) const MAPPING: &[ServiceMapping] = &[
+    ServiceMapping {
         operation: "ConnectRequest",
         services: "SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first connection only)",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitConnectIndication",
         services: "the same, from the other side",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DataRequest",
         services: "the whole unit into the send buffer",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDataIndication",
         services: "out of the receive buffer until the unit is there; what is ahead serves the next unit",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCCall",
         services: "the request into the send buffer, the response out of the other",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCAwaitCallInd, RPCReturn",
         services: "the same, from the other side",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StartBulkGet, StartBulkPut",
         services: "1 byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkGet",
         services: "none: the last unit has arrived",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStopBulkGet",
         services: "Nagle's algorithm off, so that it holds no last segment back",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkPut",
         services: "Nagle's algorithm off, 1 byte that confirms the arrival",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitStopBulkPut",
         services: "that byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "end of stream (time limit)",
         services: "FIN",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DisconnectRequest",
         services: "FIN (RST when there are bytes nobody has taken)",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDisconnectIndication",
         services: "FIN from the peer, then the own",
     },
@@ -96,23 +96,27 @@ pub(super) const TIMEOUT: OptionTable = OptionTable::new(
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
+pub(super) struct SimTcpWire {
     pub(super) pair: u32,
     pub(super) connection: u32,
-    pub(super) from: Node,
-    pub(super) to: Node,
-    pub(super) side: Side,
+    pub(super) from: NodeIndex,
+    pub(super) to: NodeIndex,
+    pub(super) side: PairSide,
 }
 
-impl Wire {
-    pub(super) const fn packet(&self, bytes: usize, payload: Datagram) -> Packet<Datagram> {
+impl SimTcpWire {
+    pub(super) const fn packet(
+        &self,
+        bytes: usize,
+        payload: SimDatagram,
+    ) -> NetworkPacket<SimDatagram> {
         let (from, to, segments) = (self.from, self.to, Sizes::one(bytes as u32));
-        Packet {
+        NetworkPacket {
             number: 0,
             from,
             to,
             flow: self.pair,
-            ecn: Ecn::NotCapable,
+            ecn: EcnMarking::NotCapable,
             segments,
             payload,
         }

@@ -7,7 +7,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// What holds a sender with data up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum SenderHoldUp {
     /// The network, the congestion window or an application without more.
     #[default]
     Network,
@@ -22,7 +22,7 @@ pub(super) enum Held {
 pub(super) struct TimeAccount {
     /// Since when nothing was booked; none without data.
     since: Option<Instant>,
-    last: Held,
+    last: SenderHoldUp,
     booked: [u64; 3],
 }
 
@@ -30,12 +30,12 @@ impl TimeAccount {
     /// There is data.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.since.is_none() {
-            (self.since, self.last) = (Some(now), Held::Network);
+            (self.since, self.last) = (Some(now), SenderHoldUp::Network);
         }
     }
 
     /// What it was that held the sender up until now.
-    pub(super) fn book(&mut self, held: Held, now: Instant) {
+    pub(super) fn book(&mut self, held: SenderHoldUp, now: Instant) {
         if let Some(since) = self.since {
             self.booked[held as usize] += now.since(since).0;
             (self.since, self.last) = (Some(now), held);
@@ -43,7 +43,7 @@ impl TimeAccount {
     }
 
     /// What holds the sender up from now on, where its machine tells at once.
-    pub(super) fn turn(&mut self, held: Held, now: Instant) {
+    pub(super) fn turn(&mut self, held: SenderHoldUp, now: Instant) {
         self.begin(now);
         self.book(self.last, now);
         self.last = held;
@@ -60,7 +60,7 @@ impl TimeAccount {
     }
 
     /// Time held up by that.
-    pub(super) fn by(&self, held: Held, now: Instant) -> Duration {
+    pub(super) fn by(&self, held: SenderHoldUp, now: Instant) -> Duration {
         let open = self
             .since
             .filter(|_| self.last == held)
@@ -70,9 +70,13 @@ impl TimeAccount {
 
     /// Time with data, for whatever reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
-        [Held::Network, Held::ReceiveWindow, Held::SendBuffer]
-            .into_iter()
-            .fold(Duration::ZERO, |sum, held| sum + self.by(held, now))
+        [
+            SenderHoldUp::Network,
+            SenderHoldUp::ReceiveWindow,
+            SenderHoldUp::SendBuffer,
+        ]
+        .into_iter()
+        .fold(Duration::ZERO, |sum, held| sum + self.by(held, now))
     }
 }
 
@@ -84,9 +88,9 @@ mod tests {
         let by = |held| spent.by(held, Instant(at)).0;
         [
             spent.busy(Instant(at)).0,
-            by(Held::Network),
-            by(Held::ReceiveWindow),
-            by(Held::SendBuffer),
+            by(SenderHoldUp::Network),
+            by(SenderHoldUp::ReceiveWindow),
+            by(SenderHoldUp::SendBuffer),
         ]
     }
 
@@ -95,31 +99,31 @@ mod tests {
         let mut spent = TimeAccount::default();
         spent.begin(Instant(100));
         spent.begin(Instant(150));
-        spent.book(Held::Network, Instant(200));
-        spent.book(Held::SendBuffer, Instant(500));
-        spent.book(Held::ReceiveWindow, Instant(600));
+        spent.book(SenderHoldUp::Network, Instant(200));
+        spent.book(SenderHoldUp::SendBuffer, Instant(500));
+        spent.book(SenderHoldUp::ReceiveWindow, Instant(600));
         assert_eq!(times(&spent, 600), [500, 100, 100, 300]);
         // What goes on counts as what was said last.
         assert_eq!(times(&spent, 650), [550, 100, 150, 300]);
     }
 
     #[test]
-    fn time_goes_to_what_was_told_at_its_beginning() {
+    fn time_goes_to_what_was_noted_at_its_beginning() {
         let mut spent = TimeAccount::default();
-        spent.turn(Held::ReceiveWindow, Instant(100));
+        spent.turn(SenderHoldUp::ReceiveWindow, Instant(100));
         assert_eq!(times(&spent, 130), [30, 0, 30, 0]);
-        spent.turn(Held::Network, Instant(150));
-        spent.turn(Held::Network, Instant(160));
+        spent.turn(SenderHoldUp::Network, Instant(150));
+        spent.turn(SenderHoldUp::Network, Instant(160));
         assert_eq!(times(&spent, 200), [100, 50, 50, 0]);
     }
 
     #[test]
     fn without_data_no_time_is_spent() {
         let mut spent = TimeAccount::default();
-        spent.book(Held::ReceiveWindow, Instant(50));
+        spent.book(SenderHoldUp::ReceiveWindow, Instant(50));
         assert_eq!(times(&spent, 80), [0; 4]);
         spent.begin(Instant(100));
-        spent.book(Held::ReceiveWindow, Instant(120));
+        spent.book(SenderHoldUp::ReceiveWindow, Instant(120));
         spent.end();
         assert!(!spent.is_busy());
         assert_eq!(times(&spent, 900), [20, 0, 20, 0]);

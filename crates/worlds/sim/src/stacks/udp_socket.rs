@@ -1,18 +1,20 @@
 //! A UDP socket: what waits to be received, fragments that wait for the others of their datagram.
 
-use super::pair::Route;
+use super::pair::SimPairRoute;
 use super::send_credit::SendCredit;
-use crate::context::Context;
-use crate::datagram::{Body, Datagram, ICMP, UDP, Whole, ipv4};
+use crate::context::SimEndpointContext;
+use crate::datagram::{
+    ICMP, ReassembledSimDatagram, SimDatagram, SimDatagramBody, UDP, ipv4_header,
+};
 use crate::error::Result;
 use crate::executor::Executor;
-use crate::trace::Leaving;
+use crate::run_trace::SimDepartureKind;
 use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::{Ecn, Node, Packet, Segments};
-use stackline_proto::datagram::Token;
+use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
+use stackline_proto::datagram::DatagramToken;
 use stackline_proto::datagram::control::read_control;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -43,7 +45,7 @@ const INCOMPLETE: usize = 64;
 
 /// What a socket received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum SimUdpReceived {
     /// A data unit: the number in its first bytes, its size.
     Unit { number: u64, bytes: u32 },
     /// A control datagram of this run.
@@ -54,10 +56,10 @@ pub(super) enum Received {
 
 /// One side's socket.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct SimUdpSocket {
     pair: u32,
-    from: Node,
-    to: Node,
+    from: NodeIndex,
+    to: NodeIndex,
     endpoint: u32,
     /// Its own port and the peer's.
     ports: [u16; 2],
@@ -65,12 +67,12 @@ pub(super) struct Socket {
     credit: SendCredit,
     receive_room: u64,
     closed: Cell<bool>,
-    state: RefCell<State>,
+    state: RefCell<SimUdpSocketState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    inbox: VecDeque<Received>,
+struct SimUdpSocketState {
+    inbox: VecDeque<SimUdpReceived>,
     /// Bytes in it.
     waiting: u64,
     identification: u16,
@@ -85,13 +87,13 @@ struct Incomplete {
     arrived: Vec<bool>,
 }
 
-impl Socket {
+impl SimUdpSocket {
     /// The sockets of a pair, with the ports of initiator and responder.
-    pub(super) fn pair(route: &Route, stack: &plan::Stack, ports: [u16; 2]) -> [Self; 2] {
-        [Side::Initiator, Side::Responder].map(|side| Self::new(route, stack, side, ports))
+    pub(super) fn pair(route: &SimPairRoute, stack: &plan::Stack, ports: [u16; 2]) -> [Self; 2] {
+        [PairSide::Initiator, PairSide::Responder].map(|side| Self::new(route, stack, side, ports))
     }
 
-    fn new(route: &Route, stack: &plan::Stack, side: Side, ports: [u16; 2]) -> Self {
+    fn new(route: &SimPairRoute, stack: &plan::Stack, side: PairSide, ports: [u16; 2]) -> Self {
         let [send_room, receive_room] =
             [SEND_BUFFER, RECEIVE_BUFFER].map(|option| stack.number(option.name).unwrap_or(BUFFER));
         Self {
@@ -132,14 +134,14 @@ impl Socket {
     /// Sends a data unit as soon as there is room in the host's interface; its first bytes hold `number`.
     pub(super) async fn send_unit(
         &self,
-        context: &Context,
-        what: Leaving,
+        context: &SimEndpointContext,
+        what: SimDepartureKind,
         number: u64,
         bytes: u64,
     ) -> Result<()> {
         let unit = context.trace(|line, at| line.leaves(at, what, bytes));
         self.drained(context, None).await?;
-        let body = Body::Unit {
+        let body = SimDatagramBody::Unit {
             number,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
         };
@@ -149,7 +151,11 @@ impl Socket {
     }
 
     /// Waits until at most so many bytes are left in the host's interface, or until there is room to send.
-    pub(super) async fn drained(&self, context: &Context, most: Option<u64>) -> Result<()> {
+    pub(super) async fn drained(
+        &self,
+        context: &SimEndpointContext,
+        most: Option<u64>,
+    ) -> Result<()> {
         let credit = |executor: &Executor| match most {
             Some(most) => self.credit.down_to(most, most, executor),
             None => self.credit.room(executor),
@@ -172,10 +178,10 @@ impl Socket {
     }
 
     /// Sends a datagram with that body; `unit` is the id of the data unit.
-    pub(super) fn send(&self, body: Body, unit: Option<i64>, executor: &Executor) {
+    pub(super) fn send(&self, body: SimDatagramBody, unit: Option<i64>, executor: &Executor) {
         let carried = match &body {
-            Body::Unit { bytes, .. } => *bytes as usize,
-            Body::Control(control) => control.len(),
+            SimDatagramBody::Unit { bytes, .. } => *bytes as usize,
+            SimDatagramBody::Control(control) => control.len(),
             _ => 0,
         };
         let length = HEADER + carried;
@@ -185,10 +191,10 @@ impl Socket {
             state.identification
         };
         if length > self.mtu
-            && let Body::Unit { number, bytes } = body
+            && let SimDatagramBody::Unit { number, bytes } = body
         {
             return self.send_fragments(
-                Whole {
+                ReassembledSimDatagram {
                     identification,
                     number,
                     bytes,
@@ -198,7 +204,14 @@ impl Socket {
             );
         }
         let mut header = [0; HEADER];
-        header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, length, identification, 0));
+        header[..20].copy_from_slice(&ipv4_header(
+            self.from,
+            self.to,
+            UDP,
+            length,
+            identification,
+            0,
+        ));
         header[20..].copy_from_slice(&self.udp_header(8 + carried));
         self.hand_over(&header, length, body, unit, executor);
     }
@@ -211,7 +224,12 @@ impl Socket {
         header
     }
 
-    fn send_fragments(&self, whole: Whole, unit: Option<i64>, executor: &Executor) {
+    fn send_fragments(
+        &self,
+        whole: ReassembledSimDatagram,
+        unit: Option<i64>,
+        executor: &Executor,
+    ) {
         let total = 8 + whole.bytes as usize;
         let most = (self.mtu - 20) & !7;
         let count = total.div_ceil(most);
@@ -221,7 +239,7 @@ impl Socket {
             let more = u16::from(index + 1 < count) << 13;
             let place = (offset / 8) as u16 | more;
             let mut header = [0; HEADER];
-            header[..20].copy_from_slice(&ipv4(
+            header[..20].copy_from_slice(&ipv4_header(
                 self.from,
                 self.to,
                 UDP,
@@ -231,7 +249,7 @@ impl Socket {
             ));
             header[20..].copy_from_slice(&self.udp_header(total));
             let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
-            let body = Body::Fragment {
+            let body = SimDatagramBody::Fragment {
                 whole,
                 index: index as u16,
                 count: count as u16,
@@ -245,26 +263,26 @@ impl Socket {
         &self,
         header: &[u8],
         length: usize,
-        body: Body,
+        body: SimDatagramBody,
         unit: Option<i64>,
         executor: &Executor,
     ) {
-        if !matches!(body, Body::Refused) {
+        if !matches!(body, SimDatagramBody::Refused) {
             self.credit.handed(length as u64);
         }
-        let mut payload = Datagram::new(self.pair, 0, header, body);
+        let mut payload = SimDatagram::new(self.pair, 0, header, body);
         if let Some(unit) = unit {
             let bytes = payload.carried() as u32;
             payload = payload.at(unit as u64, bytes);
         }
         let (from, to, flow) = (self.from, self.to, self.pair);
-        let segments = Segments::one(length as u32);
-        executor.send(Packet {
+        let segments = SegmentSizes::one(length as u32);
+        executor.send(NetworkPacket {
             number: 0,
             from,
             to,
             flow,
-            ecn: Ecn::NotCapable,
+            ecn: EcnMarking::NotCapable,
             segments,
             payload,
         });
@@ -272,23 +290,30 @@ impl Socket {
 
     // --- what arrives ---
 
-    pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, executor: &Rc<Executor>) {
+    pub(super) fn arrived(
+        &self,
+        datagram: &SimDatagram,
+        token: &DatagramToken,
+        executor: &Rc<Executor>,
+    ) {
         let received = match datagram.body() {
-            Body::Unit { number, bytes } => Some(Received::Unit {
+            SimDatagramBody::Unit { number, bytes } => Some(SimUdpReceived::Unit {
                 number: *number,
                 bytes: *bytes,
             }),
-            Body::Control(control) => {
-                read_control(control, token).map(|(kind, value)| Received::Control { kind, value })
-            }
-            Body::Fragment {
+            SimDatagramBody::Control(control) => read_control(control, token)
+                .map(|(kind, value)| SimUdpReceived::Control { kind, value }),
+            SimDatagramBody::Fragment {
                 whole,
                 index,
                 count,
                 ..
             } => self.whole(*whole, *index, *count),
-            Body::Refused => Some(Received::Refused),
-            Body::Zeros(_) | Body::Bytes(_) | Body::Message(_) | Body::Answer(..) => None,
+            SimDatagramBody::Refused => Some(SimUdpReceived::Refused),
+            SimDatagramBody::Zeros(_)
+            | SimDatagramBody::Bytes(_)
+            | SimDatagramBody::Message(_)
+            | SimDatagramBody::Answer(..) => None,
         };
         let Some(received) = received else { return };
         if self.closed.get() {
@@ -304,17 +329,22 @@ impl Socket {
     }
 
     /// The host reports that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
-    fn refuse(&self, received: Received, executor: &Executor) {
-        if received != Received::Refused {
+    fn refuse(&self, received: SimUdpReceived, executor: &Executor) {
+        if received != SimUdpReceived::Refused {
             let mut header = [0; HEADER];
-            header[..20].copy_from_slice(&ipv4(self.from, self.to, ICMP, 56, 0, 0));
+            header[..20].copy_from_slice(&ipv4_header(self.from, self.to, ICMP, 56, 0, 0));
             (header[20], header[21]) = (3, 3);
-            self.hand_over(&header, 56, Body::Refused, None, executor);
+            self.hand_over(&header, 56, SimDatagramBody::Refused, None, executor);
         }
     }
 
     /// The datagram, when this was the last of its fragments to arrive.
-    fn whole(&self, whole: Whole, index: u16, count: u16) -> Option<Received> {
+    fn whole(
+        &self,
+        whole: ReassembledSimDatagram,
+        index: u16,
+        count: u16,
+    ) -> Option<SimUdpReceived> {
         let incomplete = &mut self.state.borrow_mut().incomplete;
         let found = incomplete
             .iter()
@@ -340,14 +370,14 @@ impl Socket {
             return None;
         }
         incomplete.remove(at);
-        Some(Received::Unit {
+        Some(SimUdpReceived::Unit {
             number: whole.number,
             bytes: whole.bytes,
         })
     }
 
     /// The next that waits.
-    pub(super) fn take(&self) -> Option<Received> {
+    pub(super) fn take(&self) -> Option<SimUdpReceived> {
         let mut state = self.state.borrow_mut();
         let received = state.inbox.pop_front()?;
         state.waiting -= size(&received);
@@ -362,10 +392,10 @@ impl Socket {
     }
 }
 
-const fn size(received: &Received) -> u64 {
+const fn size(received: &SimUdpReceived) -> u64 {
     match received {
-        Received::Unit { bytes, .. } => HEADER as u64 + *bytes as u64,
-        Received::Control { .. } => HEADER as u64 + 25,
-        Received::Refused => 0,
+        SimUdpReceived::Unit { bytes, .. } => HEADER as u64 + *bytes as u64,
+        SimUdpReceived::Control { .. } => HEADER as u64 + 25,
+        SimUdpReceived::Refused => 0,
     }
 }

@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use stackline_core::random::Seed;
-use stackline_core::record::RunRecord;
-use stackline_sim::{CAPABILITIES, Error, Limits, Outcome, Scene, carry_out, catalogue};
-use stackline_spec::{Available, Context, Overrides, Severity, check};
+use stackline_core::run_record::RunRecord;
+use stackline_sim::{
+    CAPABILITIES, Error, SimRunLimits, SimRunOutcome, SimRunScene, carry_out, stack_tables,
+};
+use stackline_spec::{Available, CheckContext, Overrides, Severity, check};
 
 /// 10 Mbit/s and 10 ms one way, without an end to its queue.
 pub(crate) const WAN: &str = "network wan { host a, b; link a - b 10 Mbit/s 10 ms; }\n";
@@ -23,13 +25,13 @@ pub(crate) fn close(got: f64, expected: f64, share: f64) {
 }
 
 /// Carries out every run of a text's first measurement.
-pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Error> {
-    runs_within(text, Limits::default())
+pub(crate) fn runs(text: &str) -> Result<Vec<SimRunOutcome>, Error> {
+    runs_within(text, SimRunLimits::default())
 }
 
 /// The same with other limits.
-pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Error> {
-    let stacks = catalogue();
+pub(crate) fn runs_within(text: &str, limits: SimRunLimits) -> Result<Vec<SimRunOutcome>, Error> {
+    let stacks = stack_tables();
     let read_file = |_: &str| Err("no file".to_string());
     let worlds = [Available {
         can: CAPABILITIES,
@@ -37,7 +39,7 @@ pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Er
     }];
     let checked = check(
         text,
-        &Context {
+        &CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],
@@ -71,7 +73,7 @@ pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Er
     (0..measurement.runs)
         .map(|run| {
             let seed = seed.index(u64::from(run));
-            let scene = Scene {
+            let scene = SimRunScene {
                 network,
                 measurement,
                 index: 0,
@@ -87,7 +89,7 @@ pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Er
 }
 
 /// The first run of a text.
-pub(crate) fn run(text: &str) -> Outcome {
+pub(crate) fn run(text: &str) -> SimRunOutcome {
     let mut outcomes = runs(text).unwrap_or_else(|failure| panic!("{text}\n{failure}"));
     outcomes.remove(0)
 }

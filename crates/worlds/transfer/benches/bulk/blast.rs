@@ -2,44 +2,46 @@
 
 use crate::net::SERVER;
 use crate::{Failure, Made, Side};
-use stackline_transfer::{Channel, Key, Listener, Options, Waiting};
+use stackline_transfer::{
+    BlastChannel, BlastChannelListener, BlastChannelOptions, PacketWaiting, SealKey,
+};
 
-struct Blast(Channel);
+struct Blast(BlastChannel);
 
-fn words(options: fn(Options) -> Options, ready: &dyn Fn()) -> Made {
-    let options = options(Options::default());
-    let listener = Listener::bind(format!("{SERVER}:7001").parse()?, &options)?;
+fn words(options: fn(BlastChannelOptions) -> BlastChannelOptions, ready: &dyn Fn()) -> Made {
+    let options = options(BlastChannelOptions::default());
+    let listener = BlastChannelListener::bind(format!("{SERVER}:7001").parse()?, &options)?;
     ready();
     Ok(Box::new(Blast(listener.accept()?)))
 }
 
-fn dial(options: fn(Options) -> Options) -> Made {
-    let options = options(Options::default());
-    Ok(Box::new(Blast(Channel::connect(
+fn dial(options: fn(BlastChannelOptions) -> BlastChannelOptions) -> Made {
+    let options = options(BlastChannelOptions::default());
+    Ok(Box::new(Blast(BlastChannel::connect(
         format!("{SERVER}:7001").parse()?,
         &options,
     )?)))
 }
 
-const fn plain(options: Options) -> Options {
+const fn plain(options: BlastChannelOptions) -> BlastChannelOptions {
     options
 }
 
-fn spinning(options: Options) -> Options {
-    Options {
-        waiting: Waiting::Spin,
+fn spinning(options: BlastChannelOptions) -> BlastChannelOptions {
+    BlastChannelOptions {
+        waiting: PacketWaiting::Spin,
         ..options
     }
 }
 
-fn checked(mut options: Options) -> Options {
+fn checked(mut options: BlastChannelOptions) -> BlastChannelOptions {
     options.blast.checked = true;
     options
 }
 
-fn sealed(options: Options) -> Options {
-    Options {
-        key: Some(Key::new(b"what nobody else has")),
+fn sealed(options: BlastChannelOptions) -> BlastChannelOptions {
+    BlastChannelOptions {
+        key: Some(SealKey::new(b"what nobody else has")),
         ..options
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::flood::{pin, processor_time};
 use crate::{Failure, median};
-use stackline_proto::blast::Strategy;
-use stackline_transfer::frames::{self, Frames};
-use stackline_transfer::{Channel, Options};
+use stackline_proto::blast::BlastStrategy;
+use stackline_transfer::frames::{self, FrameCarrier};
+use stackline_transfer::{BlastChannel, BlastChannelOptions};
 use std::thread;
 use std::time::Instant;
 
@@ -41,13 +41,13 @@ pub(crate) fn row(rounds: usize) -> Result<(), Failure> {
 }
 
 fn bulk(data: &[u8], into: &mut [u8]) -> Result<Bulk, Failure> {
-    let options = &Options::new(Strategy::Selective);
+    let options = &BlastChannelOptions::new(BlastStrategy::Selective);
     into.fill(0);
-    let far = Frames::listen("far", None, frames::Options::default())?;
+    let far = FrameCarrier::listen("far", None, frames::FrameCarrierOptions::default())?;
     thread::scope(|scope| {
         let receiver = scope.spawn(|| -> Result<f64, Failure> {
             pin(1)?;
-            let mut channel = Channel::answer(far, options)?;
+            let mut channel = BlastChannel::answer(far, options)?;
             let before = processor_time()?;
             let came = channel.receive_into(into)?;
             let after = processor_time()?;
@@ -60,8 +60,8 @@ fn bulk(data: &[u8], into: &mut [u8]) -> Result<Bulk, Failure> {
         });
         let sender = scope.spawn(|| -> Result<Bulk, Failure> {
             pin(0)?;
-            let mut channel = Channel::connect_over(
-                Frames::connect("near", frames::Options::default())?,
+            let mut channel = BlastChannel::connect_over(
+                FrameCarrier::connect("near", frames::FrameCarrierOptions::default())?,
                 options,
             )?;
             let (before, begin) = (processor_time()?, Instant::now());

@@ -7,9 +7,11 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
-use stackline_proto::blast::Kind;
-use stackline_transfer::carrier::{Carrier, Head, Payload, Run, Wait};
-use stackline_transfer::frames::{Frames, Options};
+use stackline_proto::blast::BlastPacketKind;
+use stackline_transfer::carrier::{
+    CarrierPayload, CarrierWait, PacketCarrier, PacketHeadBuffer, PacketRun,
+};
+use stackline_transfer::frames::{FrameCarrier, FrameCarrierOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -120,32 +122,38 @@ pub(crate) fn flood(mover: Mover, size: usize) -> Result<Flood, Failure> {
 
 /// Two ends that have fixed their peers.
 fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure> {
-    let head = |kind: Kind| {
-        let mut head = Head::EMPTY;
+    let head = |kind: BlastPacketKind| {
+        let mut head = PacketHeadBuffer::EMPTY;
         (head.0[0], head.0[4]) = (kind as u8, 1);
         head
     };
-    let mut near = Frames::connect("near", Options::default())?;
-    let mut far = Frames::listen("far", Some(1), Options::default())?;
-    let say = |end: &mut Frames, kind| {
-        end.send(Run {
+    let mut near = FrameCarrier::connect("near", FrameCarrierOptions::default())?;
+    let mut far = FrameCarrier::listen("far", Some(1), FrameCarrierOptions::default())?;
+    let say = |end: &mut FrameCarrier, kind| {
+        end.send(PacketRun {
             head: HEAD,
             heads: &[head(kind)],
             payload: &[],
             each: 0,
         })
     };
-    let hear =
-        |end: &mut Frames| end.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_secs(1)));
-    say(&mut near, Kind::Open)?;
+    let hear = |end: &mut FrameCarrier| {
+        end.receive(
+            HEAD,
+            &mut [],
+            &[],
+            CarrierWait::Block(Duration::from_secs(1)),
+        )
+    };
+    say(&mut near, BlastPacketKind::Open)?;
     hear(&mut far)?;
-    say(&mut far, Kind::Accept)?;
+    say(&mut far, BlastPacketKind::Accept)?;
     hear(&mut near)?;
-    say(&mut near, Kind::Answer)?;
+    say(&mut near, BlastPacketKind::Answer)?;
     hear(&mut far)?;
-    let heads = [head(Kind::Data); BATCH];
+    let heads = [head(BlastPacketKind::Data); BATCH];
     let send = move || {
-        let run = Run {
+        let run = PacketRun {
             head: HEAD,
             heads: &heads,
             payload: &data[..BATCH * payload],
@@ -155,9 +163,9 @@ fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure>
     };
     let mut at = 0;
     let take = move |into: &mut [u8]| {
-        let packets = far.receive(HEAD, &mut [], &[], Wait::Block(SILENCE))?;
+        let packets = far.receive(HEAD, &mut [], &[], CarrierWait::Block(SILENCE))?;
         for index in 0..packets {
-            if let Payload::Here(bytes) = far.packet(index).payload {
+            if let CarrierPayload::Here(bytes) = far.packet(index).payload {
                 into[at..][..bytes.len()].copy_from_slice(bytes);
                 at = (at + bytes.len()) % (MEMORY / 2);
             }

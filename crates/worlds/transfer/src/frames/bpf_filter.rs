@@ -1,10 +1,10 @@
 //! The filter of received frames: a check here, and the same as a classic BPF program, so that foreign frames take no
 //! room.
 
-use super::format::{FLAGS_AT, FORMAT, FORMAT_AT, Frame, NUMBER_AT, PREFIX, WAKE};
+use super::format::{BlastFrame, FLAGS_AT, FORMAT, FORMAT_AT, NUMBER_AT, PREFIX, WAKE};
 use super::mac::{BROADCAST, Mac};
 use socket2::{SockFilter, Socket};
-use stackline_proto::blast::Kind;
+use stackline_proto::blast::BlastPacketKind;
 use std::io;
 
 /// Classic BPF: loads at a place, jumps, ends.
@@ -19,7 +19,7 @@ const DROP: u8 = u8::MAX;
 
 /// What of a frame is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum BpfFrameKeep {
     /// All of it.
     Whole,
     /// One byte of frames with the wake flag, nothing of others.
@@ -42,11 +42,11 @@ pub(super) struct Filter {
 }
 
 /// Packets that begin a conversation.
-const OPENING_KINDS: [Kind; 2] = [Kind::Open, Kind::Send];
+const OPENING_KINDS: [BlastPacketKind; 2] = [BlastPacketKind::Open, BlastPacketKind::Send];
 
 impl Filter {
     /// Whether a frame is accepted.
-    pub(super) fn accepts(&self, frame: &Frame<'_>) -> bool {
+    pub(super) fn accepts(&self, frame: &BlastFrame<'_>) -> bool {
         (frame.to == self.own || frame.to == BROADCAST)
             && frame.from != self.own
             && self.peer.is_none_or(|peer| frame.from == peer)
@@ -60,7 +60,7 @@ impl Filter {
     }
 
     /// Makes the kernel drop all other frames on that socket.
-    pub(super) fn attach(&self, socket: &Socket, keep: Keep) -> io::Result<()> {
+    pub(super) fn attach(&self, socket: &Socket, keep: BpfFrameKeep) -> io::Result<()> {
         let steps = self.program(keep).into_iter();
         let program: Vec<_> = steps
             .map(|(code, yes, no, value)| SockFilter::new(code, yes, no, value))
@@ -69,9 +69,9 @@ impl Filter {
     }
 
     /// The same as [`Filter::accepts`] for frames of the ethertype that the socket is bound to.
-    fn program(&self, keep: Keep) -> Vec<Step> {
-        let mut steps = Steps::default();
-        if keep != Keep::Nothing {
+    fn program(&self, keep: BpfFrameKeep) -> Vec<BpfStep> {
+        let mut steps = BpfProgramBuilder::default();
+        if keep != BpfFrameKeep::Nothing {
             steps.to(self.own);
             steps.must(LOAD_1, FORMAT_AT, FORMAT.into());
             steps.not_from(self.own);
@@ -92,25 +92,25 @@ impl Filter {
             }
         }
         match keep {
-            Keep::Whole => steps.end(u32::MAX),
-            Keep::Wake => {
+            BpfFrameKeep::Whole => steps.end(u32::MAX),
+            BpfFrameKeep::Wake => {
                 steps.push(LOAD_1, 0, 0, FLAGS_AT as u32);
                 steps.push(ANY_OF, 0, DROP, WAKE.into());
                 steps.end(1)
             }
-            Keep::Nothing => steps.end(0),
+            BpfFrameKeep::Nothing => steps.end(0),
         }
     }
 }
 
 /// What to do, how many steps to leave out when it is true and when it is not, and with which value.
-type Step = (u16, u8, u8, u32);
+type BpfStep = (u16, u8, u8, u32);
 
 /// A program that is being written.
 #[derive(Default)]
-struct Steps(Vec<Step>);
+struct BpfProgramBuilder(Vec<BpfStep>);
 
-impl Steps {
+impl BpfProgramBuilder {
     fn push(&mut self, code: u16, when_true: u8, when_false: u8, value: u32) {
         self.0.push((code, when_true, when_false, value));
     }
@@ -142,7 +142,7 @@ impl Steps {
     }
 
     /// The program: what came so far keeps so many bytes.
-    fn end(mut self, keep: u32) -> Vec<Step> {
+    fn end(mut self, keep: u32) -> Vec<BpfStep> {
         self.push(END, 0, 0, keep);
         let drop = self.0.len();
         self.push(END, 0, 0, 0);
@@ -169,7 +169,7 @@ mod tests {
     const ETHERTYPE: u16 = 0x88B5;
 
     /// What a program keeps of a frame, by the rules of classic BPF for the instructions used here.
-    fn keeps(program: &[Step], frame: &[u8]) -> u32 {
+    fn keeps(program: &[BpfStep], frame: &[u8]) -> u32 {
         let (mut at, mut word) = (0, 0);
         let load = |at: u32, n: usize| {
             let bytes = frame.get(at as usize..at as usize + n)?;
@@ -227,7 +227,11 @@ mod tests {
 
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let number = (0_u32..2).prop_map(|number| (number << 24 | 7).to_le_bytes());
-        let kind = prop::sample::select(vec![Kind::Data, Kind::Open, Kind::Send]);
+        let kind = prop::sample::select(vec![
+            BlastPacketKind::Data,
+            BlastPacketKind::Open,
+            BlastPacketKind::Send,
+        ]);
         (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(
             |(to, from, kind, number, flags, length)| {
                 let mut prefix = [0; PREFIX];
@@ -248,19 +252,19 @@ mod tests {
     proptest! {
         #[test]
         fn the_kernel_drops_nothing_that_is_let_in(filter in filter(), frame in frame()) {
-            let lets = filter.accepts(&Frame::read(&frame, ETHERTYPE).unwrap());
-            let whole = keeps(&filter.program(Keep::Whole), &frame);
+            let lets = filter.accepts(&BlastFrame::read(&frame, ETHERTYPE).unwrap());
+            let whole = keeps(&filter.program(BpfFrameKeep::Whole), &frame);
             prop_assert!(!lets || whole == u32::MAX);
             // The kernel does not check whether kind and number lie inside the packet or in the padding.
             prop_assert!(lets || whole == 0 || frame[14] < 8);
-            prop_assert_eq!(keeps(&filter.program(Keep::Wake), &frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
-            prop_assert_eq!(keeps(&filter.program(Keep::Nothing), &frame), 0);
+            prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Wake), &frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
+            prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Nothing), &frame), 0);
         }
 
         #[test]
         fn any_bytes_are_kept_or_dropped(filter in filter(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if Frame::read(&bytes, ETHERTYPE).is_some_and(|frame| filter.accepts(&frame)) {
-                prop_assert_eq!(keeps(&filter.program(Keep::Whole), &bytes), u32::MAX);
+            if BlastFrame::read(&bytes, ETHERTYPE).is_some_and(|frame| filter.accepts(&frame)) {
+                prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Whole), &bytes), u32::MAX);
             }
         }
     }

@@ -31,14 +31,14 @@ pub(super) const NUMBER_AT: usize = PREFIX + 4;
 
 /// A frame of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct BlastFrame<'a> {
     pub(super) to: Mac,
     pub(super) from: Mac,
     /// Head and payload, without what fills a short frame up.
     pub(super) packet: &'a [u8],
 }
 
-impl<'a> Frame<'a> {
+impl<'a> BlastFrame<'a> {
     /// The frame in these bytes; `None` when it is too short, of another ethertype or form, or lies about its length.
     pub(super) fn read(bytes: &'a [u8], ethertype: u16) -> Option<Self> {
         let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
@@ -127,14 +127,14 @@ mod tests {
         #[test]
         fn a_frame_is_read_without_its_padding(packet: Vec<u8>, fill in 0_usize..60) {
             let bytes = frame(&packet, fill);
-            let read = Frame::read(&bytes, 0x88B5).unwrap();
-            prop_assert_eq!(read, Frame { to: Mac([1; 6]), from: Mac([2; 6]), packet: &packet });
+            let read = BlastFrame::read(&bytes, 0x88B5).unwrap();
+            prop_assert_eq!(read, BlastFrame { to: Mac([1; 6]), from: Mac([2; 6]), packet: &packet });
             prop_assert_eq!(read.number().is_some(), packet.len() >= 8);
         }
 
         #[test]
         fn any_bytes_are_read_or_not(bytes in prop::collection::vec(any::<u8>(), 0..64), ethertype: u16) {
-            if let Some(frame) = Frame::read(&bytes, ethertype) {
+            if let Some(frame) = BlastFrame::read(&bytes, ethertype) {
                 prop_assert!(PREFIX + frame.packet.len() <= bytes.len());
             }
         }
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn foreign_and_inconsistent_frames_are_ignored() {
         let whole = frame(&[7; 40], 2);
-        assert!(Frame::read(&whole, 0x88B6).is_none());
-        assert!(Frame::read(&whole[..PREFIX + 39], 0x88B5).is_none());
-        assert!(Frame::read(&whole[..PREFIX - 1], 0x88B5).is_none());
+        assert!(BlastFrame::read(&whole, 0x88B6).is_none());
+        assert!(BlastFrame::read(&whole[..PREFIX + 39], 0x88B5).is_none());
+        assert!(BlastFrame::read(&whole[..PREFIX - 1], 0x88B5).is_none());
         for (at, byte) in [(FORMAT_AT, 2), (14, 43), (15, 1), (12, 0x08)] {
             let mut other = whole.clone();
             other[at] = byte;
-            assert!(Frame::read(&other, 0x88B5).is_none(), "byte {at}");
+            assert!(BlastFrame::read(&other, 0x88B5).is_none(), "byte {at}");
         }
     }
 }

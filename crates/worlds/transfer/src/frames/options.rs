@@ -7,7 +7,7 @@ pub const ETHERTYPE: u16 = 0x88B5;
 
 /// How a carrier is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct FrameCarrierOptions {
     /// Bytes of the ring for what comes; at least 256 slots are made.
     pub receive_buffer: usize,
     /// Send buffer requested from the kernel, in bytes.
@@ -21,7 +21,7 @@ pub struct Options {
     pub peer: Option<Mac>,
 }
 
-impl Default for Options {
+impl Default for FrameCarrierOptions {
     fn default() -> Self {
         Self {
             receive_buffer: 4 << 20,

@@ -3,9 +3,9 @@
 //! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
 //! on the second, whose filter keeps one byte of marked frames and nothing of others.
 
-use super::bpf_filter::{Filter, Keep};
+use super::bpf_filter::{BpfFrameKeep, Filter};
 use super::unusable;
-use crate::sys::frames_ring::{Ring, Slot};
+use crate::sys::frames_ring::{RxRingFrame, RxRingMapping};
 use crate::sys::{frames, option};
 use socket2::{Domain, Socket, Type};
 use std::io;
@@ -18,14 +18,14 @@ const WAKES: usize = 64;
 /// Where frames come in.
 pub(super) struct RxRing {
     socket: Socket,
-    ring: Ring,
+    ring: RxRingMapping,
     waker: Socket,
-    wakes: Ring,
+    wakes: RxRingMapping,
 }
 
 /// A packet socket that receives nothing yet.
 pub(crate) fn raw() -> io::Result<Socket> {
-    let socket = unusable::allowed(Socket::new(Domain::PACKET, Type::RAW, None))?;
+    let socket = unusable::explain_denied_socket(Socket::new(Domain::PACKET, Type::RAW, None))?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
@@ -34,8 +34,8 @@ impl RxRing {
     /// A ring of `slots` slots for frames of up to `room` bytes; it is not bound yet.
     pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
         let (socket, waker) = (raw()?, raw()?);
-        let ring = Ring::new(socket.as_fd(), room, slots)?;
-        let wakes = Ring::new(waker.as_fd(), 1, WAKES)?;
+        let ring = RxRingMapping::new(socket.as_fd(), room, slots)?;
+        let wakes = RxRingMapping::new(waker.as_fd(), 1, WAKES)?;
         Ok(Self {
             socket,
             ring,
@@ -53,14 +53,14 @@ impl RxRing {
 
     /// From now on only frames of this filter are received.
     pub(super) fn set_filter(&self, filter: &Filter) -> io::Result<()> {
-        filter.attach(&self.socket, Keep::Whole)?;
-        filter.attach(&self.waker, Keep::Wake)
+        filter.attach(&self.socket, BpfFrameKeep::Whole)?;
+        filter.attach(&self.waker, BpfFrameKeep::Wake)
     }
 
     /// From now on nothing is received.
     pub(super) fn block_all(&self, filter: &Filter) -> io::Result<()> {
-        filter.attach(&self.socket, Keep::Nothing)?;
-        filter.attach(&self.waker, Keep::Nothing)
+        filter.attach(&self.socket, BpfFrameKeep::Nothing)?;
+        filter.attach(&self.waker, BpfFrameKeep::Nothing)
     }
 
     /// The ring's socket, which sends as well.
@@ -69,7 +69,7 @@ impl RxRing {
     }
 
     /// The ring.
-    pub(super) const fn ring(&self) -> &Ring {
+    pub(super) const fn ring(&self) -> &RxRingMapping {
         &self.ring
     }
 
@@ -79,7 +79,7 @@ impl RxRing {
     }
 
     /// A frame that was taken and not released.
-    pub(super) fn frame(&self, index: usize) -> Slot<'_> {
+    pub(super) fn frame(&self, index: usize) -> RxRingFrame<'_> {
         self.ring.slot(index)
     }
 

@@ -1,17 +1,17 @@
 //! Real sockets in a network of the test's own: a veth pair and loopback.
 
 use super::*;
-use crate::carrier::Head;
+use crate::carrier::PacketHeadBuffer;
 use crate::room::inside;
-use crate::{Channel, options as channel};
+use crate::{BlastChannel, options as channel};
 use socket2::Socket;
-use stackline_proto::blast::Strategy;
+use stackline_proto::blast::BlastStrategy;
 use std::process::Command;
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const HEAD: usize = 32;
-const LONG: Wait = Wait::Block(Duration::from_secs(10));
+const LONG: CarrierWait = CarrierWait::Block(Duration::from_secs(10));
 const NUMBER: u32 = 0x0102_0304;
 
 /// Each of these tests is run in a network of its own.
@@ -50,12 +50,12 @@ in_rooms! {
     unusable_interfaces_are_reported_with_a_hint
 }
 
-fn options() -> Options {
-    Options::default()
+fn options() -> FrameCarrierOptions {
+    FrameCarrierOptions::default()
 }
 
-fn head(kind: Kind, number: u32) -> Head {
-    let mut head = Head::EMPTY;
+fn head(kind: BlastPacketKind, number: u32) -> PacketHeadBuffer {
+    let mut head = PacketHeadBuffer::EMPTY;
     head.0[0] = kind as u8;
     head.0[4..8].copy_from_slice(&number.to_le_bytes());
     head
@@ -65,11 +65,11 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-fn say(carrier: &mut Frames, kind: Kind, number: u32, payload: &[u8]) {
+fn say(carrier: &mut FrameCarrier, kind: BlastPacketKind, number: u32, payload: &[u8]) {
     let heads = [head(kind, number)];
     assert_eq!(
         carrier
-            .send(Run {
+            .send(PacketRun {
                 head: HEAD,
                 heads: &heads,
                 payload,
@@ -81,25 +81,36 @@ fn say(carrier: &mut Frames, kind: Kind, number: u32, payload: &[u8]) {
 }
 
 /// The kind and the payload of the next packet.
-fn hear(carrier: &mut Frames) -> (u8, Vec<u8>) {
+fn hear(carrier: &mut FrameCarrier) -> (u8, Vec<u8>) {
     assert_eq!(carrier.receive(HEAD, &mut [], &[], LONG).unwrap(), 1);
     let packet = carrier.packet(0);
-    let Payload::Here(payload) = packet.payload else {
+    let CarrierPayload::Here(payload) = packet.payload else {
         panic!("it is in the ring")
     };
     (packet.head[0], payload.to_vec())
 }
 
 /// Two ends that have spoken: the peers are settled.
-fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames) {
-    let mut dial = Frames::connect(near, options).unwrap();
-    let mut listen = Frames::listen(far, None, options).unwrap();
-    say(&mut dial, Kind::Open, number, b"open");
-    assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
-    say(&mut listen, Kind::Accept, number, b"accept");
-    assert_eq!(hear(&mut dial), (Kind::Accept as u8, b"accept".to_vec()));
-    say(&mut dial, Kind::Answer, number, b"");
-    assert_eq!(hear(&mut listen), (Kind::Answer as u8, vec![]));
+fn pair(
+    near: &str,
+    far: &str,
+    number: u32,
+    options: FrameCarrierOptions,
+) -> (FrameCarrier, FrameCarrier) {
+    let mut dial = FrameCarrier::connect(near, options).unwrap();
+    let mut listen = FrameCarrier::listen(far, None, options).unwrap();
+    say(&mut dial, BlastPacketKind::Open, number, b"open");
+    assert_eq!(
+        hear(&mut listen),
+        (BlastPacketKind::Open as u8, b"open".to_vec())
+    );
+    say(&mut listen, BlastPacketKind::Accept, number, b"accept");
+    assert_eq!(
+        hear(&mut dial),
+        (BlastPacketKind::Accept as u8, b"accept".to_vec())
+    );
+    say(&mut dial, BlastPacketKind::Answer, number, b"");
+    assert_eq!(hear(&mut listen), (BlastPacketKind::Answer as u8, vec![]));
     assert_eq!(
         (dial.peer(), listen.peer()),
         (Some(listen.local()), Some(dial.local()))
@@ -107,21 +118,27 @@ fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames
     (dial, listen)
 }
 
-fn veth() -> (Frames, Frames) {
+fn veth() -> (FrameCarrier, FrameCarrier) {
     pair("near", "far", NUMBER, options())
 }
 
 /// Packets with these payloads, numbered, arrive in order.
-fn crosses(left: &mut Frames, right: &mut Frames, packets: usize, data: &[u8], each: usize) {
-    let heads: Vec<Head> = (0..packets)
+fn crosses(
+    left: &mut FrameCarrier,
+    right: &mut FrameCarrier,
+    packets: usize,
+    data: &[u8],
+    each: usize,
+) {
+    let heads: Vec<PacketHeadBuffer> = (0..packets)
         .map(|i| {
-            let mut head = head(Kind::Data, NUMBER);
+            let mut head = head(BlastPacketKind::Data, NUMBER);
             head.0[8..12].copy_from_slice(&(i as u32).to_le_bytes());
             head
         })
         .collect();
     assert_eq!(
-        left.send(Run {
+        left.send(PacketRun {
             head: HEAD,
             heads: &heads,
             payload: data,
@@ -137,7 +154,7 @@ fn crosses(left: &mut Frames, right: &mut Frames, packets: usize, data: &[u8], e
         for index in 0..n {
             let packet = right.packet(index);
             assert_eq!(packet.head, &heads[came].0[..HEAD]);
-            let Payload::Here(payload) = packet.payload else {
+            let CarrierPayload::Here(payload) = packet.payload else {
                 panic!("it is in the ring")
             };
             all.extend_from_slice(payload);
@@ -159,9 +176,9 @@ fn a_run_crosses_a_veth_pair() {
         (left.counters().send_calls, right.counters().received),
         (2 + 4, 202)
     );
-    let long = Run {
+    let long = PacketRun {
         head: HEAD,
-        heads: &[Head::EMPTY],
+        heads: &[PacketHeadBuffer::EMPTY],
         payload: &data[..each + 1],
         each,
     };
@@ -180,7 +197,7 @@ fn loopback_has_two_ends_and_long_packets() {
     crosses(&mut left, &mut right, 20, &data, each);
     crosses(&mut right, &mut left, 20, &data, each);
     assert_eq!(
-        left.receive(HEAD, &mut [], &[], Wait::No).unwrap(),
+        left.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
         0,
         "its own frames are not heard"
     );
@@ -192,9 +209,9 @@ fn short_packets_are_filled_up_and_nothing_of_that_is_data() {
         crosses(&mut left, &mut right, 1, &bytes(length), length);
     }
     // A packet shorter than the head.
-    let run = Run {
+    let run = PacketRun {
         head: 8,
-        heads: &[head(Kind::Data, NUMBER)],
+        heads: &[head(BlastPacketKind::Data, NUMBER)],
         payload: &[],
         each: 0,
     };
@@ -212,51 +229,60 @@ fn connections_share_an_interface() {
             .map(|number| pair(near, far, number, options()))
             .collect();
         for (number, (left, _)) in (1..).zip(&mut pairs) {
-            say(left, Kind::Data, number, &number.to_le_bytes());
+            say(left, BlastPacketKind::Data, number, &number.to_le_bytes());
         }
         for (number, (_, right)) in (1_u32..).zip(&mut pairs) {
             assert_eq!(
                 hear(right),
-                (Kind::Data as u8, number.to_le_bytes().to_vec())
+                (BlastPacketKind::Data as u8, number.to_le_bytes().to_vec())
             );
-            assert_eq!(right.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+            assert_eq!(
+                right.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
+                0
+            );
         }
     }
 }
 
 fn an_opener_speaks_to_everybody_until_it_is_answered() {
-    let mut dial = Frames::connect("lo", options()).unwrap();
-    let mut first = Frames::listen("lo", Some(NUMBER), options()).unwrap();
-    let mut other = Frames::listen("lo", Some(NUMBER + 1), options()).unwrap();
-    let mut second = Frames::listen("lo", None, options()).unwrap();
+    let mut dial = FrameCarrier::connect("lo", options()).unwrap();
+    let mut first = FrameCarrier::listen("lo", Some(NUMBER), options()).unwrap();
+    let mut other = FrameCarrier::listen("lo", Some(NUMBER + 1), options()).unwrap();
+    let mut second = FrameCarrier::listen("lo", None, options()).unwrap();
     for _ in 0..2 {
-        say(&mut dial, Kind::Open, NUMBER, b"open");
+        say(&mut dial, BlastPacketKind::Open, NUMBER, b"open");
         assert_eq!(hear(&mut first).1, b"open");
         assert_eq!(hear(&mut second).1, b"open");
     }
     // A forged answer without effect: it still broadcasts.
-    say(&mut second, Kind::Accept, NUMBER, b"forged");
+    say(&mut second, BlastPacketKind::Accept, NUMBER, b"forged");
     assert_eq!(hear(&mut dial).1, b"forged");
-    say(&mut dial, Kind::Open, NUMBER, b"open");
+    say(&mut dial, BlastPacketKind::Open, NUMBER, b"open");
     assert_eq!(hear(&mut first).1, b"open");
-    say(&mut first, Kind::Accept, NUMBER, b"accept");
+    say(&mut first, BlastPacketKind::Accept, NUMBER, b"accept");
     assert_eq!(hear(&mut dial).1, b"accept");
-    say(&mut dial, Kind::Data, NUMBER, b"data");
+    say(&mut dial, BlastPacketKind::Data, NUMBER, b"data");
     assert_eq!(
         (hear(&mut first).1, dial.peer()),
         (b"data".to_vec(), Some(first.local()))
     );
-    say(&mut second, Kind::Data, NUMBER, b"too late");
-    assert_eq!(dial.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
-    assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+    say(&mut second, BlastPacketKind::Data, NUMBER, b"too late");
+    assert_eq!(
+        dial.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
+        0
+    );
+    assert_eq!(
+        other.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
+        0
+    );
 }
 
 fn an_opener_hears_nothing_before_it_speaks() {
-    let mut dial = Frames::connect("far", options()).unwrap();
+    let mut dial = FrameCarrier::connect("far", options()).unwrap();
     forger("near")
         .send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"early"))
         .unwrap();
-    say(&mut dial, Kind::Open, NUMBER, b"");
+    say(&mut dial, BlastPacketKind::Open, NUMBER, b"");
     forger("near")
         .send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time"))
         .unwrap();
@@ -265,14 +291,17 @@ fn an_opener_hears_nothing_before_it_speaks() {
 
 fn a_waiting_end_accepts_only_opening_packets() {
     let (mut left, right) = veth();
-    let mut listen = Frames::listen("far", None, options()).unwrap();
-    say(&mut left, Kind::Data, NUMBER, b"for another");
+    let mut listen = FrameCarrier::listen("far", None, options()).unwrap();
+    say(&mut left, BlastPacketKind::Data, NUMBER, b"for another");
     forger("near")
         .send(&frame(left.local(), BROADCAST, NUMBER, b"not a beginning"))
         .unwrap();
-    let mut dial = Frames::connect("near", options()).unwrap();
-    say(&mut dial, Kind::Open, 9, b"open");
-    assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
+    let mut dial = FrameCarrier::connect("near", options()).unwrap();
+    say(&mut dial, BlastPacketKind::Open, 9, b"open");
+    assert_eq!(
+        hear(&mut listen),
+        (BlastPacketKind::Open as u8, b"open".to_vec())
+    );
     assert_eq!(
         frames::take_counts(listen.rx_ring.socket()).unwrap(),
         [1, 0],
@@ -282,15 +311,18 @@ fn a_waiting_end_accepts_only_opening_packets() {
 }
 
 fn a_message_opens_too() {
-    let mut client = Frames::connect("near", options()).unwrap();
-    let mut server = Frames::listen("far", None, options()).unwrap();
+    let mut client = FrameCarrier::connect("near", options()).unwrap();
+    let mut server = FrameCarrier::listen("far", None, options()).unwrap();
     for message in [b"first", b"again"] {
-        say(&mut client, Kind::Send, NUMBER, message);
-        assert_eq!(hear(&mut server), (Kind::Send as u8, message.to_vec()));
+        say(&mut client, BlastPacketKind::Send, NUMBER, message);
+        assert_eq!(
+            hear(&mut server),
+            (BlastPacketKind::Send as u8, message.to_vec())
+        );
     }
-    say(&mut server, Kind::Reply, NUMBER, b"reply");
+    say(&mut server, BlastPacketKind::Reply, NUMBER, b"reply");
     assert_eq!(hear(&mut client).1, b"reply");
-    say(&mut client, Kind::Send, NUMBER, b"next");
+    say(&mut client, BlastPacketKind::Send, NUMBER, b"next");
     assert_eq!(hear(&mut server).1, b"next");
     assert_eq!(
         (client.peer(), server.peer()),
@@ -299,32 +331,38 @@ fn a_message_opens_too() {
 }
 
 fn an_initiator_with_a_known_peer_does_not_broadcast() {
-    let mut listen = Frames::listen("lo", None, options()).unwrap();
-    let mut other = Frames::listen("lo", None, options()).unwrap();
-    let mut dial = Frames::connect(
+    let mut listen = FrameCarrier::listen("lo", None, options()).unwrap();
+    let mut other = FrameCarrier::listen("lo", None, options()).unwrap();
+    let mut dial = FrameCarrier::connect(
         "lo",
-        Options {
+        FrameCarrierOptions {
             peer: Some(listen.local()),
             ..options()
         },
     )
     .unwrap();
-    say(&mut dial, Kind::Open, NUMBER, b"open");
+    say(&mut dial, BlastPacketKind::Open, NUMBER, b"open");
     assert_eq!(hear(&mut listen).1, b"open");
-    say(&mut other, Kind::Accept, NUMBER, b"not asked");
-    say(&mut listen, Kind::Accept, NUMBER, b"accept");
+    say(&mut other, BlastPacketKind::Accept, NUMBER, b"not asked");
+    say(&mut listen, BlastPacketKind::Accept, NUMBER, b"accept");
     assert_eq!(hear(&mut dial).1, b"accept");
-    assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+    assert_eq!(
+        other.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
+        0
+    );
 }
 
 fn a_refusal_settles_nothing() {
-    let mut listen = Frames::listen("far", None, options()).unwrap();
+    let mut listen = FrameCarrier::listen("far", None, options()).unwrap();
     for number in [5, 6] {
-        let mut dial = Frames::connect("near", options()).unwrap();
-        say(&mut dial, Kind::Open, number, b"");
-        assert_eq!(hear(&mut listen).0, Kind::Open as u8);
-        say(&mut listen, Kind::Refuse, number, b"x");
-        assert_eq!(hear(&mut dial), (Kind::Refuse as u8, b"x".to_vec()));
+        let mut dial = FrameCarrier::connect("near", options()).unwrap();
+        say(&mut dial, BlastPacketKind::Open, number, b"");
+        assert_eq!(hear(&mut listen).0, BlastPacketKind::Open as u8);
+        say(&mut listen, BlastPacketKind::Refuse, number, b"x");
+        assert_eq!(
+            hear(&mut dial),
+            (BlastPacketKind::Refuse as u8, b"x".to_vec())
+        );
         assert_eq!(listen.peer(), None);
     }
 }
@@ -341,7 +379,12 @@ fn frame(from: Mac, to: Mac, number: u32, payload: &[u8]) -> Vec<u8> {
     let mut prefix = [0; PREFIX];
     let length = HEAD + payload.len();
     format::write(&mut prefix, to, from, ETHERTYPE, length as u16, WAKE);
-    let mut frame = [&prefix[..], &head(Kind::Data, number).0[..HEAD], payload].concat();
+    let mut frame = [
+        &prefix[..],
+        &head(BlastPacketKind::Data, number).0[..HEAD],
+        payload,
+    ]
+    .concat();
     frame.resize(frame.len().max(frames_out::LEAST), 0);
     frame
 }
@@ -399,11 +442,14 @@ fn frames_that_are_none_are_dropped() {
     }
     forger.send(&good).unwrap();
     assert_eq!(hear(&mut right).1, b"right");
-    assert_eq!(right.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
+    assert_eq!(
+        right.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap(),
+        0
+    );
 }
 
 fn frames_longer_than_a_slot_are_counted_as_cut() {
-    let small = Options {
+    let small = FrameCarrierOptions {
         packet: 100,
         ..options()
     };
@@ -421,7 +467,7 @@ fn frames_longer_than_a_slot_are_counted_as_cut() {
 }
 
 fn the_ring_wraps() {
-    let small = Options {
+    let small = FrameCarrierOptions {
         receive_buffer: 0,
         ..options()
     };
@@ -443,7 +489,7 @@ fn the_ring_wraps() {
 }
 
 fn frames_beyond_a_full_ring_are_lost() {
-    let small = Options {
+    let small = FrameCarrierOptions {
         receive_buffer: 0,
         ..options()
     };
@@ -452,10 +498,10 @@ fn frames_beyond_a_full_ring_are_lost() {
     // The last frame received holds one slot.
     right.release();
     right.rx_ring.clear_wakes();
-    let heads = vec![head(Kind::Data, NUMBER); packets];
+    let heads = vec![head(BlastPacketKind::Data, NUMBER); packets];
     let data = bytes(packets * 10);
     assert_eq!(
-        left.send(Run {
+        left.send(PacketRun {
             head: HEAD,
             heads: &heads,
             payload: &data,
@@ -473,13 +519,18 @@ fn frames_beyond_a_full_ring_are_lost() {
     assert_eq!(right.rx_ring.wakes(), wakes);
     let mut came = 0;
     while came + 150 < packets {
-        let n = right.receive(HEAD, &mut [], &[], Wait::No).unwrap();
+        let n = right.receive(HEAD, &mut [], &[], CarrierWait::No).unwrap();
         assert!((1..=MOST).contains(&n));
         came += n;
     }
     assert_eq!(
         right
-            .receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1)))
+            .receive(
+                HEAD,
+                &mut [],
+                &[],
+                CarrierWait::Block(Duration::from_millis(1))
+            )
             .unwrap(),
         0
     );
@@ -500,7 +551,7 @@ fn a_frame_is_there_when_it_wakes() {
                 while ready.load(Ordering::Acquire) < frame {
                     thread::yield_now();
                 }
-                say(&mut left, Kind::Data, NUMBER, b"");
+                say(&mut left, BlastPacketKind::Data, NUMBER, b"");
             }
         });
         for frame in 1..=FRAMES {
@@ -530,13 +581,13 @@ fn a_frame_without_the_wake_flag_is_still_received() {
 fn waits_end() {
     let (mut left, _right) = veth();
     for wait in [
-        Wait::No,
-        Wait::Block(Duration::from_millis(5)),
-        Wait::Spin(Duration::from_micros(100)),
+        CarrierWait::No,
+        CarrierWait::Block(Duration::from_millis(5)),
+        CarrierWait::Spin(Duration::from_micros(100)),
     ] {
         let start = Instant::now();
         assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
-        let least = if let Wait::Block(time) | Wait::Spin(time) = wait {
+        let least = if let CarrierWait::Block(time) | CarrierWait::Spin(time) = wait {
             time
         } else {
             Duration::ZERO
@@ -563,9 +614,9 @@ fn an_interface_that_goes_down_is_an_error() {
             .unwrap()
             .success()
     );
-    let run = Run {
+    let run = PacketRun {
         head: HEAD,
-        heads: slice::from_ref(&Head::EMPTY),
+        heads: slice::from_ref(&PacketHeadBuffer::EMPTY),
         payload: &[],
         each: 0,
     };
@@ -573,7 +624,7 @@ fn an_interface_that_goes_down_is_an_error() {
         left.send(run).unwrap_err().raw_os_error(),
         Some(libc::ENETDOWN)
     );
-    let error = Frames::listen("far", None, options()).err().unwrap();
+    let error = FrameCarrier::listen("far", None, options()).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::NetworkDown);
     assert!(
         error.to_string().contains("is down\nhint: `ip link set"),
@@ -583,7 +634,7 @@ fn an_interface_that_goes_down_is_an_error() {
 
 fn unusable_interfaces_are_reported_with_a_hint() {
     for name in ["none-such", "", "a-name-that-is-too-long", "n\0l"] {
-        let error = Frames::connect(name, options()).err().unwrap();
+        let error = FrameCarrier::connect(name, options()).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let why: &Unusable = error.get_ref().unwrap().downcast_ref().unwrap();
         assert!(why.message.contains(name) && why.hint.contains("ip link"));
@@ -591,12 +642,17 @@ fn unusable_interfaces_are_reported_with_a_hint() {
 }
 
 /// One channel: 3 MB one way and a few bytes back.
-fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) {
+fn transfer(
+    near: &str,
+    far: &str,
+    frames: FrameCarrierOptions,
+    options: &channel::BlastChannelOptions,
+) {
     let data = &bytes(3_000_001);
-    let far = Frames::listen(far, None, frames).unwrap();
+    let far = FrameCarrier::listen(far, None, frames).unwrap();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
-            let mut channel = Channel::answer(far, options).unwrap();
+            let mut channel = BlastChannel::answer(far, options).unwrap();
             let mut into = vec![0; data.len()];
             assert_eq!(channel.receive_into(&mut into).unwrap(), data.len());
             assert!(into == *data, "the bytes are others");
@@ -604,7 +660,8 @@ fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) 
             assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
         });
         let mut channel =
-            Channel::connect_over(Frames::connect(near, frames).unwrap(), options).unwrap();
+            BlastChannel::connect_over(FrameCarrier::connect(near, frames).unwrap(), options)
+                .unwrap();
         channel.send(data).unwrap();
         let mut thanks = [0; 6];
         assert_eq!(
@@ -618,8 +675,12 @@ fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) 
 
 fn a_channel_carries_bytes_both_ways_and_closes() {
     for (near, far, packet) in [("near", "far", 0), ("lo", "lo", 0), ("lo", "lo", 1024)] {
-        for strategy in [Strategy::Selective, Strategy::Partial, Strategy::Full] {
-            let frames = Options {
+        for strategy in [
+            BlastStrategy::Selective,
+            BlastStrategy::Partial,
+            BlastStrategy::Full,
+        ] {
+            let frames = FrameCarrierOptions {
                 packet: if packet == 0 {
                     0
                 } else {
@@ -627,7 +688,7 @@ fn a_channel_carries_bytes_both_ways_and_closes() {
                 },
                 ..options()
             };
-            let mut options = channel::Options::new(strategy);
+            let mut options = channel::BlastChannelOptions::new(strategy);
             options.blast.packet = packet as u32;
             transfer(near, far, frames, &options);
         }

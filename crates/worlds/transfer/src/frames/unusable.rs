@@ -1,6 +1,6 @@
 //! Why raw frames cannot be had here, and what helps.
 
-use crate::sys::frames::Interface;
+use crate::sys::frames::InterfaceProperties;
 use socket2::Socket;
 use std::error::Error;
 use std::fmt;
@@ -28,7 +28,7 @@ fn unusable(kind: ErrorKind, message: String, hint: &'static str) -> io::Error {
 }
 
 /// A packet socket, or why there is none.
-pub(super) fn allowed(socket: io::Result<Socket>) -> io::Result<Socket> {
+pub(super) fn explain_denied_socket(socket: io::Result<Socket>) -> io::Result<Socket> {
     socket.map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => unusable(
             ErrorKind::PermissionDenied,
@@ -46,7 +46,10 @@ pub(super) fn allowed(socket: io::Result<Socket>) -> io::Result<Socket> {
 }
 
 /// An interface that carries Ethernet frames, or why it does not.
-pub(super) fn usable(name: &str, interface: io::Result<Interface>) -> io::Result<Interface> {
+pub(super) fn require_usable(
+    name: &str,
+    interface: io::Result<InterfaceProperties>,
+) -> io::Result<InterfaceProperties> {
     let interface = interface.map_err(|error| match (error.kind(), error.raw_os_error()) {
         (ErrorKind::NotFound, _) | (_, Some(libc::ENODEV)) => unusable(
             ErrorKind::NotFound,
@@ -76,7 +79,8 @@ mod tests {
 
     #[test]
     fn missing_rights_are_reported_with_a_hint() {
-        let refused = |code| allowed(Err(io::Error::from_raw_os_error(code))).unwrap_err();
+        let refused =
+            |code| explain_denied_socket(Err(io::Error::from_raw_os_error(code))).unwrap_err();
         let error = refused(libc::EPERM);
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert!(
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn tunnels_carry_no_ethernet_frames() {
-        let tunnel = Interface {
+        let tunnel = InterfaceProperties {
             index: 1,
             kind: libc::ARPHRD_NONE,
             up: true,
@@ -97,13 +101,13 @@ mod tests {
             address: [0; 6],
         };
         assert_eq!(
-            usable("tun0", Ok(tunnel)).unwrap_err().kind(),
+            require_usable("tun0", Ok(tunnel)).unwrap_err().kind(),
             ErrorKind::Unsupported
         );
         assert!(
-            usable(
+            require_usable(
                 "eth0",
-                Ok(Interface {
+                Ok(InterfaceProperties {
                     kind: libc::ARPHRD_ETHER,
                     ..tunnel
                 })

@@ -1,19 +1,23 @@
 //! The sending side: one message at a time, blocked until the reply.
 
-use super::error::Error;
-use super::options::{Options, Protocol};
-use super::output::{Clock, INTERRUPT_INTERVAL, Out, is_interruption, part, train};
-use crate::carrier::{self, Carrier, Wait};
-use crate::memory::{Posted, Staging};
-use crate::options::Waiting;
-use crate::placement::Placement;
+use super::error::IkpTransferError;
+use super::options::{IkpTransferOptions, Protocol};
+use super::output::{
+    INTERRUPT_INTERVAL, IkpClock, Out, is_interruption, packets_per_call, run_range,
+};
+use crate::carrier::{self, CarrierWait, PacketCarrier};
+use crate::options::PacketWaiting;
+use crate::placement::PayloadPlacement;
+use crate::stream_memory::{Posted, Staging};
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::interval::RttEstimator;
-use stackline_proto::blast::{HEADER, Header, Interval, Kind};
-use stackline_proto::ikp::client::{Arrival, Cause, Counters, Failure, State};
-use stackline_proto::ikp::{self, Grants, Output};
+use stackline_proto::blast::answer_timeout::RttEstimator;
+use stackline_proto::blast::{BlastHeader, BlastPacketKind, BlastTimeout, HEADER};
+use stackline_proto::ikp::client::{
+    IkpClientArrival, IkpClientCounters, IkpClientPollCause, IkpClientState, IkpFailure,
+};
+use stackline_proto::ikp::{self, Grants, IkpOutput};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time;
@@ -24,14 +28,14 @@ const LEAST: Duration = Duration(12_000_000);
 
 /// What a server may do with the client's memory until it replies.
 #[derive(Debug, Default)]
-pub struct Segments<'a> {
+pub struct IkpClientSegments<'a> {
     /// What it may read.
     pub readable: &'a [u8],
     /// What it may write. Bytes that it does not write are undefined afterwards.
     pub writable: &'a mut [u8],
 }
 
-impl<'a> Segments<'a> {
+impl<'a> IkpClientSegments<'a> {
     /// Nothing.
     #[must_use]
     pub fn none() -> Self {
@@ -68,42 +72,45 @@ impl<'a> Segments<'a> {
 /// println!("{} bytes of reply", bytes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Client<C: Carrier = Udp> {
-    machine: ikp::Client,
+pub struct IkpUdpClient<C: PacketCarrier = Udp> {
+    machine: ikp::IkpClient,
     carrier: C,
     out: Out,
-    placement: Placement,
+    placement: PayloadPlacement,
     staging: Staging,
     /// A message and the data that travels with it.
     scratch: Vec<u8>,
-    waiting: Waiting,
-    clock: Clock,
+    waiting: PacketWaiting,
+    clock: IkpClock,
     last_check: Instant,
 }
 
-impl Client<Udp> {
+impl IkpUdpClient<Udp> {
     /// A client of the server at this address. Nothing is sent: whether there is one shows with the first message.
     ///
     /// # Errors
-    /// [`Error::Packet`], and [`Error::Io`] with what the kernel says of the socket or the route.
-    pub fn connect(server: SocketAddr, options: &Options) -> Result<Self, Error> {
-        let carrier =
-            Udp::connect(server, options.udp).map_err(|error| Error::of("connecting", error))?;
+    /// [`IkpTransferError::Packet`], and [`IkpTransferError::Io`] with what the kernel says of the socket or the route.
+    pub fn connect(
+        server: SocketAddr,
+        options: &IkpTransferOptions,
+    ) -> Result<Self, IkpTransferError> {
+        let carrier = Udp::connect(server, options.udp)
+            .map_err(|error| IkpTransferError::of("connecting", error))?;
         Self::over(carrier, options)
     }
 }
 
-impl<C: Carrier> Client<C> {
+impl<C: PacketCarrier> IkpUdpClient<C> {
     /// A client over a carrier at whose other end a server is.
     ///
     /// # Errors
-    /// [`Error::Packet`] when the carrier does not carry packets as long as the options ask for; [`Error::Io`] when there are
+    /// [`IkpTransferError::Packet`] when the carrier does not carry packets as long as the options ask for; [`IkpTransferError::Io`] when there are
     /// no random numbers to be had.
-    pub fn over(carrier: C, options: &Options) -> Result<Self, Error> {
+    pub fn over(carrier: C, options: &IkpTransferOptions) -> Result<Self, IkpTransferError> {
         let protocol = options.fitted(carrier.facts())?;
         let mut random = [0; 8];
         let none = |_| {
-            Error::Io(
+            IkpTransferError::Io(
                 "drawing random numbers",
                 std::io::Error::other("the system has none"),
             )
@@ -111,14 +118,14 @@ impl<C: Carrier> Client<C> {
         SystemRandom::new().fill(&mut random).map_err(none)?;
         let number = u64::from_le_bytes(random);
         Ok(Self {
-            machine: ikp::Client::new(&protocol, number as u32, (number >> 32) as u32),
+            machine: ikp::IkpClient::new(&protocol, number as u32, (number >> 32) as u32),
             carrier,
             out: Out::new(options.interrupt.clone()),
-            placement: Placement::default(),
+            placement: PayloadPlacement::default(),
             staging: Staging::new(1),
             scratch: Vec::new(),
             waiting: options.waiting,
-            clock: Clock::start(),
+            clock: IkpClock::start(),
             last_check: Instant(0),
         })
     }
@@ -127,17 +134,17 @@ impl<C: Carrier> Client<C> {
     /// server may read and write the segments.
     ///
     /// # Errors
-    /// [`Error::Long`] when the message or a segment is too long: nothing has been sent then. [`Error::Nobody`],
-    /// [`Error::Silent`], [`Error::Refused`] and [`Error::Interrupted`]: there was no reply. [`Error::Reply`]: there was, and
-    /// `reply` is too short for it. [`Error::Io`]: what the kernel says.
+    /// [`IkpTransferError::Long`] when the message or a segment is too long: nothing has been sent then. [`IkpTransferError::Nobody`],
+    /// [`IkpTransferError::Silent`], [`IkpTransferError::Refused`] and [`IkpTransferError::Interrupted`]: there was no reply. [`IkpTransferError::Reply`]: there was, and
+    /// `reply` is too short for it. [`IkpTransferError::Io`]: what the kernel says.
     pub fn send(
         &mut self,
         message: &[u8],
-        segments: Segments<'_>,
+        segments: IkpClientSegments<'_>,
         reply: &mut [u8],
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, IkpTransferError> {
         let bytes = |segment: &[u8]| {
-            u32::try_from(segment.len()).map_err(|_| Error::Long {
+            u32::try_from(segment.len()).map_err(|_| IkpTransferError::Long {
                 room: u32::MAX as usize,
             })
         };
@@ -157,7 +164,7 @@ impl<C: Carrier> Client<C> {
 
     /// Counters of the protocol.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> IkpClientCounters {
         self.machine.counters()
     }
 
@@ -183,21 +190,21 @@ impl<C: Carrier> Client<C> {
         &mut self,
         mut now: Instant,
         message: &[u8],
-        segments: Segments<'_>,
+        segments: IkpClientSegments<'_>,
         reply: &mut [u8],
-    ) -> Result<usize, Error> {
-        let Segments { readable, writable } = segments;
+    ) -> Result<usize, IkpTransferError> {
+        let IkpClientSegments { readable, writable } = segments;
         let many = writable.len() > self.machine.options().packet as usize;
         self.carrier
             .expect_many(many)
-            .map_err(|error| Error::of("receiving", error))?;
+            .map_err(|error| IkpTransferError::of("receiving", error))?;
         let mut posted = Posted::once(writable, 0);
         loop {
             self.flush(now, message, readable)?;
-            if let State::Failed(failure) = self.machine.state() {
+            if let IkpClientState::Failed(failure) = self.machine.state() {
                 return Err(match failure {
-                    Failure::Silent => Error::Silent(self.machine.options().patience),
-                    Failure::Refused(refusal) => Error::Refused(refusal),
+                    IkpFailure::Silent => IkpTransferError::Silent(self.machine.options().patience),
+                    IkpFailure::Refused(refusal) => IkpTransferError::Refused(refusal),
                 });
             }
             let wait = self.wait(now)?;
@@ -208,18 +215,23 @@ impl<C: Carrier> Client<C> {
         }
     }
 
-    fn flush(&mut self, now: Instant, message: &[u8], readable: &[u8]) -> Result<(), Error> {
-        let most = train(&self.carrier, self.machine.options().packet);
+    fn flush(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        readable: &[u8],
+    ) -> Result<(), IkpTransferError> {
+        let most = packets_per_call(&self.carrier, self.machine.options().packet);
         while let Some(output) = self.machine.poll(now, most) {
             match output {
-                Output::Control(header, body) => {
+                IkpOutput::Control(header, body) => {
                     self.out.packet(&mut self.carrier, &header, &body)?
                 }
-                Output::Run(run) => {
-                    let (from, to) = part(&run);
+                IkpOutput::Run(run) => {
+                    let (from, to) = run_range(&run);
                     self.out.run(&mut self.carrier, &run, &readable[from..to])?;
                 }
-                Output::Message(header) => {
+                IkpOutput::Message(header) => {
                     let carried = &readable[..self.machine.carried() as usize];
                     let mut payload = message;
                     if !carried.is_empty() {
@@ -236,23 +248,26 @@ impl<C: Carrier> Client<C> {
     }
 
     /// How long to wait for packets.
-    fn wait(&mut self, now: Instant) -> Result<Wait, Error> {
+    fn wait(&mut self, now: Instant) -> Result<CarrierWait, IkpTransferError> {
         if now.since(self.last_check) >= INTERRUPT_INTERVAL {
             self.last_check = now;
             self.out.check_interrupt()?;
         }
-        let (at, cause) = self.machine.deadline(now).unwrap_or((now, Cause::Send));
-        let adapts = matches!(self.machine.options().interval, Interval::Adaptive);
-        let least = if cause == Cause::Send && adapts {
+        let (at, cause) = self
+            .machine
+            .deadline(now)
+            .unwrap_or((now, IkpClientPollCause::Send));
+        let adapts = matches!(self.machine.options().interval, BlastTimeout::Adaptive);
+        let least = if cause == IkpClientPollCause::Send && adapts {
             LEAST
         } else {
             Duration::ZERO
         };
         let time = time::Duration::from_nanos(at.since(now).max(least).min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
-            _ if time.is_zero() => Wait::No,
-            Waiting::Block => Wait::Block(time),
-            Waiting::Spin => Wait::Spin(time),
+            _ if time.is_zero() => CarrierWait::No,
+            PacketWaiting::Block => CarrierWait::Block(time),
+            PacketWaiting::Spin => CarrierWait::Spin(time),
         })
     }
 
@@ -261,8 +276,8 @@ impl<C: Carrier> Client<C> {
         &mut self,
         posted: &mut Posted<'_>,
         reply: &mut [u8],
-        wait: Wait,
-    ) -> Result<Option<usize>, Error> {
+        wait: CarrierWait,
+    ) -> Result<Option<usize>, IkpTransferError> {
         let expected = self
             .machine
             .expected()
@@ -279,7 +294,7 @@ impl<C: Carrier> Client<C> {
             Err(error) if is_interruption(&error) => {
                 return self.out.check_interrupt().map(|()| None);
             }
-            Err(error) => return Err(Error::of("receiving", error)),
+            Err(error) => return Err(IkpTransferError::of("receiving", error)),
         };
         let now = self.clock.now();
         for index in 0..packets {
@@ -296,7 +311,7 @@ impl<C: Carrier> Client<C> {
         (index, packets): (usize, usize),
         posted: &mut Posted<'_>,
         reply: &mut [u8],
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>, IkpTransferError> {
         let Self {
             machine,
             carrier,
@@ -306,18 +321,18 @@ impl<C: Carrier> Client<C> {
             ..
         } = self;
         let packet = carrier.packet(index);
-        let Some(header) = Header::read(packet.head) else {
+        let Some(header) = BlastHeader::read(packet.head) else {
             return Ok(None);
         };
         let at = placement.find(packet.payload, index);
-        let body = if header.kind == Kind::Data {
+        let body = if header.kind == BlastPacketKind::Data {
             &[]
         } else {
             placement.payload(packet.payload, at, posted)
         };
         match machine.handle(now, &header, body, packet.payload.length()) {
-            Arrival::Nothing | Arrival::Refused => Ok(None),
-            Arrival::Place(offset) => {
+            IkpClientArrival::Nothing | IkpClientArrival::Refused => Ok(None),
+            IkpClientArrival::Place(offset) => {
                 placement.put(
                     carrier,
                     (index, packets),
@@ -328,7 +343,7 @@ impl<C: Carrier> Client<C> {
                 );
                 Ok(None)
             }
-            Arrival::Reply {
+            IkpClientArrival::Reply {
                 message,
                 offset,
                 data,
@@ -347,14 +362,14 @@ impl<C: Carrier> Client<C> {
                 if bytes <= reply.len() {
                     Ok(Some(bytes))
                 } else {
-                    Err(Error::Reply { bytes })
+                    Err(IkpTransferError::Reply { bytes })
                 }
             }
         }
     }
 }
 
-impl<C: Carrier> fmt::Debug for Client<C> {
+impl<C: PacketCarrier> fmt::Debug for IkpUdpClient<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("state", &self.machine.state())

@@ -2,20 +2,20 @@
 
 use stackline_core::time::Duration;
 use stackline_proto::ikp::client;
-use stackline_proto::ikp::server::Mistake;
-use stackline_proto::ikp::wire::Refusal;
+use stackline_proto::ikp::server::IkpReplyError;
+use stackline_proto::ikp::wire::IkpRefusal;
 use std::fmt;
 use std::io;
 
 /// Why a send, a move or a reply failed. Client and server can be used on after any of them.
 #[derive(Debug)]
-pub enum Error {
+pub enum IkpTransferError {
     /// No process receives at that address, as its host reports.
     Nobody,
     /// The peer has been silent for longer than the options allow. The message may have been received or not.
     Silent(Duration),
     /// The server does not take the message.
-    Refused(Refusal),
+    Refused(IkpRefusal),
     /// The client has given the message up, or has been replied to.
     Gone,
     /// A move of this request has failed before.
@@ -48,7 +48,7 @@ pub enum Error {
     Io(&'static str, io::Error),
 }
 
-impl Error {
+impl IkpTransferError {
     /// What a carrier's error means.
     pub(super) fn of(what: &'static str, error: io::Error) -> Self {
         match error.kind() {
@@ -58,34 +58,34 @@ impl Error {
     }
 }
 
-impl From<Mistake> for Error {
-    fn from(mistake: Mistake) -> Self {
+impl From<IkpReplyError> for IkpTransferError {
+    fn from(mistake: IkpReplyError) -> Self {
         match mistake {
             // A request makes one move at a time: a move in progress belongs to an abandoned message.
-            Mistake::Gone | Mistake::Busy => Self::Gone,
-            Mistake::Outside(granted) => Self::Outside {
+            IkpReplyError::Gone | IkpReplyError::Busy => Self::Gone,
+            IkpReplyError::Outside(granted) => Self::Outside {
                 granted: granted as usize,
             },
-            Mistake::Long(room) => Self::Long {
+            IkpReplyError::Long(room) => Self::Long {
                 room: room as usize,
             },
-            Mistake::Failed => Self::Failed,
+            IkpReplyError::Failed => Self::Failed,
         }
     }
 }
 
-impl From<client::Mistake> for Error {
-    fn from(mistake: client::Mistake) -> Self {
+impl From<client::IkpSendError> for IkpTransferError {
+    fn from(mistake: client::IkpSendError) -> Self {
         match mistake {
-            client::Mistake::Busy => Self::Interrupted,
-            client::Mistake::Long(room) => Self::Long {
+            client::IkpSendError::Busy => Self::Interrupted,
+            client::IkpSendError::Long(room) => Self::Long {
                 room: room as usize,
             },
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for IkpTransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nobody => f.write_str("no server receives at that address; hint: start the server first, and check its port"),
@@ -93,10 +93,10 @@ impl fmt::Display for Error {
                 f,
                 "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
             ),
-            Self::Refused(Refusal::Parameters) => f.write_str(
+            Self::Refused(IkpRefusal::Parameters) => f.write_str(
                 "the packets are too long for the server; hint: give both sides the same packet size and version",
             ),
-            Self::Refused(Refusal::Full) => f.write_str(
+            Self::Refused(IkpRefusal::Full) => f.write_str(
                 "the server has no room for one more client; hint: raise its number of clients, or shorten their memory",
             ),
             Self::Gone => f.write_str("the client has abandoned this message"),
@@ -116,7 +116,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for IkpTransferError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(_, error) => Some(error),

@@ -1,7 +1,7 @@
 //! V's message passing over UDP: Send, Receive, Reply, MoveTo, MoveFrom, on the calling thread.
 //!
-//! A [`Client`] sends a message and is blocked until the reply. With the message it may grant two segments of its memory for
-//! that time ([`Segments`]): one the server may read, one it may write. A [`Server`] receives [`Request`]s from many clients,
+//! A [`IkpUdpClient`] sends a message and is blocked until the reply. With the message it may grant two segments of its memory for
+//! that time ([`IkpClientSegments`]): one the server may read, one it may write. A [`IkpUdpServer`] receives [`IkpRequest`]s from many clients,
 //! moves data to and from what was granted, and replies. What a server moves to a client lands in the client's memory
 //! straight from the kernel.
 //!
@@ -29,7 +29,7 @@
 //! # How much fits where
 //!
 //! A packet holds 1024 bytes of data as in V ([`Protocol::packet`]) and a message of 32 bytes beside them; a longer message
-//! takes from the data's room. What a message leaves of its packet is used: the first bytes of the readable segment travel with the message, and [`Request::reply_with`] puts
+//! takes from the data's room. What a message leaves of its packet is used: the first bytes of the readable segment travel with the message, and [`IkpRequest::reply_with`] puts
 //! data into the reply. So a small call is one packet each way, and one system call on each side for each. Segments are up
 //! to 4 GiB.
 //!
@@ -43,7 +43,7 @@
 //!   that is lost means that the message is delivered again. Either way, data of two deliveries is never mixed.
 //! * A message whose send failed may have been received or not.
 //! * A server answers whoever repeats a message while it moves, replies or receives. One that does something else for longer
-//!   than its clients' patience (10 s by default) loses them; see [`Server::attend`].
+//!   than its clients' patience (10 s by default) loses them; see [`IkpUdpServer::attend`].
 //!
 //! Nothing is encrypted; anyone who knows a client's address and number can impersonate it.
 
@@ -55,9 +55,9 @@ mod request;
 mod server;
 mod table;
 
-pub use client::{Client, Segments};
-pub use error::Error;
-pub use options::{Options, Protocol};
-pub use request::Request;
-pub use server::Server;
-pub use table::{Refused, Ticket};
+pub use client::{IkpClientSegments, IkpUdpClient};
+pub use error::IkpTransferError;
+pub use options::{IkpTransferOptions, Protocol};
+pub use request::IkpRequest;
+pub use server::IkpUdpServer;
+pub use table::{RefusedIkpPackets, Ticket};

@@ -1,21 +1,21 @@
 //! What is chosen for message passing, beside the protocol's own options.
 
-use super::error::Error;
-use crate::carrier::Facts;
-use crate::options::{Interrupt, Waiting};
+use super::error::IkpTransferError;
+use crate::carrier::CarrierFacts;
+use crate::options::{Interrupt, PacketWaiting};
 use crate::udp;
 use stackline_proto::blast::HEADER;
-pub use stackline_proto::ikp::Options as Protocol;
+pub use stackline_proto::ikp::IkpOptions as Protocol;
 use stackline_proto::ikp::options::BESIDE;
 
 /// What is chosen for a client or a server.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct IkpTransferOptions {
     /// What the protocol does. Of packets, blasts, strategy and suppression of duplicates, a client's choice holds for both
     /// sides; a server takes packets of at most its own choice.
     pub protocol: Protocol,
     /// How to wait for packets.
-    pub waiting: Waiting,
+    pub waiting: PacketWaiting,
     /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
     /// Most clients known at a time.
@@ -24,20 +24,20 @@ pub struct Options {
     /// oldest first: else the new one is refused. So packets with forged addresses keep nobody out.
     pub strangers_give_way: bool,
     /// How the socket is set up.
-    pub udp: udp::Options,
+    pub udp: udp::UdpCarrierOptions,
 }
 
-impl Options {
+impl IkpTransferOptions {
     /// This protocol, and 1024 clients at most.
     #[must_use]
     pub const fn new(protocol: Protocol) -> Self {
         Self {
             protocol,
-            waiting: Waiting::Block,
+            waiting: PacketWaiting::Block,
             interrupt: None,
             clients: 1024,
             strangers_give_way: false,
-            udp: udp::Options::new(),
+            udp: udp::UdpCarrierOptions::new(),
         }
     }
 
@@ -48,11 +48,11 @@ impl Options {
     }
 
     /// The protocol's options on a path.
-    pub(super) fn fitted(&self, facts: Facts) -> Result<Protocol, Error> {
+    pub(super) fn fitted(&self, facts: CarrierFacts) -> Result<Protocol, IkpTransferError> {
         let protocol = self.protocol.fitted();
         let most = facts.packet.saturating_sub(HEADER + BESIDE as usize);
         if protocol.packet as usize > most {
-            return Err(Error::Packet {
+            return Err(IkpTransferError::Packet {
                 packet: protocol.packet as usize,
                 room: most,
             });
@@ -61,7 +61,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for IkpTransferOptions {
     fn default() -> Self {
         Self::new(Protocol::once())
     }

@@ -1,12 +1,12 @@
 //! What the clients and servers of message passing share: a clock, and packets out through a carrier. It decides nothing of
 //! the protocol.
 
-use super::error::Error;
-use crate::carrier::{self, Carrier, Head, INTERRUPT_INTERVAL_NS, Run};
+use super::error::IkpTransferError;
+use crate::carrier::{self, INTERRUPT_INTERVAL_NS, PacketCarrier, PacketHeadBuffer, PacketRun};
 use crate::options::Interrupt;
-use crate::train::{self, PACKETS};
+use crate::packet_train::{self, PACKETS};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::{HEADER, Header};
+use stackline_proto::blast::{BlastHeader, HEADER};
 use stackline_proto::ikp;
 use std::io::{self, ErrorKind};
 use std::time;
@@ -16,9 +16,9 @@ pub(super) const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
 
 /// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(time::Instant);
+pub(super) struct IkpClock(time::Instant);
 
-impl Clock {
+impl IkpClock {
     pub(super) fn start() -> Self {
         Self(time::Instant::now())
     }
@@ -30,22 +30,22 @@ impl Clock {
 
 /// Heads of packets, and the interrupt to check while they cannot be sent.
 pub(super) struct Out {
-    heads: Vec<Head>,
+    heads: Vec<PacketHeadBuffer>,
     pub(super) interrupt: Option<Interrupt>,
 }
 
 impl Out {
     pub(super) fn new(interrupt: Option<Interrupt>) -> Self {
         Self {
-            heads: vec![Head::EMPTY; PACKETS],
+            heads: vec![PacketHeadBuffer::EMPTY; PACKETS],
             interrupt,
         }
     }
 
-    pub(super) fn check_interrupt(&self) -> Result<(), Error> {
+    pub(super) fn check_interrupt(&self) -> Result<(), IkpTransferError> {
         let asked = self.interrupt.as_ref().is_some_and(Interrupt::is_asked);
         if asked {
-            Err(Error::Interrupted)
+            Err(IkpTransferError::Interrupted)
         } else {
             Ok(())
         }
@@ -54,12 +54,12 @@ impl Out {
     /// One packet.
     pub(super) fn packet(
         &mut self,
-        carrier: &mut impl Carrier,
-        header: &Header,
+        carrier: &mut impl PacketCarrier,
+        header: &BlastHeader,
         payload: &[u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), IkpTransferError> {
         self.heads[0].0[..HEADER].copy_from_slice(&header.write());
-        let run = Run {
+        let run = PacketRun {
             head: HEADER,
             heads: &self.heads[..1],
             payload,
@@ -71,10 +71,10 @@ impl Out {
     /// Packets of a move whose data this is.
     pub(super) fn run(
         &mut self,
-        carrier: &mut impl Carrier,
-        run: &ikp::Run,
+        carrier: &mut impl PacketCarrier,
+        run: &ikp::IkpPacketRun,
         data: &[u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), IkpTransferError> {
         let packets = run.count() as usize;
         for (n, head) in self.heads[..packets].iter_mut().enumerate() {
             head.0[..HEADER].copy_from_slice(&run.header(n as u32).write());
@@ -82,7 +82,7 @@ impl Out {
         let each = run.span(0).1 as usize;
         self.put(
             carrier,
-            Run {
+            PacketRun {
                 head: HEADER,
                 heads: &self.heads[..packets],
                 payload: data,
@@ -93,13 +93,17 @@ impl Out {
 
     /// What the carrier does not take at once is lost to the protocol, which sends it again; a queue that stays full is
     /// waited for inside of the carrier.
-    fn put(&self, carrier: &mut impl Carrier, run: Run<'_>) -> Result<(), Error> {
+    fn put(
+        &self,
+        carrier: &mut impl PacketCarrier,
+        run: PacketRun<'_>,
+    ) -> Result<(), IkpTransferError> {
         let mut gone = 0;
         for _ in 0..8 {
             match carrier::send(carrier, run.after(gone)) {
                 Ok(packets) => gone += packets,
                 Err(error) if error.kind() == ErrorKind::Interrupted => self.check_interrupt()?,
-                Err(error) => return Err(Error::of("sending", error)),
+                Err(error) => return Err(IkpTransferError::of("sending", error)),
             }
             if gone == run.heads.len() {
                 return Ok(());
@@ -110,13 +114,13 @@ impl Out {
 }
 
 /// Packets of so many bytes of data that go as one.
-pub(super) fn train(carrier: &impl Carrier, packet: u32) -> u32 {
+pub(super) fn packets_per_call(carrier: &impl PacketCarrier, packet: u32) -> u32 {
     let joined = carrier.facts().joined_out;
-    train::joined(packet as usize + HEADER, joined.min(PACKETS)) as u32
+    packet_train::joined_packets(packet as usize + HEADER, joined.min(PACKETS)) as u32
 }
 
 /// The part of a segment that a run is about.
-pub(super) fn part(run: &ikp::Run) -> (usize, usize) {
+pub(super) fn run_range(run: &ikp::IkpPacketRun) -> (usize, usize) {
     let (from, _) = run.span(0);
     let (last, bytes) = run.span(run.count() - 1);
     (from as usize, last as usize + bytes as usize)

@@ -1,12 +1,12 @@
 //! A received message: its content, moves, and the reply.
 
-use super::error::Error;
-use super::server::Server;
+use super::error::IkpTransferError;
+use super::server::IkpUdpServer;
 use super::table::{ClientEntry, Ticket};
-use crate::carrier::Carrier;
-use crate::memory::Posted;
+use crate::carrier::PacketCarrier;
+use crate::stream_memory::Posted;
 use stackline_core::time::Duration;
-use stackline_proto::ikp::server::{Counters, Message, Mistake};
+use stackline_proto::ikp::server::{IkpMessage, IkpReplyError, IkpServerCounters};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time;
@@ -16,22 +16,22 @@ use std::time;
 /// If it is dropped without a reply, none is ever sent: the client gives up after its patience. To reply later, keep a
 /// [`Ticket`] of it.
 #[must_use = "its client waits for a reply"]
-pub struct Request<'a> {
-    server: &'a mut Server,
+pub struct IkpRequest<'a> {
+    server: &'a mut IkpUdpServer,
     ticket: Ticket,
     /// Whether the message may still be ignored when this is dropped.
     open: bool,
 }
 
-impl Server {
+impl IkpUdpServer {
     /// Waits for the next message, without a bound.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] and [`Error::Io`].
-    pub fn receive(&mut self) -> Result<Request<'_>, Error> {
+    /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
+    pub fn receive(&mut self) -> Result<IkpRequest<'_>, IkpTransferError> {
         loop {
             if let Some(ticket) = self.next() {
-                return Ok(Request {
+                return Ok(IkpRequest {
                     server: self,
                     ticket,
                     open: true,
@@ -44,12 +44,15 @@ impl Server {
     /// Waits for the next message, at most so long.
     ///
     /// # Errors
-    /// As [`Server::receive`].
-    pub fn receive_within(&mut self, most: time::Duration) -> Result<Option<Request<'_>>, Error> {
+    /// As [`IkpUdpServer::receive`].
+    pub fn receive_within(
+        &mut self,
+        most: time::Duration,
+    ) -> Result<Option<IkpRequest<'_>>, IkpTransferError> {
         let until = self.clock.now() + Duration(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
         loop {
             if let Some(ticket) = self.next() {
-                return Ok(Some(Request {
+                return Ok(Some(IkpRequest {
                     server: self,
                     ticket,
                     open: true,
@@ -64,11 +67,11 @@ impl Server {
     }
 
     /// The request of a ticket; `None` when its client has given it up.
-    pub fn again(&mut self, ticket: Ticket) -> Option<Request<'_>> {
+    pub fn again(&mut self, ticket: Ticket) -> Option<IkpRequest<'_>> {
         let entry = self.table.entries.get(ticket.entry)?;
         let same =
             entry.address == ticket.address && entry.machine.open() == Some(ticket.transaction);
-        same.then_some(Request {
+        same.then_some(IkpRequest {
             server: self,
             ticket,
             open: true,
@@ -76,9 +79,9 @@ impl Server {
     }
 }
 
-impl Request<'_> {
+impl IkpRequest<'_> {
     /// What came, as long as the client has not given it up for its next message.
-    fn entry(&self) -> Option<(&ClientEntry, &Message)> {
+    fn entry(&self) -> Option<(&ClientEntry, &IkpMessage)> {
         let entry = &self.server.table.entries[self.ticket.entry];
         let message = entry
             .message
@@ -95,7 +98,7 @@ impl Request<'_> {
         })
     }
 
-    /// The first bytes of the readable segment that came with the message: [`Request::move_from`] does not request them
+    /// The first bytes of the readable segment that came with the message: [`IkpRequest::move_from`] does not request them
     /// again.
     #[must_use]
     pub fn carried(&self) -> &[u8] {
@@ -125,8 +128,8 @@ impl Request<'_> {
     }
 
     /// Whether the client still waits.
-    fn waits(&self) -> Result<(), Error> {
-        self.entry().map(|_| ()).ok_or(Error::Gone)
+    fn waits(&self) -> Result<(), IkpTransferError> {
+        self.entry().map(|_| ()).ok_or(IkpTransferError::Gone)
     }
 
     /// The address of its sender.
@@ -150,7 +153,7 @@ impl Request<'_> {
 
     /// Counters of the protocol for this client.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> IkpServerCounters {
         self.server.table.entries[self.ticket.entry]
             .machine
             .counters()
@@ -159,10 +162,10 @@ impl Request<'_> {
     /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
     ///
     /// # Errors
-    /// [`Error::Outside`]: nothing was moved. [`Error::Gone`]: the client has given the message up. [`Error::Silent`]: the
-    /// client was, in the middle of the move; further moves of this request fail with [`Error::Failed`].
-    /// [`Error::Interrupted`], after which the request cannot move anything, and [`Error::Io`].
-    pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), Error> {
+    /// [`IkpTransferError::Outside`]: nothing was moved. [`IkpTransferError::Gone`]: the client has given the message up. [`IkpTransferError::Silent`]: the
+    /// client was, in the middle of the move; further moves of this request fail with [`IkpTransferError::Failed`].
+    /// [`IkpTransferError::Interrupted`], after which the request cannot move anything, and [`IkpTransferError::Io`].
+    pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), IkpTransferError> {
         self.waits()?;
         let (offset, bytes) = span(offset, data.len(), self.writable())?;
         let machine = &mut self.server.table.entries[self.ticket.entry].machine;
@@ -175,8 +178,8 @@ impl Request<'_> {
     /// that came with the message are not requested.
     ///
     /// # Errors
-    /// As [`Request::move_to`].
-    pub fn move_from(&mut self, offset: usize, into: &mut [u8]) -> Result<(), Error> {
+    /// As [`IkpRequest::move_to`].
+    pub fn move_from(&mut self, offset: usize, into: &mut [u8]) -> Result<(), IkpTransferError> {
         self.waits()?;
         span(offset, into.len(), self.readable())?;
         let here = self.carried().get(offset..).unwrap_or_default();
@@ -186,11 +189,11 @@ impl Request<'_> {
         let now = self.server.clock.now();
         let machine = &mut self.server.table.entries[self.ticket.entry].machine;
         machine.move_from(now, self.ticket.transaction, offset, bytes)?;
-        let many = |server: &mut Server, many| {
+        let many = |server: &mut IkpUdpServer, many| {
             server
                 .carrier
                 .expect_many(many)
-                .map_err(|error| Error::of("receiving", error))
+                .map_err(|error| IkpTransferError::of("receiving", error))
         };
         let worth = bytes > 2 * machine.options().packet;
         if worth {
@@ -208,21 +211,26 @@ impl Request<'_> {
     /// Replies, which unblocks the client.
     ///
     /// # Errors
-    /// [`Error::Long`]: more than [`Request::room`]. [`Error::Gone`]: the client has given the message up.
-    /// [`Error::Interrupted`] and [`Error::Io`].
-    pub fn reply(self, message: &[u8]) -> Result<(), Error> {
+    /// [`IkpTransferError::Long`]: more than [`IkpRequest::room`]. [`IkpTransferError::Gone`]: the client has given the message up.
+    /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
+    pub fn reply(self, message: &[u8]) -> Result<(), IkpTransferError> {
         self.reply_with(message, 0, &[])
     }
 
     /// Replies with data in the same packet, which belongs at `offset` of the client's writable segment.
     ///
     /// # Errors
-    /// As [`Request::reply`], and [`Error::Outside`].
-    pub fn reply_with(mut self, message: &[u8], offset: usize, data: &[u8]) -> Result<(), Error> {
+    /// As [`IkpRequest::reply`], and [`IkpTransferError::Outside`].
+    pub fn reply_with(
+        mut self,
+        message: &[u8],
+        offset: usize,
+        data: &[u8],
+    ) -> Result<(), IkpTransferError> {
         self.waits()?;
         let room = self.room();
         if message.len() + data.len() > room {
-            return Err(Error::Long { room });
+            return Err(IkpTransferError::Long { room });
         }
         let (offset, bytes) = if data.is_empty() {
             (0, 0)
@@ -244,7 +252,7 @@ impl Request<'_> {
         self.server.flush(entry, now, &[], 0).map(|_| ())
     }
 
-    /// Leaves the client blocked, to be replied to later: see [`Server::again`].
+    /// Leaves the client blocked, to be replied to later: see [`IkpUdpServer::again`].
     #[must_use]
     pub fn later(mut self) -> Ticket {
         self.open = false;
@@ -252,7 +260,7 @@ impl Request<'_> {
     }
 }
 
-impl Drop for Request<'_> {
+impl Drop for IkpRequest<'_> {
     fn drop(&mut self) {
         if self.open {
             self.server.table.entries[self.ticket.entry]
@@ -262,7 +270,7 @@ impl Drop for Request<'_> {
     }
 }
 
-impl fmt::Debug for Request<'_> {
+impl fmt::Debug for IkpRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("client", &self.client())
@@ -272,8 +280,8 @@ impl fmt::Debug for Request<'_> {
 }
 
 /// A part of a segment that has `granted` bytes.
-fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), Error> {
-    let outside = Mistake::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
+fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), IkpTransferError> {
+    let outside = IkpReplyError::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
     let end = offset
         .checked_add(bytes)
         .filter(|end| *end <= granted)

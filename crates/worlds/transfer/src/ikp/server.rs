@@ -1,20 +1,22 @@
 //! The receiving side: messages, moves and replies for many clients on one socket, one thread.
 
-use super::error::Error;
-use super::options::{Options, Protocol};
-use super::output::{Clock, INTERRUPT_INTERVAL, Out, is_interruption, part, train};
-use super::table::{Refused, Table, Ticket};
-use crate::carrier::{self, Carrier, Wait};
-use crate::memory::{Posted, Staging};
-use crate::options::Waiting;
-use crate::placement::Placement;
+use super::error::IkpTransferError;
+use super::options::{IkpTransferOptions, Protocol};
+use super::output::{
+    INTERRUPT_INTERVAL, IkpClock, Out, is_interruption, packets_per_call, run_range,
+};
+use super::table::{IkpClientTable, RefusedIkpPackets, Ticket};
+use crate::carrier::{self, CarrierWait, PacketCarrier};
+use crate::options::PacketWaiting;
+use crate::placement::PayloadPlacement;
+use crate::stream_memory::{Posted, Staging};
 use crate::udp::Udp;
 use socket2::{Domain, Socket, Type};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::blast::{HEADER, Header, Kind};
-use stackline_proto::ikp::Output;
-use stackline_proto::ikp::server::{Arrival, Progress};
-use stackline_proto::ikp::wire::Refusal;
+use stackline_proto::blast::{BlastHeader, BlastPacketKind, HEADER};
+use stackline_proto::ikp::IkpOutput;
+use stackline_proto::ikp::server::{IkpMoveProgress, IkpServerArrival};
+use stackline_proto::ikp::wire::IkpRefusal;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
@@ -38,76 +40,79 @@ const RUNS: u32 = 8;
 /// # #[allow(unreachable_code)]
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Server {
+pub struct IkpUdpServer {
     pub(super) carrier: Udp,
     protocol: Protocol,
-    pub(super) table: Table,
+    pub(super) table: IkpClientTable,
     /// Entries whose message waits to be received, in the order they came.
     queue: VecDeque<usize>,
     out: Out,
-    placement: Placement,
+    placement: PayloadPlacement,
     staging: Staging,
-    waiting: Waiting,
-    pub(super) clock: Clock,
+    waiting: PacketWaiting,
+    pub(super) clock: IkpClock,
     last_check: Instant,
-    refused: Refused,
+    refused: RefusedIkpPackets,
 }
 
-impl Server {
+impl IkpUdpServer {
     /// Receives at this address, which has to be the one that clients reach it at: on a host with several, bind to one. With
-    /// port 0 at any free one, see [`Server::local`].
+    /// port 0 at any free one, see [`IkpUdpServer::local`].
     ///
     /// # Errors
-    /// [`Error::Packet`] and [`Error::Io`].
-    pub fn bind(address: SocketAddr, options: &Options) -> Result<Self, Error> {
+    /// [`IkpTransferError::Packet`] and [`IkpTransferError::Io`].
+    pub fn bind(
+        address: SocketAddr,
+        options: &IkpTransferOptions,
+    ) -> Result<Self, IkpTransferError> {
         let bound = || {
             let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
             socket.bind(&address.into())?;
             Udp::bound(socket, options.udp)
         };
-        let mut carrier = bound().map_err(|error| Error::Io("binding", error))?;
+        let mut carrier = bound().map_err(|error| IkpTransferError::Io("binding", error))?;
         carrier
             .expect_many(false)
-            .map_err(|error| Error::Io("binding", error))?;
+            .map_err(|error| IkpTransferError::Io("binding", error))?;
         let protocol = options.fitted(carrier.facts())?;
         Ok(Self {
             carrier,
             protocol,
-            table: Table::new(options.clients, options.strangers_give_way),
+            table: IkpClientTable::new(options.clients, options.strangers_give_way),
             queue: VecDeque::new(),
             out: Out::new(options.interrupt.clone()),
-            placement: Placement::default(),
+            placement: PayloadPlacement::default(),
             staging: Staging::new(1),
             waiting: options.waiting,
-            clock: Clock::start(),
+            clock: IkpClock::start(),
             last_check: Instant(0),
-            refused: Refused::default(),
+            refused: RefusedIkpPackets::default(),
         })
     }
 
     /// Where it receives.
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub fn local(&self) -> Result<SocketAddr, Error> {
+    /// [`IkpTransferError::Io`].
+    pub fn local(&self) -> Result<SocketAddr, IkpTransferError> {
         self.carrier
             .local()
-            .map_err(|error| Error::Io("asking for the address", error))
+            .map_err(|error| IkpTransferError::Io("asking for the address", error))
     }
 
     /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
     /// to call it more often than its clients' patience. New messages wait to be received.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] and [`Error::Io`].
-    pub fn attend(&mut self) -> Result<(), Error> {
-        while self.take(None, &mut Posted::once(&mut [], 0), Wait::No)? > 0 {}
+    /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
+    pub fn attend(&mut self) -> Result<(), IkpTransferError> {
+        while self.take(None, &mut Posted::once(&mut [], 0), CarrierWait::No)? > 0 {}
         Ok(())
     }
 
     /// Counters of refused packets.
     #[must_use]
-    pub const fn refused(&self) -> Refused {
+    pub const fn refused(&self) -> RefusedIkpPackets {
         self.refused
     }
 
@@ -137,13 +142,13 @@ impl Server {
     }
 
     /// Waits for packets, outside of any move.
-    pub(super) fn pause(&mut self, most: Duration) -> Result<(), Error> {
+    pub(super) fn pause(&mut self, most: Duration) -> Result<(), IkpTransferError> {
         let wait = self.wait(most)?;
         self.take(None, &mut Posted::once(&mut [], 0), wait)
             .map(|_| ())
     }
 
-    fn wait(&mut self, most: Duration) -> Result<Wait, Error> {
+    fn wait(&mut self, most: Duration) -> Result<CarrierWait, IkpTransferError> {
         if self.out.interrupt.is_some() {
             let now = self.clock.now();
             if now.since(self.last_check) >= INTERRUPT_INTERVAL {
@@ -153,9 +158,9 @@ impl Server {
         }
         let time = time::Duration::from_nanos(most.min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
-            _ if time.is_zero() => Wait::No,
-            Waiting::Block => Wait::Block(time),
-            Waiting::Spin => Wait::Spin(time),
+            _ if time.is_zero() => CarrierWait::No,
+            PacketWaiting::Block => CarrierWait::Block(time),
+            PacketWaiting::Spin => CarrierWait::Spin(time),
         })
     }
 
@@ -168,7 +173,7 @@ impl Server {
         data: &[u8],
         offset: u32,
         posted: &mut Posted<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), IkpTransferError> {
         let moved = self.try_to_move(ticket, data, offset, posted);
         if moved.is_err() {
             self.table.entries[ticket.entry]
@@ -185,16 +190,18 @@ impl Server {
         data: &[u8],
         offset: u32,
         posted: &mut Posted<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), IkpTransferError> {
         loop {
             let now = self.clock.now();
             let all = self.flush(ticket.entry, now, data, offset)?;
             let machine = &mut self.table.entries[ticket.entry].machine;
             match machine.progress(ticket.transaction) {
-                Progress::Done => return Ok(()),
-                Progress::Failed => return Err(Error::Silent(machine.options().patience)),
-                Progress::Gone => return Err(Error::Gone),
-                Progress::Going => {}
+                IkpMoveProgress::Done => return Ok(()),
+                IkpMoveProgress::Failed => {
+                    return Err(IkpTransferError::Silent(machine.options().patience));
+                }
+                IkpMoveProgress::Gone => return Err(IkpTransferError::Gone),
+                IkpMoveProgress::Going => {}
             }
             let until = machine
                 .deadline(now)
@@ -213,7 +220,7 @@ impl Server {
         now: Instant,
         data: &[u8],
         offset: u32,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, IkpTransferError> {
         let Self {
             table,
             carrier,
@@ -222,17 +229,17 @@ impl Server {
             ..
         } = self;
         let entry = &mut table.entries[entry];
-        let most = train(carrier, entry.machine.options().packet);
+        let most = packets_per_call(carrier, entry.machine.options().packet);
         for _ in 0..RUNS {
             let Some(output) = entry.machine.poll(now, most) else {
                 return Ok(true);
             };
             carrier.set_destination(entry.address);
             let sent = match output {
-                Output::Control(header, body) => out.packet(carrier, &header, &body),
-                Output::Message(header) => out.packet(carrier, &header, &entry.reply),
-                Output::Run(run) => {
-                    let (from, to) = part(&run);
+                IkpOutput::Control(header, body) => out.packet(carrier, &header, &body),
+                IkpOutput::Message(header) => out.packet(carrier, &header, &entry.reply),
+                IkpOutput::Run(run) => {
+                    let (from, to) = run_range(&run);
                     out.run(
                         carrier,
                         &run,
@@ -242,7 +249,7 @@ impl Server {
             };
             match sent {
                 // One client's route is no reason to leave the others.
-                Err(Error::Io(..) | Error::Nobody) => refused.unsent += 1,
+                Err(IkpTransferError::Io(..) | IkpTransferError::Nobody) => refused.unsent += 1,
                 sent => sent?,
             }
         }
@@ -256,8 +263,8 @@ impl Server {
         &mut self,
         moving: Option<usize>,
         posted: &mut Posted<'_>,
-        wait: Wait,
-    ) -> Result<usize, Error> {
+        wait: CarrierWait,
+    ) -> Result<usize, IkpTransferError> {
         let machine = moving.map(|entry| &self.table.entries[entry].machine);
         let expected = machine.into_iter().flat_map(|machine| machine.expected());
         self.placement
@@ -271,7 +278,7 @@ impl Server {
         ) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| 0),
-            Err(error) => return Err(Error::of("receiving", error)),
+            Err(error) => return Err(IkpTransferError::of("receiving", error)),
         };
         if packets == 0 {
             return Ok(0);
@@ -294,8 +301,8 @@ impl Server {
         (index, packets): (usize, usize),
         moving: Option<usize>,
         posted: &mut Posted<'_>,
-    ) -> Result<(), Error> {
-        let Some(header) = Header::read(self.carrier.packet(index).head) else {
+    ) -> Result<(), IkpTransferError> {
+        let Some(header) = BlastHeader::read(self.carrier.packet(index).head) else {
             self.refused.strange += 1;
             return Ok(());
         };
@@ -313,14 +320,14 @@ impl Server {
         let known = &mut table.entries[entry];
         let payload = carrier.packet(index).payload;
         let at = placement.find(payload, index);
-        let body = if header.kind == Kind::Data {
+        let body = if header.kind == BlastPacketKind::Data {
             &[]
         } else {
             placement.payload(payload, at, posted)
         };
         match known.machine.handle(now, &header, body, payload.length()) {
-            Arrival::Nothing | Arrival::Refused => {}
-            Arrival::Place(from) if moving == Some(entry) => {
+            IkpServerArrival::Nothing | IkpServerArrival::Refused => {}
+            IkpServerArrival::Place(from) if moving == Some(entry) => {
                 placement.put(
                     carrier,
                     (index, packets),
@@ -331,8 +338,8 @@ impl Server {
                 );
                 return Ok(());
             }
-            Arrival::Place(_) => return Ok(()),
-            Arrival::Message(message) => {
+            IkpServerArrival::Place(_) => return Ok(()),
+            IkpServerArrival::Message(message) => {
                 known.message = Some(message);
                 known.body.clear();
                 known.body.extend_from_slice(body);
@@ -354,12 +361,12 @@ impl Server {
         &mut self,
         now: Instant,
         sender: SocketAddr,
-        header: &Header,
-    ) -> Result<Option<usize>, Error> {
+        header: &BlastHeader,
+    ) -> Result<Option<usize>, IkpTransferError> {
         if let Some(entry) = self.table.find(sender, header.connection) {
             return Ok(Some(entry));
         }
-        if header.kind != Kind::Send {
+        if header.kind != BlastPacketKind::Send {
             self.refused.unknown += 1;
             return Ok(None);
         }
@@ -373,16 +380,16 @@ impl Server {
         self.carrier.set_destination(sender);
         match self.out.packet(
             &mut self.carrier,
-            &Refusal::header(header),
-            &[Refusal::Full as u8],
+            &IkpRefusal::header(header),
+            &[IkpRefusal::Full as u8],
         ) {
-            Err(Error::Interrupted) => Err(Error::Interrupted),
+            Err(IkpTransferError::Interrupted) => Err(IkpTransferError::Interrupted),
             _ => Ok(None),
         }
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for IkpUdpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("clients", &self.clients())

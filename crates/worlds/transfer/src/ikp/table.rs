@@ -7,7 +7,7 @@
 use super::options::Protocol;
 use stackline_core::time::Instant;
 use stackline_proto::ikp;
-use stackline_proto::ikp::server::Message;
+use stackline_proto::ikp::server::IkpMessage;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 pub(super) struct ClientEntry {
     pub(super) address: SocketAddr,
     pub(super) connection: u32,
-    pub(super) machine: ikp::Server,
-    pub(super) message: Option<Message>,
+    pub(super) machine: ikp::IkpServer,
+    pub(super) message: Option<IkpMessage>,
     /// The message and the data that came with it.
     pub(super) body: Vec<u8>,
     pub(super) reply: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Ticket {
 
 /// Counters of refused packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedIkpPackets {
     /// Messages of new clients, for lack of room.
     pub full: u64,
     /// Packets without a known header, or without an address.
@@ -53,7 +53,7 @@ pub struct Refused {
 
 /// The table.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct IkpClientTable {
     pub(super) entries: Vec<ClientEntry>,
     numbers: HashMap<(SocketAddr, u32), usize>,
     most: usize,
@@ -63,7 +63,7 @@ pub(super) struct Table {
     turn: u64,
 }
 
-impl Table {
+impl IkpClientTable {
     pub(super) fn new(most: usize, strangers_give_way: bool) -> Self {
         let taken = strangers_give_way.then(VecDeque::new);
         Self {
@@ -130,7 +130,7 @@ impl Table {
                 .stranger()
                 .or_else(|| self.entries.iter().position(free))?,
         };
-        let machine = ikp::Server::new(protocol, connection);
+        let machine = ikp::IkpServer::new(protocol, connection);
         if let Some(entry) = self.entries.get_mut(place) {
             self.numbers.remove(&(entry.address, entry.connection));
             (entry.address, entry.connection, entry.machine) = (address, connection, machine);

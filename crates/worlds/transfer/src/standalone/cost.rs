@@ -1,27 +1,29 @@
 //! What the parts of an exchange of one packet take today: Table 2 as far as it can be measured.
 
-use super::{Halt, Program, Sample, Setup, WARM_UP, both, elapsed, station};
+use super::{
+    Halt, StandaloneProgram, StandaloneSample, StandaloneSetup, WARM_UP, both, elapsed, station,
+};
 use std::iter;
 
 /// What the parts of a stop-and-wait exchange of one packet take, in seconds. Each includes one reading of the clock (some
 /// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be told
 /// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Costs {
+pub struct StopAndWaitCosts {
     /// The call that sends a data packet: C and T at the sender's interface.
-    pub send_data: Sample,
+    pub send_data: StandaloneSample,
     /// Copying it out of the memory shared with the kernel: C at the receiver's.
-    pub take_data: Sample,
+    pub take_data: StandaloneSample,
     /// The call that sends an acknowledgement: Ca and Ta.
-    pub send_acknowledgement: Sample,
+    pub send_acknowledgement: StandaloneSample,
     /// Copying it out: Ca.
-    pub take_acknowledgement: Sample,
+    pub take_acknowledgement: StandaloneSample,
     /// The whole exchange, with no clock read in between. It may be less than the sum: a frame is in the other side's
     /// memory before the call that sends it has returned.
-    pub observed: Sample,
+    pub observed: StandaloneSample,
 }
 
-impl Costs {
+impl StopAndWaitCosts {
     /// The sum of the parts' medians, in seconds.
     #[must_use]
     pub fn sum(&self) -> f64 {
@@ -35,25 +37,25 @@ impl Costs {
     }
 }
 
-/// Exchanges one packet so often, with the parts timed; and as often without. [`Setup::packets`] is not asked.
+/// Exchanges one packet so often, with the parts timed; and as often without. [`StandaloneSetup::packets`] is not asked.
 ///
 /// # Errors
 /// See [`elapsed`].
-pub fn costs(setup: &Setup<'_>) -> Result<Costs, Halt> {
-    let setup = Setup {
+pub fn costs(setup: &StandaloneSetup<'_>) -> Result<StopAndWaitCosts, Halt> {
+    let setup = StandaloneSetup {
         packets: 1,
         ..*setup
     };
     let turns = setup.runs.saturating_add(WARM_UP) as usize;
-    let (mut near, mut far) = station::pair(&setup)?;
+    let (mut near, mut far) = station::open_stations(&setup)?;
     near.take_times(turns);
     far.take_times(turns);
-    let programs = iter::repeat_n(Program::StopAndWait, turns);
+    let programs = iter::repeat_n(StandaloneProgram::StopAndWait, turns);
     let (near, far) = both(&setup, (near, far), programs, |_, _| {})?;
     let [send_data, _, _, take_acknowledgement] = near.times(WARM_UP as usize);
     let [_, take_data, send_acknowledgement, _] = far.times(WARM_UP as usize);
     let observed = elapsed(&setup)?.stop_and_wait;
-    Ok(Costs {
+    Ok(StopAndWaitCosts {
         send_data,
         take_data,
         send_acknowledgement,

@@ -1,6 +1,6 @@
 //! Why a transfer halted.
 
-use super::setup::{MOST, Program};
+use super::setup::{MOST, StandaloneProgram};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// How far a transfer got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct StandaloneProgress {
     /// Which program.
-    pub program: Program,
+    pub program: StandaloneProgram,
     /// Data packets of the transfer.
     pub packets: u32,
     /// Data packets that came.
@@ -23,9 +23,9 @@ pub struct Progress {
 #[derive(Debug)]
 pub enum Halt {
     /// No acknowledgement came within the patience.
-    Late(Progress, Duration),
+    Late(StandaloneProgress, Duration),
     /// Data came other than it was sent, or in another order.
-    Altered(Program),
+    Altered(StandaloneProgram),
     /// Transfers have no such number of packets.
     Packets(u32),
     /// One of the sides panicked.
@@ -38,7 +38,7 @@ impl fmt::Display for Halt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Late(
-                Progress {
+                StandaloneProgress {
                     program,
                     packets,
                     came,

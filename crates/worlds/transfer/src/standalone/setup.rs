@@ -8,7 +8,7 @@ pub(super) const MOST: u32 = 512;
 pub const DATA: usize = 1024;
 /// The three programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum StandaloneProgram {
     /// Each packet is sent when the last one has been acknowledged.
     StopAndWait,
     /// Packets are sent one after the other, acknowledgements taken as they come: the window never closes.
@@ -17,7 +17,7 @@ pub enum Program {
     Blast,
 }
 
-impl Program {
+impl StandaloneProgram {
     /// All of them, the slowest of 1985 first.
     pub const ALL: [Self; 3] = [Self::StopAndWait, Self::SlidingWindow, Self::Blast];
 
@@ -39,7 +39,7 @@ impl Program {
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup<'a> {
+pub struct StandaloneSetup<'a> {
     /// The interface that sends data.
     pub sender: &'a str,
     /// The interface that takes it: the other end of a veth pair, or `lo` again.
@@ -52,7 +52,7 @@ pub struct Setup<'a> {
     pub patience: Duration,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> StandaloneSetup<'a> {
     /// A transfer of `packets`, so often, with a patience of one second.
     #[must_use]
     pub const fn new(sender: &'a str, receiver: &'a str, packets: u32, runs: u32) -> Self {
@@ -68,7 +68,7 @@ impl<'a> Setup<'a> {
 
 /// Elapsed times, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct StandaloneSample {
     /// How many.
     pub n: usize,
     /// Their mean.
@@ -83,7 +83,7 @@ pub struct Sample {
     pub max: f64,
 }
 
-impl Sample {
+impl StandaloneSample {
     /// Of these times, in seconds; all zero without any.
     #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {

@@ -1,10 +1,10 @@
 //! One end of the stand-alone programs: an interface, the memory that data comes from or goes to, a busy wait.
 
 use super::halt::Halt;
-use super::setup::{DATA, MOST, Sample, Setup};
-use crate::frames::{ETHERTYPE, Mac, known, raw};
+use super::setup::{DATA, MOST, StandaloneSample, StandaloneSetup};
+use crate::frames::{ETHERTYPE, Mac, raw, usable_interface};
 use crate::sys::frames_out::{FramesOut, LEAST};
-use crate::sys::frames_ring::Ring;
+use crate::sys::frames_ring::RxRingMapping;
 use crate::sys::{frames, frames_cores};
 use socket2::Socket;
 use std::io;
@@ -21,37 +21,37 @@ const NOTHING: [u8; LEAST - ETHERNET] = [0; LEAST - ETHERNET];
 const LOOKS: u32 = 256;
 /// What is timed.
 #[derive(Clone, Copy)]
-enum Part {
+enum TimedExchangePart {
     SendData,
     TakeData,
     SendAcknowledgement,
     TakeAcknowledgement,
 }
 
-/// Where the times of each [`Part`] go.
-type Times = [Vec<f64>; 4];
+/// Where the times of each [`TimedExchangePart`] go.
+type ExchangePartTimes = [Vec<f64>; 4];
 
 /// One end.
 pub(super) struct Station {
     socket: Socket,
-    ring: Ring,
+    ring: RxRingMapping,
     out: FramesOut,
     /// What is sent, or shall come.
     data: Vec<u8>,
     /// What came.
     memory: Vec<u8>,
-    times: Option<Times>,
+    times: Option<ExchangePartTimes>,
 }
 
 /// The sender and the receiver.
-pub(super) fn pair(setup: &Setup<'_>) -> Result<(Station, Station), Halt> {
+pub(super) fn open_stations(setup: &StandaloneSetup<'_>) -> Result<(Station, Station), Halt> {
     if !(1..=MOST).contains(&setup.packets) {
         return Err(Halt::Packets(setup.packets));
     }
     let ends = || -> io::Result<_> {
         let socket = raw()?;
-        let near = known(socket.as_fd(), setup.sender)?;
-        let far = known(socket.as_fd(), setup.receiver)?;
+        let near = usable_interface(socket.as_fd(), setup.sender)?;
+        let far = usable_interface(socket.as_fd(), setup.receiver)?;
         let sender = Station::new(near, far, (ACKNOWLEDGEMENT, ETHERTYPE), setup.packets)?;
         let receiver = Station::new(far, near, (ETHERTYPE, ACKNOWLEDGEMENT), setup.packets)?;
         Ok((sender, receiver))
@@ -70,14 +70,14 @@ fn data(packets: u32) -> Vec<u8> {
 
 /// How a side waits: busily, on a processor of its own where there are two.
 #[derive(Clone, Copy)]
-pub(super) struct Wait {
+pub(super) struct StationWait {
     core: Option<usize>,
 }
 
-impl Wait {
+impl StationWait {
     /// For the sender and for the receiver.
     pub(super) fn both() -> [Self; 2] {
-        let cores = frames_cores::allowed().unwrap_or_default();
+        let cores = frames_cores::allowed_cores().unwrap_or_default();
         let core = |side: usize| {
             if cores.len() > 1 {
                 Some(cores[side])
@@ -116,14 +116,14 @@ impl Wait {
 impl Station {
     /// Between `own` and `peer`: hears one ethertype, sends the other.
     fn new(
-        own: frames::Interface,
-        peer: frames::Interface,
+        own: frames::InterfaceProperties,
+        peer: frames::InterfaceProperties,
         (hears, sends): (u16, u16),
         packets: u32,
     ) -> io::Result<Self> {
         let socket = raw()?;
         // Room for a whole transfer of data, or of acknowledgements.
-        let ring = Ring::new(socket.as_fd(), ETHERNET + DATA, MOST as usize)?;
+        let ring = RxRingMapping::new(socket.as_fd(), ETHERNET + DATA, MOST as usize)?;
         frames::bind(socket.as_fd(), own.index, hears)?;
         let mut out = FramesOut::new();
         let (to, from) = (Mac(peer.address), Mac(own.address));
@@ -147,10 +147,10 @@ impl Station {
 
     /// The times taken, without the first `leave_out` of each part: of sending data, taking data, sending an
     /// acknowledgement, taking one.
-    pub(super) fn times(self, leave_out: usize) -> [Sample; 4] {
+    pub(super) fn times(self, leave_out: usize) -> [StandaloneSample; 4] {
         self.times
             .unwrap_or_default()
-            .map(|times| Sample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
+            .map(|times| StandaloneSample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
     }
 
     /// What came is forgotten.
@@ -166,7 +166,7 @@ impl Station {
     /// Sends one packet of data.
     pub(super) fn send_data(&mut self, index: u32) -> Result<(), Halt> {
         let at = index as usize * DATA;
-        self.timed(Part::SendData, |station| {
+        self.timed(TimedExchangePart::SendData, |station| {
             let payload = &station.data[at..][..DATA];
             station
                 .out
@@ -176,7 +176,7 @@ impl Station {
 
     /// Sends an acknowledgement.
     pub(super) fn send_acknowledgement(&mut self) -> Result<(), Halt> {
-        self.timed(Part::SendAcknowledgement, |station| {
+        self.timed(TimedExchangePart::SendAcknowledgement, |station| {
             station
                 .out
                 .send(station.socket.as_fd(), ETHERNET, [&NOTHING[..]].into_iter())
@@ -187,21 +187,23 @@ impl Station {
     pub(super) fn take_data(&mut self, index: u32) -> bool {
         let at = index as usize * DATA;
         let begin = self.begin();
-        self.take(Part::TakeData, begin, |frame, memory| {
-            match frame.split_at_checked(ETHERNET) {
+        self.take(
+            TimedExchangePart::TakeData,
+            begin,
+            |frame, memory| match frame.split_at_checked(ETHERNET) {
                 Some((_, data)) if data.len() == DATA => {
                     memory[at..][..DATA].copy_from_slice(data);
                     true
                 }
                 _ => false,
-            }
-        })
+            },
+        )
     }
 
     /// Copies an acknowledgement out, if one is there.
     pub(super) fn take_acknowledgement(&mut self) -> bool {
         let begin = self.begin();
-        self.take(Part::TakeAcknowledgement, begin, |frame, _| {
+        self.take(TimedExchangePart::TakeAcknowledgement, begin, |frame, _| {
             let copy: Option<[u8; LEAST]> = frame.try_into().ok();
             std::hint::black_box(copy).is_some()
         })
@@ -209,7 +211,7 @@ impl Station {
 
     fn take(
         &mut self,
-        part: Part,
+        part: TimedExchangePart,
         begin: Option<Instant>,
         copy: impl FnOnce(&[u8], &mut [u8]) -> bool,
     ) -> bool {
@@ -224,7 +226,7 @@ impl Station {
 
     fn timed(
         &mut self,
-        part: Part,
+        part: TimedExchangePart,
         send: impl FnOnce(&mut Self) -> io::Result<usize>,
     ) -> Result<(), Halt> {
         let begin = self.begin();
@@ -237,7 +239,7 @@ impl Station {
         self.times.is_some().then(Instant::now)
     }
 
-    fn end(&mut self, part: Part, begin: Option<Instant>) {
+    fn end(&mut self, part: TimedExchangePart, begin: Option<Instant>) {
         if let (Some(times), Some(begin)) = (&mut self.times, begin) {
             times[part as usize].push(begin.elapsed().as_secs_f64());
         }

@@ -8,15 +8,15 @@ use std::os::fd::AsFd;
 
 #[test]
 fn samples_are_described() {
-    let sample = Sample::of(vec![4.0, 2.0, 9.0, 1.0]);
+    let sample = StandaloneSample::of(vec![4.0, 2.0, 9.0, 1.0]);
     assert_eq!(
         (sample.n, sample.mean, sample.min, sample.median, sample.max),
         (4, 4.0, 1.0, 3.0, 9.0)
     );
     assert!((sample.sd - (38.0_f64 / 3.0).sqrt()).abs() < 1e-12);
     assert_eq!(
-        Sample::of(vec![7.0]),
-        Sample {
+        StandaloneSample::of(vec![7.0]),
+        StandaloneSample {
             n: 1,
             mean: 7.0,
             sd: 0.0,
@@ -25,7 +25,10 @@ fn samples_are_described() {
             max: 7.0
         }
     );
-    assert_eq!(Sample::of(Vec::new()), Sample::default());
+    assert_eq!(
+        StandaloneSample::of(Vec::new()),
+        StandaloneSample::default()
+    );
 }
 
 /// Where nothing is lost, whoever is late has only not been given a processor.
@@ -34,10 +37,10 @@ fn patient(
     receiver: &'static str,
     packets: u32,
     runs: u32,
-) -> Setup<'static> {
-    Setup {
+) -> StandaloneSetup<'static> {
+    StandaloneSetup {
         patience: Duration::from_secs(60),
-        ..Setup::new(sender, receiver, packets, runs)
+        ..StandaloneSetup::new(sender, receiver, packets, runs)
     }
 }
 
@@ -94,9 +97,9 @@ fn a_lost_frame_halts_the_transfer_and_is_told() {
         ),
         || {
             // What is sent over loopback never comes to the other end of a veth pair.
-            let setup = Setup {
+            let setup = StandaloneSetup {
                 patience: Duration::from_millis(5),
-                ..Setup::new("lo", "far", 4, 1)
+                ..StandaloneSetup::new("lo", "far", 4, 1)
             };
             let halt = elapsed(&setup).unwrap_err();
             let Halt::Late(progress, patience) = &halt else {
@@ -104,11 +107,11 @@ fn a_lost_frame_halts_the_transfer_and_is_told() {
             };
             assert_eq!(
                 (*patience, progress.program),
-                (setup.patience, Program::StopAndWait)
+                (setup.patience, StandaloneProgram::StopAndWait)
             );
             assert_eq!((progress.packets, progress.came, progress.heard), (4, 0, 0));
-            let told = "stop-and-wait of 4 packets: no acknowledgement within 5ms; 0 data packets and 0 acknowledgements came";
-            assert!(halt.to_string().starts_with(told), "{halt}");
+            let expected_message = "stop-and-wait of 4 packets: no acknowledgement within 5ms; 0 data packets and 0 acknowledgements came";
+            assert!(halt.to_string().starts_with(expected_message), "{halt}");
         },
     );
 }
@@ -118,18 +121,26 @@ fn data_of_somebody_else_is_noticed() {
     inside(
         concat!(module_path!(), "::data_of_somebody_else_is_noticed"),
         || {
-            let setup = Setup::new("near", "far", 2, 1);
-            let stations = station::pair(&setup).unwrap();
+            let setup = StandaloneSetup::new("near", "far", 2, 1);
+            let stations = station::open_stations(&setup).unwrap();
             let stranger = raw().unwrap();
             let near = frames::interface(stranger.as_fd(), "near").unwrap();
             frames::bind(stranger.as_fd(), near.index, 0).unwrap();
             let mut frame = [9; 14 + DATA];
             frame[12..14].copy_from_slice(&crate::frames::ETHERTYPE.to_be_bytes());
             stranger.send(&frame).unwrap();
-            let halt = both(&setup, stations, iter::once(Program::Blast), |_, _| {})
-                .err()
-                .unwrap();
-            assert!(matches!(halt, Halt::Altered(Program::Blast)), "{halt}");
+            let halt = both(
+                &setup,
+                stations,
+                iter::once(StandaloneProgram::Blast),
+                |_, _| {},
+            )
+            .err()
+            .unwrap();
+            assert!(
+                matches!(halt, Halt::Altered(StandaloneProgram::Blast)),
+                "{halt}"
+            );
         },
     );
 }
@@ -138,13 +149,13 @@ fn data_of_somebody_else_is_noticed() {
 fn what_cannot_be_run_is_refused() {
     for packets in [0, 513] {
         assert!(
-            matches!(elapsed(&Setup::new("lo", "lo", packets, 1)), Err(Halt::Packets(n)) if n == packets)
+            matches!(elapsed(&StandaloneSetup::new("lo", "lo", packets, 1)), Err(Halt::Packets(n)) if n == packets)
         );
     }
     inside(
         concat!(module_path!(), "::what_cannot_be_run_is_refused"),
         || {
-            let halt = elapsed(&Setup::new("none-such", "lo", 1, 1)).unwrap_err();
+            let halt = elapsed(&StandaloneSetup::new("none-such", "lo", 1, 1)).unwrap_err();
             assert!(
                 halt.to_string()
                     .contains("no network interface `none-such`\nhint:"),

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Properties of an interface.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interface {
+pub(crate) struct InterfaceProperties {
     /// Its number.
     pub(crate) index: i32,
     /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`, ...
@@ -21,7 +21,7 @@ pub(crate) struct Interface {
 }
 
 /// Asks for an interface of the socket's network namespace by name; `NotFound` where no interface can have that name.
-pub(crate) fn interface(fd: BorrowedFd<'_>, name: &str) -> io::Result<Interface> {
+pub(crate) fn interface(fd: BorrowedFd<'_>, name: &str) -> io::Result<InterfaceProperties> {
     // SAFETY: ifreq is plain data, for which all bytes zero is a value.
     let mut request: libc::ifreq = unsafe { zeroed() };
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains('\0') {
@@ -46,7 +46,7 @@ pub(crate) fn interface(fd: BorrowedFd<'_>, name: &str) -> io::Result<Interface>
             hardware.ifru_hwaddr,
         )
     };
-    Ok(Interface {
+    Ok(InterfaceProperties {
         index,
         kind: hardware.sa_family,
         up: i32::from(flags) & libc::IFF_UP != 0,

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::{size_of, zeroed};
 
 /// The processors that this thread may run on, in order.
-pub(crate) fn allowed() -> io::Result<Vec<usize>> {
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
     // SAFETY: cpu_set_t is plain data, for which all bytes zero is a value.
     let mut set: libc::cpu_set_t = unsafe { zeroed() };
     // SAFETY: the pointer is to a live set of that size; 0 is this thread.

@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 16;
 
 /// A frame that came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot<'a> {
+pub(crate) struct RxRingFrame<'a> {
     /// What there was room for.
     pub(crate) bytes: &'a [u8],
     /// Bytes of the frame as it came.
@@ -28,7 +28,7 @@ pub(crate) struct Slot<'a> {
 }
 
 /// A ring of slots.
-pub(crate) struct Ring {
+pub(crate) struct RxRingMapping {
     map: NonNull<u8>,
     slot: usize,
     block: usize,
@@ -39,9 +39,9 @@ pub(crate) struct Ring {
 }
 
 // SAFETY: the memory is reached through this value alone (and by the kernel, whatever thread that is for).
-unsafe impl Send for Ring {}
+unsafe impl Send for RxRingMapping {}
 
-impl Ring {
+impl RxRingMapping {
     /// A ring for frames of up to `room` bytes, at least `slots` of them, on a socket that is not bound yet.
     pub(crate) fn new(fd: BorrowedFd<'_>, room: usize, slots: usize) -> io::Result<Self> {
         let slot = (BEFORE + room).next_multiple_of(LINE);
@@ -94,7 +94,7 @@ impl Ring {
         self.slots() * self.slot
     }
 
-    /// Takes the next frame if there is one: it stays where it is until the next [`Ring::release`].
+    /// Takes the next frame if there is one: it stays where it is until the next [`RxRingMapping::release`].
     pub(crate) fn take(&mut self) -> bool {
         let there = self.taken < self.slots()
             && self.status(self.next + self.taken).load(Ordering::Acquire) & libc::TP_STATUS_USER
@@ -109,7 +109,7 @@ impl Ring {
     }
 
     /// Frame `index` of those that are taken.
-    pub(crate) fn slot(&self, index: usize) -> Slot<'_> {
+    pub(crate) fn slot(&self, index: usize) -> RxRingFrame<'_> {
         assert!(index < self.taken, "frame {index} of {}", self.taken);
         let at = self.at(self.next + index);
         // SAFETY: the slot is this process's until it is released, which takes `&mut self`; the header is plain data.
@@ -118,7 +118,7 @@ impl Ring {
         let length = (header.tp_snaplen as usize).min(self.slot - from);
         // SAFETY: the bytes lie inside the slot, which nobody writes as long as it is this process's.
         let bytes = unsafe { std::slice::from_raw_parts(at.as_ptr().add(from), length) };
-        Slot {
+        RxRingFrame {
             bytes,
             length: header.tp_len as usize,
             losing: header.tp_status & libc::TP_STATUS_LOSING != 0,
@@ -151,7 +151,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for RxRingMapping {
     fn drop(&mut self) {
         // SAFETY: this is what was mapped, and nothing borrowed from it outlives the ring.
         unsafe { libc::munmap(self.map.as_ptr().cast(), self.block * self.blocks) };

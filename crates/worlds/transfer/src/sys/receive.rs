@@ -4,7 +4,7 @@
 //! which joins more packets than were expected cuts nothing off.
 
 use super::length;
-use crate::carrier::{Head, LONGEST_HEAD, Place};
+use crate::carrier::{LONGEST_HEAD, PacketHeadBuffer, PayloadPlace};
 use socket2::SockAddr;
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -24,11 +24,11 @@ const NO_TIME: *const libc::timespec = std::ptr::null();
 
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct ReceiveControlBuffer([u8; 64]);
 
 /// One message that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct ReceivedMessageInfo {
     /// Bytes.
     pub(crate) bytes: usize,
     /// Bytes of each packet joined in it but the last; at least 1.
@@ -45,29 +45,29 @@ fn vector(bytes: &mut [u8]) -> libc::iovec {
 }
 
 /// Buffers, vectors and message headers of one call, kept so that no call allocates.
-pub(crate) struct ReceiveBuffers {
-    heads: Vec<Head>,
+pub(crate) struct UdpReceiveBuffers {
+    heads: Vec<PacketHeadBuffer>,
     spare: Vec<u8>,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
-    control: Box<[Control]>,
+    control: Box<[ReceiveControlBuffer]>,
     /// Room for the address of a message's sender, if needed.
     name: Option<libc::sockaddr_storage>,
     name_length: libc::socklen_t,
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
-unsafe impl Send for ReceiveBuffers {}
+unsafe impl Send for UdpReceiveBuffers {}
 
-impl ReceiveBuffers {
+impl UdpReceiveBuffers {
     /// The spare room is zeroed memory that is only touched where it is used.
     pub(crate) fn new() -> Self {
         Self {
-            heads: vec![Head::EMPTY; PLACES],
+            heads: vec![PacketHeadBuffer::EMPTY; PLACES],
             spare: vec![0; MESSAGES * SPARE],
             vectors: Vec::with_capacity(3 * PLACES + 1),
             headers: Vec::with_capacity(MESSAGES),
-            control: vec![Control([0; 64]); MESSAGES].into(),
+            control: vec![ReceiveControlBuffer([0; 64]); MESSAGES].into(),
             name: None,
             name_length: 0,
         }
@@ -82,7 +82,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Where the last message of [`ReceiveBuffers::joined`] or [`ReceiveBuffers::single`] came from.
+    /// Where the last message of [`UdpReceiveBuffers::joined`] or [`UdpReceiveBuffers::single`] came from.
     pub(crate) fn sender(&self) -> Option<SockAddr> {
         let name = self.name.filter(|_| self.name_length > 0)?;
         // SAFETY: the storage is as large as any address, and the kernel wrote one of that length.
@@ -112,9 +112,9 @@ impl ReceiveBuffers {
         fd: BorrowedFd<'_>,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         flags: i32,
-    ) -> io::Result<Message> {
+    ) -> io::Result<ReceivedMessageInfo> {
         self.vectors.clear();
         self.headers.clear();
         for (index, place) in places.iter().enumerate().take(self.heads.len()) {
@@ -135,7 +135,11 @@ impl ReceiveBuffers {
     }
 
     /// One message that is one packet, to the spare room; on a socket that joins none.
-    pub(crate) fn single(&mut self, fd: BorrowedFd<'_>, flags: i32) -> io::Result<Message> {
+    pub(crate) fn single(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        flags: i32,
+    ) -> io::Result<ReceivedMessageInfo> {
         let spare = &mut self.spare[..SPARE];
         let mut room = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         let name = self.name.as_mut().map(|name| &raw mut *name);
@@ -153,7 +157,7 @@ impl ReceiveBuffers {
             unsafe { libc::recvfrom(fd.as_raw_fd(), to, SPARE, flags, from.cast(), length_there) };
         let bytes = length(got)?;
         self.name_length = if from.is_null() { 0 } else { room };
-        Ok(Message {
+        Ok(ReceivedMessageInfo {
             bytes,
             segment: bytes.max(1),
             cut: false,
@@ -167,7 +171,7 @@ impl ReceiveBuffers {
         fd: BorrowedFd<'_>,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
+        places: &[PayloadPlace],
         flags: i32,
     ) -> io::Result<usize> {
         self.vectors.clear();
@@ -208,7 +212,7 @@ impl ReceiveBuffers {
     }
 
     /// Properties of message `index` of the last call.
-    pub(crate) fn message(&self, index: usize) -> Message {
+    pub(crate) fn message(&self, index: usize) -> ReceivedMessageInfo {
         let message = &self.headers[index];
         let bytes = message.msg_len as usize;
         let header = &raw const message.msg_hdr;
@@ -225,7 +229,7 @@ impl ReceiveBuffers {
                 bytes
             }
         };
-        Message {
+        ReceivedMessageInfo {
             bytes,
             segment: segment.max(1),
             cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
@@ -233,7 +237,7 @@ impl ReceiveBuffers {
     }
 
     /// Head `index` and a place, behind the vectors there are.
-    fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: Place) {
+    fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: PayloadPlace) {
         self.vectors.push(vector(&mut self.heads[index].0[..head]));
         self.vectors
             .push(vector(&mut into[place.at..][..place.length]));

@@ -3,7 +3,7 @@
 //! Straight into the kernel: libc's functions are cancellation points, which a process with threads pays for at every call.
 
 use super::length;
-use crate::carrier::Run;
+use crate::carrier::PacketRun;
 use socket2::SockAddr;
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -26,13 +26,13 @@ const SHORT: usize = 1 << 11;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; 24]);
+struct SendControlBuffer([u8; 24]);
 
 /// The vectors and message headers of one call, kept so that no call allocates: on the heap, as endpoints have small stacks.
-pub(crate) struct SendBuffers {
+pub(crate) struct UdpSendBuffers {
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    control: Box<[Control]>,
+    control: Box<[SendControlBuffer]>,
     /// A short packet.
     short: Box<[u8]>,
     /// Where packets go, where the socket is not connected.
@@ -40,15 +40,15 @@ pub(crate) struct SendBuffers {
 }
 
 // SAFETY: the raw pointers inside are written at the beginning of every call and used by none but that.
-unsafe impl Send for SendBuffers {}
+unsafe impl Send for UdpSendBuffers {}
 
-impl SendBuffers {
+impl UdpSendBuffers {
     /// Nothing prepared.
     pub(crate) fn new() -> Self {
         Self {
             vectors: Vec::with_capacity(2 * PACKETS),
             messages: Vec::with_capacity(MESSAGES),
-            control: vec![Control([0; 24]); MESSAGES].into(),
+            control: vec![SendControlBuffer([0; 24]); MESSAGES].into(),
             short: vec![0; SHORT].into(),
             to: None,
         }
@@ -59,7 +59,7 @@ impl SendBuffers {
     pub(crate) fn send(
         &mut self,
         fd: BorrowedFd<'_>,
-        run: Run<'_>,
+        run: PacketRun<'_>,
         joined: usize,
     ) -> io::Result<usize> {
         if let [head] = run.heads
@@ -120,7 +120,7 @@ impl SendBuffers {
     }
 
     /// Two vectors a packet, so that packet i has numbers 2i and 2i + 1.
-    fn fill(&mut self, run: &Run<'_>, packets: usize) {
+    fn fill(&mut self, run: &PacketRun<'_>, packets: usize) {
         self.vectors.clear();
         // The last payload may be empty, or longer than the others where it is the only one.
         let each = if packets == 1 && run.heads.len() == 1 {

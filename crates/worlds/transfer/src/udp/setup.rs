@@ -1,8 +1,8 @@
 //! How a UDP socket is set up: buffers, what is done with packets that are too long, and how long they may be.
 
 use crate::carrier::LONGEST_HEAD;
+use crate::packet_train::LONGEST;
 use crate::sys::option;
-use crate::train::LONGEST;
 use socket2::{SockAddr, Socket};
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ const HEADERS_V6: usize = 48;
 
 /// How a socket is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct UdpCarrierOptions {
     /// Receive buffer requested from the kernel, in bytes; beyond `net.core.rmem_max` only with `CAP_NET_ADMIN`.
     pub receive_buffer: usize,
     /// Send buffer requested from the kernel, in bytes.
@@ -25,7 +25,7 @@ pub struct Options {
     pub offload: bool,
 }
 
-impl Options {
+impl UdpCarrierOptions {
     /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
     #[must_use]
     pub const fn new() -> Self {
@@ -38,14 +38,14 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for UdpCarrierOptions {
     fn default() -> Self {
         Self::new()
     }
 }
 
 /// Asks for buffers: by force where that is allowed, else as large as the kernel gives.
-pub(super) fn widen(socket: &Socket, options: Options) -> io::Result<()> {
+pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<()> {
     let fd = socket.as_fd();
     let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     if option::set(

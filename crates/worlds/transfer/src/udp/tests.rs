@@ -1,13 +1,13 @@
 //! Real sockets on loopback, one packet size as on an Ethernet.
 
 use super::*;
-use crate::carrier::Head;
+use crate::carrier::PacketHeadBuffer;
 use socket2::Socket;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const HEAD: usize = 32;
 const EACH: usize = 1440;
-const LONG: Wait = Wait::Block(Duration::from_secs(5));
+const LONG: CarrierWait = CarrierWait::Block(Duration::from_secs(5));
 
 fn socket(address: SocketAddr) -> Socket {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None).unwrap();
@@ -15,7 +15,7 @@ fn socket(address: SocketAddr) -> Socket {
     socket
 }
 
-fn pair_over(address: SocketAddr, options: Options) -> (Udp, Udp) {
+fn pair_over(address: SocketAddr, options: UdpCarrierOptions) -> (Udp, Udp) {
     let (left, right) = (socket(address), socket(address));
     left.connect(&right.local_addr().unwrap()).unwrap();
     right.connect(&left.local_addr().unwrap()).unwrap();
@@ -29,10 +29,10 @@ fn v4() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
-fn pair(options: Options) -> (Udp, Udp) {
+fn pair(options: UdpCarrierOptions) -> (Udp, Udp) {
     pair_over(
         v4(),
-        Options {
+        UdpCarrierOptions {
             packet: HEAD + EACH,
             ..options
         },
@@ -43,13 +43,15 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-fn heads(n: usize) -> Vec<Head> {
-    (0..n).map(|i| Head([i as u8 + 1; LONGEST_HEAD])).collect()
+fn heads(n: usize) -> Vec<PacketHeadBuffer> {
+    (0..n)
+        .map(|i| PacketHeadBuffer([i as u8 + 1; LONGEST_HEAD]))
+        .collect()
 }
 
-fn places(n: usize) -> Vec<Place> {
+fn places(n: usize) -> Vec<PayloadPlace> {
     (0..n)
-        .map(|i| Place {
+        .map(|i| PayloadPlace {
             at: i * EACH,
             length: EACH,
         })
@@ -57,7 +59,7 @@ fn places(n: usize) -> Vec<Place> {
 }
 
 /// Everything that comes until `packets` are in: heads' first bytes, and the payloads behind each other, wherever they were.
-fn collect(carrier: &mut Udp, packets: usize, room: &[Place]) -> (Vec<u8>, Vec<u8>) {
+fn collect(carrier: &mut Udp, packets: usize, room: &[PayloadPlace]) -> (Vec<u8>, Vec<u8>) {
     let (mut firsts, mut all) = (Vec::new(), Vec::new());
     while firsts.len() < packets {
         let mut into = vec![
@@ -79,18 +81,20 @@ fn collect(carrier: &mut Udp, packets: usize, room: &[Place]) -> (Vec<u8>, Vec<u
             );
             firsts.push(packet.head[0]);
             match packet.payload {
-                Payload::Placed(length) => all.extend_from_slice(&into[room[index].at..][..length]),
-                Payload::Here(bytes) => all.extend_from_slice(bytes),
+                CarrierPayload::Placed(length) => {
+                    all.extend_from_slice(&into[room[index].at..][..length])
+                }
+                CarrierPayload::Here(bytes) => all.extend_from_slice(bytes),
             }
         }
     }
     (firsts, all)
 }
 
-fn crosses(left: &mut Udp, right: &mut Udp, packets: usize, length: usize, room: &[Place]) {
+fn crosses(left: &mut Udp, right: &mut Udp, packets: usize, length: usize, room: &[PayloadPlace]) {
     let (data, heads) = (bytes(length), heads(packets));
     assert_eq!(
-        left.send(Run {
+        left.send(PacketRun {
             head: HEAD,
             heads: &heads,
             payload: &data,
@@ -109,11 +113,11 @@ fn crosses(left: &mut Udp, right: &mut Udp, packets: usize, length: usize, room:
 
 #[test]
 fn a_run_goes_out_as_one_message_and_lands_in_its_places() {
-    let (mut left, mut right) = pair(Options::default());
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
     assert_eq!(left.facts().joined_out, 128);
     assert!(right.facts().joined_in);
     let (data, heads) = (bytes(40 * EACH + 17), heads(41));
-    left.send(Run {
+    left.send(PacketRun {
         head: HEAD,
         heads: &heads,
         payload: &data,
@@ -129,15 +133,15 @@ fn a_run_goes_out_as_one_message_and_lands_in_its_places() {
         (left.counters().send_calls, right.counters().receive_calls),
         (1, 1)
     );
-    assert_eq!(right.packet(40).payload, Payload::Placed(17));
+    assert_eq!(right.packet(40).payload, CarrierPayload::Placed(17));
     assert!(into[..data.len()] == data);
 }
 
 #[test]
 fn places_may_lie_apart_and_in_any_order() {
-    let (mut left, mut right) = pair(Options::default());
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
     let (data, heads) = (bytes(3 * EACH), heads(3));
-    left.send(Run {
+    left.send(PacketRun {
         head: HEAD,
         heads: &heads,
         payload: &data,
@@ -145,23 +149,23 @@ fn places_may_lie_apart_and_in_any_order() {
     })
     .unwrap();
     let mut into = vec![0; 8 * EACH];
-    let room = [6, 0, 3].map(|place| Place {
+    let room = [6, 0, 3].map(|place| PayloadPlace {
         at: place * EACH,
         length: EACH,
     });
     assert_eq!(right.receive(HEAD, &mut into, &room, LONG).unwrap(), 3);
     for (index, place) in room.iter().enumerate() {
-        assert_eq!(right.packet(index).payload, Payload::Placed(EACH));
+        assert_eq!(right.packet(index).payload, CarrierPayload::Placed(EACH));
         assert!(into[place.at..][..EACH] == data[index * EACH..][..EACH]);
     }
 }
 
 #[test]
 fn packets_that_fit_no_place_are_kept() {
-    let (mut left, mut right) = pair(Options::default());
-    let short: Vec<Place> = places(41)
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
+    let short: Vec<PayloadPlace> = places(41)
         .into_iter()
-        .map(|place| Place {
+        .map(|place| PayloadPlace {
             length: 1000,
             ..place
         })
@@ -176,9 +180,9 @@ fn packets_that_fit_no_place_are_kept() {
 
 #[test]
 fn the_most_the_kernel_joins_arrives_whole() {
-    let (mut left, mut right) = pair(Options::default());
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
     let (data, heads) = (bytes(128 * 100), heads(128));
-    left.send(Run {
+    left.send(PacketRun {
         head: HEAD,
         heads: &heads,
         payload: &data,
@@ -193,16 +197,16 @@ fn the_most_the_kernel_joins_arrives_whole() {
 
 #[test]
 fn a_run_longer_than_a_message_goes_as_several() {
-    let (mut left, mut right) = pair(Options::default());
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
     crosses(&mut left, &mut right, 120, 119 * EACH + 1, &places(44));
     assert!(left.counters().send_calls <= 2);
 }
 
 #[test]
 fn without_offload_packets_go_and_come_many_at_a_time() {
-    let (mut left, mut right) = pair(Options {
+    let (mut left, mut right) = pair(UdpCarrierOptions {
         offload: false,
-        ..Options::default()
+        ..UdpCarrierOptions::default()
     });
     assert_eq!(
         (left.facts().joined_out, left.facts().joined_in),
@@ -216,7 +220,7 @@ fn without_offload_packets_go_and_come_many_at_a_time() {
 
 #[test]
 fn single_packets_are_soon_taken_many_at_a_time_and_joined_ones_still_come() {
-    let (mut left, mut right) = pair(Options::default());
+    let (mut left, mut right) = pair(UdpCarrierOptions::default());
     left.facts.joined_out = 1;
     crosses(&mut left, &mut right, 120, 120 * EACH, &places(44));
     crosses(&mut left, &mut right, 120, 120 * EACH, &places(44));
@@ -236,9 +240,9 @@ fn joined_packets_refused_are_sent_singly_at_once() {
     right.connect(&left.local_addr().unwrap()).unwrap();
     // Without checksums the kernel cuts nothing: EINVAL.
     option::set(left.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
-    let options = Options {
+    let options = UdpCarrierOptions {
         packet: HEAD + EACH,
-        ..Options::default()
+        ..UdpCarrierOptions::default()
     };
     let (mut left, mut right) = (
         Udp::over(left, options).unwrap(),
@@ -253,12 +257,12 @@ fn joined_packets_refused_are_sent_singly_at_once() {
 #[test]
 fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
     for address in [v4(), (Ipv6Addr::LOCALHOST, 0).into()] {
-        let (mut left, mut right) = pair_over(address, Options::default());
+        let (mut left, mut right) = pair_over(address, UdpCarrierOptions::default());
         let each = left.facts().packet - HEAD;
         assert!(each > 65_000);
         let (data, heads) = (bytes(3 * each), heads(3));
         assert_eq!(
-            left.send(Run {
+            left.send(PacketRun {
                 head: HEAD,
                 heads: &heads,
                 payload: &data,
@@ -270,7 +274,7 @@ fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
         let (firsts, all) = collect(
             &mut right,
             3,
-            &[Place {
+            &[PayloadPlace {
                 at: 0,
                 length: each,
             }],
@@ -282,9 +286,9 @@ fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
 
 #[test]
 fn a_peer_that_is_gone_is_reported() {
-    let (mut left, right) = pair(Options::default());
+    let (mut left, right) = pair(UdpCarrierOptions::default());
     drop(right);
-    left.send(Run {
+    left.send(PacketRun {
         head: HEAD,
         heads: &heads(1),
         payload: &[],
@@ -297,27 +301,33 @@ fn a_peer_that_is_gone_is_reported() {
 
 #[test]
 fn waits_end() {
-    let (mut left, _right) = pair(Options::default());
+    let (mut left, _right) = pair(UdpCarrierOptions::default());
     for wait in [
-        Wait::No,
-        Wait::Block(Duration::from_micros(100)),
-        Wait::Spin(Duration::from_micros(100)),
+        CarrierWait::No,
+        CarrierWait::Block(Duration::from_micros(100)),
+        CarrierWait::Spin(Duration::from_micros(100)),
     ] {
         assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
     }
     assert_eq!(
-        left.receive(HEAD, &mut [], &[], Wait::Block(TICK)).unwrap(),
+        left.receive(HEAD, &mut [], &[], CarrierWait::Block(TICK))
+            .unwrap(),
         0
     );
 }
 
 #[test]
 fn an_empty_datagram_is_a_packet_without_a_head() {
-    let (mut left, right) = pair(Options::default());
+    let (mut left, right) = pair(UdpCarrierOptions::default());
     right.socket.send(&[]).unwrap();
     assert_eq!(
-        left.receive(HEAD, &mut [0; 10], &[Place { at: 0, length: 10 }], LONG)
-            .unwrap(),
+        left.receive(
+            HEAD,
+            &mut [0; 10],
+            &[PayloadPlace { at: 0, length: 10 }],
+            LONG
+        )
+        .unwrap(),
         1
     );
     assert!(left.packet(0).head.is_empty() && left.packet(0).payload.length() == 0);
@@ -343,7 +353,7 @@ fn packets_that_became_too_long_on_the_way_go_in_fragments() {
         ),
         || {
             loopback_carries(1500);
-            let (mut left, mut right) = pair_over(v4(), Options::default());
+            let (mut left, mut right) = pair_over(v4(), UdpCarrierOptions::default());
             assert_eq!(left.facts().packet, HEAD + EACH);
             crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
             loopback_carries(1300);

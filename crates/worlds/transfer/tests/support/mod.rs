@@ -4,9 +4,12 @@
 
 use socket2::{Domain, Socket, Type};
 use stackline_proto::blast;
-use stackline_transfer::carrier::{Carrier, Counters, Facts, Head, Packet, Place, Run, Wait};
+use stackline_transfer::carrier::{
+    CarrierCounters, CarrierFacts, CarrierPacket, CarrierWait, PacketCarrier, PacketHeadBuffer,
+    PacketRun, PayloadPlace,
+};
 use stackline_transfer::udp::{self, Udp};
-use stackline_transfer::{Channel, Error, Listener, Options};
+use stackline_transfer::{BlastChannel, BlastChannelListener, BlastChannelOptions, Error};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -26,9 +29,9 @@ pub(crate) fn loopback() -> SocketAddr {
 }
 
 /// Options with packets as on an Ethernet.
-pub(crate) fn ethernet(options: Options) -> Options {
-    Options {
-        udp: udp::Options {
+pub(crate) fn ethernet(options: BlastChannelOptions) -> BlastChannelOptions {
+    BlastChannelOptions {
+        udp: udp::UdpCarrierOptions {
             packet: PACKET,
             ..options.udp
         },
@@ -37,50 +40,55 @@ pub(crate) fn ethernet(options: Options) -> Options {
 }
 
 /// Every way of sending, with its name.
-pub(crate) fn strategies() -> Vec<(&'static str, Options)> {
-    use blast::Strategy::{Full, FullNak, Partial, Selective};
-    let machine = |machine: blast::Options| {
-        ethernet(Options::of(blast::Options {
+pub(crate) fn strategies() -> Vec<(&'static str, BlastChannelOptions)> {
+    use blast::BlastStrategy::{Full, FullNak, Partial, Selective};
+    let machine = |machine: blast::BlastOptions| {
+        ethernet(BlastChannelOptions::of(blast::BlastOptions {
             buffer: 0,
             ..machine
         }))
     };
     vec![
-        ("saw", machine(blast::Options::saw(1408))),
-        ("window", machine(blast::Options::window(1408, 64))),
-        ("full", ethernet(Options::new(Full))),
-        ("full_nak", ethernet(Options::new(FullNak))),
-        ("partial", ethernet(Options::new(Partial))),
-        ("selective", ethernet(Options::new(Selective))),
+        ("saw", machine(blast::BlastOptions::saw(1408))),
+        ("window", machine(blast::BlastOptions::window(1408, 64))),
+        ("full", ethernet(BlastChannelOptions::new(Full))),
+        ("full_nak", ethernet(BlastChannelOptions::new(FullNak))),
+        ("partial", ethernet(BlastChannelOptions::new(Partial))),
+        ("selective", ethernet(BlastChannelOptions::new(Selective))),
     ]
 }
 
 /// Runs a server and a client that are connected through a listener.
-pub(crate) fn through_a_listener<S, C>(options: &Options, serve: S, ask: C)
+pub(crate) fn through_a_listener<S, C>(options: &BlastChannelOptions, serve: S, ask: C)
 where
-    S: FnOnce(Channel) -> Result<(), Error> + Send,
-    C: FnOnce(Channel) -> Result<(), Error> + Send,
+    S: FnOnce(BlastChannel) -> Result<(), Error> + Send,
+    C: FnOnce(BlastChannel) -> Result<(), Error> + Send,
 {
-    let listener = Listener::bind(loopback(), options).unwrap();
+    let listener = BlastChannelListener::bind(loopback(), options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| serve(listener.accept()?));
-        ask(Channel::connect(address, options).unwrap()).unwrap();
+        ask(BlastChannel::connect(address, options).unwrap()).unwrap();
         server.join().unwrap().unwrap();
     });
 }
 
 /// Runs an answering and a dialling end over two carriers that are there.
-pub(crate) fn over<A, D, S, C>(answers: A, dials: D, options: &Options, serve: S, ask: C)
-where
-    A: Carrier,
-    D: Carrier,
-    S: FnOnce(Channel<A>) -> Result<(), Error> + Send,
-    C: FnOnce(Channel<D>) -> Result<(), Error> + Send,
+pub(crate) fn over<A, D, S, C>(
+    answers: A,
+    dials: D,
+    options: &BlastChannelOptions,
+    serve: S,
+    ask: C,
+) where
+    A: PacketCarrier,
+    D: PacketCarrier,
+    S: FnOnce(BlastChannel<A>) -> Result<(), Error> + Send,
+    C: FnOnce(BlastChannel<D>) -> Result<(), Error> + Send,
 {
     thread::scope(|scope| {
-        let server = scope.spawn(|| serve(Channel::answer(answers, options)?));
-        ask(Channel::connect_over(dials, options).unwrap()).unwrap();
+        let server = scope.spawn(|| serve(BlastChannel::answer(answers, options)?));
+        ask(BlastChannel::connect_over(dials, options).unwrap()).unwrap();
         server.join().unwrap().unwrap();
     });
 }
@@ -98,7 +106,7 @@ pub(crate) fn sockets() -> [Socket; 2] {
 }
 
 /// Two carriers over them.
-pub(crate) fn carriers(options: &Options) -> [Udp; 2] {
+pub(crate) fn carriers(options: &BlastChannelOptions) -> [Udp; 2] {
     sockets().map(|socket| Udp::over(socket, options.udp).unwrap())
 }
 
@@ -118,11 +126,11 @@ pub(crate) struct Rough<C> {
     inner: C,
     manners: Manners,
     state: u64,
-    kept: Vec<(Head, Vec<u8>)>,
+    kept: Vec<(PacketHeadBuffer, Vec<u8>)>,
     pub(crate) lost: u64,
 }
 
-impl<C: Carrier> Rough<C> {
+impl<C: PacketCarrier> Rough<C> {
     pub(crate) fn new(inner: C, manners: Manners, seed: u64) -> Self {
         Self {
             inner,
@@ -145,8 +153,8 @@ impl<C: Carrier> Rough<C> {
         of > 0 && self.draw().is_multiple_of(of)
     }
 
-    fn put(&mut self, size: usize, head: Head, payload: &[u8]) -> io::Result<()> {
-        let run = Run {
+    fn put(&mut self, size: usize, head: PacketHeadBuffer, payload: &[u8]) -> io::Result<()> {
+        let run = PacketRun {
             head: size,
             heads: &[head],
             payload,
@@ -156,7 +164,12 @@ impl<C: Carrier> Rough<C> {
         Ok(())
     }
 
-    fn mistreat(&mut self, size: usize, mut head: Head, payload: &[u8]) -> io::Result<()> {
+    fn mistreat(
+        &mut self,
+        size: usize,
+        mut head: PacketHeadBuffer,
+        payload: &[u8],
+    ) -> io::Result<()> {
         if self.one_in(self.manners.loses) {
             self.lost += 1;
             return Ok(());
@@ -188,16 +201,16 @@ impl<C: Carrier> Rough<C> {
     }
 }
 
-impl<C: Carrier> Carrier for Rough<C> {
-    fn facts(&self) -> Facts {
+impl<C: PacketCarrier> PacketCarrier for Rough<C> {
+    fn facts(&self) -> CarrierFacts {
         self.inner.facts()
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> CarrierCounters {
         self.inner.counters()
     }
 
-    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+    fn send(&mut self, run: PacketRun<'_>) -> io::Result<usize> {
         for (index, head) in run.heads.iter().enumerate() {
             self.mistreat(run.head, *head, run.payload_of(index))?;
         }
@@ -208,13 +221,13 @@ impl<C: Carrier> Carrier for Rough<C> {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
-        wait: Wait,
+        places: &[PayloadPlace],
+        wait: CarrierWait,
     ) -> io::Result<usize> {
         self.inner.receive(head, into, places, wait)
     }
 
-    fn packet(&self, index: usize) -> Packet<'_> {
+    fn packet(&self, index: usize) -> CarrierPacket<'_> {
         self.inner.packet(index)
     }
 }
@@ -235,16 +248,16 @@ impl Tapped {
     }
 }
 
-impl Carrier for Tapped {
-    fn facts(&self) -> Facts {
+impl PacketCarrier for Tapped {
+    fn facts(&self) -> CarrierFacts {
         self.inner.facts()
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> CarrierCounters {
         self.inner.counters()
     }
 
-    fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
+    fn send(&mut self, run: PacketRun<'_>) -> io::Result<usize> {
         let mut heard = self.heard.lock().unwrap();
         for (index, head) in run.heads.iter().enumerate() {
             heard.extend_from_slice(&head.0[..run.head]);
@@ -257,13 +270,13 @@ impl Carrier for Tapped {
         &mut self,
         head: usize,
         into: &mut [u8],
-        places: &[Place],
-        wait: Wait,
+        places: &[PayloadPlace],
+        wait: CarrierWait,
     ) -> io::Result<usize> {
         self.inner.receive(head, into, places, wait)
     }
 
-    fn packet(&self, index: usize) -> Packet<'_> {
+    fn packet(&self, index: usize) -> CarrierPacket<'_> {
         self.inner.packet(index)
     }
 }

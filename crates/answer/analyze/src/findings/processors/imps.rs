@@ -1,17 +1,20 @@
 //! Processors of IMPs at their limit, as the IMPs themselves reported: busy all the time, or too slow for the packets that their lines
 //! bring, which they refuse (BBN 2499, 2.1 to 2.3).
 
-use super::{FULL, Processor};
-use crate::findings::change::Change;
+use super::{FULL, SaturatedProcessor};
+use crate::findings::change::PlanChange;
 use crate::findings::finding::{Advice, LEAST, percent};
-use crate::findings::measurement::Measurement;
-use crate::imps::{Line, Reports};
-use crate::statistics::real;
-use stackline_core::network::{Imp, ImpMachine, Network, Switch};
+use crate::findings::measurement::FindingMeasurement;
+use crate::imps::{ImpAnalysis, ImpLineTotals};
+use crate::statistics::to_f64;
+use stackline_core::network::{ImpMachine, ImpSettings, Network, NetworkSwitch};
 use stackline_core::units;
 
 /// The IMP that holds everything up: its processor is at its limit, or so slow that it refuses what its lines bring.
-pub(super) fn processor(measurement: &Measurement<'_>, network: &Network) -> Option<Processor> {
+pub(super) fn processor(
+    measurement: &FindingMeasurement<'_>,
+    network: &Network,
+) -> Option<SaturatedProcessor> {
     if !network.has_imps() {
         return None;
     }
@@ -28,11 +31,11 @@ pub(super) fn processor(measurement: &Measurement<'_>, network: &Network) -> Opt
 }
 
 fn full(
-    measurement: &Measurement<'_>,
-    reports: &Reports,
-    switch: &Switch,
-    imp: &Imp,
-) -> Option<Processor> {
+    measurement: &FindingMeasurement<'_>,
+    reports: &ImpAnalysis,
+    switch: &NetworkSwitch,
+    imp: &ImpSettings,
+) -> Option<SaturatedProcessor> {
     let name = &switch.name;
     let reported = reports
         .imps
@@ -40,7 +43,7 @@ fn full(
         .filter(|reported| reported.seconds > 0.0)?;
     // The last report is of a part of its time alone, and the first is before much was there.
     let busy = reported.busy.0;
-    (busy >= FULL).then(|| Processor {
+    (busy >= FULL).then(|| SaturatedProcessor {
         share: busy.min(1.0),
         host: name.clone(),
         sentence: format!(
@@ -60,11 +63,11 @@ fn full(
 
 /// Packets that it refuses go again after 125 ms, and keep their channel for so long.
 fn refuses(
-    measurement: &Measurement<'_>,
-    reports: &Reports,
-    switch: &Switch,
-    imp: &Imp,
-) -> Option<Processor> {
+    measurement: &FindingMeasurement<'_>,
+    reports: &ImpAnalysis,
+    switch: &NetworkSwitch,
+    imp: &ImpSettings,
+) -> Option<SaturatedProcessor> {
     let name = &switch.name;
     let into = reports
         .lines
@@ -73,12 +76,12 @@ fn refuses(
     let (port, line) = into.max_by(|one, other| again(one.1).total_cmp(&again(other.1)))?;
     let reported = reports.imps.get(name)?;
     let share = 1.0 - line.busy.0;
-    (again(line) >= REFUSED && reported.busy.0 >= WORKS && share >= LEAST).then(|| Processor {
+    (again(line) >= REFUSED && reported.busy.0 >= WORKS && share >= LEAST).then(|| SaturatedProcessor {
         share,
         host: name.clone(),
         sentence: format!(
             "the processor of IMP {name} ({}) is too slow for its lines: {} of the packets over {port} go again, each {} later",
-            machine(imp), percent(again(line)), units::time(Imp::AGAIN_AFTER.seconds())
+            machine(imp), percent(again(line)), units::format_time(ImpSettings::AGAIN_AFTER.seconds())
         ),
         evidence: measurement.figure(format!(
             "{port}: {} of {} packets went again, the line was busy {}; {name} worked {}",
@@ -94,24 +97,24 @@ const REFUSED: f64 = 0.05;
 const WORKS: f64 = 0.3;
 
 /// The share of packets that went again.
-fn again(line: &Line) -> f64 {
-    real(line.again) / real(line.packets.max(1))
+fn again(line: &ImpLineTotals) -> f64 {
+    to_f64(line.again) / to_f64(line.packets.max(1))
 }
 
-fn machine(imp: &Imp) -> &'static str {
+fn machine(imp: &ImpSettings) -> &'static str {
     ImpMachine::ALL
         .iter()
         .find(|(_, machine)| *machine == imp.machine)
         .map_or("516", |(name, _)| name)
 }
 
-fn faster(name: &str, imp: &Imp) -> Advice {
+fn faster(name: &str, imp: &ImpSettings) -> Advice {
     let next = if imp.machine == ImpMachine::H516 {
         ImpMachine::Free
     } else {
         ImpMachine::H516
     };
-    let change = Change::Machine(name.to_owned(), next);
+    let change = PlanChange::Machine(name.to_owned(), next);
     let word = if next == ImpMachine::Free {
         "free"
     } else {

@@ -1,33 +1,36 @@
 //! Causes before a request is on its way: no answer at all, waits between attempts, names, connections, handshakes.
 
 use super::super::attempts::{Retry, failure};
+use super::super::event_log::FindingEventLog;
 use super::super::finding::{Finding, LEAST, percent};
-use super::super::kind::Kind;
-use super::super::log::Log;
-use super::super::observed::time;
-use super::super::request_costs::Cause;
-use super::super::request_worst::{WAY_LEAST, found, pair, worst};
-use super::super::requests::Request;
-use crate::statistics::real;
+use super::super::kind::FindingKind;
+use super::super::observed::format_ns;
+use super::super::request_costs::RequestCause;
+use super::super::request_worst::{
+    WAY_LEAST, find_worst_place, format_client_server, report_request_cause,
+};
+use super::super::requests::TracedRequest;
+use crate::statistics::to_f64;
 use std::collections::BTreeSet;
 
 /// From so many requests on a habit is one.
 const HABIT: u64 = 3;
 
-pub(super) fn unanswered(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+pub(super) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     given_up(kind, log).or_else(|| cut_off(kind, log))
 }
 
 /// Those that the client gave up, by the time that it waited for them.
-fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::GivenUp, WAY_LEAST)?;
-    let of_place = |request: &&Request| {
-        (request.is_call || request.is_unopened) && pair(request) == worst.place
+fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::GivenUp, WAY_LEAST)?;
+    let of_place = |request: &&TracedRequest| {
+        (request.is_call || request.is_unopened) && format_client_server(request) == worst.place
     };
     let all = worst.costs.requests.iter().filter(of_place).count() as u64;
     let requests = &worst.costs.requests;
     let is_again = |retry: &&Retry| {
-        requests[retry.failed].unknown.is_some() && pair(&requests[retry.failed]) == worst.place
+        requests[retry.failed].unknown.is_some()
+            && format_client_server(&requests[retry.failed]) == worst.place
     };
     let again = worst.costs.retries.iter().filter(is_again).count() as u64;
     let none = worst.cost.requests;
@@ -42,10 +45,10 @@ fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let sentence = format!(
         "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
         worst.place,
-        time(worst.each()),
+        format_ns(worst.each()),
         percent(worst.share)
     );
-    let found = found(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(
         found.attempt("see whether the server is up and what it does for so long").attempt(
             "let the client wait for longer than the server takes: it works on what nobody waits for any more",
@@ -54,13 +57,13 @@ fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 /// Those of which it is not known how long the client would have waited.
-fn cut_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
+fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     let (none, all) = (
         costs.unanswered.len() as u64,
         costs.unanswered.len() as u64 + costs.roots,
     );
-    let share = real(none) / real(all.max(1));
+    let share = to_f64(none) / to_f64(all.max(1));
     (share >= LEAST && is_habit(none, all)).then(|| {
         let sentence = format!("{none} of {all} requests got no answer");
         let evidence = log.evidence(
@@ -78,8 +81,8 @@ const fn is_habit(some: u64, all: u64) -> bool {
     some >= HABIT || some * 2 >= all
 }
 
-pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::BackOff, WAY_LEAST)?;
+pub(super) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::BackOff, WAY_LEAST)?;
     let requests = &worst.costs.requests;
     let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
     let failures: BTreeSet<&str> = requests
@@ -94,10 +97,10 @@ pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         failures.into_iter().collect::<Vec<_>>().join(", "),
         percent(worst.share),
         worst.cost.requests,
-        time(worst.each()),
-        time(longest as f64)
+        format_ns(worst.each()),
+        format_ns(longest as f64)
     );
-    let found = found(kind, log, &worst, 0.9, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(
         found
             .attempt("see why the attempts fail")
@@ -105,9 +108,9 @@ pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     )
 }
 
-pub(super) fn slow_lookup(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::Lookup, WAY_LEAST)?;
-    let again: Vec<&Request> = worst
+pub(super) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Lookup, WAY_LEAST)?;
+    let again: Vec<&TracedRequest> = worst
         .costs
         .requests
         .iter()
@@ -121,34 +124,34 @@ pub(super) fn slow_lookup(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         "{} asks after the server's address for {} of the time, {} each{why}",
         worst.place,
         percent(worst.share),
-        time(worst.each())
+        format_ns(worst.each())
     );
-    let found = found(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(
         "ask a name server that answers sooner, keep answers, or put the address into /etc/hosts",
     ))
 }
 
-pub(super) fn lost_connect(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::ConnectLost, WAY_LEAST)?;
+pub(super) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::ConnectLost, WAY_LEAST)?;
     let sentence = format!(
         "the first packets of connections {} are lost and sent again: {} of the time, {} each",
         worst.place,
         percent(worst.share),
-        time(worst.each())
+        format_ns(worst.each())
     );
-    let found = found(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
 }
 
-pub(super) fn connection_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::Connect, WAY_LEAST / 10.0)?;
+pub(super) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Connect, WAY_LEAST / 10.0)?;
     let of_place = || {
         worst
             .costs
             .requests
             .iter()
-            .filter(|request| request.is_call && pair(request) == worst.place)
+            .filter(|request| request.is_call && format_client_server(request) == worst.place)
     };
     let all = of_place().count() as u64;
     let own = of_place()
@@ -161,20 +164,20 @@ pub(super) fn connection_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         "{own} of {all} requests {} have a connection of their own: setting it up takes {} of the time, {} each",
         worst.place,
         percent(worst.share),
-        time(worst.each())
+        format_ns(worst.each())
     );
-    let found = found(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("keep connections open (keep-alive, a pool)"))
 }
 
-pub(super) fn handshake_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let worst = worst(log, Cause::Handshake, WAY_LEAST / 10.0)?;
+pub(super) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Handshake, WAY_LEAST / 10.0)?;
     let of_place = || {
         worst
             .costs
             .requests
             .iter()
-            .filter(|request| request.is_call && pair(request) == worst.place)
+            .filter(|request| request.is_call && format_client_server(request) == worst.place)
     };
     let (all, own) = (
         of_place().count() as u64,
@@ -199,10 +202,10 @@ pub(super) fn handshake_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         "the set-up of security or of a login {} {what}: {} of the time, {} each, round trips of {}",
         worst.place,
         percent(worst.share),
-        time(worst.each()),
-        time(trip as f64)
+        format_ns(worst.each()),
+        format_ns(trip as f64)
     );
-    let found = found(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(if is_slow {
         "see what the server computes for it: the length of its key, password hashes"
     } else {

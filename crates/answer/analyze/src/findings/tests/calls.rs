@@ -1,7 +1,7 @@
 //! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
 
 use super::*;
-use stackline_core::program::{CountArgument, SizeArgument};
+use stackline_core::procedure::{CountArgument, SizeArgument};
 
 #[test]
 fn long_chains_of_calls_without_a_pace_are_serial() {
@@ -82,15 +82,17 @@ fn callers_who_fell_behind_are_judged_by_the_calls_themselves() {
 fn several_data_units_before_a_reading_show_nagle_without_calls() {
     let units = |writes: usize, ms: u64, bytes: u64| {
         bulk(1, 1.0, 1, None).with(|given| {
-            let unit =
-                |call: fn(SizeArgument) -> Call| Step::Call(call(SizeArgument::Bytes(bytes)));
+            let unit = |call: fn(SizeArgument) -> OperationCall| {
+                ProcedureStep::Call(call(SizeArgument::Bytes(bytes)))
+            };
             let pass = [
-                vec![unit(Call::DataRequest); writes],
-                vec![unit(Call::AwaitDataIndication)],
+                vec![unit(OperationCall::DataRequest); writes],
+                vec![unit(OperationCall::AwaitDataIndication)],
             ]
             .concat();
             given.plan.networks = vec![network(100.0, 1, 1)];
-            given.part().procedure.initiator = vec![Step::Repeat(CountArgument::Times(100), pass)];
+            given.part().procedure.initiator =
+                vec![ProcedureStep::Repeat(CountArgument::Times(100), pass)];
             given.part().procedure.responder = Vec::new();
             let record = &mut given.records[0];
             (record.elapsed_ns, record.span_ns) = (ms * 100_000_000, ms * 100_000_000);

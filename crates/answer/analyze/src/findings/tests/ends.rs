@@ -179,7 +179,7 @@ fn asker(answered: u64, lies: u64) -> Given {
         let record = &mut given.records[0];
         (record.initiator.received_bytes, record.responder.sent_bytes) = (50_000, 50_000);
         (record.initiator.sent_bytes, record.responder.received_bytes) = (6_000, 6_000);
-        let back = stream(0, Direction::Back);
+        let back = stream(0, EventStreamDirection::Back);
         for n in 0..100_u64 {
             let (at, ask, answer) = (
                 n * 90_000,
@@ -220,9 +220,9 @@ fn caller(delay: Option<f64>, seconds: u64) -> Given {
         (given.records[0].elapsed_ns, given.records[0].span_ns) =
             (seconds * SECOND, seconds * SECOND);
         let delay = delay.map(|delay| {
-            Step::Call(Call::Delay(DelayArgument::Drawn(Distribution::Constant(
-                delay,
-            ))))
+            ProcedureStep::Call(OperationCall::Delay(DelayArgument::Drawn(
+                Distribution::Constant(delay),
+            )))
         });
         given.part().procedure.initiator.extend(delay);
     })
@@ -368,7 +368,7 @@ fn a_core_that_both_sides_share_may_be_at_its_limit() {
 }
 
 /// A transfer over a link of 100 Mbit/s of which it used this share, with what its sender was in besides, each a share.
-fn states(used: f64, spent: Spent, receive_window: f64) -> Given {
+fn states(used: f64, spent: SenderLimitTimes, receive_window: f64) -> Given {
     bulk(
         1,
         10.0,
@@ -378,13 +378,13 @@ fn states(used: f64, spent: Spent, receive_window: f64) -> Given {
     .with(|given| {
         let record = &mut given.records[0];
         let (start, mut stop) = record.initiator.transport.unwrap();
-        stop = Transport {
+        stop = TransportRecord {
             receive_window_limited_s: Some(10.0 * receive_window),
             spent: Some(spent),
             ..stop
         };
-        let start = Transport {
-            spent: Some(Spent::default()),
+        let start = TransportRecord {
+            spent: Some(SenderLimitTimes::default()),
             receive_window_limited_s: Some(0.0),
             ..start
         };
@@ -394,9 +394,9 @@ fn states(used: f64, spent: Spent, receive_window: f64) -> Given {
 
 #[test]
 fn a_senders_states_explain_only_what_its_own_data_does_not_use() {
-    let slow = Spent {
+    let slow = SenderLimitTimes {
         slow_start_s: 4.0,
-        ..Spent::default()
+        ..SenderLimitTimes::default()
     };
     let share = |given: Given| {
         let found = given.found();

@@ -1,15 +1,15 @@
 //! What was watched or captured and never measured: found from monitors and connections alone, and said what for.
 
 use super::*;
-use crate::scope::{Origin, origin, scope};
-use stackline_core::trace::Import;
-use stackline_events::Value;
+use crate::scope::{RunOrigin, origin, scope};
+use stackline_core::trace_index::TraceImport;
+use stackline_events::EventValue;
 
 /// A run with events and no measurement.
-fn observed(events: Table, form: Option<&str>) -> Given {
-    let imports = form.map(|form| Import {
+fn observed(events: EventTable, form: Option<&str>) -> Given {
+    let imports = form.map(|form| TraceImport {
         form: form.to_owned(),
-        ..Import::default()
+        ..TraceImport::default()
     });
     let plan = Plan {
         measurements: Vec::new(),
@@ -28,7 +28,7 @@ fn observed(events: Table, form: Option<&str>) -> Given {
     }
 }
 
-fn input(given: &Given) -> Input<'_> {
+fn input(given: &Given) -> AnalysisInput<'_> {
     let Given {
         plan,
         records,
@@ -36,7 +36,7 @@ fn input(given: &Given) -> Input<'_> {
         events,
         lifelines,
     } = given;
-    Input {
+    AnalysisInput {
         plan,
         records,
         index,
@@ -53,16 +53,19 @@ fn kinds(given: &Given) -> Vec<&'static str> {
 }
 
 /// A second of a connection, ten intervals: limited by the window for so many ms of each, and so many bytes unread.
-fn watched(limited_ms: u64, unread: i64, retransmits: i64) -> Table {
-    let mut events = Table::default();
+fn watched(limited_ms: u64, unread: i64, retransmits: i64) -> EventTable {
+    let mut events = EventTable::default();
     for at in 1..=10 {
-        let mut values = [Value::Number(0); 16];
-        values[0] = Value::from(100 * MS);
-        (values[2], values[3]) = (Value::Text("10.0.0.1:9009"), Value::Text("10.0.0.2:4000"));
-        values[7] = Value::Number(retransmits);
-        values[9] = Value::from(limited_ms * MS);
-        values[12] = Value::Number(unread);
-        (values[14], values[15]) = (Value::Number(1448), Value::Number(1_448_000));
+        let mut values = [EventValue::Number(0); 16];
+        values[0] = EventValue::from(100 * MS);
+        (values[2], values[3]) = (
+            EventValue::Text("10.0.0.1:9009"),
+            EventValue::Text("10.0.0.2:4000"),
+        );
+        values[7] = EventValue::Number(retransmits);
+        values[9] = EventValue::from(limited_ms * MS);
+        values[12] = EventValue::Number(unread);
+        (values[14], values[15]) = (EventValue::Number(1448), EventValue::Number(1_448_000));
         events.push("TCP_INFO", "khons", at * 100 * MS, &values);
     }
     events
@@ -91,15 +94,18 @@ fn monitors_alone_show_windows_unread_data_and_losses() {
 }
 
 /// A connection of two seconds.
-fn connection(again: i64, full_ms: u64, quiet_ms: u64, until: &str) -> Table {
-    let mut events = Table::default();
-    let mut values = [Value::Number(0); 16];
-    (values[1], values[2]) = (Value::Text("10.0.0.1:9009"), Value::Text("10.0.0.2:80"));
-    values[3] = Value::from(2 * SECOND);
-    values[7] = Value::Number(14_480_000);
-    values[9] = Value::Number(again);
-    values[12] = Value::from(full_ms * MS);
-    (values[13], values[14]) = (Value::from(quiet_ms * MS), Value::from(until));
+fn connection(again: i64, full_ms: u64, quiet_ms: u64, until: &str) -> EventTable {
+    let mut events = EventTable::default();
+    let mut values = [EventValue::Number(0); 16];
+    (values[1], values[2]) = (
+        EventValue::Text("10.0.0.1:9009"),
+        EventValue::Text("10.0.0.2:80"),
+    );
+    values[3] = EventValue::from(2 * SECOND);
+    values[7] = EventValue::Number(14_480_000);
+    values[9] = EventValue::Number(again);
+    values[12] = EventValue::from(full_ms * MS);
+    (values[13], values[14]) = (EventValue::from(quiet_ms * MS), EventValue::from(until));
     events.push("TCP_CONNECTION", "khons", SECOND, &values);
     events
 }
@@ -148,9 +154,12 @@ fn a_capture_shows_who_was_waited_for() {
 fn a_segment_that_was_sent_again_takes_a_round_trip_of_the_time() {
     let said = |again: i64, round_trip_ms: u64| {
         let events = connection(again, 0, 0, "");
-        let mut values: Vec<Value<'_>> = (0..16).map(|field| events.value(0, field)).collect();
-        (values[4], values[7]) = (Value::from(round_trip_ms * MS), Value::Number(12_000));
-        let mut one = Table::default();
+        let mut values: Vec<EventValue<'_>> = (0..16).map(|field| events.value(0, field)).collect();
+        (values[4], values[7]) = (
+            EventValue::from(round_trip_ms * MS),
+            EventValue::Number(12_000),
+        );
+        let mut one = EventTable::default();
         one.push("TCP_CONNECTION", "khons", SECOND, &values);
         let found = diagnose(&input(&observed(one, Some("capture"))));
         (found[0].share, found[0].sentence.clone())
@@ -175,17 +184,17 @@ fn what_was_looked_for_is_said_once_nothing_was_measured() {
     for (given, expected, words) in [
         (
             observed(watched(0, 0, 0), None),
-            Origin::Watch,
+            RunOrigin::Watch,
             "unread data",
         ),
         (
             observed(connection(0, 0, 0, ""), Some("capture")),
-            Origin::Capture,
+            RunOrigin::Capture,
             "long quiet periods",
         ),
         (
             observed(connection(0, 0, 0, ""), Some("text")),
-            Origin::Import,
+            RunOrigin::Import,
             "windows without room",
         ),
     ] {

@@ -1,7 +1,7 @@
 //! Requests that were traced on an emulated network: what the network did to them is named.
 
 use super::*;
-use stackline_events::unit::unit;
+use stackline_events::unit_ids::unit;
 
 /// Requests on flow 1, the first of which is the quickest, and what a network did.
 struct Traced {
@@ -26,7 +26,7 @@ impl Traced {
             plan,
             records,
             index,
-            events: Table::default(),
+            events: EventTable::default(),
             lifelines: Lifelines::default(),
         };
         Self {

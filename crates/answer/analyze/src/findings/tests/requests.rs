@@ -1,7 +1,7 @@
 //! Requests of programs that are not ours: each cause planted alone in a table of what a trace tells, and found first.
 
 use super::*;
-use stackline_events::Value;
+use stackline_events::EventValue;
 
 const PARTS: [&str; 11] = [
     "lookup",
@@ -52,10 +52,10 @@ impl Planted {
     }
 }
 
-fn table(requests: &[Planted]) -> Table {
-    let mut table = Table::default();
+fn table(requests: &[Planted]) -> EventTable {
+    let mut table = EventTable::default();
     for (unit, one) in requests.iter().enumerate() {
-        let unit = Value::from(unit as i64);
+        let unit = EventValue::from(unit as i64);
         let at_ns = one.end_ms * MS;
         let call = [
             unit,
@@ -75,7 +75,7 @@ fn table(requests: &[Planted]) -> Table {
             one.bytes.0.into(),
             one.bytes.1.into(),
             0.into(),
-            one.unknown.map_or(Value::Absent, Value::from),
+            one.unknown.map_or(EventValue::Absent, EventValue::from),
         ];
         table.push(
             "REQUEST",
@@ -94,12 +94,12 @@ fn table(requests: &[Planted]) -> Table {
         };
         let total: i64 = PARTS.iter().filter_map(|name| part(name)).sum();
         let mut times = vec![unit, total.into()];
-        times.extend(PARTS.map(|name| Value::from(part(name))));
+        times.extend(PARTS.map(|name| EventValue::from(part(name))));
         times.push((2 * MS).into());
         table.push("REQUEST_TIME", one.client, at_ns, &times);
         let mut row = |keyword: &str, count: usize, values: &[(usize, i64)]| {
             if !values.is_empty() {
-                let mut fields = vec![Value::from(0); count];
+                let mut fields = vec![EventValue::from(0); count];
                 fields[0] = unit;
                 values
                     .iter()

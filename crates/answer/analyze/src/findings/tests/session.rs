@@ -2,12 +2,12 @@
 
 use super::super::of_events;
 use super::MS;
-use stackline_events::{Table, Value};
+use stackline_events::{EventTable, EventValue};
 
 /// Units that come to a server every 3 ms, are served one at a time in `serve` ms and sent one at a time in `send` ms; those that would
 /// wait longer than 60 ms for either are given up.
-fn session(serve: u64, send: u64) -> Table {
-    let mut table = Table::default();
+fn session(serve: u64, send: u64) -> EventTable {
+    let mut table = EventTable::default();
     let (mut served, mut sent) = (0_u64, 0_u64);
     for unit in 0..200_u64 {
         let mut event = |keyword: &str, host: &str, ms: u64, order: u64| {
@@ -15,7 +15,7 @@ fn session(serve: u64, send: u64) -> Table {
                 keyword,
                 host,
                 ms * MS + order,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         };
         let came = 3 * unit;
@@ -43,19 +43,23 @@ fn session(serve: u64, send: u64) -> Table {
 }
 
 /// What a port did all the time.
-fn port(table: &mut Table, busy_ppm: u64, drops: u64) {
+fn port(table: &mut EventTable, busy_ppm: u64, drops: u64) {
     table.push(
         "PORT_SETUP",
         "x",
         0,
-        &[Value::Text("x>me"), 10_000_000_u64.into(), 3_000_u64.into()],
+        &[
+            EventValue::Text("x>me"),
+            10_000_000_u64.into(),
+            3_000_u64.into(),
+        ],
     );
     for at in 1..=6_u64 {
         let (interval, now) = (100 * MS, at * 100 * MS);
-        let busy = Value::from(interval / 1_000_000 * busy_ppm);
+        let busy = EventValue::from(interval / 1_000_000 * busy_ppm);
         let port = [
             interval.into(),
-            Value::Text("x>me"),
+            EventValue::Text("x>me"),
             100_u64.into(),
             100_000_u64.into(),
             busy,
@@ -66,37 +70,37 @@ fn port(table: &mut Table, busy_ppm: u64, drops: u64) {
 }
 
 /// What a host's processor did all the time.
-fn processor(table: &mut Table, host: &str, busy_ppm: u64, until_ms: u64) {
+fn processor(table: &mut EventTable, host: &str, busy_ppm: u64, until_ms: u64) {
     for at in 1..=until_ms / 100 {
-        let shares = [busy_ppm, 0, 0, 0, 0, 1_000_000 - busy_ppm].map(Value::from);
-        let data = [[100 * MS, 0].map(Value::from).as_slice(), &shares].concat();
+        let shares = [busy_ppm, 0, 0, 0, 0, 1_000_000 - busy_ppm].map(EventValue::from);
+        let data = [[100 * MS, 0].map(EventValue::from).as_slice(), &shares].concat();
         table.push("CPU_USE", host, at * 100 * MS, &data);
     }
 }
 
 /// What a port and a connection did all the time.
-fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unread: u64) {
-    let absent = Value::Absent;
+fn watched(table: &mut EventTable, busy_ppm: u64, drops: u64, limited_ppm: u64, unread: u64) {
+    let absent = EventValue::Absent;
     port(table, busy_ppm, drops);
     for at in 1..=6_u64 {
         let (interval, now) = (100 * MS, at * 100 * MS);
-        let part = |ppm: u64| Value::from(interval / 1_000_000 * ppm);
+        let part = |ppm: u64| EventValue::from(interval / 1_000_000 * ppm);
         let info = |local: &'static str, remote: &'static str, limited: u64, unread: u64| {
             let mut data = vec![
-                Value::from(interval),
+                EventValue::from(interval),
                 absent,
-                Value::Text(local),
-                Value::Text(remote),
+                EventValue::Text(local),
+                EventValue::Text(remote),
             ];
-            data.extend([20_000, 9_000, MS, u64::from(drops > 0)].map(Value::from));
+            data.extend([20_000, 9_000, MS, u64::from(drops > 0)].map(EventValue::from));
             data.extend([
-                Value::from(interval),
+                EventValue::from(interval),
                 part(limited),
                 0_u64.into(),
                 0_u64.into(),
                 unread.into(),
             ]);
-            data.extend([60_000_u64, 1_448, 10_000].map(Value::from));
+            data.extend([60_000_u64, 1_448, 10_000].map(EventValue::from));
             data
         };
         table.push("TCP_INFO", "host", now, &info("host", "me", limited_ppm, 0));
@@ -104,7 +108,7 @@ fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unrea
     }
 }
 
-fn first(table: &Table) -> (&'static str, String) {
+fn first(table: &EventTable) -> (&'static str, String) {
     let found = of_events(table);
     found
         .into_iter()
@@ -162,8 +166,8 @@ fn beyond_the_server_ports_and_connections_decide() {
 }
 
 /// Requests of a display, each `every` ms after the one before, or once that is done: drawn in 2 ms, done when `back` ms later.
-fn drawn(every: Option<u64>, back: u64) -> Table {
-    let mut table = Table::default();
+fn drawn(every: Option<u64>, back: u64) -> EventTable {
+    let mut table = EventTable::default();
     let (mut done, mut free) = (0_u64, 0_u64);
     for unit in 0..200_u64 {
         let called = every.map_or(done, |every| every * unit);
@@ -182,7 +186,7 @@ fn drawn(every: Option<u64>, back: u64) -> Table {
                 &keyword,
                 host,
                 ms * MS + order as u64,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         }
     }
@@ -198,7 +202,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
             "DISPLAY_AGENT",
             "host",
             unit * MS + 1_000,
-            &[Value::Number(unit as i64)],
+            &[EventValue::Number(unit as i64)],
         );
     }
     let (kind, sentence) = first(&arrives);
@@ -233,8 +237,8 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
 
 /// Requests of a display made every 5 ms, each `across` ms on a line that carries one at a time; they are kept at once and drawn and
 /// answered together with the last.
-fn together(across: u64) -> Table {
-    let mut table = Table::default();
+fn together(across: u64) -> EventTable {
+    let mut table = EventTable::default();
     let mut line = 0;
     let ways: Vec<[u64; 3]> = (0..200)
         .map(|unit| {
@@ -262,7 +266,7 @@ fn together(across: u64) -> Table {
                 &keyword,
                 host,
                 ms * MS + order as u64,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         }
     }
@@ -287,11 +291,11 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
         "PORT_SETUP",
         "host",
         0,
-        &[Value::Text("host>me"), 2_400_u64.into()],
+        &[EventValue::Text("host>me"), 2_400_u64.into()],
     );
     let used = [
         (2_000 * MS).into(),
-        Value::Text("host>me"),
+        EventValue::Text("host>me"),
         200_u64.into(),
         8_000_u64.into(),
         (1_900 * MS).into(),
@@ -306,7 +310,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
         )
     );
     // Neither works for long, while all are on their way together.
-    let mut waits = Table::default();
+    let mut waits = EventTable::default();
     for unit in 0..200_u64 {
         let sent = unit / 20 * 100;
         let way = [
@@ -328,7 +332,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
                 &format!("DISPLAY_{name}"),
                 host,
                 ms * MS + order as u64,
-                &[Value::Number(unit as i64)],
+                &[EventValue::Number(unit as i64)],
             );
         }
     }
@@ -362,7 +366,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
             "DISPLAY_AGENT",
             "host",
             unit * MS + 1_000,
-            &[Value::Number(unit as i64)],
+            &[EventValue::Number(unit as i64)],
         );
     }
     processor(&mut known, "host", 990_000, 400);
@@ -395,7 +399,7 @@ fn what_is_held_for_later_requests_is_no_work_and_a_line_that_is_waited_for_is_n
 fn what_keeps_up_is_healthy_and_a_few_units_are_no_session() {
     let (kind, sentence) = first(&session(1, 1));
     assert_eq!(kind, "healthy", "{sentence}");
-    let mut few = Table::default();
+    let mut few = EventTable::default();
     for unit in 0..5_i64 {
         few.push("ask", "me", unit as u64 * MS, &[unit.into()]);
         few.push("in", "host", unit as u64 * MS + 1, &[unit.into()]);
@@ -405,11 +409,11 @@ fn what_keeps_up_is_healthy_and_a_few_units_are_no_session() {
 }
 
 /// Units of which one in ten comes and nothing is ever heard of the others, though each was sent.
-fn lossy() -> Table {
-    let mut table = Table::default();
+fn lossy() -> EventTable {
+    let mut table = EventTable::default();
     for unit in 0..400_u64 {
         let mut event = |keyword: &str, host: &str, at_ns: u64| {
-            table.push(keyword, host, at_ns, &[Value::Number(unit as i64)]);
+            table.push(keyword, host, at_ns, &[EventValue::Number(unit as i64)]);
         };
         // Whoever asks and whoever forwards are one host.
         let asked = unit / 20 * 30 * MS;

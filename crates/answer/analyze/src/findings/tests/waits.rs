@@ -156,7 +156,7 @@ fn a_connection_whose_first_packet_is_lost_was_waited_for() {
                 let (at, takes) = (n * SECOND / 1000, if n % 2 == 0 { 2000 } else { 900_000 });
                 given.event(at, "a0", "APP_CONNECT", &format!("{n}; 0"));
                 if takes > 2000 {
-                    let stream = stream(flow as u32, Direction::There);
+                    let stream = stream(flow as u32, EventStreamDirection::There);
                     let drop = format!("; {stream}; 0; 0; s>b; a>b; 0; 1; 1; 52; lost on the link");
                     given.event(at + 1000, "s", "NET_DROP", &drop);
                 }

@@ -27,7 +27,7 @@ fn column(head: &Value, bytes: &[u8], name: &str) -> Vec<u64> {
 #[test]
 fn lines_come_with_their_events_and_the_others_behind() {
     let traced = traced::few();
-    let (head, bytes) = unpack(&packed(&traced.content()));
+    let (head, bytes) = unpack(&pack_content(&traced.content()));
     assert_eq!(column(&head, &bytes, "line.count"), [4, 4, 2]);
     assert_eq!(column(&head, &bytes, "line.marks"), [0, 0, 1]);
     assert_eq!(column(&head, &bytes, "line.outcome"), [0, 0, 4]);
@@ -53,7 +53,7 @@ fn lines_come_with_their_events_and_the_others_behind() {
 #[test]
 fn times_count_from_the_first_event_however_late_it_is() {
     let traced = traced::few();
-    let (head, bytes) = unpack(&packed(&traced.content()));
+    let (head, bytes) = unpack(&pack_content(&traced.content()));
     assert_eq!(head["origin_ns"], traced::ORIGIN_NS.to_string());
     let at = column(&head, &bytes, "event.at");
     assert_eq!(at[..5], [0, 20_000, 20_000, 20_000, 140_000]);
@@ -66,7 +66,7 @@ fn beyond_the_most_events_a_page_says_how_many_it_holds() {
         most_events: 400,
         ..traced.content()
     };
-    let (head, _) = unpack(&packed(&content));
+    let (head, _) = unpack(&pack_content(&content));
     let kept = head["kept"]["lines"].as_u64().unwrap();
     assert!((50..=100).contains(&kept), "{kept}");
     assert_eq!(head["kept"]["of_lines"], 1000);
@@ -86,7 +86,7 @@ fn beyond_the_most_events_those_on_no_line_are_thinned_evenly_too() {
         most_events: 100,
         ..traced.content()
     };
-    let (head, bytes) = unpack(&packed(&content));
+    let (head, bytes) = unpack(&pack_content(&content));
     assert_eq!(head["kept"]["of_loose"], 10_001);
     assert_eq!(head["kept"]["loose"], 100);
     let of_host = |host: &str| {
@@ -124,7 +124,7 @@ fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
             .events
             .push(keyword, "khons", traced::ORIGIN_NS + 1, &[]);
     }
-    let (head, _) = unpack(&packed(&traced.content()));
+    let (head, _) = unpack(&pack_content(&traced.content()));
     let kinds: Vec<&str> = head["kinds"].as_array().unwrap()[5..]
         .iter()
         .map(|kind| kind[0].as_str().unwrap())

@@ -1,15 +1,15 @@
 //! The agents of both hosts, and what carries their messages.
 
-use super::super::programs::{KEPT, TTY, Travels, bytes};
-use super::super::script::Job;
-use super::super::ways::Point;
-use super::{Site, Task, Way, Who};
+use super::super::programs::{KEPT, SimulatedDisplayPayload, TTY, bytes};
+use super::super::request_events::DisplayRequestPoint;
+use super::super::trial_script::SimulatedDisplayRequest;
+use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, DisplaySiteTask};
 use stackline_core::error::Result;
 use stackline_core::network::WorkKind;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 
-impl Site<'_> {
+impl DisplaySite<'_> {
     // --- the agent of the client's host ---
 
     /// It finds something in the pipe: at once, or when it looks next where it has nothing to wait for.
@@ -24,22 +24,22 @@ impl Site<'_> {
         let now = self.now();
         let polls = self.costs[0]
             .as_ref()
-            .filter(|_| matches!(self.way, Way::Calls(..)));
+            .filter(|_| matches!(self.way, DisplaySiteRoute::Calls(..)));
         let seen = polls.map_or(now, |costs| costs.seen(now));
         match seen > now {
-            true => self.at(seen, Task::Look),
+            true => self.at(seen, DisplaySiteTask::Look),
             false => self.work(
-                Who::RemoteAgent,
+                DisplaySiteProgram::RemoteAgent,
                 WorkKind::Messages,
                 self.message(0),
-                Task::Taken,
+                DisplaySiteTask::Taken,
             ),
         }
     }
 
     pub(super) fn taken(&mut self) -> Result<()> {
         // To a stream it hands on what was written at once; a message of V's takes all that there is.
-        let most = if let Way::Calls(calls, _) = self.way {
+        let most = if let DisplaySiteRoute::Calls(calls, _) = self.way {
             self.world.borrow_mut().room_of(calls) as usize
         } else {
             0
@@ -62,58 +62,61 @@ impl Site<'_> {
         agent.is_busy = !agent.pipe.is_empty();
         if agent.is_busy {
             self.work(
-                Who::RemoteAgent,
+                DisplaySiteProgram::RemoteAgent,
                 WorkKind::Messages,
                 self.message(0),
-                Task::Taken,
+                DisplaySiteTask::Taken,
             );
         }
     }
 
-    pub(super) fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
+    pub(super) fn transport(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
         let bytes = bytes(&jobs) as u64;
         self.pass(
             if self.remote.is_some() {
-                Point::RemoteAgent
+                DisplayRequestPoint::RemoteAgent
             } else {
-                Point::Send
+                DisplayRequestPoint::Send
             },
             &jobs,
         );
         match self.way {
-            Way::Local => return self.display_has(jobs),
-            Way::Stream(connection) => self.world.borrow_mut().send(
+            DisplaySiteRoute::Local => return self.display_has(jobs),
+            DisplaySiteRoute::Stream(connection) => self.world.borrow_mut().send(
                 connection,
-                Side::Initiator,
+                PairSide::Initiator,
                 bytes,
-                Travels::Requests(jobs),
+                SimulatedDisplayPayload::Requests(jobs),
             ),
-            Way::Internet => {
+            DisplaySiteRoute::Internet => {
                 let connection = self
                     .internet
                     .as_ref()
                     .map_or(0, |internet| internet.connection);
                 self.world.borrow_mut().send(
                     connection,
-                    Side::Initiator,
+                    PairSide::Initiator,
                     bytes,
-                    Travels::Requests(jobs),
+                    SimulatedDisplayPayload::Requests(jobs),
                 );
             }
-            Way::Calls(calls, _) => {
+            DisplaySiteRoute::Calls(calls, _) => {
                 self.world
                     .borrow_mut()
-                    .ask(calls, bytes, Travels::Requests(jobs))
+                    .ask(calls, bytes, SimulatedDisplayPayload::Requests(jobs))
             }
-            Way::Line => {
+            DisplaySiteRoute::Line => {
                 let now = self.now();
                 let Some(line) = &mut self.serial else {
                     return Ok(());
                 };
                 let ((left, there), kept) = (line.put(0, now, bytes as usize), line.takes(0, TTY));
-                self.at(there, Task::Over(jobs));
+                self.at(there, DisplaySiteTask::Over(jobs));
                 // The driver keeps so much.
-                self.at(Instant(left.0.saturating_sub(kept.0)).max(now), Task::Room);
+                self.at(
+                    Instant(left.0.saturating_sub(kept.0)).max(now),
+                    DisplaySiteTask::Room,
+                );
             }
         }
         Ok(())
@@ -121,14 +124,14 @@ impl Site<'_> {
 
     // --- the agent of the display's host ---
 
-    pub(super) fn arrived(&mut self, jobs: Vec<Job>) {
+    pub(super) fn arrived(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
         // With an internet server on this host it had come before.
         if self
             .internet
             .as_ref()
             .is_none_or(|internet| internet.calls.is_some())
         {
-            self.pass(Point::Arrive, &jobs);
+            self.pass(DisplayRequestPoint::Arrive, &jobs);
         }
         if let Some(agent) = &mut self.local {
             agent.came.push_back(jobs);
@@ -146,26 +149,26 @@ impl Site<'_> {
                 .as_ref()
                 .map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
             self.work(
-                Who::LocalAgent,
+                DisplaySiteProgram::LocalAgent,
                 WorkKind::Messages,
                 self.message(1) + of_bytes,
-                Task::Came(jobs),
+                DisplaySiteTask::Came(jobs),
             );
         }
     }
 
-    pub(super) fn agent_has(&mut self, jobs: Vec<Job>) -> Result<()> {
-        self.pass(Point::LocalAgent, &jobs);
+    pub(super) fn agent_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
+        self.pass(DisplayRequestPoint::LocalAgent, &jobs);
         self.program.inbox.push_back(jobs);
         let full = self.program.waiting() > KEPT;
         if let Some(agent) = &mut self.local {
             agent.is_busy = false;
             if full && !agent.is_full {
                 agent.is_full = true;
-                if let Way::Stream(connection) = self.way {
+                if let DisplaySiteRoute::Stream(connection) = self.way {
                     self.world
                         .borrow_mut()
-                        .set_reading(connection, Side::Responder, false);
+                        .set_reading(connection, PairSide::Responder, false);
                 }
             }
         }
@@ -180,12 +183,12 @@ impl Site<'_> {
     /// The agent takes more.
     pub(super) fn agent_goes_on(&mut self) {
         match self.way {
-            Way::Calls(calls, _) => {
-                self.world
-                    .borrow_mut()
-                    .answer(calls, 1, Travels::Answers(Vec::new()))
-            }
-            Way::Internet => self.ask_block(),
+            DisplaySiteRoute::Calls(calls, _) => self.world.borrow_mut().answer(
+                calls,
+                1,
+                SimulatedDisplayPayload::Answers(Vec::new()),
+            ),
+            DisplaySiteRoute::Internet => self.ask_block(),
             _ => {}
         }
     }
@@ -201,10 +204,10 @@ impl Site<'_> {
             return;
         };
         agent.is_full = false;
-        if let Way::Stream(connection) = self.way {
+        if let DisplaySiteRoute::Stream(connection) = self.way {
             self.world
                 .borrow_mut()
-                .set_reading(connection, Side::Responder, true);
+                .set_reading(connection, PairSide::Responder, true);
         }
         self.agent_goes_on();
     }
@@ -218,10 +221,10 @@ impl Site<'_> {
         if let Some(answers) = agent.answers.pop_front() {
             agent.answers_now = true;
             self.work(
-                Who::LocalAgent,
+                DisplaySiteProgram::LocalAgent,
                 WorkKind::Messages,
                 self.message(1),
-                Task::Answers(answers),
+                DisplaySiteTask::Answers(answers),
             );
         }
     }
@@ -237,39 +240,41 @@ impl Site<'_> {
     pub(super) fn answer(&mut self, answers: Vec<u8>) -> Result<()> {
         let bytes = answers.len() as u64;
         match self.way {
-            Way::Local => {}
-            Way::Stream(connection) => {
+            DisplaySiteRoute::Local => {}
+            DisplaySiteRoute::Stream(connection) => {
                 self.world.borrow_mut().send(
                     connection,
-                    Side::Responder,
+                    PairSide::Responder,
                     bytes,
-                    Travels::Answers(answers),
+                    SimulatedDisplayPayload::Answers(answers),
                 );
                 self.answer_left();
             }
-            Way::Calls(_, back) => {
+            DisplaySiteRoute::Calls(_, back) => {
                 self.world
                     .borrow_mut()
-                    .ask(back, bytes, Travels::Answers(answers))
+                    .ask(back, bytes, SimulatedDisplayPayload::Answers(answers))
             }
-            Way::Internet => match self.internet.as_ref().and_then(|internet| internet.calls) {
-                Some((_, writes)) => {
-                    self.world
-                        .borrow_mut()
-                        .ask(writes, bytes, Travels::Answers(answers))
+            DisplaySiteRoute::Internet => {
+                match self.internet.as_ref().and_then(|internet| internet.calls) {
+                    Some((_, writes)) => self.world.borrow_mut().ask(
+                        writes,
+                        bytes,
+                        SimulatedDisplayPayload::Answers(answers),
+                    ),
+                    None => {
+                        self.answers_cross(answers);
+                        self.answer_left();
+                    }
                 }
-                None => {
-                    self.answers_cross(answers);
-                    self.answer_left();
-                }
-            },
-            Way::Line => {
+            }
+            DisplaySiteRoute::Line => {
                 let now = self.now();
                 let Some(line) = &mut self.serial else {
                     return Ok(());
                 };
                 let (_, there) = line.put(1, now, answers.len());
-                self.at(there, Task::OverBack(answers));
+                self.at(there, DisplaySiteTask::OverBack(answers));
                 self.answer_left();
             }
         }

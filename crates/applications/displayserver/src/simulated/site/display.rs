@@ -1,19 +1,19 @@
 //! The display's program: one request after another, drawn piece by piece, then answered.
 
-use super::super::programs::{PIECE, Travels};
-use super::super::scene::Class;
-use super::super::script::Job;
-use super::super::ways::Point;
-use super::{Site, Task, Way, Who};
+use super::super::programs::{PIECE, SimulatedDisplayPayload};
+use super::super::request_events::DisplayRequestPoint;
+use super::super::scene::DisplaySceneClass;
+use super::super::trial_script::SimulatedDisplayRequest;
+use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, DisplaySiteTask};
 use stackline_core::error::Result;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
 
-impl Site<'_> {
+impl DisplaySite<'_> {
     // --- the display ---
 
     /// A message for the display, from a client that waits until it is carried out.
-    pub(super) fn display_has(&mut self, jobs: Vec<Job>) -> Result<()> {
+    pub(super) fn display_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
         self.program.inbox.push_back(jobs);
         self.display();
         Ok(())
@@ -35,25 +35,35 @@ impl Site<'_> {
         } else {
             Duration::ZERO
         };
-        self.work(Who::Display, WorkKind::Messages, message, Task::Read);
+        self.work(
+            DisplaySiteProgram::Display,
+            WorkKind::Messages,
+            message,
+            DisplaySiteTask::Read,
+        );
     }
 
     pub(super) fn next_job(&mut self) -> Result<()> {
         if let Some(number) = self.program.jobs.front().map(|job| job.number) {
-            self.pass_at(self.now(), Point::Parse, number..=number);
+            self.pass_at(self.now(), DisplayRequestPoint::Parse, number..=number);
             let takes = self.scaled(self.scene.drawing.request);
-            self.work(Who::Display, WorkKind::Operations, takes, Task::Stored);
+            self.work(
+                DisplaySiteProgram::Display,
+                WorkKind::Operations,
+                takes,
+                DisplaySiteTask::Stored,
+            );
             return Ok(());
         }
         self.program.is_busy = false;
         if self.local.is_none() {
             let reply = std::mem::take(&mut self.program.reply);
             match self.way {
-                Way::Calls(calls, _) => {
+                DisplaySiteRoute::Calls(calls, _) => {
                     self.world.borrow_mut().answer(
                         calls,
                         reply.len().max(1) as u64,
-                        Travels::Answers(reply),
+                        SimulatedDisplayPayload::Answers(reply),
                     );
                 }
                 _ => {
@@ -72,7 +82,7 @@ impl Site<'_> {
             return Ok(());
         };
         self.program.carry_out(now, &job.bytes)?;
-        self.pass_at(now, Point::Store, job.number..=job.number);
+        self.pass_at(now, DisplayRequestPoint::Store, job.number..=job.number);
         let answer = if job.wants {
             self.scene.drawing.answer
         } else {
@@ -103,9 +113,13 @@ impl Site<'_> {
     }
 
     /// What a request changes is drawn, and with it what those before it changed that were not drawn by themselves.
-    fn rendered(&mut self, at: Instant, job: &Job) {
+    fn rendered(&mut self, at: Instant, job: &SimulatedDisplayRequest) {
         if job.wants || job.draw.is_some() {
-            self.pass_at(at, Point::Render, self.program.drawn + 1..=job.number);
+            self.pass_at(
+                at,
+                DisplayRequestPoint::Render,
+                self.program.drawn + 1..=job.number,
+            );
             self.program.drawn = job.number;
         }
     }
@@ -115,10 +129,10 @@ impl Site<'_> {
         let piece = self.program.to_draw.min(PIECE);
         if piece > Duration::ZERO {
             self.work(
-                Who::Display,
+                DisplaySiteProgram::Display,
                 WorkKind::Operations,
                 piece,
-                Task::Drawn(piece),
+                DisplaySiteTask::Drawn(piece),
             );
             return Ok(());
         }
@@ -131,7 +145,7 @@ impl Site<'_> {
         let output = std::mem::take(&mut self.program.output);
         match &mut self.local {
             None => self.program.reply.extend(output),
-            Some(agent) if self.scene.class == Class::Terminal => {
+            Some(agent) if self.scene.class == DisplaySceneClass::Terminal => {
                 agent
                     .answers
                     .extend(output.into_iter().map(|byte| vec![byte]));

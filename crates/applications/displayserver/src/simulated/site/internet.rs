@@ -1,12 +1,12 @@
 //! The internet server of the display's side: the stream from the client's host ends here, and the display's agent reads and writes it in
 //! blocks. On the display's own host that is one more program; on another one each block crosses the network once more, by V's messages.
 
-use super::super::programs::{KEPT, Travels, bytes};
-use super::super::script::Job;
-use super::super::ways::Point;
-use super::{Site, Task, Who};
+use super::super::programs::{KEPT, SimulatedDisplayPayload, bytes};
+use super::super::request_events::DisplayRequestPoint;
+use super::super::trial_script::SimulatedDisplayRequest;
+use super::{DisplaySite, DisplaySiteProgram, DisplaySiteTask};
 use stackline_core::network::WorkKind;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Duration;
 use stackline_proto::vio::BLOCK;
 use std::collections::VecDeque;
@@ -21,10 +21,10 @@ pub(super) struct Internet {
     pub(super) connection: u32,
     /// Calls of the display's agent to another host: for blocks, and with them. None where it is on the same host.
     pub(super) calls: Option<(u32, u32)>,
-    came: VecDeque<Vec<Job>>,
+    came: VecDeque<Vec<SimulatedDisplayRequest>>,
     is_busy: bool,
     /// What was taken out of the stream and not read as a block.
-    blocks: VecDeque<Job>,
+    blocks: VecDeque<SimulatedDisplayRequest>,
     /// The agent waits for a block.
     pub(super) is_asked: bool,
     is_full: bool,
@@ -46,10 +46,10 @@ impl Internet {
     }
 }
 
-impl Site<'_> {
+impl DisplaySite<'_> {
     /// Requests have come over the stream.
-    pub(super) fn internet_has(&mut self, jobs: Vec<Job>) {
-        self.pass(Point::ArriveBetween, &jobs);
+    pub(super) fn internet_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
+        self.pass(DisplayRequestPoint::ArriveBetween, &jobs);
         let Some(internet) = &mut self.internet else {
             return;
         };
@@ -65,25 +65,25 @@ impl Site<'_> {
             internet.is_busy = true;
             let takes = self.crossing(bytes(&jobs));
             self.work(
-                Who::Internet,
+                DisplaySiteProgram::Internet,
                 WorkKind::Messages,
                 takes,
-                Task::Crossed(jobs),
+                DisplaySiteTask::Crossed(jobs),
             );
         }
     }
 
     /// What the server takes for so many bytes either way.
     fn crossing(&self, bytes: usize) -> Duration {
-        let costs = self.costs[Who::Internet.host()].as_ref();
+        let costs = self.costs[DisplaySiteProgram::Internet.host()].as_ref();
         costs.map_or(Duration::ZERO, |costs| {
             costs.message() + costs.bytes(bytes as u64)
         })
     }
 
     /// They can be read as blocks.
-    pub(super) fn crossed(&mut self, jobs: Vec<Job>) {
-        self.pass(Point::Internet, &jobs);
+    pub(super) fn crossed(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
+        self.pass(DisplayRequestPoint::Internet, &jobs);
         if let Some(internet) = &mut self.internet {
             internet.is_busy = false;
             internet.blocks.extend(jobs);
@@ -93,7 +93,7 @@ impl Site<'_> {
                 let connection = internet.connection;
                 self.world
                     .borrow_mut()
-                    .set_reading(connection, Side::Responder, false);
+                    .set_reading(connection, PairSide::Responder, false);
             }
         }
         self.give_block();
@@ -111,7 +111,7 @@ impl Site<'_> {
         }
         self.world
             .borrow_mut()
-            .answer(calls, 1, Travels::Answers(Vec::new()));
+            .answer(calls, 1, SimulatedDisplayPayload::Answers(Vec::new()));
         self.answers_cross(answers);
     }
 
@@ -128,7 +128,8 @@ impl Site<'_> {
         let most = internet.calls.map_or(u64::MAX, |(reads, _)| {
             self.world.borrow_mut().room_of(reads)
         }) as usize;
-        let mut block: Vec<Job> = internet.blocks.pop_front().into_iter().collect();
+        let mut block: Vec<SimulatedDisplayRequest> =
+            internet.blocks.pop_front().into_iter().collect();
         while let Some(next) = internet.blocks.front()
             && bytes(&block) + next.length() <= most.min(BLOCK)
         {
@@ -141,25 +142,25 @@ impl Site<'_> {
             Some((reads, _)) => self.world.borrow_mut().answer(
                 reads,
                 bytes(&block) as u64,
-                Travels::Requests(block),
+                SimulatedDisplayPayload::Requests(block),
             ),
             None => self.arrived(block),
         }
         if has_room {
             self.world
                 .borrow_mut()
-                .set_reading(connection, Side::Responder, true);
+                .set_reading(connection, PairSide::Responder, true);
         }
     }
 
     /// The agent asks for the next block.
     pub(super) fn ask_block(&mut self) {
         match self.internet.as_mut().map(|internet| internet.calls) {
-            Some(Some((reads, _))) => {
-                self.world
-                    .borrow_mut()
-                    .ask(reads, ASKS, Travels::Answers(Vec::new()))
-            }
+            Some(Some((reads, _))) => self.world.borrow_mut().ask(
+                reads,
+                ASKS,
+                SimulatedDisplayPayload::Answers(Vec::new()),
+            ),
             Some(None) => {
                 if let Some(internet) = &mut self.internet {
                     internet.is_asked = true;
@@ -174,10 +175,10 @@ impl Site<'_> {
     pub(super) fn answers_cross(&mut self, answers: Vec<u8>) {
         let takes = self.crossing(answers.len());
         self.work(
-            Who::Internet,
+            DisplaySiteProgram::Internet,
             WorkKind::Messages,
             takes,
-            Task::AnswersCrossed(answers),
+            DisplaySiteTask::AnswersCrossed(answers),
         );
     }
 
@@ -186,14 +187,14 @@ impl Site<'_> {
             let connection = internet.connection;
             self.world.borrow_mut().send(
                 connection,
-                Side::Responder,
+                PairSide::Responder,
                 answers.len() as u64,
-                Travels::Answers(answers),
+                SimulatedDisplayPayload::Answers(answers),
             );
         }
     }
 }
 
-fn waiting(blocks: &VecDeque<Job>) -> usize {
-    blocks.iter().map(Job::length).sum()
+fn waiting(blocks: &VecDeque<SimulatedDisplayRequest>) -> usize {
+    blocks.iter().map(SimulatedDisplayRequest::length).sum()
 }

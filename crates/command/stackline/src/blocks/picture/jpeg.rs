@@ -1,8 +1,8 @@
 //! JPEG, at once.
 
 use super::pixels::{MOST_AT_ONCE, Made, unreadable};
-use crate::blocks::cutter::{self, Cutter, PIXEL};
-use crate::blocks::reading::read_all;
+use crate::blocks::source_files::read_all;
+use crate::blocks::tile_cutter::{self, Cutter, PIXEL};
 use std::fs::File;
 use std::path::Path;
 use zune_jpeg::JpegDecoder;
@@ -27,7 +27,7 @@ pub(super) fn cut(file: File, path: &Path) -> Made {
             "a JPEG of {width} by {height} pixels does not fit into 1 GiB"
         )));
     }
-    let about = cutter::about(width as u32, height as u32)?;
+    let about = tile_cutter::describe_pyramid(width as u32, height as u32)?;
     let pixels = decoder.decode().map_err(unreadable)?;
     let mut cutter = Cutter::new(about.clone())?;
     pixels

@@ -1,7 +1,7 @@
 //! Pixels as the readers of all forms give them: rows in the cutter of tiles, as red, green, blue; how much is in memory at once, and the
 //! error of a file that gives none.
 
-use crate::blocks::cutter::Cutter;
+use crate::blocks::tile_cutter::Cutter;
 use crate::exit::{Error, Result};
 use stackline_blocks::pyramid::Pyramid;
 

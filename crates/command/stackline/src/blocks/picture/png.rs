@@ -1,7 +1,7 @@
 //! PNG, row by row; where its rows are interlaced, all at once.
 
 use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
-use crate::blocks::cutter::{self, Cutter};
+use crate::blocks::tile_cutter::{self, Cutter};
 use png::{Decoder, Limits, Transformations};
 use std::fs::File;
 use std::io::BufReader;
@@ -18,7 +18,7 @@ pub(super) fn cut(file: File) -> Made {
         reader.info().height,
         reader.info().interlaced,
     );
-    let about = cutter::about(width, height)?;
+    let about = tile_cutter::describe_pyramid(width, height)?;
     let samples = reader.output_color_type().0.samples();
     let mut cutter = Cutter::new(about.clone())?;
     let mut rgb = Vec::new();

@@ -1,7 +1,7 @@
 //! Pictures that were written by their crates are read back, tile by tile.
 
 use super::*;
-use crate::blocks::cutter::TILE_BYTES;
+use crate::blocks::tile_cutter::TILE_BYTES;
 use stackline_blocks::pyramid::Tile;
 use std::io::{Seek, Write};
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ fn pixels() -> Vec<u8> {
         .collect()
 }
 
-fn tiles_of(form: Form, bytes: &[u8]) -> Result<(File, Pyramid)> {
+fn tiles_of(form: PictureFormat, bytes: &[u8]) -> Result<(File, Pyramid)> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file.rewind().unwrap();
@@ -60,7 +60,7 @@ fn png() -> Vec<u8> {
 
 #[test]
 fn png_comes_row_by_row() {
-    is_right(&tiles_of(Form::Png, &png()).unwrap());
+    is_right(&tiles_of(PictureFormat::Png, &png()).unwrap());
 }
 
 #[test]
@@ -71,8 +71,11 @@ fn tiff_comes_strip_by_strip() {
     encoder
         .write_image::<colortype::RGB8>(SIZE.0, SIZE.1, &pixels())
         .unwrap();
-    assert_eq!(Form::of(bytes.get_ref()), Some(Form::Tiff));
-    is_right(&tiles_of(Form::Tiff, bytes.get_ref()).unwrap());
+    assert_eq!(
+        PictureFormat::of(bytes.get_ref()),
+        Some(PictureFormat::Tiff)
+    );
+    is_right(&tiles_of(PictureFormat::Tiff, bytes.get_ref()).unwrap());
 
     let mut bytes = std::io::Cursor::new(Vec::new());
     let grey: Vec<u16> = (0..SIZE.1)
@@ -83,7 +86,11 @@ fn tiff_comes_strip_by_strip() {
         .write_image::<colortype::Gray16>(SIZE.0, SIZE.1, &grey)
         .unwrap();
     assert_eq!(
-        pixel(&tiles_of(Form::Tiff, bytes.get_ref()).unwrap(), 150, 160),
+        pixel(
+            &tiles_of(PictureFormat::Tiff, bytes.get_ref()).unwrap(),
+            150,
+            160
+        ),
         [(150 + 160 - 256) as u8; 3]
     );
 }
@@ -92,20 +99,27 @@ fn tiff_comes_strip_by_strip() {
 fn what_is_cut_short_is_an_error() {
     let whole = png();
     for length in [8, 40, whole.len() / 2] {
-        let error = tiles_of(Form::Png, &whole[..length]).unwrap_err();
+        let error = tiles_of(PictureFormat::Png, &whole[..length]).unwrap_err();
         assert!(error.message.starts_with("picture: "), "{error:?}");
     }
-    for form in [Form::Jpeg, Form::Tiff] {
+    for form in [PictureFormat::Jpeg, PictureFormat::Tiff] {
         assert!(tiles_of(form, &whole[..100]).is_err());
     }
 }
 
 #[test]
 fn forms_are_told_by_their_first_bytes() {
-    assert_eq!(Form::of(&png()), Some(Form::Png));
-    assert_eq!(Form::of(b"\xff\xd8\xff\xe0"), Some(Form::Jpeg));
+    assert_eq!(PictureFormat::of(&png()), Some(PictureFormat::Png));
     assert_eq!(
-        (Form::of(b"II+\0"), Form::of(b""), Form::of(b"II")),
-        (Some(Form::Tiff), None, None)
+        PictureFormat::of(b"\xff\xd8\xff\xe0"),
+        Some(PictureFormat::Jpeg)
+    );
+    assert_eq!(
+        (
+            PictureFormat::of(b"II+\0"),
+            PictureFormat::of(b""),
+            PictureFormat::of(b"II")
+        ),
+        (Some(PictureFormat::Tiff), None, None)
     );
 }

@@ -1,7 +1,7 @@
 //! TIFF and GeoTIFF (BigTIFF too), one row of strips or tiles after the other. Where the picture lies on earth is not kept.
 
 use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
-use crate::blocks::cutter::{self, Cutter, PIXEL};
+use crate::blocks::tile_cutter::{self, Cutter, PIXEL};
 use crate::exit::Result;
 use std::fs::File;
 use std::io::BufReader;
@@ -17,7 +17,7 @@ pub(super) fn cut(file: File) -> Made {
     let decoder = Decoder::new(BufReader::with_capacity(1 << 20, file)).map_err(unreadable)?;
     let mut decoder = decoder.with_limits(limits);
     let (width, height) = decoder.dimensions().map_err(unreadable)?;
-    let about = cutter::about(width, height)?;
+    let about = tile_cutter::describe_pyramid(width, height)?;
     let colours = Colours::of(&mut decoder)?;
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     if chunk_width == 0 || chunk_height == 0 {

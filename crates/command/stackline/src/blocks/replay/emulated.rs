@@ -3,23 +3,23 @@
 
 use super::super::disk_time;
 use super::super::terrain::Terrain;
-use super::on_network::{Roles, network, set, stack};
-use super::watched;
+use super::network_session::{Roles, network, set, stack};
+use super::port_watcher;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay, ViewerPath};
 use crate::run::listen_for_ctrl_c;
-use stackline_blocks::wire::greeting::Key;
-use stackline_blockserver::client::{Client, Options};
-use stackline_blockserver::disk::Disk;
-use stackline_blockserver::places::Limits;
+use stackline_blocks::wire::handshake::BlockWriteKey;
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::connection_slots::BlockConnectionLimits;
+use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::{key, load, master, server};
 use stackline_core::network::Network;
 use stackline_core::plan::World;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
-use stackline_guard::scratch::{self, Scratch};
-use stackline_net::Node;
-use stackline_net::packet::address;
+use stackline_guard::scratch::{self, ScratchDirectory};
+use stackline_net::NodeIndex;
+use stackline_net::packet::host_address;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::net::Ipv4Addr;
@@ -37,12 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What of `--over` the parts can set: the buffers of the connections that blocks go over.
 #[derive(Clone, Copy)]
-struct Buffers {
+struct BlockBufferSizes {
     send: Option<u64>,
     receive: Option<u64>,
 }
 
-impl Buffers {
+impl BlockBufferSizes {
     fn of(flags: &Replay) -> Result<Self> {
         let stack = stack(flags, World::Emulated)?;
         let known = ["send_buffer", "receive_buffer"];
@@ -56,7 +56,7 @@ impl Buffers {
 }
 
 /// Where a disk of a server is.
-fn disk_path(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
+fn disk_path(scratch: &ScratchDirectory, server: usize, disk: u16) -> PathBuf {
     scratch
         .path()
         .join(format!("server{server}"))
@@ -64,9 +64,9 @@ fn disk_path(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
 }
 
 /// A process on a host; it ends when its standard input does.
-struct Part(Child);
+struct EmulatedBlocksProcess(Child);
 
-impl Drop for Part {
+impl Drop for EmulatedBlocksProcess {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let until = Instant::now() + PATIENCE;
@@ -81,8 +81,12 @@ impl Drop for Part {
 
 /// Starts everything, replays, ends everything.
 pub(super) fn replay(flags: &Replay) -> Result {
-    let buffers = Buffers::of(flags)?;
-    flags.disk.as_deref().map(disk_time::of).transpose()?;
+    let buffers = BlockBufferSizes::of(flags)?;
+    flags
+        .disk
+        .as_deref()
+        .map(disk_time::parse_disk_time)
+        .transpose()?;
     let network = network(flags)?;
     stackline_emu::CAPABILITIES.accepts(&network)?;
     let roles = Roles::of(flags, &network)?;
@@ -95,15 +99,15 @@ pub(super) fn replay(flags: &Replay) -> Result {
     // However it is ended: what was started ends, and the directory with the key goes, before this process does.
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let scratch = scratch::directory("blocks").map_err(|error| {
+    let scratch = scratch::create_directory("blocks").map_err(|error| {
         Error::environment(format!("no temporary directory can be made: {error}"))
             .hint("TMPDIR names another place for the disks of the servers")
     })?;
     let failed =
         |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
-    let made = key::fresh().map_err(failed)?;
+    let made = key::generate_key().map_err(failed)?;
     let key_file = scratch.path().join("key");
-    key::write(&key_file, &made).map_err(failed)?;
+    key::write_key_file(&key_file, &made).map_err(failed)?;
     fill(flags, &roles, &scratch, &made, &interrupted)?;
     goes_on(&interrupted)?;
     let program = std::env::current_exe().map_err(|error| {
@@ -112,7 +116,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     let seed = Seed::root(flags.seed).child("network").child(&network.name);
     let mut emulation =
         Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
-    let site = Site {
+    let site = EmulatedReplay {
         flags,
         network: &network,
         program: &program,
@@ -179,18 +183,18 @@ pub(super) fn replay(flags: &Replay) -> Result {
 fn fill(
     flags: &Replay,
     roles: &Roles,
-    scratch: &Scratch,
-    made: &Key,
+    scratch: &ScratchDirectory,
+    made: &BlockWriteKey,
     interrupted: &AtomicBool,
 ) -> Result<()> {
     let failed =
         |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
     let anywhere = ([127, 0, 0, 1], 0).into();
     let say: fn(&str) = |_| {};
-    let options = master::Options {
+    let options = master::BlockMasterOptions {
         listen: anywhere,
         key: Some(made.clone()),
-        places: Limits::default(),
+        places: BlockConnectionLimits::default(),
         say,
     };
     let master = master::start(options, &scratch.path().join("master"))?;
@@ -204,9 +208,9 @@ fn fill(
                 .mode(0o700)
                 .create(&path)
                 .map_err(failed)?;
-            disks.push(Disk::open(&path, false, None)?);
+            disks.push(BlockDisk::open(&path, false, None)?);
         }
-        let options = server::Options {
+        let options = server::DiskServerOptions {
             name: host.clone(),
             listen: anywhere,
             master: master.address().to_string(),
@@ -216,16 +220,16 @@ fn fill(
             send_buffer: None,
             read_time: None,
             adopt: false,
-            places: Limits::default(),
+            places: BlockConnectionLimits::default(),
             say,
         };
         servers.push(server::start(options, disks)?);
     }
-    let client = Client::connect(
+    let client = BlockClient::connect(
         &master.address().to_string(),
-        Options {
+        BlockClientOptions {
             key: Some(made.clone()),
-            ..Options::default()
+            ..BlockClientOptions::default()
         },
     )?;
     wait(interrupted, || {
@@ -239,11 +243,11 @@ fn fill(
         goes_on(interrupted)
     })?;
     drop(client);
-    servers.iter().for_each(server::Running::stop);
+    servers.iter().for_each(server::RunningDiskServer::stop);
     master.stop();
     // Their disks, and the master's file, are free when the last thread has gone.
     wait(interrupted, || {
-        Ok(master.is_over() && servers.iter().all(server::Running::is_over))
+        Ok(master.is_over() && servers.iter().all(server::RunningDiskServer::is_over))
     })
 }
 
@@ -270,15 +274,15 @@ fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()>
     Ok(())
 }
 
-struct Site<'s> {
+struct EmulatedReplay<'s> {
     flags: &'s Replay,
     network: &'s Network,
     program: &'s Path,
-    buffers: Buffers,
+    buffers: BlockBufferSizes,
     interrupted: &'s AtomicBool,
 }
 
-impl Site<'_> {
+impl EmulatedReplay<'_> {
     fn address(&self, host: &str) -> Result<Ipv4Addr> {
         let at = self
             .network
@@ -286,7 +290,7 @@ impl Site<'_> {
             .iter()
             .position(|known| known.name == host);
         let at = at.ok_or_else(|| Error::input(format!("there is no host {host}")))?;
-        Ok(Ipv4Addr::from(address(Node(
+        Ok(Ipv4Addr::from(host_address(NodeIndex(
             u32::try_from(at).unwrap_or(u32::MAX),
         ))))
     }
@@ -304,7 +308,7 @@ impl Site<'_> {
     }
 
     /// Starts a part, and waits until it listens.
-    fn start(&self, host: &str, words: &[OsString]) -> Result<Part> {
+    fn start(&self, host: &str, words: &[OsString]) -> Result<EmulatedBlocksProcess> {
         let failed = |error: std::io::Error| {
             Error::environment(format!("nothing can be started on {host}: {error}"))
         };
@@ -316,7 +320,7 @@ impl Site<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         goes_on(self.interrupted)?;
-        let mut part = Part(command.spawn().map_err(failed)?);
+        let mut part = EmulatedBlocksProcess(command.spawn().map_err(failed)?);
         let mut line = String::new();
         if let Some(out) = part.0.stdout.take() {
             std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line)
@@ -419,7 +423,7 @@ impl Site<'_> {
         command.arg("--watched").arg(ports);
         let mut child = command.stdin(Stdio::null()).spawn().map_err(failed)?;
         let status =
-            watched::until_over(&mut child, emulation, self.network, ports, self.interrupted)?;
+            port_watcher::until_over(&mut child, emulation, self.network, ports, self.interrupted)?;
         Ok(status
             .code()
             .and_then(|code| u8::try_from(code).ok())

@@ -1,17 +1,20 @@
 //! A session in virtual time over a declared network: master, disk servers and client on its hosts.
 
 use super::super::disk_time;
-use super::demand::{demand, keeps, schedule};
-use super::on_network::{Roles, network, set, stack};
-use super::shown::{Session, show};
+use super::network_session::{Roles, network, set, stack};
+use super::session_demand::{demand, keeps, schedule};
+use super::session_results::{BlocksReplaySession, show};
+use crate::event_run;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::Replay;
-use crate::kept;
-use stackline_blockserver::simulated::{Costs, Outcome, Scene, SimulatedServer, carry_out, tell};
+use stackline_blockserver::simulated::{
+    BlockProcessingCosts, BlockScene, BlockSceneOutcome, SimulatedServer, carry_out,
+    emit_scene_events,
+};
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::World;
 use stackline_core::random::Seed;
-use stackline_net::Counters;
+use stackline_net::PortCounters;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,7 +36,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     let disk = flags
         .disk
         .as_deref()
-        .map(disk_time::of)
+        .map(disk_time::parse_disk_time)
         .transpose()?
         .unwrap_or(Distribution::Constant(0.0));
     let server = |host: &String| SimulatedServer {
@@ -41,13 +44,13 @@ pub(super) fn replay(flags: &Replay) -> Result {
         disks: vec![disk.clone(); usize::from(flags.disks)],
         cache: flags.cache,
     };
-    let scene = Scene {
+    let scene = BlockScene {
         network: &network,
         master: roles.master.clone(),
         client: roles.client.clone(),
         servers: roles.servers.iter().map(server).collect(),
         stack: &stack,
-        costs: Costs::default(),
+        costs: BlockProcessingCosts::default(),
         sets: vec![(set(flags), demand(flags))],
         given: Vec::new(),
         schedule: schedule(flags),
@@ -64,7 +67,7 @@ pub(super) fn replay(flags: &Replay) -> Result {
     } else {
         Some(keep(flags, &scene, &outcome)?)
     };
-    let Outcome {
+    let BlockSceneOutcome {
         record,
         end,
         servers,
@@ -76,13 +79,13 @@ pub(super) fn replay(flags: &Replay) -> Result {
         .map(|server| (server.host, server.sent_again))
         .collect();
     let mut drops: BTreeMap<String, u64> = BTreeMap::new();
-    for (reason, count) in counters.iter().flat_map(Counters::drops_by_reason) {
+    for (reason, count) in counters.iter().flat_map(PortCounters::drops_by_reason) {
         *drops.entry(reason.to_string()).or_default() += count;
     }
     let asked_for = schedule(flags).duration;
     show(
         flags,
-        Session {
+        BlocksReplaySession {
             record,
             end,
             asked_for,
@@ -97,13 +100,13 @@ pub(super) fn replay(flags: &Replay) -> Result {
 }
 
 /// Keeps the ways of blocks, what was sent again, and what ports and connections did.
-fn keep(flags: &Replay, scene: &Scene<'_>, outcome: &Outcome) -> Result<String> {
+fn keep(flags: &Replay, scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> Result<String> {
     let zero = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(
+    event_run::keep_run(
         (&flags.name, flags.sharing.access()),
         &scene.client,
-        |emit| tell(scene, outcome, zero, emit),
+        |emit| emit_scene_events(scene, outcome, zero, emit),
     )
 }

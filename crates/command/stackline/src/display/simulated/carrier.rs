@@ -1,15 +1,15 @@
 //! What `--over` names: a stack of the language, a serial line, or PUP with options of its own.
 
-use crate::across;
 use crate::exit::{Error, Result};
 use crate::flags::{size::size, time::duration};
+use crate::network_stack;
 use stackline_core::plan::{Stack, World};
 use stackline_core::time::Duration;
-use stackline_displayserver::simulated::Carrier;
+use stackline_displayserver::simulated::DisplaySceneCarrier;
 use stackline_proto::pup::{self, packet::MOST_DATA};
 
 /// What carries requests and answers.
-pub(super) enum Way {
+pub(super) enum DisplayCarrierStack {
     /// `tcp`, at the client's end and at the display's.
     Tcp([Stack; 2]),
     /// Blasts, stop-and-wait or a sliding window.
@@ -17,33 +17,33 @@ pub(super) enum Way {
     /// V's messages.
     Ikp,
     /// PUP.
-    Pup(pup::Options),
+    Pup(pup::PupOptions),
     /// A serial line with so many bits a character.
     Line(u32),
 }
 
-impl Way {
-    pub(super) const fn carrier(&self) -> Carrier<'_> {
+impl DisplayCarrierStack {
+    pub(super) const fn carrier(&self) -> DisplaySceneCarrier<'_> {
         match self {
-            Self::Tcp([client, display]) => Carrier::Tcp([client, display]),
-            Self::Blast(stack) => Carrier::Blast(stack),
-            Self::Ikp => Carrier::Ikp,
-            Self::Pup(options) => Carrier::Pup(*options),
-            Self::Line(bits) => Carrier::Line(*bits),
+            Self::Tcp([client, display]) => DisplaySceneCarrier::Tcp([client, display]),
+            Self::Blast(stack) => DisplaySceneCarrier::Blast(stack),
+            Self::Ikp => DisplaySceneCarrier::Ikp,
+            Self::Pup(options) => DisplaySceneCarrier::Pup(*options),
+            Self::Line(bits) => DisplaySceneCarrier::Line(*bits),
         }
     }
 }
 
 /// `--over`, and `--display-over` for the other end.
-pub(super) fn read(over: &str, display_over: Option<&str>) -> Result<Way> {
+pub(super) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     let (name, options) = named(over)?;
     let way = match name {
-        "tty" => Way::Line(bits(over, &options)?),
-        "pup" => Way::Pup(pup_options(&options)?),
+        "tty" => DisplayCarrierStack::Line(bits(over, &options)?),
+        "pup" => DisplayCarrierStack::Pup(pup_options(&options)?),
         _ => stack(over, display_over)?,
     };
     match (&way, display_over) {
-        (Way::Tcp(_), _) | (_, None) => Ok(way),
+        (DisplayCarrierStack::Tcp(_), _) | (_, None) => Ok(way),
         _ => Err(
             Error::input(format!("--over {over}: only tcp has options for each end"))
                 .hint("leave --display-over out, or name tcp for both"),
@@ -51,7 +51,7 @@ pub(super) fn read(over: &str, display_over: Option<&str>) -> Result<Way> {
     }
 }
 
-fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
+fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _))))
     {
         return Err(Error::input(format!(
@@ -59,9 +59,9 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
         ))
         .hint("leave --display-over out, and name it by --over"));
     }
-    let client = across::stack(over, World::Simulated)?;
+    let client = network_stack::stack(over, World::Simulated)?;
     let display = display_over
-        .map(|over| across::stack(over, World::Simulated))
+        .map(|over| network_stack::stack(over, World::Simulated))
         .transpose()?;
     let display = display.unwrap_or_else(|| client.clone());
     if let (Some(other), "tcp") = (
@@ -74,9 +74,9 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
         .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
     }
     match (client.name.as_str(), display.name.as_str()) {
-        ("tcp", "tcp") => Ok(Way::Tcp([client, display])),
-        ("blast" | "saw" | "window", _) => Ok(Way::Blast(client)),
-        ("ikp", _) if client.options.is_empty() => Ok(Way::Ikp),
+        ("tcp", "tcp") => Ok(DisplayCarrierStack::Tcp([client, display])),
+        ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)),
+        ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp),
         ("ikp", _) => Err(Error::input(format!("--over {over}: a display's messages are V's, of 1024 bytes"))
             .hint("--over ikp, without options")),
         _ => Err(Error::input(format!(
@@ -127,8 +127,8 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
     })
 }
 
-fn pup_options(options: &[(&str, &str)]) -> Result<pup::Options> {
-    let mut own = pup::Options::default();
+fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
+    let mut own = pup::PupOptions::default();
     for (name, value) in options {
         let refused = |why: &str| {
             Error::input(format!("--over pup({name}): {why}")).hint(

@@ -1,19 +1,19 @@
 //! Combinations of an experiment with a display in virtual time: the network and what flags say, each at a level, judged before anything
 //! is run.
 
-use super::stage::{Stage, no_rate};
-use crate::across;
+use super::testbed::{DisplayTestbed, no_rate};
 use crate::exit::{Error, Result};
 use crate::factors::{are_apart, in_order, with_levels};
 use crate::flags::gathers;
 use crate::flags::{ClassFlag, DisplayFactors, DisplayScene, LevelFlag};
-use crate::source::Source;
+use crate::network_stack;
+use crate::spec_source::SpecSource;
 use clap::ValueEnum;
 use stackline_core::network::Network;
-use stackline_displayserver::bench::Rate;
-use stackline_displayserver::level::{Level as ProtocolLevel, Picture};
+use stackline_displayserver::bench::DisplayBenchSubject;
+use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel as ProtocolLevel};
 use stackline_displayserver::simulated::measure;
-use stackline_spec::{Factor, Level, vary_beside};
+use stackline_spec::{Factor, FactorLevel, vary_beside};
 
 /// Flags that can be factors, by their names; what is none of them is of the network.
 const FLAGS: [&str; 8] = [
@@ -43,7 +43,7 @@ impl Combination {
     }
 
     /// Items a second, of trials one behind another.
-    pub(super) fn rate(&self, picture: &Picture, trials: usize, seed: u64) -> Result<f64> {
+    pub(super) fn rate(&self, picture: &DisplayPicture, trials: usize, seed: u64) -> Result<f64> {
         let level = ProtocolLevel::from(self.level);
         if level == ProtocolLevel::Structured && picture.symbols.is_empty() {
             let message = format!(
@@ -53,7 +53,12 @@ impl Combination {
             return Err(Error::input(message).hint("--picture rectangles has"));
         }
         let stage = self.stage()?;
-        let measured = measure(&stage.scene(seed), picture, &[Rate::At(level)], trials)?;
+        let measured = measure(
+            &stage.scene(seed),
+            picture,
+            &[DisplayBenchSubject::At(level)],
+            trials,
+        )?;
         let rates = measured
             .first()
             .map(|one| one.trials.as_slice())
@@ -62,12 +67,12 @@ impl Combination {
         Ok(rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>())
     }
 
-    fn stage(&self) -> Result<Stage> {
-        Stage::of(&self.scene, self.network.clone())
+    fn stage(&self) -> Result<DisplayTestbed> {
+        DisplayTestbed::of(&self.scene, self.network.clone())
     }
 
     /// What it is, in words.
-    pub(super) fn words(&self, picture: &Picture) -> Result<String> {
+    pub(super) fn words(&self, picture: &DisplayPicture) -> Result<String> {
         let level = ProtocolLevel::from(self.level).name();
         let class = named(&self.class());
         Ok(format!(
@@ -87,11 +92,11 @@ impl Combination {
     }
 
     /// Sets what a flag says to a level.
-    fn set(&mut self, name: &str, level: &Level) -> Result<()> {
+    fn set(&mut self, name: &str, level: &FactorLevel) -> Result<()> {
         let text = match level {
-            Level::AsWritten => return Ok(()),
-            Level::Text(text) => text.clone(),
-            Level::Times(_) => {
+            FactorLevel::AsWritten => return Ok(()),
+            FactorLevel::Text(text) => text.clone(),
+            FactorLevel::Times(_) => {
                 let error = Error::input(format!(
                     "factor `{name}`: there are no multiples of what a flag says"
                 ));
@@ -127,7 +132,7 @@ fn what() -> String {
 }
 
 /// A factor of which there is none, or a level at which nothing differs.
-fn without_effect(factor: &Factor, level: &Level, text: &str) -> Error {
+fn without_effect(factor: &Factor, level: &FactorLevel, text: &str) -> Error {
     const NETWORK: [&str; 7] = [
         "bandwidth",
         "delay",
@@ -193,7 +198,7 @@ fn named<F: ValueEnum>(flag: &F) -> String {
 
 /// A specification, flags, and what is varied in both.
 pub(super) struct Combinations<'f> {
-    source: Source,
+    source: SpecSource,
     flags: &'f DisplayFactors,
     pub(super) factors: Vec<Factor>,
     /// The display's host and the client's, whatever is varied.
@@ -204,7 +209,7 @@ impl<'f> Combinations<'f> {
     /// Tries every level by itself, and whether factors change different things.
     pub(super) fn new(
         flags: &'f DisplayFactors,
-        source: Source,
+        source: SpecSource,
         factors: Vec<Factor>,
     ) -> Result<Self> {
         let mut all = Self {
@@ -220,7 +225,7 @@ impl<'f> Combinations<'f> {
             display_over: None,
             ..flags.scene.clone()
         };
-        all.hosts = Stage::of(&scene, network)?.hosts();
+        all.hosts = DisplayTestbed::of(&scene, network)?.hosts();
         let base = all.of(&vec![0; all.factors.len()])?;
         for factor in &all.factors {
             for level in factor.levels.iter().skip(1) {
@@ -247,7 +252,7 @@ impl<'f> Combinations<'f> {
     }
 
     /// All factors at their first level, but for some.
-    pub(super) fn at(&self, changed: &[(usize, Level)]) -> Result<Combination> {
+    pub(super) fn at(&self, changed: &[(usize, FactorLevel)]) -> Result<Combination> {
         let mut changes = self.levels(&vec![0; self.factors.len()]);
         for (factor, level) in changed {
             changes[*factor].1 = level;
@@ -256,7 +261,7 @@ impl<'f> Combinations<'f> {
     }
 
     /// The factors at the levels of a row.
-    pub(super) fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
+    pub(super) fn levels(&self, row: &[usize]) -> Vec<(&Factor, &FactorLevel)> {
         self.factors
             .iter()
             .zip(row)
@@ -264,9 +269,9 @@ impl<'f> Combinations<'f> {
             .collect()
     }
 
-    fn changed(&self, changes: &[(&Factor, &Level)]) -> Result<Combination> {
-        let is_flag = |change: &&(&Factor, &Level)| FLAGS.contains(&change.0.name.as_str());
-        let of_network: Vec<(&Factor, &Level)> = changes
+    fn changed(&self, changes: &[(&Factor, &FactorLevel)]) -> Result<Combination> {
+        let is_flag = |change: &&(&Factor, &FactorLevel)| FLAGS.contains(&change.0.name.as_str());
+        let of_network: Vec<(&Factor, &FactorLevel)> = changes
             .iter()
             .filter(|change| !is_flag(change))
             .copied()
@@ -301,7 +306,7 @@ impl<'f> Combinations<'f> {
         Ok(combination)
     }
 
-    fn network(&self, changes: &[(&Factor, &Level)]) -> Result<Network> {
+    fn network(&self, changes: &[(&Factor, &FactorLevel)]) -> Result<Network> {
         if let Some((factor, _)) = changes
             .iter()
             .find(|(factor, _)| factor.is_of_measurement())
@@ -321,7 +326,7 @@ impl<'f> Combinations<'f> {
         let varied = self
             .source
             .varied(vary_beside(&self.source.text, None, changes, &working)?);
-        across::one_of(
+        network_stack::one_of(
             varied.declared()?.networks,
             &varied.name,
             self.flags.scene.network.as_deref(),

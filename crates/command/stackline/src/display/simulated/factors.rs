@@ -1,19 +1,23 @@
 //! `display factors`: which factors matter for a display in virtual time. Its report is that of `stackline factors`.
 
 use super::combinations::{Combination, Combinations};
-use super::steps::Search;
+use super::next_steps::DisplayRateSearch;
 use crate::exit::{Error, Exit, Result};
-use crate::factors::{Budget, MOST, draw, offers, prices, wanted, with_levels, words};
-use crate::flags::{DisplayFactors, Text};
+use crate::factors::{
+    MOST, RunBudget, describe_factor, draw, offers, parse_factors, prices, with_levels,
+};
+use crate::flags::{DisplayFactors, SpecTextFlags};
 use crate::output;
-use crate::source::Source;
+use crate::spec_source::SpecSource;
 use stackline_core::plan::World;
 use stackline_displayserver::bench;
-use stackline_displayserver::level::Picture;
+use stackline_displayserver::send_level::DisplayPicture;
 use stackline_factors::fit::ratio;
-use stackline_factors::{Design, Kind, Observation, Scale, Wish, analyse};
-use stackline_report::factors::{Limit, Outcome, Response, Step, Unit};
-use stackline_spec::Level;
+use stackline_factors::{Design, DesignKind, EffectScale, FactorObservation, Wish, analyse};
+use stackline_report::factors::{
+    FactorLimit, FactorOutcome, ImprovementStep, Response, ResponseUnit,
+};
+use stackline_spec::FactorLevel;
 use std::time::{Duration, Instant};
 
 /// Runs of each combination: two show whether anything is drawn by chance, and where it is there are more.
@@ -42,7 +46,7 @@ pub(crate) fn factors(flags: &DisplayFactors) -> Result {
         .map(|within| one_run(flags, &picture, &base, within))
         .transpose()?;
     let design = laid_out(flags, &levels, budget.as_ref())?;
-    let experiment = Experiment {
+    let experiment = DisplayExperiment {
         flags,
         picture: &picture,
         combinations: &combinations,
@@ -68,10 +72,10 @@ pub(crate) fn factors(flags: &DisplayFactors) -> Result {
             flags.experiment.spend,
         )
     });
-    let outcome = Outcome {
+    let outcome = FactorOutcome {
         measurement: base.words(&picture)?,
         world: World::Simulated,
-        factors: combinations.factors.iter().map(words).collect(),
+        factors: combinations.factors.iter().map(describe_factor).collect(),
         replicates,
         runs,
         failed: 0,
@@ -91,15 +95,23 @@ pub(crate) fn factors(flags: &DisplayFactors) -> Result {
 /// What the runs say.
 fn response(
     flags: &DisplayFactors,
-    picture: &Picture,
+    picture: &DisplayPicture,
     design: &Design,
-    observed: Vec<Observation>,
+    observed: Vec<FactorObservation>,
 ) -> Result<Response> {
-    let answer = analyse(design, &observed, flags.experiment.model.map(Scale::from));
+    let answer = analyse(
+        design,
+        &observed,
+        flags.experiment.model.map(EffectScale::from),
+    );
     if let Err(error) = &answer {
         return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
     }
-    let (name, unit, centre) = ("rate".to_owned(), Unit::PerSecond(picture.unit), Vec::new());
+    let (name, unit, centre) = (
+        "rate".to_owned(),
+        ResponseUnit::PerSecond(picture.unit),
+        Vec::new(),
+    );
     Ok(Response {
         name,
         unit,
@@ -113,13 +125,13 @@ fn response(
 /// What a run takes, of a time that is given.
 fn one_run(
     flags: &DisplayFactors,
-    picture: &Picture,
+    picture: &DisplayPicture,
     base: &Combination,
     within: Duration,
-) -> Result<Budget> {
+) -> Result<RunBudget> {
     let begun = Instant::now();
     base.rate(picture, usize::from(flags.trials), 1)?;
-    Ok(Budget {
+    Ok(RunBudget {
         within,
         each: begun.elapsed(),
         at_once: 1,
@@ -127,7 +139,11 @@ fn one_run(
 }
 
 /// The combinations: those that are wanted, or that fit.
-fn laid_out(flags: &DisplayFactors, levels: &[usize], budget: Option<&Budget>) -> Result<Design> {
+fn laid_out(
+    flags: &DisplayFactors,
+    levels: &[usize],
+    budget: Option<&RunBudget>,
+) -> Result<Design> {
     let fits = budget.map(|budget| (budget.runs() / RUNS.0 as usize).clamp(levels.len() + 1, MOST));
     let wish = flags
         .experiment
@@ -139,20 +155,20 @@ fn laid_out(flags: &DisplayFactors, levels: &[usize], budget: Option<&Budget>) -
 
 /// The specification, and what is varied.
 fn read(flags: &DisplayFactors) -> Result<Combinations<'_>> {
-    let source = Source::read(&flags.across)?;
+    let source = SpecSource::read(&flags.across)?;
     // Its mistakes are shown where they stand.
-    source.declarations(&Text::default())?;
+    source.declarations(&SpecTextFlags::default())?;
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {
         return Err(Error::input("there is no factor to vary").hint(
             "name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
         ));
     }
-    let factors = wanted(&flags.factors, &source)?;
+    let factors = parse_factors(&flags.factors, &source)?;
     Combinations::new(flags, source, factors)
 }
 
-fn picture(flags: &DisplayFactors) -> Result<Picture> {
+fn picture(flags: &DisplayFactors) -> Result<DisplayPicture> {
     let found = bench::pictures()
         .into_iter()
         .find(|picture| picture.name == flags.picture.name());
@@ -160,21 +176,21 @@ fn picture(flags: &DisplayFactors) -> Result<Picture> {
 }
 
 /// What is run.
-struct Experiment<'e> {
+struct DisplayExperiment<'e> {
     flags: &'e DisplayFactors,
-    picture: &'e Picture,
+    picture: &'e DisplayPicture,
     combinations: &'e Combinations<'e>,
     design: &'e Design,
-    budget: Option<Budget>,
+    budget: Option<RunBudget>,
 }
 
-impl Experiment<'_> {
+impl DisplayExperiment<'_> {
     /// Runs every combination as often as is wanted; else twice, and more where that differs.
-    fn carry_out(&self, rows: &[Combination]) -> Result<(u32, Vec<Observation>)> {
+    fn carry_out(&self, rows: &[Combination]) -> Result<(u32, Vec<FactorObservation>)> {
         let mut observed = Vec::new();
         let first = self.flags.replicates.unwrap_or(RUNS.0);
         (0..first).try_for_each(|_| self.replicate(rows, &mut observed))?;
-        let differs = |observed: &[Observation]| {
+        let differs = |observed: &[FactorObservation]| {
             let (one, other) = observed.split_at(rows.len().min(observed.len()));
             one.iter()
                 .zip(other)
@@ -192,7 +208,7 @@ impl Experiment<'_> {
     }
 
     /// Runs each combination once, with a seed of its own.
-    fn replicate(&self, rows: &[Combination], observed: &mut Vec<Observation>) -> Result<()> {
+    fn replicate(&self, rows: &[Combination], observed: &mut Vec<FactorObservation>) -> Result<()> {
         for (row, combination) in rows.iter().enumerate() {
             let order = observed.len() as u32;
             let rate = combination.rate(
@@ -203,7 +219,7 @@ impl Experiment<'_> {
             let value = rate.map_err(|error| {
                 with_levels(&self.combinations.levels(&self.design.rows[row]), error)
             })?;
-            observed.push(Observation {
+            observed.push(FactorObservation {
                 row,
                 block: 0,
                 order,
@@ -219,11 +235,11 @@ impl Experiment<'_> {
         base: &Combination,
         replicates: u32,
         notes: &mut Vec<String>,
-    ) -> Result<(Vec<Step>, Vec<Limit>)> {
+    ) -> Result<(Vec<ImprovementStep>, Vec<FactorLimit>)> {
         if self.flags.no_limits {
             return Ok((Vec::new(), Vec::new()));
         }
-        let search = Search {
+        let search = DisplayRateSearch {
             combinations: self.combinations,
             rate: &|made| self.mean(made, replicates),
         };
@@ -239,15 +255,15 @@ impl Experiment<'_> {
         &self,
         base: &Combination,
         replicates: u32,
-        search: &Search<'_>,
+        search: &DisplayRateSearch<'_>,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Limit>> {
+    ) -> Result<Vec<FactorLimit>> {
         // One run alone says nothing of how far runs differ.
         let runs = replicates.max(RUNS.0);
         let now = self.rates(base, runs)?;
         let mut limits = Vec::new();
         for (at, factor) in self.combinations.factors.iter().enumerate() {
-            let Some(level) = factor.better().map(Level::Times) else {
+            let Some(level) = factor.better().map(FactorLevel::Times) else {
                 continue;
             };
             let combination = match self.combinations.at(&[(at, level.clone())]) {
@@ -261,7 +277,7 @@ impl Experiment<'_> {
             let times = ratio(&now, &then)
                 .and_then(|ratio| ratio.interval().map(|within| (ratio.value, within)));
             let times = times.map(|(value, (least, most))| (value.exp(), least.exp(), most.exp()));
-            limits.push(Limit {
+            limits.push(FactorLimit {
                 factor: at,
                 times,
                 by_account: None,
@@ -296,7 +312,7 @@ fn notes(design: &Design, rows: &[Combination]) -> Vec<String> {
                 .into(),
         );
     }
-    if design.kind == Kind::OneAtATime && design.levels.len() > 1 {
+    if design.kind == DesignKind::OneAtATime && design.levels.len() > 1 {
         notes.push(
             "one factor at a time: what factors do together is not seen, and gains do not multiply"
                 .into(),
@@ -305,7 +321,7 @@ fn notes(design: &Design, rows: &[Combination]) -> Vec<String> {
     notes
 }
 
-fn shown(flags: &DisplayFactors, outcome: &Outcome) -> Result {
+fn shown(flags: &DisplayFactors, outcome: &FactorOutcome) -> Result {
     if let Some(directory) = &flags.experiment.pictures {
         draw(outcome, directory)?;
     }

@@ -24,7 +24,7 @@ Each block's way is kept as a run: `stackline diagnose last`, `lifelines last`, 
 
 /// Where a session is replayed over a declared network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Where {
+pub(crate) enum NetworkWorld {
     /// Real processes on hosts of an emulated network
     Emulated,
     /// Virtual time
@@ -57,16 +57,16 @@ pub(crate) enum BlockTransport {
 
 /// The flags that stand on the command line, by their fields: others have their usual values, or those of variables.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given(BTreeSet<String>);
+pub(crate) struct GivenFlags(BTreeSet<String>);
 
-impl Given {
+impl GivenFlags {
     /// Whether that flag does.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.0.contains(flag)
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for GivenFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let is_given = |flag: &&clap::Id| {
             matches.value_source(flag.as_str()) == Some(ValueSource::CommandLine)
@@ -86,7 +86,7 @@ impl FromArgMatches for Given {
     }
 }
 
-impl Args for Given {
+impl Args for GivenFlags {
     fn augment_args(command: Command) -> Command {
         command
     }
@@ -99,7 +99,7 @@ impl Args for Given {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Replay {
     #[command(flatten)]
-    pub(crate) given: Given,
+    pub(crate) given: GivenFlags,
     /// Sets that are asked for, each with lists of its own
     pub(crate) sets: Vec<String>,
     /// The master
@@ -118,7 +118,7 @@ pub(crate) struct Replay {
     pub(crate) network: Option<String>,
     /// The world of that network
     #[arg(long = "in", value_name = "WORLD", default_value = "emulated")]
-    pub(crate) world: Where,
+    pub(crate) world: NetworkWorld,
     /// The client's host
     #[arg(long, value_name = "HOST")]
     pub(crate) client: Option<String>,
@@ -265,7 +265,7 @@ fn rate(text: &str) -> Result<u64, String> {
         .trim()
         .parse::<f64>()
         .ok()
-        .zip(units::factor(units::RATE_UNITS, unit));
+        .zip(units::find_factor(units::RATE_UNITS, unit));
     let bytes = bits
         .map(|(number, bits)| number * bits / 8.0)
         .filter(|bytes| (1.0..1e12).contains(bytes));

@@ -1,7 +1,7 @@
 //! A master and servers as processes, on loopback, with disks in the place of a test.
 
 use super::{Finished, Place, Process, until};
-use stackline_blockserver::client::{Client, Options};
+use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
@@ -134,8 +134,8 @@ impl Site {
         });
     }
 
-    pub(crate) fn client(&self) -> Option<Client> {
-        Client::connect(&self.master.address, Options::default()).ok()
+    pub(crate) fn client(&self) -> Option<BlockClient> {
+        BlockClient::connect(&self.master.address, BlockClientOptions::default()).ok()
     }
 
     /// `stackline blocks ARGUMENTS`, to be changed and started.

@@ -7,9 +7,9 @@ use stackline_core::catalogue::{PacketContent, StackTable};
 pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<String> {
     let simulated = world == "simulated";
     let mut stacks = if simulated {
-        stackline_sim::catalogue()
+        stackline_sim::stack_tables()
     } else {
-        stackline_live::stacks::catalogue()
+        stackline_live::stacks::stack_tables()
     };
     if !std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1")
     {

@@ -1,14 +1,14 @@
 //! Queues at switches that cut frames into cells: cells are dropped where they find no room, and in no other way.
 
-use super::doubts::senders;
-use crate::diagnostic::{Diagnostic, Report};
+use super::full_size_packets::senders;
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
 use crate::tree::{NetworkItem, QueueItem};
 use alloc::collections::BTreeSet;
 use alloc::format;
-use stackline_core::network::{Discipline, Network, Queue};
+use stackline_core::network::{Discipline, LinkQueue, Network};
 
 /// Reports disciplines that such a switch could not follow: its own, and those of links it sends onto.
-pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report) {
+pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut DiagnosticReport) {
     let cutting = network
         .switches
         .iter()
@@ -31,7 +31,12 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report)
     }
 }
 
-fn queue(item: Option<&QueueItem>, queue: Option<&Queue>, switch: &str, report: &mut Report) {
+fn queue(
+    item: Option<&QueueItem>,
+    queue: Option<&LinkQueue>,
+    switch: &str,
+    report: &mut DiagnosticReport,
+) {
     let (Some(item), Some(queue)) = (item.and_then(|item| item.discipline.as_ref()), queue) else {
         return;
     };

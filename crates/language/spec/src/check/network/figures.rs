@@ -2,7 +2,7 @@
 
 use crate::check::evaluate::Bindings;
 use crate::diagnostic::Diagnostic;
-use crate::tree::Value;
+use crate::tree::SpecValue;
 use alloc::format;
 use alloc::string::String;
 use stackline_core::time::Duration;
@@ -17,12 +17,12 @@ pub(super) const CELL_HEADER: u64 = 5;
 const LONGEST_DELAY: f64 = 3600.0;
 
 /// In its base unit; nothing varies in a network.
-pub(super) fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &SpecValue) -> f64 {
     Bindings(&[]).number(value)
 }
 
 /// A time of at most an hour, perhaps none.
-pub(super) fn delay(value: &Value, what: &str) -> Result<Duration, Diagnostic> {
+pub(super) fn delay(value: &SpecValue, what: &str) -> Result<Duration, Diagnostic> {
     let seconds = number(value);
     if seconds <= LONGEST_DELAY {
         return Ok(Duration::from_seconds(seconds));
@@ -33,7 +33,7 @@ pub(super) fn delay(value: &Value, what: &str) -> Result<Duration, Diagnostic> {
 }
 
 /// Per cent to a probability.
-pub(super) fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagnostic> {
+pub(super) fn share(value: &SpecValue, what: impl Into<String>) -> Result<f64, Diagnostic> {
     let percent = number(value);
     if percent <= 100.0 {
         return Ok(percent / 100.0);
@@ -46,7 +46,7 @@ pub(super) fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagn
 
 /// bit/s above zero.
 pub(super) fn positive_rate(
-    value: &Value,
+    value: &SpecValue,
     what: &str,
     label: &str,
     hint: &str,

@@ -2,11 +2,11 @@
 
 use super::figures::{delay, number, positive_rate};
 use crate::check::evaluate::{LONGEST, fixed};
-use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{ClockItem, ClockKind, NodeItem, Value};
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::tree::{ClockItem, ClockKind, NodeItem, SpecValue};
 use alloc::format;
 use alloc::vec::Vec;
-use stackline_core::network::{Clock, Host, Interface, Outage, Work};
+use stackline_core::network::{ClockModel, NetworkHost, NetworkInterface, Outage, ProgramCosts};
 use stackline_core::plan::ProcessorShare;
 use stackline_core::time::Duration;
 
@@ -19,7 +19,7 @@ const CPU_RANGE: f64 = 1e6;
 const MOST_PPM: f64 = 100_000.0;
 
 /// All the hosts of a statement.
-pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
+pub(super) fn resolve(item: &NodeItem, report: &mut DiagnosticReport) -> Vec<NetworkHost> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
     let work = work(item, report);
     let share = item
@@ -30,7 +30,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
         .down
         .as_ref()
         .and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
-    let host = |name: &crate::tree::Word| Host {
+    let host = |name: &crate::tree::Word| NetworkHost {
         name: name.text.clone(),
         interface: interface.clone(),
         clock: clock.clone(),
@@ -43,7 +43,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
 }
 
 /// A share of a processor in per cent, from 1 to 64 processors.
-pub(crate) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnostic> {
+pub(crate) fn processor_share(value: &SpecValue) -> Result<ProcessorShare, Diagnostic> {
     let percent = number(value);
     if (1.0..=MOST_SHARE).contains(&percent) {
         return Ok(ProcessorShare((percent * 10.0) as u32));
@@ -55,7 +55,7 @@ pub(crate) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnosti
     )
 }
 
-fn outage(from: &Value, to: Option<&Value>) -> Result<Outage, Diagnostic> {
+fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic> {
     let begins = delay(from, "when a host goes down")?;
     let ends = to
         .map(|to| delay(to, "when a host comes up again"))
@@ -74,7 +74,7 @@ fn outage(from: &Value, to: Option<&Value>) -> Result<Outage, Diagnostic> {
     })
 }
 
-fn interface(item: &NodeItem, report: &mut Report) -> Interface {
+fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface {
     let frames = item.buffer_frames.as_ref();
     let frames =
         frames.and_then(|value| report.keep(fixed(value, "a buffer of frames", 1, MOST_FRAMES)));
@@ -94,7 +94,7 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
             .push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
     }
     own_processor(item, report);
-    Interface {
+    NetworkInterface {
         buffer_frames: frames.and_then(|frames| u32::try_from(frames).ok()),
         single_buffered: item.single_buffered.is_some(),
         busy_waiting: item.busy_waiting.is_some(),
@@ -120,7 +120,7 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
 }
 
 /// An interface that copies by itself needs something to copy, and no processor that waits for it.
-fn own_processor(item: &NodeItem, report: &mut Report) {
+fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
     let Some(span) = item.interface_copies else {
         return;
     };
@@ -143,9 +143,9 @@ fn own_processor(item: &NodeItem, report: &mut Report) {
 }
 
 /// What programs take of its processor.
-fn work(item: &NodeItem, report: &mut Report) -> Work {
+fn work(item: &NodeItem, report: &mut DiagnosticReport) -> ProgramCosts {
     let mut time =
-        |value: Option<&Value>, what| value.and_then(|value| report.keep(delay(value, what)));
+        |value: Option<&SpecValue>, what| value.and_then(|value| report.keep(delay(value, what)));
     let per_operation = time(item.work_per_operation.as_ref(), "the time of an operation");
     let per_message = time(item.work_per_message.as_ref(), "the time of a message");
     let per_switch = time(item.work_per_switch.as_ref(), "the time of a switch");
@@ -173,7 +173,7 @@ fn work(item: &NodeItem, report: &mut Report) -> Work {
                 .hint("say what they take, as in `work 1 ms per operation, 2 ms per message`"),
         );
     }
-    Work {
+    ProgramCosts {
         per_operation: per_operation.unwrap_or_default(),
         ns_per_byte: per_byte.map_or(0.0, |value| number(value) * 1e9),
         per_message: per_message.unwrap_or_default(),
@@ -183,7 +183,7 @@ fn work(item: &NodeItem, report: &mut Report) -> Work {
     }
 }
 
-fn speed(value: &Value) -> Result<f64, Diagnostic> {
+fn speed(value: &SpecValue) -> Result<f64, Diagnostic> {
     let speed = number(value);
     if (1.0 / CPU_RANGE..=CPU_RANGE).contains(&speed) {
         return Ok(speed);
@@ -195,8 +195,8 @@ fn speed(value: &Value) -> Result<f64, Diagnostic> {
     )
 }
 
-fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
-    let mut clock = Clock::default();
+fn clock(items: &[ClockItem], report: &mut DiagnosticReport) -> ClockModel {
+    let mut clock = ClockModel::default();
     let (mut offset, mut drift) = (false, false);
     for item in items {
         let twice = match &item.kind {
@@ -228,9 +228,9 @@ fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
 /// Adds a step; true when there is one at that time.
 fn step(
     item: &ClockItem,
-    at: &Value,
+    at: &SpecValue,
     steps: &mut Vec<(Duration, i64)>,
-    report: &mut Report,
+    report: &mut DiagnosticReport,
 ) -> bool {
     let seconds = number(at);
     if seconds > LONGEST {

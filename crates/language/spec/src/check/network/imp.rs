@@ -2,18 +2,18 @@
 //! and a delay that do not change.
 
 use crate::check::evaluate::fixed;
-use crate::diagnostic::{Diagnostic, Report};
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
 use crate::tree::{
     DelayItem, ImpItem, LinkItem, NetworkItem, NodeItem, RateItem, SwitchItem, Word,
 };
 use alloc::format;
-use stackline_core::network::{Imp, ImpMachine, MOST_IMPS};
+use stackline_core::network::{ImpMachine, ImpSettings, MOST_IMPS};
 
 /// Messages and channels, at most.
 const MOST: u64 = 1024;
 
 /// The IMP.
-pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
+pub(super) fn resolve(item: &ImpItem, report: &mut DiagnosticReport) -> ImpSettings {
     let machine = ImpMachine::ALL
         .iter()
         .find(|(name, _)| *name == item.machine.text)
@@ -24,7 +24,7 @@ pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
             .and_then(|value| report.keep(fixed(value, what, 1, MOST)));
         kept.and_then(|number| u32::try_from(number).ok())
     };
-    Imp {
+    ImpSettings {
         machine: machine.unwrap_or_default(),
         reassembly: number(&item.reassembly, "room for messages"),
         window: number(&item.window, "a window"),
@@ -38,7 +38,7 @@ pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
 }
 
 /// Reports what no network of IMPs can have.
-pub(super) fn report(item: &NetworkItem, report: &mut Report) {
+pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
     let is_imp = |switch: &&SwitchItem| switch.imp.is_some();
     if !item.switches.iter().any(|switch| is_imp(&switch)) {
         for (_, _, span) in item.hosts.iter().filter_map(|host| host.down.as_ref()) {
@@ -109,7 +109,7 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
 }
 
 /// A line, or the interface of a host.
-fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut Report) {
+fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut DiagnosticReport) {
     let span = link.ends.0.span.to(link.ends.1.span);
     let is_fake = host.is_some_and(|host| host.fake.is_some());
     if is_fake && !matches!(link.rate, RateItem::Unlimited) {

@@ -3,13 +3,13 @@
 use super::figures::{LARGEST_PACKET, delay, number, share};
 use super::{queue, rate, schedule};
 use crate::check::evaluate::{Bindings, fixed};
-use crate::check::files::Files;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{DelayItem, JitterItem, LinkItem, LossItem, Value};
+use crate::check::referenced_files::SpecFiles;
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::tree::{DelayItem, JitterItem, LinkItem, LossItem, SpecValue};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Jitter, Link, Loss, Schedule};
+use stackline_core::network::{Jitter, LossModel, NetworkLink, StepSchedule};
 use stackline_core::time::Duration;
 
 /// Every network of IPv4 carries packets of that size (RFC 791).
@@ -17,15 +17,19 @@ const LEAST_MTU: u64 = 68;
 /// Number of a packet.
 const LAST_PACKET: u64 = 1_000_000_000_000;
 
-pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_>) -> Link {
+pub(super) fn resolve(
+    item: &LinkItem,
+    report: &mut DiagnosticReport,
+    files: &mut SpecFiles<'_>,
+) -> NetworkLink {
     let rate = rate::resolve(&item.rate, report, files);
     let (delay, delays) = delays(&item.delay, report);
     let loss = item
         .loss
         .as_ref()
-        .map_or(Loss::None, |item| loss(item, report));
+        .map_or(LossModel::None, |item| loss(item, report));
     let duplicate = item.duplicate.as_ref();
-    Link {
+    NetworkLink {
         ends: (item.ends.0.text.clone(), item.ends.1.text.clone()),
         one_way: item.one_way,
         rate,
@@ -46,8 +50,13 @@ pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_
 }
 
 /// The delay, and how it changes.
-fn delays(item: &DelayItem, report: &mut Report) -> (Duration, Option<Schedule<Duration>>) {
-    let one = |value: &Value, report: &mut Report| report.keep(delay(value, "the delay of a link"));
+fn delays(
+    item: &DelayItem,
+    report: &mut DiagnosticReport,
+) -> (Duration, Option<StepSchedule<Duration>>) {
+    let one = |value: &SpecValue, report: &mut DiagnosticReport| {
+        report.keep(delay(value, "the delay of a link"))
+    };
     match item {
         DelayItem::Constant(value) => (one(value, report).unwrap_or_default(), None),
         DelayItem::Schedule(item) => {
@@ -62,13 +71,13 @@ fn delays(item: &DelayItem, report: &mut Report) -> (Duration, Option<Schedule<D
     }
 }
 
-fn mtu(value: &Value) -> Result<u64, Diagnostic> {
+fn mtu(value: &SpecValue) -> Result<u64, Diagnostic> {
     fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
         mistake.hint("IP needs links for 68 bytes, and has packets of at most 65535")
     })
 }
 
-fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic> {
+fn jitter(item: &JitterItem, files: &mut SpecFiles<'_>) -> Result<Jitter, Diagnostic> {
     let distribution = Bindings(&[]).distribution(&item.drawn, files)?;
     if let Distribution::Empirical(values) = &distribution {
         files.take_room(values.len(), item.drawn.span)?;
@@ -79,11 +88,11 @@ fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic
     })
 }
 
-fn loss(item: &LossItem, report: &mut Report) -> Loss {
+fn loss(item: &LossItem, report: &mut DiagnosticReport) -> LossModel {
     match item {
         LossItem::Schedule(item) => {
             let begin = "say what is lost at the beginning, as in `schedule(0 s 0%, ...)`";
-            Loss::Schedule(schedule::resolve(item, begin, report, |step, report| {
+            LossModel::Schedule(schedule::resolve(item, begin, report, |step, report| {
                 Some(loss(step, report))
             }))
         }
@@ -91,23 +100,23 @@ fn loss(item: &LossItem, report: &mut Report) -> Loss {
             let share = report.keep(share(value, "a link cannot lose more than all"));
             share
                 .filter(|share| *share > 0.0)
-                .map_or(Loss::None, Loss::Independent)
+                .map_or(LossModel::None, LossModel::Independent)
         }
         LossItem::BitErrors(value) => {
             let share = report.keep(bit_errors(value));
             share
                 .filter(|share| *share > 0.0)
-                .map_or(Loss::None, Loss::BitErrors)
+                .map_or(LossModel::None, LossModel::BitErrors)
         }
         LossItem::Every(value) => report
             .keep(fixed(value, "which packets are lost", 1, LAST_PACKET))
-            .map_or(Loss::None, Loss::Every),
-        LossItem::Packets(values) => Loss::List(packets(values, report)),
+            .map_or(LossModel::None, LossModel::Every),
+        LossItem::Packets(values) => LossModel::List(packets(values, report)),
         LossItem::GilbertElliott(values) => gilbert_elliott(values, report),
     }
 }
 
-fn bit_errors(value: &Value) -> Result<f64, Diagnostic> {
+fn bit_errors(value: &SpecValue) -> Result<f64, Diagnostic> {
     let share = number(value);
     if share <= 1.0 {
         return Ok(share);
@@ -121,7 +130,7 @@ fn bit_errors(value: &Value) -> Result<f64, Diagnostic> {
 }
 
 /// Their numbers, which ascend.
-fn packets(values: &[Value], report: &mut Report) -> Vec<u64> {
+fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
     let mut numbers: Vec<u64> = Vec::new();
     for value in values {
         let Some(number) = report.keep(fixed(value, "the number of a packet", 1, LAST_PACKET))
@@ -140,7 +149,7 @@ fn packets(values: &[Value], report: &mut Report) -> Vec<u64> {
     numbers
 }
 
-fn gilbert_elliott(values: &[Value], report: &mut Report) -> Loss {
+fn gilbert_elliott(values: &[SpecValue], report: &mut DiagnosticReport) -> LossModel {
     let mut at = |index: usize, otherwise: f64| match values.get(index) {
         Some(value) => {
             let result = share(
@@ -151,7 +160,7 @@ fn gilbert_elliott(values: &[Value], report: &mut Report) -> Loss {
         }
         None => otherwise,
     };
-    Loss::GilbertElliott {
+    LossModel::GilbertElliott {
         to_bad: at(0, 0.0),
         to_good: at(1, 1.0),
         loss_good: at(2, 0.0),

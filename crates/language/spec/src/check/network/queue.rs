@@ -2,12 +2,12 @@
 
 use super::figures::{LARGEST_BUFFER, number};
 use crate::check::evaluate::fixed;
-use crate::diagnostic::{Diagnostic, Report, Span};
-use crate::tree::{Base, DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Value};
+use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
+use crate::tree::{Base, DisciplineItem, QueueItem, QueueLimit, SettingItem, SpecUnit, SpecValue};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::{Discipline, Queue};
+use stackline_core::network::{Discipline, LinkQueue};
 use stackline_core::time::Duration;
 
 const MOST_PACKETS: u64 = 1 << 30;
@@ -27,7 +27,7 @@ const RED: (f64, f64) = (0.1, 0.002);
 
 /// What a setting is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SettingKind {
     Size,
     Time,
     Percent,
@@ -35,33 +35,42 @@ enum Kind {
     Whole,
 }
 
-const TABLE: &[(&str, &[(&str, Kind)])] = &[
+const TABLE: &[(&str, &[(&str, SettingKind)])] = &[
     ("drop_tail", &[]),
     ("drop_head", &[]),
     (
         "red",
         &[
-            ("min", Kind::Size),
-            ("max", Kind::Size),
-            ("probability", Kind::Percent),
-            ("weight", Kind::Weight),
+            ("min", SettingKind::Size),
+            ("max", SettingKind::Size),
+            ("probability", SettingKind::Percent),
+            ("weight", SettingKind::Weight),
         ],
     ),
-    ("codel", &[("target", Kind::Time), ("interval", Kind::Time)]),
-    ("pie", &[("target", Kind::Time), ("update", Kind::Time)]),
+    (
+        "codel",
+        &[
+            ("target", SettingKind::Time),
+            ("interval", SettingKind::Time),
+        ],
+    ),
+    (
+        "pie",
+        &[("target", SettingKind::Time), ("update", SettingKind::Time)],
+    ),
     (
         "fq_codel",
         &[
-            ("target", Kind::Time),
-            ("interval", Kind::Time),
-            ("flows", Kind::Whole),
-            ("quantum", Kind::Size),
+            ("target", SettingKind::Time),
+            ("interval", SettingKind::Time),
+            ("flows", SettingKind::Whole),
+            ("quantum", SettingKind::Size),
         ],
     ),
 ];
 
-pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
-    let mut queue = Queue::default();
+pub(super) fn resolve(item: &QueueItem, report: &mut DiagnosticReport) -> LinkQueue {
+    let mut queue = LinkQueue::default();
     match &item.limit {
         Some(QueueLimit::Bytes(value)) => {
             queue.limit_bytes = report.keep(fixed(value, "a queue", 1, LARGEST_BUFFER));
@@ -73,7 +82,7 @@ pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
         None => {}
     }
     if let Some(discipline) = &item.discipline {
-        let settings = Settings {
+        let settings = DisciplineSettings {
             item: discipline,
             values: known(discipline, report),
         };
@@ -85,8 +94,8 @@ pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
 }
 
 /// A limit without a unit: bytes, though packets are what others count.
-fn unit_doubted(value: &Value, report: &mut Report) {
-    if let (Base::Number(number @ 1.0..), Unit::None) = (&value.base, value.unit) {
+fn unit_doubted(value: &SpecValue, report: &mut DiagnosticReport) {
+    if let (Base::Number(number @ 1.0..), SpecUnit::None) = (&value.base, value.unit) {
         let message = format!("the limit of this queue is taken as {number} B");
         let diagnostic = Diagnostic::warning(value.span, message, "no unit");
         report.push(diagnostic.hint(format!("write `{number} packets`, or `{number} B`")));
@@ -94,7 +103,7 @@ fn unit_doubted(value: &Value, report: &mut Report) {
 }
 
 /// What does not go together, or does nothing.
-fn agreement(item: &QueueItem, queue: &Queue, report: &mut Report) {
+fn agreement(item: &QueueItem, queue: &LinkQueue, report: &mut DiagnosticReport) {
     let name = item
         .discipline
         .as_ref()
@@ -118,7 +127,7 @@ fn agreement(item: &QueueItem, queue: &Queue, report: &mut Report) {
 }
 
 /// The settings that the discipline has, each once, each of its kind; the others are reported.
-fn known<'i>(item: &'i DisciplineItem, report: &mut Report) -> Vec<&'i SettingItem> {
+fn known<'i>(item: &'i DisciplineItem, report: &mut DiagnosticReport) -> Vec<&'i SettingItem> {
     let mut good: Vec<&SettingItem> = Vec::new();
     let takes = TABLE
         .iter()
@@ -154,23 +163,23 @@ fn known<'i>(item: &'i DisciplineItem, report: &mut Report) -> Vec<&'i SettingIt
     good
 }
 
-fn is_kind(setting: &SettingItem, kind: Kind) -> Result<(), Diagnostic> {
+fn is_kind(setting: &SettingItem, kind: SettingKind) -> Result<(), Diagnostic> {
     let right = match (setting.value.unit, setting.percent) {
-        (Unit::None, percent) => percent == (kind == Kind::Percent),
-        (Unit::Size(_), percent) => kind == Kind::Size && !percent,
-        (Unit::Time(_), percent) => kind == Kind::Time && !percent,
-        (Unit::Percent, _) => kind == Kind::Percent,
-        (Unit::Rate(_), _) => false,
+        (SpecUnit::None, percent) => percent == (kind == SettingKind::Percent),
+        (SpecUnit::Size(_), percent) => kind == SettingKind::Size && !percent,
+        (SpecUnit::Time(_), percent) => kind == SettingKind::Time && !percent,
+        (SpecUnit::Percent, _) => kind == SettingKind::Percent,
+        (SpecUnit::Rate(_), _) => false,
     };
     if right {
         return Ok(());
     }
     let (what, such_as) = match kind {
-        Kind::Size => ("a size", "10 KiB"),
-        Kind::Time => ("a time", "5 ms"),
-        Kind::Percent => ("a percentage", "10%"),
-        Kind::Weight => ("a number", "0.002"),
-        Kind::Whole => ("a whole number", "1024"),
+        SettingKind::Size => ("a size", "10 KiB"),
+        SettingKind::Time => ("a time", "5 ms"),
+        SettingKind::Percent => ("a percentage", "10%"),
+        SettingKind::Weight => ("a number", "0.002"),
+        SettingKind::Whole => ("a whole number", "1024"),
     };
     let message = format!("`{}` is {what}", setting.name.text);
     Err(Diagnostic::error(
@@ -180,13 +189,13 @@ fn is_kind(setting: &SettingItem, kind: Kind) -> Result<(), Diagnostic> {
     ))
 }
 
-struct Settings<'i> {
+struct DisciplineSettings<'i> {
     item: &'i DisciplineItem,
     values: Vec<&'i SettingItem>,
 }
 
-impl Settings<'_> {
-    fn get(&self, name: &str) -> Option<&Value> {
+impl DisciplineSettings<'_> {
+    fn get(&self, name: &str) -> Option<&SpecValue> {
         self.values
             .iter()
             .find(|setting| setting.name.text == name)
@@ -194,12 +203,12 @@ impl Settings<'_> {
     }
 
     /// Where a pair of settings stands.
-    fn span(&self, name: &str) -> Span {
+    fn span(&self, name: &str) -> TextSpan {
         self.get(name)
             .map_or(self.item.name.span, |value| value.span)
     }
 
-    fn discipline(&self, limit: Option<u64>, report: &mut Report) -> Discipline {
+    fn discipline(&self, limit: Option<u64>, report: &mut DiagnosticReport) -> Discipline {
         match self.item.name.text.as_str() {
             "drop_head" => Discipline::DropHead,
             "red" => self.red(limit, report).unwrap_or_default(),
@@ -226,7 +235,7 @@ impl Settings<'_> {
         }
     }
 
-    fn time(&self, name: &str, otherwise: Duration, report: &mut Report) -> Duration {
+    fn time(&self, name: &str, otherwise: Duration, report: &mut DiagnosticReport) -> Duration {
         let Some(value) = self.get(name) else {
             return otherwise;
         };
@@ -243,7 +252,7 @@ impl Settings<'_> {
         time
     }
 
-    fn whole(&self, name: &str, otherwise: u32, most: u64, report: &mut Report) -> u32 {
+    fn whole(&self, name: &str, otherwise: u32, most: u64, report: &mut DiagnosticReport) -> u32 {
         let Some(value) = self.get(name) else {
             return otherwise;
         };
@@ -254,7 +263,7 @@ impl Settings<'_> {
     }
 
     /// Target and interval of `CoDel`.
-    fn control(&self, report: &mut Report) -> (Duration, Duration) {
+    fn control(&self, report: &mut DiagnosticReport) -> (Duration, Duration) {
         let target = self.time("target", CODEL.0, report);
         let interval = self.time("interval", CODEL.1, report);
         if target >= interval {
@@ -277,7 +286,7 @@ impl Settings<'_> {
     }
 
     /// The thresholds are written, or follow from the queue's limit.
-    fn red(&self, limit: Option<u64>, report: &mut Report) -> Option<Discipline> {
+    fn red(&self, limit: Option<u64>, report: &mut DiagnosticReport) -> Option<Discipline> {
         let mut threshold = |name: &str, part: u64| match (self.get(name), limit) {
             (Some(value), _) => report.keep(fixed(value, &format!("`{name}`"), 1, LARGEST_BUFFER)),
             (None, Some(limit)) => Some(limit / part),

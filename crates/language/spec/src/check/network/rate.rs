@@ -2,15 +2,19 @@
 
 use super::figures::{number, positive_rate};
 use super::schedule;
-use crate::check::files::Files;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{RateItem, ScheduleItem, Value, Word};
+use crate::check::referenced_files::SpecFiles;
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::tree::{RateItem, ScheduleItem, SpecValue, Word};
 use alloc::format;
-use stackline_core::network::{DeliveryTrace, Rate, RateSchedule};
+use stackline_core::network::{DeliveryTrace, LinkRate, RateSchedule};
 
-pub(super) fn resolve(item: &RateItem, report: &mut Report, files: &mut Files<'_>) -> Rate {
+pub(super) fn resolve(
+    item: &RateItem,
+    report: &mut DiagnosticReport,
+    files: &mut SpecFiles<'_>,
+) -> LinkRate {
     match item {
-        RateItem::Unlimited => Rate::Unlimited,
+        RateItem::Unlimited => LinkRate::Unlimited,
         RateItem::Constant(value) => {
             let hint = "write `unlimited` for a link that takes no time to send, `loss 100%` for one that lets nothing pass";
             let rate = positive_rate(
@@ -19,16 +23,18 @@ pub(super) fn resolve(item: &RateItem, report: &mut Report, files: &mut Files<'_
                 "nothing would ever arrive",
                 hint,
             );
-            report.keep(rate).map_or(Rate::Unlimited, Rate::Constant)
+            report
+                .keep(rate)
+                .map_or(LinkRate::Unlimited, LinkRate::Constant)
         }
-        RateItem::Schedule(item) => Rate::Schedule(schedule(item, report)),
+        RateItem::Schedule(item) => LinkRate::Schedule(schedule(item, report)),
         RateItem::Trace(file) => report
             .keep(trace(file, files))
-            .map_or(Rate::Unlimited, Rate::Trace),
+            .map_or(LinkRate::Unlimited, LinkRate::Trace),
     }
 }
 
-fn schedule(item: &ScheduleItem<Value>, report: &mut Report) -> RateSchedule {
+fn schedule(item: &ScheduleItem<SpecValue>, report: &mut DiagnosticReport) -> RateSchedule {
     let begin = "say how fast the link is at the beginning, as in `schedule(0 s 1 Mbit/s, ...)`";
     let schedule = schedule::resolve(item, begin, report, |rate, _| Some(number(rate)));
     if item.steps.iter().all(|(_, rate)| number(rate) <= 0.0) {
@@ -50,7 +56,7 @@ fn schedule(item: &ScheduleItem<Value>, report: &mut Report) -> RateSchedule {
     schedule
 }
 
-fn trace(file: &Word, files: &mut Files<'_>) -> Result<DeliveryTrace, Diagnostic> {
+fn trace(file: &Word, files: &mut SpecFiles<'_>) -> Result<DeliveryTrace, Diagnostic> {
     let opportunities_ms = files.moments(file)?;
     files.take_room(opportunities_ms.len(), file.span)?;
     Ok(DeliveryTrace {

@@ -2,19 +2,19 @@
 
 use super::figures::number;
 use crate::check::evaluate::LONGEST;
-use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{ScheduleItem, Value};
+use crate::diagnostic::{Diagnostic, DiagnosticReport};
+use crate::tree::{ScheduleItem, SpecValue};
 use alloc::format;
-use stackline_core::network::Schedule;
+use stackline_core::network::StepSchedule;
 use stackline_core::time::Duration;
 
 /// The schedule; `value` reads what holds from a step on, and `begin` says what a schedule that does not begin at 0 lacks.
 pub(super) fn resolve<T, U>(
     item: &ScheduleItem<T>,
     begin: &str,
-    report: &mut Report,
-    mut value: impl FnMut(&T, &mut Report) -> Option<U>,
-) -> Schedule<U> {
+    report: &mut DiagnosticReport,
+    mut value: impl FnMut(&T, &mut DiagnosticReport) -> Option<U>,
+) -> StepSchedule<U> {
     let mut steps = alloc::vec::Vec::new();
     for (from, what) in &item.steps {
         let at = report.keep(next(from, steps.last().map(|(last, _)| *last), begin));
@@ -22,7 +22,7 @@ pub(super) fn resolve<T, U>(
             steps.push((at, what));
         }
     }
-    Schedule {
+    StepSchedule {
         steps,
         period: item
             .every
@@ -32,7 +32,7 @@ pub(super) fn resolve<T, U>(
 }
 
 /// When a step begins: zero for the first, later than the one before for the others.
-fn next(from: &Value, last: Option<Duration>, begin: &str) -> Result<Duration, Diagnostic> {
+fn next(from: &SpecValue, last: Option<Duration>, begin: &str) -> Result<Duration, Diagnostic> {
     let seconds = number(from);
     let at = Duration::from_seconds(seconds);
     if seconds > LONGEST {
@@ -59,7 +59,7 @@ fn next(from: &Value, last: Option<Duration>, begin: &str) -> Result<Duration, D
     }
 }
 
-fn period<T>(every: &Value, steps: &[(Value, T)]) -> Result<Duration, Diagnostic> {
+fn period<T>(every: &SpecValue, steps: &[(SpecValue, T)]) -> Result<Duration, Diagnostic> {
     let (seconds, last) = (
         number(every),
         steps.last().map_or(0.0, |(from, _)| number(from)),

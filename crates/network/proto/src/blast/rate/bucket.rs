@@ -11,13 +11,13 @@ const LARGEST: f64 = 65_536.0;
 
 /// Bytes that may leave.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
+pub(super) struct BlastTokenBucket {
     packet: f64,
     tokens: f64,
     filled: Option<Instant>,
 }
 
-impl Bucket {
+impl BlastTokenBucket {
     /// A bucket for packets of so many bytes, with `first` bytes in it.
     pub(super) const fn new(packet: f64, first: f64) -> Self {
         Self {
@@ -61,14 +61,14 @@ mod tests {
 
     const RATE: f64 = 1.5e6;
 
-    fn left(bucket: &mut Bucket, now: u64) -> Result<u64, Instant> {
+    fn left(bucket: &mut BlastTokenBucket, now: u64) -> Result<u64, Instant> {
         bucket.fill(Instant(now), RATE);
         bucket.may_take(Instant(now), RATE)
     }
 
     #[test]
     fn bytes_leave_at_the_rate_whole_packets_at_a_time() {
-        let (mut bucket, mut now, mut sent) = (Bucket::new(1500.0, 1500.0), 7, 0);
+        let (mut bucket, mut now, mut sent) = (BlastTokenBucket::new(1500.0, 1500.0), 7, 0);
         while now < 1_000_000_007 {
             match left(&mut bucket, now) {
                 Ok(bytes) => {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn idle_time_allows_at_most_two_milliseconds_and_a_burst() {
-        let mut bucket = Bucket::new(1500.0, 0.0);
+        let mut bucket = BlastTokenBucket::new(1500.0, 0.0);
         assert_eq!(left(&mut bucket, 0), Err(Instant(1_000_000)));
         assert_eq!(left(&mut bucket, 60_000_000_000), Ok(4500));
         bucket.take(6000.0);

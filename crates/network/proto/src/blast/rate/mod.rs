@@ -27,14 +27,14 @@
 //! draft-irtf-iccrg-ledbat-plus-plus. Left out: congestion marks (RFC 3168), which datagram carriers do not show.
 
 mod bucket;
-mod path;
-mod round;
+mod path_rtt;
+mod rtt_round;
 #[cfg(test)]
 mod tests;
 
-use bucket::Bucket;
-use path::Path;
-use round::Round;
+use bucket::BlastTokenBucket;
+use path_rtt::BlastPathRtt;
+use rtt_round::BlastRttRound;
 use stackline_core::time::Instant;
 
 /// Packets of the first window (RFC 6928), and of the smallest.
@@ -100,10 +100,10 @@ pub struct Rate {
     ceiling: f64,
     /// Target for bytes in flight.
     window: f64,
-    path: Option<Path>,
-    bucket: Bucket,
+    path: Option<BlastPathRtt>,
+    bucket: BlastTokenBucket,
     phase: Phase,
-    round: Round,
+    round: BlastRttRound,
     /// Bytes a second that arrived in the last two round trips.
     speeds: [f64; 2],
     /// Packets added last.
@@ -128,9 +128,9 @@ impl Rate {
                 .max(1.0),
             window: FIRST * packet,
             path: None,
-            bucket: Bucket::new(packet, FIRST * packet),
+            bucket: BlastTokenBucket::new(packet, FIRST * packet),
             phase: Phase::Starting,
-            round: Round::default(),
+            round: BlastRttRound::default(),
             speeds: [0.0; 2],
             step: 0.0,
             in_vain: 0,
@@ -161,7 +161,7 @@ impl Rate {
     }
 
     fn trip(&self) -> f64 {
-        self.path.as_ref().map_or(UNKNOWN, Path::smoothed)
+        self.path.as_ref().map_or(UNKNOWN, BlastPathRtt::smoothed)
     }
 
     /// A round was answered.
@@ -188,11 +188,13 @@ impl Rate {
         }
     }
 
-    fn measure(&mut self, now: Instant, trip: f64, sent: Instant) -> Path {
+    fn measure(&mut self, now: Instant, trip: f64, sent: Instant) -> BlastPathRtt {
         if self.path.is_none() {
             self.round.begun = sent;
         }
-        let path = self.path.get_or_insert_with(|| Path::new(now, trip));
+        let path = self
+            .path
+            .get_or_insert_with(|| BlastPathRtt::new(now, trip));
         path.sample(now, trip);
         *path
     }
@@ -209,7 +211,7 @@ impl Rate {
     }
 
     /// Too much is lost: a queue that short overflows, or the path has become narrow.
-    fn overflow(&mut self, now: Instant, mut path: Path, left: f64) {
+    fn overflow(&mut self, now: Instant, mut path: BlastPathRtt, left: f64) {
         path.overflow();
         self.path = Some(path);
         let window = (self.window * left).max(self.arriving(&path) * ARRIVING);
@@ -217,7 +219,7 @@ impl Rate {
     }
 
     /// The window that holds what arrives, without a queue.
-    fn arriving(&self, path: &Path) -> f64 {
+    fn arriving(&self, path: &BlastPathRtt) -> f64 {
         self.speeds[0].max(self.speeds[1]) * path.base()
     }
 
@@ -228,17 +230,17 @@ impl Rate {
             self.phase = Phase::Yielding;
         }
         (self.step, self.excess) = (0.0, 0.0);
-        self.round = Round::after_cut(now, self.delivered);
+        self.round = BlastRttRound::after_cut(now, self.delivered);
     }
 
     /// A round trip is over.
-    fn judge(&mut self, now: Instant, path: &Path) {
+    fn judge(&mut self, now: Instant, path: &BlastPathRtt) {
         let round = self.round;
         self.speeds = [
             round.speed(now, self.delivered, path.base()),
             self.speeds[0],
         ];
-        self.round = Round::new(now, self.delivered);
+        self.round = BlastRttRound::new(now, self.delivered);
         if round.stale {
             return;
         }
@@ -265,7 +267,7 @@ impl Rate {
         self.cut(now, self.window * (share * DRAIN).max(BETA));
     }
 
-    fn grow(&mut self, now: Instant, round: &Round, path: &Path, queued: f64) {
+    fn grow(&mut self, now: Instant, round: &BlastRttRound, path: &BlastPathRtt, queued: f64) {
         let could = self.pace() * now.since(round.begun).seconds();
         if round.sent < could / 2.0 || self.window >= self.ceiling * path.smoothed() {
             // The pace did not limit it, so a higher one would be untested.

@@ -7,7 +7,7 @@ mod blasts;
 mod link;
 mod tcp;
 
-use crate::blast::Pacing;
+use crate::blast::BlastPacing;
 use across::{Across, Flow};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use tcp::Tcp;
 const DATA_SHARE: f64 = 0.96;
 
 fn ours(now: Instant) -> Flow {
-    Flow::Blasts(Box::new(Blasts::new(now, Pacing::Auto, u64::MAX / 2)))
+    Flow::Blasts(Box::new(Blasts::new(now, BlastPacing::Auto, u64::MAX / 2)))
 }
 
 fn theirs(now: Instant) -> Flow {

@@ -3,27 +3,33 @@
 use super::path::Path;
 use super::script::{MS, Script};
 use crate::blast::bitmap::Bitmap;
-use crate::blast::wire::{ACK_REQUEST, COMPLETE, Header, Kind};
+use crate::blast::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, COMPLETE};
 use crate::blast::{
-    Arrival, Blast, Connection, Interval, Options, Output, Receiver, Sender, State, Strategy,
+    BlastArrival, BlastConnection, BlastExtent, BlastOptions, BlastOutput, BlastReceiver,
+    BlastSender, BlastState, BlastStrategy, BlastTimeout,
 };
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-const STRATEGIES: [Strategy; 4] = [
-    Strategy::Full,
-    Strategy::FullNak,
-    Strategy::Partial,
-    Strategy::Selective,
+const STRATEGIES: [BlastStrategy; 4] = [
+    BlastStrategy::Full,
+    BlastStrategy::FullNak,
+    BlastStrategy::Partial,
+    BlastStrategy::Selective,
 ];
 const NOW: Instant = Instant(1_000_000_000);
 
 /// Walks what is left to send, everything arriving but every `lose`th packet; how many bytes were delivered.
-fn walk(sender: &mut Sender, receiver: &mut Receiver, lose: u64) -> u64 {
+fn walk(sender: &mut BlastSender, receiver: &mut BlastReceiver, lose: u64) -> u64 {
     walk_from(NOW, sender, receiver, lose)
 }
 
-fn walk_from(mut now: Instant, sender: &mut Sender, receiver: &mut Receiver, lose: u64) -> u64 {
+fn walk_from(
+    mut now: Instant,
+    sender: &mut BlastSender,
+    receiver: &mut BlastReceiver,
+    lose: u64,
+) -> u64 {
     let (mut sent, from) = (0_u64, receiver.delivered());
     for _ in 0..1_000_000 {
         while let Some(run) = sender.poll(now, 64) {
@@ -31,7 +37,7 @@ fn walk_from(mut now: Instant, sender: &mut Sender, receiver: &mut Receiver, los
                 sent += 1;
                 if sent % lose > 0 {
                     let arrival = receiver.handle(now, &run.header(n, 0), run.span(n).1 as usize);
-                    assert_ne!(arrival, Arrival::Refused);
+                    assert_ne!(arrival, BlastArrival::Refused);
                 }
             }
             while let Some((answer, body)) = receiver.poll(now) {
@@ -60,19 +66,19 @@ fn walk_from(mut now: Instant, sender: &mut Sender, receiver: &mut Receiver, los
     receiver.delivered() - from
 }
 
-fn pair(options: &Options) -> (Sender, Receiver) {
-    let receiver = Receiver::new(options, 7);
-    (Sender::new(options, 7, receiver.limit()), receiver)
+fn pair(options: &BlastOptions) -> (BlastSender, BlastReceiver) {
+    let receiver = BlastReceiver::new(options, 7);
+    (BlastSender::new(options, 7, receiver.limit()), receiver)
 }
 
 #[test]
 fn more_than_four_gibibytes_and_one_byte_arrive() {
     let bytes = (1 << 32) + 1;
     for strategy in STRATEGIES {
-        let options = Options {
+        let options = BlastOptions {
             buffer: 1 << 30,
             flight: 2,
-            ..Options::blast(strategy, 1 << 16, 1 << 24)
+            ..BlastOptions::blast(strategy, 1 << 16, 1 << 24)
         };
         let (mut sender, mut receiver) = pair(&options);
         sender.send(bytes);
@@ -93,10 +99,10 @@ fn more_than_four_gibibytes_and_one_byte_arrive() {
 #[test]
 fn a_stream_may_go_on_to_its_last_possible_byte() {
     for strategy in STRATEGIES {
-        let options = Options {
+        let options = BlastOptions {
             buffer: u64::MAX,
             flight: 3,
-            ..Options::blast(strategy, 100, 1000)
+            ..BlastOptions::blast(strategy, 100, 1000)
         };
         let (mut sender, mut receiver) = pair(&options);
         let left = 12_345;
@@ -112,12 +118,12 @@ fn a_stream_may_go_on_to_its_last_possible_byte() {
 #[test]
 fn numbers_of_blasts_wrap() {
     for options in [
-        Options::saw(100),
-        Options::window(100, 8),
-        Options::blast(Strategy::Selective, 100, 500),
+        BlastOptions::saw(100),
+        BlastOptions::window(100, 8),
+        BlastOptions::blast(BlastStrategy::Selective, 100, 500),
     ] {
         let mut path = Path::new(
-            [Options {
+            [BlastOptions {
                 flight: 5,
                 ..options
             }; 2],
@@ -146,16 +152,16 @@ fn numbers_of_blasts_wrap() {
 
 #[test]
 fn rounds_wrap_and_a_long_absence_is_tolerated() {
-    let interval = Interval::Fixed(Duration(10 * MS));
+    let interval = BlastTimeout::Fixed(Duration(10 * MS));
     for strategy in STRATEGIES {
         // Away for so many intervals: some, more than half of the rounds there are, and all of them.
         for away in [300, 32_800, 49_000, 65_536] {
             let patience = Duration(u64::MAX / 4);
-            let options = Options {
+            let options = BlastOptions {
                 interval,
                 patience,
                 nak_delay: None,
-                ..Options::blast(strategy, 1000, 4000)
+                ..BlastOptions::blast(strategy, 1000, 4000)
             };
             let (mut sender, mut receiver) = pair(&options);
             sender.send(4000);
@@ -183,20 +189,20 @@ fn rounds_wrap_and_a_long_absence_is_tolerated() {
 
 #[test]
 fn a_packet_at_the_end_of_all_positions_is_refused() {
-    let options = Options {
+    let options = BlastOptions {
         buffer: u64::MAX,
         flight: 4,
-        ..Options::blast(Strategy::Selective, 100, 1000)
+        ..BlastOptions::blast(BlastStrategy::Selective, 100, 1000)
     };
-    let mut receiver = Receiver::new(&options, 7);
+    let mut receiver = BlastReceiver::new(&options, 7);
     for start in [u64::MAX, u64::MAX - 1, u64::MAX - 150, u64::MAX - 1001] {
         for index in [0, 1, 9, 10, u16::MAX] {
-            let header = Header {
+            let header = BlastHeader {
                 blast: 1,
                 length: 1000,
                 start,
                 index,
-                ..Header::new(Kind::Data, 7)
+                ..BlastHeader::new(BlastPacketKind::Data, 7)
             };
             receiver.handle(NOW, &header, 100);
             receiver.check();
@@ -213,9 +219,9 @@ fn a_packet_at_the_end_of_all_positions_is_refused() {
 
 #[test]
 fn a_refusal_that_names_nothing_that_can_be_sent_changes_nothing() {
-    let options = Options {
+    let options = BlastOptions {
         flight: 2,
-        ..Options::blast(Strategy::Selective, 100, 2000)
+        ..BlastOptions::blast(BlastStrategy::Selective, 100, 2000)
     };
     for (index, body) in [
         (5, [0b10].as_slice()),
@@ -225,12 +231,12 @@ fn a_refusal_that_names_nothing_that_can_be_sent_changes_nothing() {
         (u16::MAX, &[255; 100]),
         (8, &[0, 0, 0xf0]),
     ] {
-        let mut sender = Sender::new(&options, 7, 1 << 20);
+        let mut sender = BlastSender::new(&options, 7, 1 << 20);
         sender.send(2000);
         while sender.poll(NOW, 64).is_some() {}
-        let answer = Header {
+        let answer = BlastHeader {
             index,
-            ..Header::new(Kind::Answer, 7)
+            ..BlastHeader::new(BlastPacketKind::Answer, 7)
         };
         sender.handle(NOW, &answer, body);
         sender.check();
@@ -243,26 +249,26 @@ fn a_refusal_that_names_nothing_that_can_be_sent_changes_nothing() {
 
 #[test]
 fn blasts_that_overlap_or_leave_something_out_are_never_delivered() {
-    let options = Options {
+    let options = BlastOptions {
         flight: 8,
         buffer: 4000,
-        ..Options::blast(Strategy::Selective, 1000, 1000)
+        ..BlastOptions::blast(BlastStrategy::Selective, 1000, 1000)
     };
-    let mut receiver = Receiver::new(&options, 7);
-    let data = |blast, start| Header {
+    let mut receiver = BlastReceiver::new(&options, 7);
+    let data = |blast, start| BlastHeader {
         blast,
         start,
         length: 1000,
         flags: ACK_REQUEST,
-        ..Header::new(Kind::Data, 7)
+        ..BlastHeader::new(BlastPacketKind::Data, 7)
     };
     assert!(matches!(
         receiver.handle(NOW, &data(1, 1500), 1000),
-        Arrival::Place { position: 1500, .. }
+        BlastArrival::Place { position: 1500, .. }
     ));
     assert!(matches!(
         receiver.handle(NOW, &data(0, 0), 1000),
-        Arrival::Place { position: 0, .. }
+        BlastArrival::Place { position: 0, .. }
     ));
     receiver.check();
     // 1000..1500 has never been here.
@@ -272,7 +278,7 @@ fn blasts_that_overlap_or_leave_something_out_are_never_delivered() {
     );
     // More blasts than fit are not taken, wherever they claim to be.
     let taken = (2..8)
-        .filter(|n| receiver.handle(NOW, &data(*n, 1500), 1000) != Arrival::Refused)
+        .filter(|n| receiver.handle(NOW, &data(*n, 1500), 1000) != BlastArrival::Refused)
         .count();
     receiver.check();
     assert_eq!((taken, receiver.counters().violations), (3, 4));
@@ -280,17 +286,17 @@ fn blasts_that_overlap_or_leave_something_out_are_never_delivered() {
 
 #[test]
 fn a_blast_beyond_the_grant_is_refused_and_counted() {
-    let options = Options {
+    let options = BlastOptions {
         flight: 4,
         buffer: 3000,
-        ..Options::blast(Strategy::Selective, 1000, 2000)
+        ..BlastOptions::blast(BlastStrategy::Selective, 1000, 2000)
     };
-    let mut receiver = Receiver::new(&options, 7);
-    let data = |blast, start, length| Header {
+    let mut receiver = BlastReceiver::new(&options, 7);
+    let data = |blast, start, length| BlastHeader {
         blast,
         start,
         length,
-        ..Header::new(Kind::Data, 7)
+        ..BlastHeader::new(BlastPacketKind::Data, 7)
     };
     let cases = [
         ("beyond the limit", data(1, 2000, 2000), 1000),
@@ -301,7 +307,7 @@ fn a_blast_beyond_the_grant_is_refused_and_counted() {
         ("a packet too long", data(0, 0, 1500), 1001),
         (
             "behind the last",
-            Header {
+            BlastHeader {
                 index: 2,
                 ..data(0, 0, 2000)
             },
@@ -309,7 +315,7 @@ fn a_blast_beyond_the_grant_is_refused_and_counted() {
         ),
         (
             "an end that is not empty",
-            Header {
+            BlastHeader {
                 flags: crate::blast::wire::FIN,
                 ..data(0, 0, 1000)
             },
@@ -319,7 +325,7 @@ fn a_blast_beyond_the_grant_is_refused_and_counted() {
     for (place, (reason, header, payload)) in cases.into_iter().enumerate() {
         assert_eq!(
             receiver.handle(NOW, &header, payload),
-            Arrival::Refused,
+            BlastArrival::Refused,
             "{reason}"
         );
         assert_eq!(receiver.counters().violations, place as u64 + 1);
@@ -337,34 +343,34 @@ fn a_blast_beyond_the_grant_is_refused_and_counted() {
 
 #[test]
 fn memory_stays_bounded_for_any_requests_and_answers() {
-    let options = Options {
+    let options = BlastOptions {
         flight: 4,
-        ..Options::blast(Strategy::Selective, 100, 800)
+        ..BlastOptions::blast(BlastStrategy::Selective, 100, 800)
     };
     let (mut sender, mut receiver) = pair(&options);
     sender.send(3200);
     while sender.poll(NOW, 64).is_some() {}
     // The first is never answered; of the others something is missing again and again.
     for round in 0..100_000_u32 {
-        let answer = Header {
+        let answer = BlastHeader {
             blast: 1 + round % 3,
             round: (round / 3) as u16,
-            ..Header::new(Kind::Answer, 7)
+            ..BlastHeader::new(BlastPacketKind::Answer, 7)
         };
         sender.handle(NOW, &answer, &[1]);
         while sender.poll(NOW, 64).is_some() {}
         sender.check();
     }
-    let requests_ack = Header {
+    let requests_ack = BlastHeader {
         flags: ACK_REQUEST,
         length: 800,
         index: 7,
-        ..Header::new(Kind::Data, 7)
+        ..BlastHeader::new(BlastPacketKind::Data, 7)
     };
     for round in 0..100_000_u32 {
         receiver.handle(
             NOW,
-            &Header {
+            &BlastHeader {
                 round: round as u16,
                 ..requests_ack
             },
@@ -378,70 +384,70 @@ fn memory_stays_bounded_for_any_requests_and_answers() {
 
 #[test]
 fn packets_of_other_connections_and_of_earlier_blasts_change_nothing() {
-    let options = Options {
-        interval: Interval::Adaptive,
-        ..Options::blast(Strategy::Selective, 100, 400)
+    let options = BlastOptions {
+        interval: BlastTimeout::Adaptive,
+        ..BlastOptions::blast(BlastStrategy::Selective, 100, 400)
     };
     let mut script = Script::open(options);
     script.path.send(0, 1000);
     script.until(50);
     let now = script.path.now;
     let before = script.end(1).facts();
-    let stranger = Header {
+    let stranger = BlastHeader {
         blast: 3,
         start: 1000,
         length: 400,
         flags: ACK_REQUEST,
-        ..Header::new(Kind::Data, 78)
+        ..BlastHeader::new(BlastPacketKind::Data, 78)
     };
     assert_eq!(
         script.end(1).handle(now, &stranger, &[], 100),
-        Arrival::Nothing
+        BlastArrival::Nothing
     );
     assert_eq!(
         (script.end(1).facts(), script.end(1).poll(now, 1)),
         (before, None)
     );
     // A repeated packet is acknowledged again: the first answer may have been lost.
-    let again = Header {
+    let again = BlastHeader {
         blast: 1,
         round: 9,
         start: 400,
         length: 400,
         flags: ACK_REQUEST,
-        ..Header::new(Kind::Data, 77)
+        ..BlastHeader::new(BlastPacketKind::Data, 77)
     };
     assert_eq!(
         script.end(1).handle(now, &again, &[], 100),
-        Arrival::Nothing
+        BlastArrival::Nothing
     );
     let answer = script.end(1).poll(now, 1);
     let complete =
-        |header: &Header| header.flags == COMPLETE && (header.blast, header.round) == (1, 9);
+        |header: &BlastHeader| header.flags == COMPLETE && (header.blast, header.round) == (1, 9);
     assert!(
-        matches!(&answer, Some(Output::Control(header, _)) if complete(header)),
+        matches!(&answer, Some(BlastOutput::Control(header, _)) if complete(header)),
         "{answer:?}"
     );
     // Answers to blasts that are long done, or were never sent.
     for (blast, connection) in [(0, 77), (2, 77), (3, 77), (u32::MAX, 77), (0, 78)] {
-        let answer = Header {
+        let answer = BlastHeader {
             blast,
             connection,
             start: 0,
-            ..Header::new(Kind::Answer, 77)
+            ..BlastHeader::new(BlastPacketKind::Answer, 77)
         };
         script.end(0).handle(now, &answer, &[255; 20], 20);
         assert_eq!(script.end(0).poll(now, 1), None);
     }
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Open, State::Open)
+        (BlastState::Open, BlastState::Open)
     );
 }
 
 #[test]
 fn spans_and_ends_stop_at_the_last_position() {
-    let blast = Blast {
+    let blast = BlastExtent {
         number: 0,
         start: u64::MAX - 10,
         length: 1000,
@@ -451,7 +457,7 @@ fn spans_and_ends_stop_at_the_last_position() {
         (blast.span(9, 100), blast.end()),
         ((u64::MAX, 100), u64::MAX)
     );
-    let mut listener = Connection::listen(&Options::saw(1), [0; 16], [0; 16]);
+    let mut listener = BlastConnection::listen(&BlastOptions::saw(1), [0; 16], [0; 16]);
     listener.send(u64::MAX);
     listener.send(u64::MAX);
     assert!(!listener.sender().is_idle());

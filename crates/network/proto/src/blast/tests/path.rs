@@ -1,7 +1,7 @@
 //! A path in virtual time between two ends, and the bytes that travel on it. Data is real: what is delivered is compared.
 
-use crate::blast::wire::{HEADER, Header, Kind};
-use crate::blast::{Arrival, Check, Connection, Options, Output, State};
+use crate::blast::wire::{BlastHeader, BlastPacketKind, HEADER};
+use crate::blast::{BlastArrival, BlastConnection, BlastOptions, BlastOutput, BlastState, Check};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(super) type Fate = Vec<Duration>;
 
 /// One end with the memory its stream arrives in.
 pub(super) struct End {
-    pub(super) connection: Connection,
+    pub(super) connection: BlastConnection,
     pub(super) memory: Vec<u8>,
     /// Whether the application takes what arrives at once.
     pub(super) takes: bool,
@@ -51,7 +51,7 @@ pub(super) struct End {
 pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) side: usize,
-    pub(super) header: Header,
+    pub(super) header: BlastHeader,
     pub(super) body: Vec<u8>,
     pub(super) lost: bool,
 }
@@ -75,8 +75,8 @@ pub(super) struct Path<F> {
 
 pub(super) const START: Instant = Instant(1_000_000_000);
 
-impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
-    pub(super) fn new(options: [Options; 2], hand: F) -> Self {
+impl<F: FnMut(usize, &BlastHeader) -> Fate> Path<F> {
+    pub(super) fn new(options: [BlastOptions; 2], hand: F) -> Self {
         let token = [5; 16];
         let end = |connection| End {
             connection,
@@ -84,8 +84,8 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
             takes: true,
             taken: 0,
         };
-        let dialling = Connection::connect(START, &options[0], token, [1; 16], 77);
-        let listening = Connection::listen(&options[1], token, [2; 16]);
+        let dialling = BlastConnection::connect(START, &options[0], token, [1; 16], 77);
+        let listening = BlastConnection::listen(&options[1], token, [2; 16]);
         Self {
             ends: [end(dialling), end(listening)],
             now: START,
@@ -102,7 +102,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
 
     /// Goes on until both ends are open.
     pub(super) fn open(&mut self) {
-        let open = |end: &End| end.connection.state() == State::Open;
+        let open = |end: &End| end.connection.state() == BlastState::Open;
         while !self.ends.iter().all(open) && self.step() {}
     }
 
@@ -112,11 +112,11 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         self.flush();
     }
 
-    fn put(&mut self, side: usize, header: &Header, body: &[u8]) {
+    fn put(&mut self, side: usize, header: &BlastHeader, body: &[u8]) {
         self.sent[side] += 1;
         let fate = (self.hand)(side, header);
         if let Some(log) = &mut self.log {
-            let body = if header.kind == Kind::Data {
+            let body = if header.kind == BlastPacketKind::Data {
                 Vec::new()
             } else {
                 body.to_vec()
@@ -132,7 +132,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         let mut packet = header.write().to_vec();
         packet.extend_from_slice(body);
         let nth = self.sent[side].checked_rem(self.spoil);
-        if header.kind == Kind::Data && packet.len() > HEADER && nth == Some(0) {
+        if header.kind == BlastPacketKind::Data && packet.len() > HEADER && nth == Some(0) {
             packet[HEADER] ^= 0x55;
         }
         self.free[side] = self.free[side].max(self.now) + self.slot;
@@ -149,8 +149,8 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         for side in [0, 1] {
             while let Some(output) = self.ends[side].connection.poll(self.now, 7) {
                 match output {
-                    Output::Control(header, body) => self.put(side, &header, &body),
-                    Output::Run(run) => {
+                    BlastOutput::Control(header, body) => self.put(side, &header, &body),
+                    BlastOutput::Run(run) => {
                         // Only the packet that requests an answer carries it, where that is agreed.
                         let wanted =
                             run.requests_ack && self.ends[side].connection.options().checked;
@@ -174,17 +174,17 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     }
 
     fn arrive(&mut self, side: usize, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else {
+        let Some(header) = BlastHeader::read(packet) else {
             return;
         };
         let payload = &packet[HEADER..];
-        let body = if header.kind == Kind::Data {
+        let body = if header.kind == BlastPacketKind::Data {
             &[][..]
         } else {
             payload
         };
         let end = &mut self.ends[side];
-        if let Arrival::Place { position, check } =
+        if let BlastArrival::Place { position, check } =
             end.connection
                 .handle(self.now, &header, body, payload.len())
         {
@@ -215,7 +215,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
             receiver.check();
             assert!(
                 sender.cut() <= receiver.limit()
-                    || self.ends[1 - side].connection.state() != State::Open
+                    || self.ends[1 - side].connection.state() != BlastState::Open
             );
             assert!(
                 sender.acknowledged() <= receiver.delivered()
@@ -264,7 +264,7 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn finish(&mut self, steps: usize, mut take: impl FnMut() -> Option<u8>) {
         for _ in 0..steps {
             let idle = |end: &End| {
-                end.connection.sender().is_idle() && end.connection.state() == State::Open
+                end.connection.sender().is_idle() && end.connection.state() == BlastState::Open
             };
             if self.ends.iter().all(idle) || !self.step() {
                 return;

@@ -1,15 +1,17 @@
 //! Packets handled as rows and one by one: the receivers never differ.
 
-use crate::blast::{Arrival, Options, Receiver, Run, Sender, Strategy};
+use crate::blast::{
+    BlastArrival, BlastOptions, BlastPacketRun, BlastReceiver, BlastSender, BlastStrategy,
+};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use stackline_core::time::{Duration, Instant};
 
 /// Packets `from..to` of a run, as a driver that receives them together hands them over.
 fn hand_over(
-    receiver: &mut Receiver,
+    receiver: &mut BlastReceiver,
     now: Instant,
-    run: &Run,
+    run: &BlastPacketRun,
     from: u32,
     to: u32,
 ) -> (Vec<u64>, u32) {
@@ -36,24 +38,24 @@ fn hand_over(
     (places, rows)
 }
 
-fn one(receiver: &mut Receiver, now: Instant, run: &Run, n: u32) -> Option<u64> {
+fn one(receiver: &mut BlastReceiver, now: Instant, run: &BlastPacketRun, n: u32) -> Option<u64> {
     match receiver.handle(now, &run.header(n, 0), run.span(n).1 as usize) {
-        Arrival::Place { position, .. } => Some(position),
-        Arrival::Nothing => None,
-        Arrival::Refused => panic!("what the sender sends is never refused"),
+        BlastArrival::Place { position, .. } => Some(position),
+        BlastArrival::Nothing => None,
+        BlastArrival::Refused => panic!("what the sender sends is never refused"),
     }
 }
 
 proptest! {
     #[test]
     fn rows_equal_their_single_packets(
-        strategy in prop::sample::select(&[Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective][..]),
+        strategy in prop::sample::select(&[BlastStrategy::Full, BlastStrategy::FullNak, BlastStrategy::Partial, BlastStrategy::Selective][..]),
         lengths in prop::collection::vec(1_u64..9000, 1..5),
         fates in prop::collection::vec((0_u32..30, 0_u32..30, any::<bool>(), 0_u64..3), 1..60),
     ) {
-        let options = Options { flight: 3, ..Options::blast(strategy, 100, 2500) };
-        let mut sender = Sender::new(&options, 7, options.buffer);
-        let (mut rows, mut singles) = (Receiver::new(&options, 7), Receiver::new(&options, 7));
+        let options = BlastOptions { flight: 3, ..BlastOptions::blast(strategy, 100, 2500) };
+        let mut sender = BlastSender::new(&options, 7, options.buffer);
+        let (mut rows, mut singles) = (BlastReceiver::new(&options, 7), BlastReceiver::new(&options, 7));
         lengths.iter().for_each(|length| sender.send(*length));
         let mut now = Instant(1_000_000);
         for (from, to, again, later) in fates {
@@ -68,7 +70,7 @@ proptest! {
                 prop_assert_eq!(hand_over(&mut rows, now, &run, from, to).0, places);
                 prop_assert_eq!(rows.counters(), singles.counters());
                 prop_assert_eq!(rows.deadline(now), singles.deadline(now));
-                let expected = |receiver: &Receiver| receiver.expected().take(100).collect::<Vec<_>>();
+                let expected = |receiver: &BlastReceiver| receiver.expected().take(100).collect::<Vec<_>>();
                 prop_assert_eq!(expected(&rows), expected(&singles));
             }
             while let Some((header, body)) = singles.poll(now) {
@@ -82,10 +84,10 @@ proptest! {
 
 #[test]
 fn most_of_a_long_blast_is_rows() {
-    let options = Options::blast(Strategy::Selective, 100, 40_000);
+    let options = BlastOptions::blast(BlastStrategy::Selective, 100, 40_000);
     let (mut sender, mut receiver) = (
-        Sender::new(&options, 7, options.buffer),
-        Receiver::new(&options, 7),
+        BlastSender::new(&options, 7, options.buffer),
+        BlastReceiver::new(&options, 7),
     );
     sender.send(40_000);
     let mut taken = 0;

@@ -5,8 +5,8 @@
 
 use super::path::{Fate, Path, START};
 use crate::blast::connection::CLOSE_TIMEOUT;
-use crate::blast::wire::Header;
-use crate::blast::{Interval, Options, Pacing, State, Strategy};
+use crate::blast::wire::BlastHeader;
+use crate::blast::{BlastOptions, BlastPacing, BlastState, BlastStrategy, BlastTimeout};
 use alloc::vec::Vec;
 use rand_core::Rng;
 use stackline_core::random::Seed;
@@ -22,17 +22,22 @@ fn schedules() -> u64 {
 }
 
 /// What is agreed upon in one schedule, where `below` draws.
-fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) -> u64) -> Options {
+fn vary(
+    options: BlastOptions,
+    base: u64,
+    jitter: u64,
+    below: &mut impl FnMut(u64) -> u64,
+) -> BlastOptions {
     let fixed = below(3) == 0;
     let interval = if fixed {
-        Interval::Fixed(Duration(2 * base + 2 * jitter))
+        BlastTimeout::Fixed(Duration(2 * base + 2 * jitter))
     } else {
-        Interval::Adaptive
+        BlastTimeout::Adaptive
     };
     let pacing = match below(6) {
-        0 => Pacing::Ceiling(1e6 * (1 + below(1000)) as f64),
-        1 => Pacing::Auto,
-        _ => Pacing::Off,
+        0 => BlastPacing::Ceiling(1e6 * (1 + below(1000)) as f64),
+        1 => BlastPacing::Auto,
+        _ => BlastPacing::Off,
     };
     // A third has room for little more than a packet, or for a part of a blast.
     let buffer = match below(6) {
@@ -47,7 +52,7 @@ fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) ->
     };
     let nak_delay = options.nak_delay.filter(|_| !fixed || below(2) == 0);
     let patience = Duration(u64::MAX / 4);
-    Options {
+    BlastOptions {
         interval,
         pacing,
         buffer,
@@ -60,7 +65,7 @@ fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) ->
 }
 
 /// One random schedule for one kind of connection.
-fn one(options: Options, seed: Seed) {
+fn one(options: BlastOptions, seed: Seed) {
     let mut draw = seed.generator();
     let mut below = move |n: u64| draw.next_u64() % n;
     let [loss, back_off, late] = [below(30), below(10), below(20)];
@@ -72,10 +77,10 @@ fn one(options: Options, seed: Seed) {
     let back = below(2) * below(20_000);
     let options = vary(options, base, jitter, &mut below);
     // A fixed interval that is shorter than its blast takes fills a path without end.
-    let slow = u64::from(options.interval == Interval::Adaptive);
+    let slow = u64::from(options.interval == BlastTimeout::Adaptive);
     let (slot, spoil) = (slow * below(2) * below(100_000), 300 + below(3000));
     let at_once = [below(4) > 0, below(4) > 0];
-    let fate = move |_: usize, _: &Header| {
+    let fate = move |_: usize, _: &BlastHeader| {
         if below(100) < loss {
             return Vec::new();
         }
@@ -106,7 +111,7 @@ fn one(options: Options, seed: Seed) {
 }
 
 /// Everything has arrived each way, nothing else, and the connection can be closed.
-fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, back: u64) {
+fn arrived<F: FnMut(usize, &BlastHeader) -> Fate>(path: &mut Path<F>, total: u64, back: u64) {
     let options = *path.ends[0].connection.options();
     assert!(
         path.arrived(0, total),
@@ -126,9 +131,9 @@ fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, bac
     );
     let now = path.now;
     path.ends[0].connection.close(now);
-    while path.ends[0].connection.state() != State::Closed && path.step() {}
+    while path.ends[0].connection.state() != BlastState::Closed && path.step() {}
     assert!(path.now <= now + CLOSE_TIMEOUT);
-    assert_eq!(path.ends[0].connection.state(), State::Closed);
+    assert_eq!(path.ends[0].connection.state(), BlastState::Closed);
     assert!(
         path.now < START + Duration(3_600_000_000_000),
         "it took {}",
@@ -136,7 +141,7 @@ fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, bac
     );
 }
 
-fn size(options: &Options, kind: u64, any: u64) -> u64 {
+fn size(options: &BlastOptions, kind: u64, any: u64) -> u64 {
     match kind {
         0 => 0,
         1 => 1,
@@ -145,7 +150,7 @@ fn size(options: &Options, kind: u64, any: u64) -> u64 {
     }
 }
 
-fn all(name: &str, options: Options) {
+fn all(name: &str, options: BlastOptions) {
     for number in 0..schedules() {
         one(options, Seed::root(7).child(name).index(number));
     }
@@ -153,33 +158,33 @@ fn all(name: &str, options: Options) {
 
 #[test]
 fn stop_and_wait_brings_everything() {
-    all("saw", Options::saw(700));
+    all("saw", BlastOptions::saw(700));
 }
 
 #[test]
 fn sliding_window_brings_everything() {
     all(
         "window",
-        Options {
+        BlastOptions {
             buffer: 20_000,
-            ..Options::window(700, 8)
+            ..BlastOptions::window(700, 8)
         },
     );
-    all("wide window", Options::window(700, 1 << 15));
+    all("wide window", BlastOptions::window(700, 1 << 15));
 }
 
 #[test]
 fn full_retransmission_brings_everything() {
-    all("full", Options::blast(Strategy::Full, 700, 5_600));
+    all("full", BlastOptions::blast(BlastStrategy::Full, 700, 5_600));
 }
 
 #[test]
 fn full_retransmission_with_refusals_brings_everything() {
     all(
         "full nak",
-        Options {
+        BlastOptions {
             flight: 2,
-            ..Options::blast(Strategy::FullNak, 700, 5_600)
+            ..BlastOptions::blast(BlastStrategy::FullNak, 700, 5_600)
         },
     );
 }
@@ -188,9 +193,9 @@ fn full_retransmission_with_refusals_brings_everything() {
 fn partial_retransmission_brings_everything() {
     all(
         "partial",
-        Options {
+        BlastOptions {
             flight: 3,
-            ..Options::blast(Strategy::Partial, 700, 9_800)
+            ..BlastOptions::blast(BlastStrategy::Partial, 700, 9_800)
         },
     );
 }
@@ -199,17 +204,17 @@ fn partial_retransmission_brings_everything() {
 fn selective_retransmission_brings_everything() {
     all(
         "selective",
-        Options {
+        BlastOptions {
             flight: 3,
-            ..Options::blast(Strategy::Selective, 100, 9_800)
+            ..BlastOptions::blast(BlastStrategy::Selective, 100, 9_800)
         },
     );
     all(
         "selective, little room",
-        Options {
+        BlastOptions {
             flight: 3,
             buffer: 9_800,
-            ..Options::blast(Strategy::Selective, 100, 9_800)
+            ..BlastOptions::blast(BlastStrategy::Selective, 100, 9_800)
         },
     );
 }

@@ -7,8 +7,8 @@
 
 use super::path::{Fate, Path, START, Sent};
 use crate::blast::bitmap::Bitmap;
-use crate::blast::wire::{ACK_REQUEST, COMPLETE, FIN, Header, Kind, LIMIT};
-use crate::blast::{Connection, Interval, Options, State, Strategy};
+use crate::blast::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, COMPLETE, FIN, LIMIT};
+use crate::blast::{BlastConnection, BlastOptions, BlastState, BlastStrategy, BlastTimeout};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
@@ -21,7 +21,7 @@ pub(super) const MS: u64 = 1_000_000;
 /// What loses everything from now on.
 pub(super) const ALL: &str = "*";
 
-type Hand = Box<dyn FnMut(usize, &Header) -> Fate>;
+type Hand = Box<dyn FnMut(usize, &BlastHeader) -> Fate>;
 
 pub(super) struct Script {
     pub(super) path: Path<Hand>,
@@ -30,18 +30,18 @@ pub(super) struct Script {
 }
 
 /// Blasts of so many packets of 1000 bytes under the paper's conditions: an interval of 10 ms, a receiver that only answers.
-pub(super) fn fixed(strategy: Strategy, packets: u32) -> Options {
-    let interval = Interval::Fixed(Duration(10 * MS));
-    Options {
+pub(super) fn fixed(strategy: BlastStrategy, packets: u32) -> BlastOptions {
+    let interval = BlastTimeout::Fixed(Duration(10 * MS));
+    BlastOptions {
         interval,
         nak_delay: None,
-        ..Options::blast(strategy, 1000, 1000 * packets)
+        ..BlastOptions::blast(strategy, 1000, 1000 * packets)
     }
 }
 
 impl Script {
     /// One side dials, nothing has left yet.
-    pub(super) fn connecting(options: [Options; 2]) -> Self {
+    pub(super) fn connecting(options: [BlastOptions; 2]) -> Self {
         let losses = Rc::new(RefCell::new(Vec::new()));
         let named = Rc::clone(&losses);
         let hand: Hand = Box::new(move |side, header| {
@@ -61,7 +61,7 @@ impl Script {
     }
 
     /// A connection that is open; the time counts from now.
-    pub(super) fn open(options: Options) -> Self {
+    pub(super) fn open(options: BlastOptions) -> Self {
         let mut script = Self::connecting([options; 2]);
         assert_eq!(script.until(2), ["0 -> Open", "1 <- Accept"]);
         script.begin = script.path.now;
@@ -74,11 +74,11 @@ impl Script {
             .extend(names.iter().map(ToString::to_string));
     }
 
-    pub(super) fn end(&mut self, side: usize) -> &mut Connection {
+    pub(super) fn end(&mut self, side: usize) -> &mut BlastConnection {
         &mut self.path.ends[side].connection
     }
 
-    pub(super) fn state(&self, side: usize) -> State {
+    pub(super) fn state(&self, side: usize) -> BlastState {
         self.path.ends[side].connection.state()
     }
 
@@ -108,7 +108,12 @@ impl Script {
     }
 
     /// Side 0 sends `bytes`, what is named is lost, everything arrives until `ms`; the trace.
-    pub(super) fn transfer(options: Options, bytes: u64, losses: &[&str], ms: u64) -> Vec<String> {
+    pub(super) fn transfer(
+        options: BlastOptions,
+        bytes: u64,
+        losses: &[&str],
+        ms: u64,
+    ) -> Vec<String> {
         let mut script = Self::open(options);
         script.lose(losses);
         script.path.send(0, bytes);
@@ -135,18 +140,18 @@ fn lost(losses: &mut Vec<String>, name: &str) -> bool {
 }
 
 /// The name of a packet in the list of losses.
-fn name(side: usize, header: &Header) -> String {
+fn name(side: usize, header: &BlastHeader) -> String {
     let arrow = ['>', '<'][side];
-    let Header {
+    let BlastHeader {
         blast,
         round,
         index,
         ..
     } = header;
     match header.kind {
-        Kind::Data => format!("{arrow}{blast}.{round}:{index}"),
-        Kind::Answer if header.has(LIMIT) => format!("{arrow}limit"),
-        Kind::Answer => format!("{arrow}{blast}.{round}"),
+        BlastPacketKind::Data => format!("{arrow}{blast}.{round}:{index}"),
+        BlastPacketKind::Answer if header.has(LIMIT) => format!("{arrow}limit"),
+        BlastPacketKind::Answer => format!("{arrow}{blast}.{round}"),
         kind => format!("{arrow}{kind:?}"),
     }
 }
@@ -155,13 +160,13 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut group = None;
     for packet in sent {
-        let Header {
+        let BlastHeader {
             blast,
             round,
             index,
             ..
         } = packet.header;
-        let data = packet.header.kind == Kind::Data;
+        let data = packet.header.kind == BlastPacketKind::Data;
         let this = data.then_some((packet.at, packet.side, blast, round));
         let word = if data {
             data_name(&packet.header, index)
@@ -191,7 +196,7 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
     lines
 }
 
-fn data_name(header: &Header, index: u16) -> String {
+fn data_name(header: &BlastHeader, index: u16) -> String {
     let end = if header.has(FIN) { "end" } else { "" };
     let requests_ack = if header.has(ACK_REQUEST) { "?" } else { "" };
     format!(
@@ -205,7 +210,7 @@ fn data_name(header: &Header, index: u16) -> String {
 }
 
 fn control_name(packet: &Sent) -> String {
-    let Header {
+    let BlastHeader {
         kind,
         blast,
         round,
@@ -215,10 +220,12 @@ fn control_name(packet: &Sent) -> String {
         ..
     } = packet.header;
     match kind {
-        Kind::Answer if packet.header.has(LIMIT) => format!("limit {start}"),
-        Kind::Answer if packet.header.has(COMPLETE) => format!("{blast}.{round} all"),
-        Kind::Answer if packet.body.is_empty() => format!("{blast}.{round} missing {index}.."),
-        Kind::Answer => {
+        BlastPacketKind::Answer if packet.header.has(LIMIT) => format!("limit {start}"),
+        BlastPacketKind::Answer if packet.header.has(COMPLETE) => format!("{blast}.{round} all"),
+        BlastPacketKind::Answer if packet.body.is_empty() => {
+            format!("{blast}.{round} missing {index}..")
+        }
+        BlastPacketKind::Answer => {
             let missing_marks = Bitmap::from_answer(
                 u32::from(index),
                 &packet.body,

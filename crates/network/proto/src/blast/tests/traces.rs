@@ -1,19 +1,19 @@
 //! Traces of transfers (Zwaenepoel 1985, sections 2 and 3.2): what leaves, and when, for what is lost.
 
 use super::script::{MS, Script, fixed};
-use crate::blast::{Interval, Options, Strategy};
+use crate::blast::{BlastOptions, BlastStrategy, BlastTimeout};
 use stackline_core::time::Duration;
 
-fn saw() -> Options {
-    Options {
-        interval: Interval::Fixed(Duration(10 * MS)),
+fn saw() -> BlastOptions {
+    BlastOptions {
+        interval: BlastTimeout::Fixed(Duration(10 * MS)),
         nak_delay: None,
-        ..Options::saw(1000)
+        ..BlastOptions::saw(1000)
     }
 }
 
-fn window(n: u32) -> Options {
-    Options { flight: n, ..saw() }
+fn window(n: u32) -> BlastOptions {
+    BlastOptions { flight: n, ..saw() }
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn nothing_one_byte_and_one_packet_are_blasts_too() {
         );
         let lost = ["0 -> 0.0 (0?)", "10 -> 0.1 0?", "11 <- 0.1 all"];
         for strategy in [
-            Strategy::Full,
-            Strategy::FullNak,
-            Strategy::Partial,
-            Strategy::Selective,
+            BlastStrategy::Full,
+            BlastStrategy::FullNak,
+            BlastStrategy::Partial,
+            BlastStrategy::Selective,
         ] {
             assert_eq!(
                 Script::transfer(fixed(strategy, 8), bytes, &[">0.0:0"], 100),
@@ -102,8 +102,8 @@ fn a_window_goes_on_while_a_lost_packet_is_waited_for() {
 
 #[test]
 fn an_adaptive_window_resends_overtaken_packets() {
-    let options = Options {
-        interval: Interval::Adaptive,
+    let options = BlastOptions {
+        interval: BlastTimeout::Adaptive,
         ..window(3)
     };
     // The round trip is 2 ms: a quarter more is waited once a later packet was acknowledged.
@@ -124,10 +124,10 @@ fn an_adaptive_window_resends_overtaken_packets() {
 #[test]
 fn a_blast_is_acknowledged_once() {
     for strategy in [
-        Strategy::Full,
-        Strategy::FullNak,
-        Strategy::Partial,
-        Strategy::Selective,
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
     ] {
         let trace = [
             "0 -> 0.0 0 1 2 3?",
@@ -158,10 +158,10 @@ fn a_lost_acknowledgement_is_requested_again() {
         "11 <- 0.1 all",
     ];
     let cases = [
-        (Strategy::Full, whole.as_slice()),
-        (Strategy::FullNak, whole.as_slice()),
-        (Strategy::Partial, last.as_slice()),
-        (Strategy::Selective, last.as_slice()),
+        (BlastStrategy::Full, whole.as_slice()),
+        (BlastStrategy::FullNak, whole.as_slice()),
+        (BlastStrategy::Partial, last.as_slice()),
+        (BlastStrategy::Selective, last.as_slice()),
     ];
     for (strategy, trace) in cases {
         assert_eq!(
@@ -175,7 +175,7 @@ fn a_lost_acknowledgement_is_requested_again() {
 #[test]
 fn full_retransmission_is_silent_and_sends_the_whole_blast_after_the_interval() {
     let one = |first: &'static str| [first, "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
-    let options = fixed(Strategy::Full, 4);
+    let options = fixed(BlastStrategy::Full, 4);
     for (lost, first) in [
         (">0.0:0", "0 -> 0.0 (0) 1 2 3?"),
         (">0.0:1", "0 -> 0.0 0 (1) 2 3?"),
@@ -198,7 +198,7 @@ fn full_retransmission_is_silent_and_sends_the_whole_blast_after_the_interval() 
 
 #[test]
 fn full_retransmission_with_refusals_sends_the_whole_blast_at_once() {
-    let options = fixed(Strategy::FullNak, 4);
+    let options = fixed(BlastStrategy::FullNak, 4);
     let trace = [
         "0 -> 0.0 (0) 1 2 3?",
         "1 <- 0.0 missing 0..",
@@ -232,7 +232,7 @@ fn full_retransmission_with_refusals_sends_the_whole_blast_at_once() {
 
 #[test]
 fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
-    let options = fixed(Strategy::Partial, 4);
+    let options = fixed(BlastStrategy::Partial, 4);
     let trace = [
         "0 -> 0.0 (0) 1 2 3?",
         "1 <- 0.0 missing 0..",
@@ -266,7 +266,7 @@ fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
 
 #[test]
 fn selective_retransmission_sends_missing_packets() {
-    let options = fixed(Strategy::Selective, 4);
+    let options = fixed(BlastStrategy::Selective, 4);
     let trace = [
         "0 -> 0.0 (0) 1 2 3?",
         "1 <- 0.0 missing 0",
@@ -314,16 +314,16 @@ fn selective_retransmission_repeats_packets_lost_again() {
         "25 <- 0.4 all",
     ];
     assert_eq!(
-        Script::transfer(fixed(Strategy::Selective, 10), 10_000, &losses, 100),
+        Script::transfer(fixed(BlastStrategy::Selective, 10), 10_000, &losses, 100),
         trace
     );
 }
 
 #[test]
 fn several_blasts_on_their_way_do_not_wait_for_each_other() {
-    let options = Options {
+    let options = BlastOptions {
         flight: 3,
-        ..fixed(Strategy::Selective, 2)
+        ..fixed(BlastStrategy::Selective, 2)
     };
     let trace = [
         "0 -> 0.0 0 1?",
@@ -342,10 +342,10 @@ fn several_blasts_on_their_way_do_not_wait_for_each_other() {
 
 #[test]
 fn an_overtaken_request_is_repeated_early() {
-    let options = Options {
-        interval: Interval::Adaptive,
+    let options = BlastOptions {
+        interval: BlastTimeout::Adaptive,
         flight: 2,
-        ..fixed(Strategy::Selective, 2)
+        ..fixed(BlastStrategy::Selective, 2)
     };
     let trace = [
         "0 -> 0.0 0 (1?)",

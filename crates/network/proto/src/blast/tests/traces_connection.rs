@@ -1,14 +1,17 @@
 //! Traces of opening, ending and closing.
 
 use super::script::{ALL, MS, Script, fixed};
-use crate::blast::negotiation::{ConnectParameters, Refusal};
-use crate::blast::wire::{ACK_REQUEST, Header};
-use crate::blast::{Connection, Failure, Kind, Options, Output, State, Strategy};
+use crate::blast::negotiation::{BlastParameters, BlastRefusal};
+use crate::blast::wire::{ACK_REQUEST, BlastHeader};
+use crate::blast::{
+    BlastConnection, BlastFailure, BlastOptions, BlastOutput, BlastPacketKind, BlastState,
+    BlastStrategy,
+};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-fn options() -> Options {
-    fixed(Strategy::Selective, 4)
+fn options() -> BlastOptions {
+    fixed(BlastStrategy::Selective, 4)
 }
 
 fn connecting() -> Script {
@@ -17,14 +20,14 @@ fn connecting() -> Script {
 
 /// The answer of a connection to a packet.
 fn answer_to(
-    end: &mut Connection,
+    end: &mut BlastConnection,
     now: Instant,
-    header: &Header,
+    header: &BlastHeader,
     body: &[u8],
-) -> Option<(Kind, u32)> {
+) -> Option<(BlastPacketKind, u32)> {
     end.handle(now, header, body, body.len());
     match end.poll(now, 1) {
-        Some(Output::Control(header, _)) => Some((header.kind, header.connection)),
+        Some(BlastOutput::Control(header, _)) => Some((header.kind, header.connection)),
         _ => None,
     }
 }
@@ -44,7 +47,7 @@ fn opening_is_repeated_until_it_is_accepted() {
     assert_eq!(script.until(2000), trace);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Open, State::Open)
+        (BlastState::Open, BlastState::Open)
     );
     // It is unknown which one was answered.
     assert_eq!(script.end(0).facts().rtt, None);
@@ -52,7 +55,7 @@ fn opening_is_repeated_until_it_is_accepted() {
 
 #[test]
 fn opening_is_given_up_after_its_patience() {
-    let options = Options {
+    let options = BlastOptions {
         patience: Duration(50 * MS),
         ..options()
     };
@@ -62,24 +65,24 @@ fn opening_is_given_up_after_its_patience() {
         (script.until(49), script.state(0)),
         (
             ["0 -> (Open)", "20 -> (Open)"].map(Into::into).to_vec(),
-            State::Opening
+            BlastState::Opening
         )
     );
     assert_eq!(
         (script.until(50).len(), script.state(0)),
-        (0, State::Failed(Failure::Silent))
+        (0, BlastState::Failed(BlastFailure::Silent))
     );
     assert_eq!(script.until(1000), [] as [&str; 0]);
 }
 
 #[test]
 fn different_parameters_are_refused_for_good() {
-    let mut script = Script::connecting([options(), fixed(Strategy::Full, 4)]);
-    let refused = State::Failed(Failure::Refused(Refusal::Parameters));
+    let mut script = Script::connecting([options(), fixed(BlastStrategy::Full, 4)]);
+    let refused = BlastState::Failed(BlastFailure::Refused(BlastRefusal::Parameters));
     assert_eq!(script.until(2), ["0 -> Open", "1 <- Refuse"]);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (refused, State::Listening)
+        (refused, BlastState::Listening)
     );
     assert_eq!(
         (script.until(60_000), script.state(0)),
@@ -92,17 +95,17 @@ fn different_parameters_are_refused_for_good() {
 #[test]
 fn impossible_parameters_in_an_accept_are_refused_for_good() {
     let mut script = connecting();
-    let parameters = ConnectParameters::new(&fixed(Strategy::Full, 4), [5; 16], [2; 16]).write();
+    let parameters = BlastParameters::new(&fixed(BlastStrategy::Full, 4), [5; 16], [2; 16]).write();
     script.lose(&[ALL]);
     script.until(1);
     let now = script.path.now;
     script.end(0).handle(
         now,
-        &Header::new(Kind::Accept, 77),
+        &BlastHeader::new(BlastPacketKind::Accept, 77),
         &parameters,
         parameters.len(),
     );
-    let refused = State::Failed(Failure::Refused(Refusal::Parameters));
+    let refused = BlastState::Failed(BlastFailure::Refused(BlastRefusal::Parameters));
     assert_eq!(
         (script.until(60_000), script.state(0)),
         (Vec::new(), refused)
@@ -112,65 +115,75 @@ fn impossible_parameters_in_an_accept_are_refused_for_good() {
 #[test]
 fn a_stranger_is_not_answered() {
     let now = Instant(0);
-    let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
-    let wrong = ConnectParameters::new(&options(), [6; 16], [0; 16]).write();
+    let mut listener = BlastConnection::listen(&options(), [5; 16], [0; 16]);
+    let wrong = BlastParameters::new(&options(), [6; 16], [0; 16]).write();
     assert_eq!(
-        answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong),
+        answer_to(
+            &mut listener,
+            now,
+            &BlastHeader::new(BlastPacketKind::Open, 77),
+            &wrong
+        ),
         None
     );
     assert_eq!(
         answer_to(
             &mut listener,
             now,
-            &Header::new(Kind::Open, 77),
+            &BlastHeader::new(BlastPacketKind::Open, 77),
             &wrong[..20]
         ),
         None
     );
     assert_eq!(
         (listener.state(), listener.deadline(now)),
-        (State::Listening, None)
+        (BlastState::Listening, None)
     );
-    let mut dialler = Connection::connect(now, &options(), [5; 16], [0; 16], 77);
+    let mut dialler = BlastConnection::connect(now, &options(), [5; 16], [0; 16], 77);
     dialler.poll(now, 1);
     assert_eq!(
-        answer_to(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong),
+        answer_to(
+            &mut dialler,
+            now,
+            &BlastHeader::new(BlastPacketKind::Accept, 77),
+            &wrong
+        ),
         None
     );
-    assert_eq!(dialler.state(), State::Opening);
+    assert_eq!(dialler.state(), BlastState::Opening);
 }
 
 #[test]
 fn the_second_of_two_openers_is_refused() {
     let now = Instant(0);
-    let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
-    let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
+    let mut listener = BlastConnection::listen(&options(), [5; 16], [0; 16]);
+    let parameters = BlastParameters::new(&options(), [5; 16], [0; 16]).write();
     assert_eq!(
         answer_to(
             &mut listener,
             now,
-            &Header::new(Kind::Open, 77),
+            &BlastHeader::new(BlastPacketKind::Open, 77),
             &parameters
         ),
-        Some((Kind::Accept, 77))
+        Some((BlastPacketKind::Accept, 77))
     );
     assert_eq!(
         answer_to(
             &mut listener,
             now,
-            &Header::new(Kind::Open, 78),
+            &BlastHeader::new(BlastPacketKind::Open, 78),
             &parameters
         ),
-        Some((Kind::Refuse, 78))
+        Some((BlastPacketKind::Refuse, 78))
     );
     assert_eq!(
         answer_to(
             &mut listener,
             now,
-            &Header::new(Kind::Open, 77),
+            &BlastHeader::new(BlastPacketKind::Open, 77),
             &parameters
         ),
-        Some((Kind::Accept, 77))
+        Some((BlastPacketKind::Accept, 77))
     );
     // An end that is about to close may still have to confirm that it was open.
     listener.send(10);
@@ -179,10 +192,10 @@ fn the_second_of_two_openers_is_refused() {
         answer_to(
             &mut listener,
             now,
-            &Header::new(Kind::Open, 77),
+            &BlastHeader::new(BlastPacketKind::Open, 77),
             &parameters
         ),
-        Some((Kind::Accept, 77))
+        Some((BlastPacketKind::Accept, 77))
     );
 }
 
@@ -247,12 +260,12 @@ fn closing_waits_for_sent_data_and_is_repeated() {
     ];
     assert_eq!(
         (script.until(73), script.state(0)),
-        (trace.map(Into::into).to_vec(), State::Closing)
+        (trace.map(Into::into).to_vec(), BlastState::Closing)
     );
     assert_eq!(script.until(2000), [] as [&str; 0]);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Closed, State::Closed)
+        (BlastState::Closed, BlastState::Closed)
     );
     assert!(script.end(1).closed_by_peer() && !script.end(0).closed_by_peer());
 }
@@ -266,7 +279,7 @@ fn both_close_at_once() {
     assert_eq!(script.until(2000), trace);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Closed, State::Closed)
+        (BlastState::Closed, BlastState::Closed)
     );
 }
 
@@ -277,18 +290,18 @@ fn the_closing_side_waits_a_second_for_the_answer() {
     script.close(0);
     assert_eq!(
         (script.until(999).len(), script.state(0)),
-        (6, State::Closing)
+        (6, BlastState::Closing)
     );
     assert_eq!(
         (script.until(1000).len(), script.state(0)),
-        (0, State::Closed)
+        (0, BlastState::Closed)
     );
     assert_eq!(script.until(60_000), [] as [&str; 0]);
 }
 
 #[test]
 fn closing_with_unacknowledged_data_fails_after_the_patience() {
-    let mut script = Script::open(Options {
+    let mut script = Script::open(BlastOptions {
         patience: Duration(45 * MS),
         ..options()
     });
@@ -296,9 +309,9 @@ fn closing_with_unacknowledged_data_fails_after_the_patience() {
     script.path.send(0, 1000);
     script.close(0);
     script.until(44);
-    assert_eq!(script.state(0), State::Closing);
+    assert_eq!(script.state(0), BlastState::Closing);
     script.until(45);
-    assert_eq!(script.state(0), State::Failed(Failure::Silent));
+    assert_eq!(script.state(0), BlastState::Failed(BlastFailure::Silent));
 }
 
 #[test]
@@ -310,7 +323,7 @@ fn an_opening_that_is_given_up_is_taken_back() {
     assert_eq!(script.until(2000), ["5 -> Close", "6 <- Closed"]);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Closed, State::Closed)
+        (BlastState::Closed, BlastState::Closed)
     );
     // Without a listener the repetition ends.
     let mut script = connecting();
@@ -318,7 +331,7 @@ fn an_opening_that_is_given_up_is_taken_back() {
     script.until(5);
     script.close(0);
     script.until(1005);
-    assert_eq!(script.state(0), State::Closed);
+    assert_eq!(script.state(0), BlastState::Closed);
     assert_eq!(script.until(60_000), [] as [&str; 0]);
 }
 
@@ -334,7 +347,7 @@ fn a_close_reports_what_has_arrived() {
     script.close(1);
     // The end of the stream has not come.
     assert_eq!(script.until(2), ["1 <- Close", "2 -> Closed"]);
-    assert!(script.state(0) == State::Closed && !script.end(0).sender().is_idle());
+    assert!(script.state(0) == BlastState::Closed && !script.end(0).sender().is_idle());
 
     let mut script = Script::open(options());
     script.lose(&["<0.0"]);
@@ -342,39 +355,44 @@ fn a_close_reports_what_has_arrived() {
     assert_eq!(script.until(1), ["0 -> 0.0 0 1?", "1 <- (0.0 all)"]);
     script.close(1);
     script.until(2);
-    assert!(script.state(0) == State::Closed && script.end(0).sender().is_idle());
+    assert!(script.state(0) == BlastState::Closed && script.end(0).sender().is_idle());
     assert_eq!(script.end(0).facts().sent.acknowledged, 2000);
 }
 
 #[test]
 fn answers_leave_before_closed() {
     let now = Instant(0);
-    let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
-    let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
+    let mut end = BlastConnection::listen(&options(), [5; 16], [0; 16]);
+    let parameters = BlastParameters::new(&options(), [5; 16], [0; 16]).write();
     assert_eq!(
-        answer_to(&mut end, now, &Header::new(Kind::Open, 77), &parameters),
-        Some((Kind::Accept, 77))
+        answer_to(
+            &mut end,
+            now,
+            &BlastHeader::new(BlastPacketKind::Open, 77),
+            &parameters
+        ),
+        Some((BlastPacketKind::Accept, 77))
     );
     end.handle(
         now,
-        &Header {
+        &BlastHeader {
             flags: ACK_REQUEST,
             length: 10,
-            ..Header::new(Kind::Data, 77)
+            ..BlastHeader::new(BlastPacketKind::Data, 77)
         },
         &[],
         10,
     );
     end.close(now);
     let answer = [(); 3].map(|()| match end.poll(now, 1) {
-        Some(Output::Control(header, _)) => Some((header.kind, header.start)),
+        Some(BlastOutput::Control(header, _)) => Some((header.kind, header.start)),
         _ => None,
     });
     assert_eq!(
         answer,
         [
-            Some((Kind::Answer, options().buffer)),
-            Some((Kind::Close, 10)),
+            Some((BlastPacketKind::Answer, options().buffer)),
+            Some((BlastPacketKind::Close, 10)),
             None
         ]
     );

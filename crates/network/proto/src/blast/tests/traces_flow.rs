@@ -1,13 +1,15 @@
 //! Traces of what bounds a transfer: the receiver's buffer, its patience with silence, and the sender's.
 
 use super::script::{ALL, MS, Script, fixed};
-use crate::blast::{Failure, Interval, Options, Pacing, State, Strategy};
+use crate::blast::{
+    BlastFailure, BlastOptions, BlastPacing, BlastState, BlastStrategy, BlastTimeout,
+};
 use stackline_core::time::Duration;
 
-const SILENT: State = State::Failed(Failure::Silent);
+const SILENT: BlastState = BlastState::Failed(BlastFailure::Silent);
 
 /// An open connection whose receiving application takes nothing.
-fn untaken(options: Options) -> Script {
+fn untaken(options: BlastOptions) -> Script {
     let mut script = Script::open(options);
     script.path.ends[1].takes = false;
     script
@@ -15,9 +17,9 @@ fn untaken(options: Options) -> Script {
 
 #[test]
 fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
-    let mut script = untaken(Options {
+    let mut script = untaken(BlastOptions {
         buffer: 4000,
-        ..fixed(Strategy::Selective, 4)
+        ..fixed(BlastStrategy::Selective, 4)
     });
     script.path.send(0, 10_000);
     let trace = [
@@ -60,9 +62,9 @@ fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
 
 #[test]
 fn a_lost_limit_is_probed() {
-    let mut script = untaken(Options {
+    let mut script = untaken(BlastOptions {
         buffer: 2000,
-        ..fixed(Strategy::Full, 2)
+        ..fixed(BlastStrategy::Full, 2)
     });
     script.path.send(0, 3000);
     assert_eq!(script.until(4), ["0 -> 0.0 0 1?", "1 <- 0.0 all"]);
@@ -81,10 +83,10 @@ fn a_lost_limit_is_probed() {
 
 #[test]
 fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
-    let mut script = untaken(Options {
+    let mut script = untaken(BlastOptions {
         buffer: 5000,
         flight: 4,
-        ..fixed(Strategy::Selective, 2)
+        ..fixed(BlastStrategy::Selective, 2)
     });
     script.path.send(0, 6000);
     let trace = [
@@ -100,7 +102,7 @@ fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
 
 #[test]
 fn a_fixed_interval_counts_from_the_requesting_packet() {
-    let mut script = Script::open(fixed(Strategy::Selective, 2));
+    let mut script = Script::open(fixed(BlastStrategy::Selective, 2));
     script.lose(&[ALL]);
     script.path.send(0, 2000);
     let trace = [
@@ -115,9 +117,9 @@ fn a_fixed_interval_counts_from_the_requesting_packet() {
 
 #[test]
 fn an_interval_that_measures_doubles_in_silence() {
-    let mut script = Script::open(Options {
-        interval: Interval::Adaptive,
-        ..fixed(Strategy::Selective, 2)
+    let mut script = Script::open(BlastOptions {
+        interval: BlastTimeout::Adaptive,
+        ..fixed(BlastStrategy::Selective, 2)
     });
     script.lose(&[ALL]);
     script.path.send(0, 2000);
@@ -135,13 +137,13 @@ fn an_interval_that_measures_doubles_in_silence() {
 #[test]
 fn an_interval_shorter_than_the_round_trip_ends_too() {
     for strategy in [
-        Strategy::Full,
-        Strategy::FullNak,
-        Strategy::Partial,
-        Strategy::Selective,
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
     ] {
-        let interval = Interval::Fixed(Duration(MS / 2));
-        let mut script = Script::open(Options {
+        let interval = BlastTimeout::Fixed(Duration(MS / 2));
+        let mut script = Script::open(BlastOptions {
             interval,
             ..fixed(strategy, 4)
         });
@@ -158,11 +160,11 @@ fn an_interval_shorter_than_the_round_trip_ends_too() {
 #[test]
 fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
     // A packet of 1000 bytes every 80 ms; the round trip of 2 ms is longer than the interval.
-    let interval = Interval::Fixed(Duration(MS));
-    let options = Options {
+    let interval = BlastTimeout::Fixed(Duration(MS));
+    let options = BlastOptions {
         interval,
-        pacing: Pacing::Ceiling(1e5),
-        ..fixed(Strategy::Selective, 4)
+        pacing: BlastPacing::Ceiling(1e5),
+        ..fixed(BlastStrategy::Selective, 4)
     };
     let mut script = Script::open(options);
     script.lose(&[">3.0:0"]);
@@ -175,12 +177,12 @@ fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
 #[test]
 fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
     for strategy in [
-        Strategy::Full,
-        Strategy::FullNak,
-        Strategy::Partial,
-        Strategy::Selective,
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
     ] {
-        let mut script = Script::open(Options {
+        let mut script = Script::open(BlastOptions {
             patience: Duration(45 * MS),
             ..fixed(strategy, 2)
         });
@@ -190,7 +192,7 @@ fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
         // The request of 2 ms is never answered.
         assert_eq!(
             (script.until(46).len(), script.state(0)),
-            (5, State::Open),
+            (5, BlastState::Open),
             "{strategy:?}"
         );
         assert_eq!(
@@ -205,9 +207,9 @@ fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
 
 #[test]
 fn an_answer_within_its_patience_keeps_a_sender_waiting() {
-    let mut script = Script::open(Options {
+    let mut script = Script::open(BlastOptions {
         patience: Duration(45 * MS),
-        ..fixed(Strategy::Selective, 2)
+        ..fixed(BlastStrategy::Selective, 2)
     });
     script.lose(&[
         ">0.0:0", ">0.0:1", ">0.1:1", ">0.2:1", ">0.4:0", ">0.5:0", ">0.6:0",
@@ -226,15 +228,15 @@ fn an_answer_within_its_patience_keeps_a_sender_waiting() {
         "63 <- 0.7 all",
     ];
     assert_eq!(script.until(200), trace);
-    assert_eq!(script.state(0), State::Open);
+    assert_eq!(script.state(0), BlastState::Open);
 }
 
 #[test]
 fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
-    let mut script = untaken(Options {
+    let mut script = untaken(BlastOptions {
         buffer: 2000,
         patience: Duration(45 * MS),
-        ..fixed(Strategy::Selective, 2)
+        ..fixed(BlastStrategy::Selective, 2)
     });
     script.path.send(0, 3000);
     script.until(10);
@@ -245,37 +247,37 @@ fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
 
 #[test]
 fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
-    let mut script = Script::open(Options {
+    let mut script = Script::open(BlastOptions {
         patience: Duration(45 * MS),
-        ..fixed(Strategy::Selective, 4)
+        ..fixed(BlastStrategy::Selective, 4)
     });
     script.lose(&[">0.0:1"]);
     script.path.send(0, 4000);
     script.until(1);
     script.lose(&[ALL]);
     script.until(45);
-    assert_eq!(script.state(1), State::Open);
+    assert_eq!(script.state(1), BlastState::Open);
     script.until(46);
     assert_eq!(script.state(1), SILENT);
     // Nothing is in flight, so no answer is due and the peer is not given up.
-    let mut script = Script::open(Options {
+    let mut script = Script::open(BlastOptions {
         patience: Duration(45 * MS),
-        ..fixed(Strategy::Selective, 4)
+        ..fixed(BlastStrategy::Selective, 4)
     });
     script.path.send(0, 4000);
     script.until(10_000);
     assert_eq!(
         (script.state(0), script.state(1)),
-        (State::Open, State::Open)
+        (BlastState::Open, BlastState::Open)
     );
 }
 
 #[test]
 fn a_receiver_reports_missing_packets_by_itself() {
     let nak_delay = Some(Duration(4 * MS));
-    let options = Options {
+    let options = BlastOptions {
         nak_delay,
-        ..fixed(Strategy::Selective, 4)
+        ..fixed(BlastStrategy::Selective, 4)
     };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
@@ -296,10 +298,14 @@ fn a_receiver_reports_missing_packets_by_itself() {
 
 #[test]
 fn a_slow_path_causes_no_needless_naks() {
-    for strategy in [Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
-        let mut script = Script::open(Options {
-            interval: Interval::Adaptive,
-            ..Options::blast(strategy, 1000, 16_000)
+    for strategy in [
+        BlastStrategy::FullNak,
+        BlastStrategy::Partial,
+        BlastStrategy::Selective,
+    ] {
+        let mut script = Script::open(BlastOptions {
+            interval: BlastTimeout::Adaptive,
+            ..BlastOptions::blast(strategy, 1000, 16_000)
         });
         script.path.slot = Duration(11 * MS);
         script.path.send(0, 48_000);
@@ -319,9 +325,9 @@ fn a_slow_path_causes_no_needless_naks() {
 
 #[test]
 fn an_unsolicited_answer_is_no_round_trip() {
-    let mut script = Script::open(Options {
-        interval: Interval::Adaptive,
-        ..Options::blast(Strategy::Selective, 1000, 4000)
+    let mut script = Script::open(BlastOptions {
+        interval: BlastTimeout::Adaptive,
+        ..BlastOptions::blast(BlastStrategy::Selective, 1000, 4000)
     });
     script.path.slot = Duration(MS / 10);
     script.path.send(0, 4000);
@@ -344,9 +350,9 @@ fn an_unsolicited_answer_is_no_round_trip() {
 
 #[test]
 fn an_unsolicited_answer_replaces_a_lost_request() {
-    let options = Options {
+    let options = BlastOptions {
         nak_delay: Some(Duration(4 * MS)),
-        ..fixed(Strategy::Selective, 4)
+        ..fixed(BlastStrategy::Selective, 4)
     };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);

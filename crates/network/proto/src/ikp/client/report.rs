@@ -1,32 +1,32 @@
 //! What a client reports to its driver: state, arrivals, errors of use, counters. Plain data.
 
-use crate::blast::interval::Wait;
-use crate::ikp::wire::Refusal;
+use crate::blast::answer_timeout::BlastSenderWait;
+use crate::ikp::wire::IkpRefusal;
 
 /// Where a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum IkpClientState {
     /// Nothing is sent.
     Idle,
     /// Blocked: a message awaits its reply.
     Sending,
     /// The last message came to nothing.
-    Failed(Failure),
+    Failed(IkpFailure),
 }
 
 /// Why a message came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum IkpFailure {
     /// Nothing was received from the server for longer than the options' patience. The message may have been received
     /// or not.
     Silent,
     /// The server does not take it.
-    Refused(Refusal),
+    Refused(IkpRefusal),
 }
 
 /// Why a message is not sent at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum IkpSendError {
     /// The last one has not been replied to.
     Busy,
     /// It is longer than a packet; so many bytes fit.
@@ -35,7 +35,7 @@ pub enum Mistake {
 
 /// What to do with what arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum IkpClientArrival {
     /// Its payload belongs into the writable segment, so many bytes from its beginning.
     Place(u32),
     /// The reply: so many bytes of message, and behind them as many of data that belong at this offset of the writable
@@ -56,11 +56,11 @@ pub enum Arrival {
 
 /// Why a client has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum IkpClientPollCause {
     /// The message has to be sent, or sent again.
     Send,
     /// Something of a move is to be sent.
-    Move(Wait),
+    Move(BlastSenderWait),
     /// An answer is to be sent.
     Answer,
     /// The server has been silent for too long.
@@ -69,7 +69,7 @@ pub enum Cause {
 
 /// Counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct IkpClientCounters {
     /// Messages replied to.
     pub replies: u64,
     /// Sends that repeated one.

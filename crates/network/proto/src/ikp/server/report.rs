@@ -1,11 +1,11 @@
 //! What a server reports to its driver: results of moves and arrivals, errors of use, counters. Plain data.
 
-use crate::blast::interval::Wait;
+use crate::blast::answer_timeout::BlastSenderWait;
 use crate::ikp::wire::Grants;
 
 /// A message that has been delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct IkpMessage {
     /// Its transaction.
     pub transaction: u32,
     /// Bytes of the message, the first of the payload.
@@ -22,9 +22,9 @@ pub struct Message {
 
 /// What to do with what arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum IkpServerArrival {
     /// A message, to be received.
-    Message(Message),
+    Message(IkpMessage),
     /// Its payload belongs to the range that is being moved from the client, so many bytes from the range's beginning.
     Place(u32),
     /// Nothing: it is control, has been here before, or is of another time.
@@ -35,7 +35,7 @@ pub enum Arrival {
 
 /// Why a move or a reply is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum IkpReplyError {
     /// There is no message without a reply: it was replied to, or the client has given it up.
     Gone,
     /// It goes beyond the segment granted, which has so many bytes.
@@ -50,7 +50,7 @@ pub enum Mistake {
 
 /// How a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum IkpMoveProgress {
     /// It is in progress.
     Going,
     /// All its bytes have arrived.
@@ -63,11 +63,11 @@ pub enum Progress {
 
 /// Why a server has to be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum IkpServerPollCause {
     /// A reply, an answer or PENDING is to be sent.
     Answer,
     /// Something of a move is to be sent.
-    Move(Wait),
+    Move(BlastSenderWait),
     /// A range is to be requested, perhaps again.
     Ask,
     /// The client has been silent for too long in a move.
@@ -76,7 +76,7 @@ pub enum Cause {
 
 /// Counters of a server for one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct IkpServerCounters {
     /// Messages delivered, repeated ones included.
     pub messages: u64,
     /// Messages delivered again.

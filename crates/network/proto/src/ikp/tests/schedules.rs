@@ -3,9 +3,9 @@
 //! `STACKLINE_SCHEDULES=100000 cargo test --release -p stackline-proto ikp` walks more of them.
 
 use super::world::{Act, START, World};
-use crate::blast::{Header, Interval, Strategy};
-use crate::ikp::client::State;
-use crate::ikp::{Grants, Options};
+use crate::blast::{BlastHeader, BlastStrategy, BlastTimeout};
+use crate::ikp::client::IkpClientState;
+use crate::ikp::{Grants, IkpOptions};
 use alloc::vec::Vec;
 use rand_core::Rng;
 use stackline_core::random::Seed;
@@ -46,7 +46,7 @@ fn script(below: &mut impl FnMut(u64) -> u64, grants: Grants, room: u32) -> Vec<
     acts
 }
 
-fn one(options: Options, seed: Seed) {
+fn one(options: IkpOptions, seed: Seed) {
     let mut draw = seed.generator();
     let mut below = move |n: u64| draw.next_u64() % n;
     let [loss, back_off, late] = [below(30), below(15), below(30)];
@@ -54,12 +54,12 @@ fn one(options: Options, seed: Seed) {
     let jitter = 1 + below(5 * base);
     let fixed = below(3) == 0;
     let interval = if fixed {
-        Interval::Fixed(Duration(2 * base + 2 * jitter))
+        BlastTimeout::Fixed(Duration(2 * base + 2 * jitter))
     } else {
-        Interval::Adaptive
+        BlastTimeout::Adaptive
     };
     let forever = Duration(u64::MAX / 4);
-    let options = Options {
+    let options = IkpOptions {
         interval,
         patience: forever,
         memory: forever,
@@ -68,7 +68,7 @@ fn one(options: Options, seed: Seed) {
     .fitted();
     let mut path = seed.child("path").generator();
     let mut fate = move |n: u64| path.next_u64() % n;
-    let hand = move |_: usize, _: &Header| {
+    let hand = move |_: usize, _: &BlastHeader| {
         if fate(100) < loss {
             return Vec::new();
         }
@@ -90,7 +90,7 @@ fn one(options: Options, seed: Seed) {
         world.script = script(&mut below, grants, options.room());
         world.send(below(u64::from(options.room()) + 1) as u32, grants);
         world.finish(400_000);
-        assert_eq!(world.client.state(), State::Idle);
+        assert_eq!(world.client.state(), IkpClientState::Idle);
         assert!(
             world.is_right(),
             "{options:?} {grants:?} {:?} {:?}",
@@ -118,7 +118,7 @@ fn one(options: Options, seed: Seed) {
     );
 }
 
-fn all(name: &str, options: Options) {
+fn all(name: &str, options: IkpOptions) {
     for number in 0..schedules() {
         one(options, Seed::root(11).child(name).index(number));
     }
@@ -128,10 +128,10 @@ fn all(name: &str, options: Options) {
 fn v_brings_everything_at_least_once() {
     all(
         "v",
-        Options {
+        IkpOptions {
             packet: 500,
             size: 4000,
-            ..Options::v()
+            ..IkpOptions::v()
         },
     );
 }
@@ -140,27 +140,31 @@ fn v_brings_everything_at_least_once() {
 fn suppressed_duplicates_are_delivered_once() {
     all(
         "once",
-        Options {
+        IkpOptions {
             packet: 500,
             size: 4000,
-            ..Options::once()
+            ..IkpOptions::once()
         },
     );
 }
 
 #[test]
 fn every_strategy_moves_everything() {
-    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Selective] {
-        let options = Options {
+    for strategy in [
+        BlastStrategy::Full,
+        BlastStrategy::FullNak,
+        BlastStrategy::Selective,
+    ] {
+        let options = IkpOptions {
             strategy,
             packet: 400,
             size: 2000,
-            ..Options::v()
+            ..IkpOptions::v()
         };
         all("strategies", options);
         all(
             "strategies once",
-            Options {
+            IkpOptions {
                 once: true,
                 ..options
             },
@@ -172,21 +176,21 @@ fn every_strategy_moves_everything() {
 fn several_blasts_of_a_move_are_on_their_way() {
     all(
         "flight",
-        Options {
+        IkpOptions {
             flight: 4,
             packet: 300,
             size: 1200,
-            strategy: Strategy::Selective,
-            ..Options::v()
+            strategy: BlastStrategy::Selective,
+            ..IkpOptions::v()
         },
     );
     all(
         "window",
-        Options {
+        IkpOptions {
             flight: 16,
             packet: 300,
             size: 300,
-            ..Options::once()
+            ..IkpOptions::once()
         },
     );
 }
@@ -195,7 +199,7 @@ fn several_blasts_of_a_move_are_on_their_way() {
 fn repeated_deliveries_do_happen() {
     // Otherwise the tests above would not test at-least-once.
     let mut replies = 0;
-    let hand = move |side: usize, _: &Header| {
+    let hand = move |side: usize, _: &BlastHeader| {
         replies += u32::from(side == 1);
         if side == 1 && replies == 1 {
             Vec::new()
@@ -203,7 +207,7 @@ fn repeated_deliveries_do_happen() {
             alloc::vec![Duration(1000)]
         }
     };
-    let mut world = World::new(Options::v(), 1, hand);
+    let mut world = World::new(IkpOptions::v(), 1, hand);
     world.script = alloc::vec![Act::Reply(32, 0, 0)];
     world.send(32, Grants::default());
     world.finish(100);

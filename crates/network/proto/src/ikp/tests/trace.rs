@@ -1,17 +1,17 @@
 //! Packet by packet: which packet leaves when, as the protocol is described. Times in us; the path takes 100.
 
 use super::world::{Act, START, World};
-use crate::blast::{Header, Interval, Kind};
-use crate::ikp::client::{Failure, State};
-use crate::ikp::{Grants, Options};
+use crate::blast::{BlastHeader, BlastPacketKind, BlastTimeout};
+use crate::ikp::client::{IkpClientState, IkpFailure};
+use crate::ikp::{Grants, IkpOptions};
 use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::time::Duration;
 
 /// The paper's way: fixed intervals, here of 5 ms.
-fn fixed(options: Options) -> Options {
-    let interval = Interval::Fixed(Duration(5_000_000));
-    Options {
+fn fixed(options: IkpOptions) -> IkpOptions {
+    let interval = BlastTimeout::Fixed(Duration(5_000_000));
+    IkpOptions {
         interval,
         patience: Duration(20_000_000),
         ..options
@@ -21,7 +21,7 @@ fn fixed(options: Options) -> Options {
 /// All packets until the message has ended, on a path that loses the nth packet (from 0) if `loses` returns true for
 /// it.
 fn said(
-    options: Options,
+    options: IkpOptions,
     message: u32,
     grants: Grants,
     script: &[Act],
@@ -31,13 +31,16 @@ fn said(
     world.script = script.to_vec();
     world.send(message, grants);
     world.finish(1000);
-    assert!(world.is_right() || world.client.state() != State::Idle);
+    assert!(world.is_right() || world.client.state() != IkpClientState::Idle);
     world.log.take().unwrap_or_default()
 }
 
-fn world(options: Options, lost: Vec<usize>) -> World<impl FnMut(usize, &Header) -> Vec<Duration>> {
+fn world(
+    options: IkpOptions,
+    lost: Vec<usize>,
+) -> World<impl FnMut(usize, &BlastHeader) -> Vec<Duration>> {
     let mut number = 0;
-    let hand = move |_: usize, _: &Header| {
+    let hand = move |_: usize, _: &BlastHeader| {
         number += 1;
         if lost.contains(&(number - 1)) {
             Vec::new()
@@ -59,7 +62,7 @@ const NONE: Grants = Grants {
 #[test]
 fn a_small_call_is_one_packet_each_way() {
     assert_eq!(
-        said(fixed(Options::v()), 32, NONE, &[REPLY], &[]),
+        said(fixed(IkpOptions::v()), 32, NONE, &[REPLY], &[]),
         ["0 -> Send 1 round 0 +32", "100 <- Reply 1 round 0 +32"]
     );
 }
@@ -72,7 +75,7 @@ fn data_travels_with_the_message_and_with_the_reply() {
     };
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             32,
             grants,
             &[Act::Reply(32, 0, 500)],
@@ -85,7 +88,7 @@ fn data_travels_with_the_message_and_with_the_reply() {
 #[test]
 fn a_lost_send_is_sent_again() {
     assert_eq!(
-        said(fixed(Options::v()), 32, NONE, &[REPLY], &[0]),
+        said(fixed(IkpOptions::v()), 32, NONE, &[REPLY], &[0]),
         [
             "0 -> Send 1 round 0 +32",
             "5000 -> Send 1 round 1 +32",
@@ -96,7 +99,7 @@ fn a_lost_send_is_sent_again() {
 
 #[test]
 fn a_lost_reply_is_repeated_where_duplicates_are_suppressed() {
-    let mut world = world(fixed(Options::once()), alloc::vec![1]);
+    let mut world = world(fixed(IkpOptions::once()), alloc::vec![1]);
     world.script = alloc::vec![REPLY];
     world.send(32, NONE);
     world.finish(100);
@@ -119,7 +122,7 @@ fn a_lost_reply_is_repeated_where_duplicates_are_suppressed() {
 fn a_message_that_is_worked_on_is_pending() {
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             32,
             NONE,
             &[Act::Think(Duration(12_000_000)), REPLY],
@@ -139,9 +142,9 @@ fn a_message_that_is_worked_on_is_pending() {
 #[test]
 fn a_pending_message_is_repeated_less_and_less_often() {
     let sends = said(
-        Options {
+        IkpOptions {
             patience: Duration(4_000_000_000),
-            ..Options::v()
+            ..IkpOptions::v()
         },
         32,
         NONE,
@@ -161,7 +164,7 @@ fn a_move_to_is_a_blast_and_one_answer() {
     };
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             32,
             grants,
             &[Act::To(0, 3000), REPLY],
@@ -186,7 +189,7 @@ fn a_move_to_is_resent_from_the_first_missing_packet() {
     };
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             32,
             grants,
             &[Act::To(0, 3000), REPLY],
@@ -214,7 +217,7 @@ fn a_move_from_is_requested_and_comes_as_a_blast() {
     };
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             1056,
             grants,
             &[Act::From(1000, 2000), Act::From(0, 1000), REPLY],
@@ -242,7 +245,7 @@ fn lost_requests_are_repeated_and_late_answers_ignored() {
     // Lost: the first request, and the answer to the first range.
     assert_eq!(
         said(
-            fixed(Options::v()),
+            fixed(IkpOptions::v()),
             1056,
             grants,
             &[Act::From(0, 1000), Act::From(3000, 1000), REPLY],
@@ -265,22 +268,25 @@ fn lost_requests_are_repeated_and_late_answers_ignored() {
 
 #[test]
 fn a_server_that_never_was_there_is_given_up() {
-    let mut world = world(fixed(Options::v()), (0..100).collect());
+    let mut world = world(fixed(IkpOptions::v()), (0..100).collect());
     world.send(32, NONE);
     world.finish(100);
-    assert_eq!(world.client.state(), State::Failed(Failure::Silent));
+    assert_eq!(
+        world.client.state(),
+        IkpClientState::Failed(IkpFailure::Silent)
+    );
     assert_eq!(
         (world.log.take().unwrap().len(), world.now - START),
         (4, Duration(20_000_000))
     );
     // It is over for this message only.
     world.send(32, NONE);
-    assert_eq!(world.client.state(), State::Sending);
+    assert_eq!(world.client.state(), IkpClientState::Sending);
 }
 
 #[test]
 fn a_client_that_is_gone_ends_a_move() {
-    let mut world = world(fixed(Options::v()), Vec::new());
+    let mut world = world(fixed(IkpOptions::v()), Vec::new());
     world.script = alloc::vec![Act::To(0, 3000), REPLY];
     world.send(
         32,
@@ -293,14 +299,14 @@ fn a_client_that_is_gone_ends_a_move() {
     while world.step() {}
     assert_eq!(
         world.server.progress(1),
-        crate::ikp::server::Progress::Failed
+        crate::ikp::server::IkpMoveProgress::Failed
     );
     assert_eq!(world.now - START, Duration(20_100_000));
 }
 
 #[test]
 fn the_next_message_ends_the_last() {
-    let mut world = world(fixed(Options::once()), Vec::new());
+    let mut world = world(fixed(IkpOptions::once()), Vec::new());
     world.script = alloc::vec![Act::Think(Duration(1_000_000_000)), REPLY];
     world.send(32, NONE);
     world.step();
@@ -310,17 +316,20 @@ fn the_next_message_ends_the_last() {
     world.finish(100);
     assert!(world.is_right());
     let late = world.server.reply(world.now, 1, 32, 0, 0);
-    assert_eq!(late, Err(crate::ikp::server::Mistake::Gone));
+    assert_eq!(late, Err(crate::ikp::server::IkpReplyError::Gone));
 }
 
 #[test]
 fn a_message_that_is_ignored_is_given_up() {
-    let mut world = world(fixed(Options::once()), Vec::new());
+    let mut world = world(fixed(IkpOptions::once()), Vec::new());
     world.send(32, NONE);
     world.step();
     world.server.ignore(1);
     world.finish(100);
-    assert_eq!(world.client.state(), State::Failed(Failure::Silent));
+    assert_eq!(
+        world.client.state(),
+        IkpClientState::Failed(IkpFailure::Silent)
+    );
     // Not so the next one.
     world.script = alloc::vec![REPLY];
     world.send(32, NONE);
@@ -331,8 +340,8 @@ fn a_message_that_is_ignored_is_given_up() {
 #[test]
 fn old_packets_are_of_no_transaction() {
     // Everything is doubled, and the copy comes three transactions later.
-    let hand = |_: usize, _: &Header| alloc::vec![Duration(100_000), Duration(1_500_000)];
-    let mut world = World::new(fixed(Options::v()), u32::MAX - 3, hand);
+    let hand = |_: usize, _: &BlastHeader| alloc::vec![Duration(100_000), Duration(1_500_000)];
+    let mut world = World::new(fixed(IkpOptions::v()), u32::MAX - 3, hand);
     let grants = Grants {
         readable: 2500,
         writable: 3000,
@@ -356,8 +365,8 @@ fn old_packets_are_of_no_transaction() {
 
 #[test]
 fn nothing_moves_beyond_the_grants() {
-    use crate::ikp::server::Mistake;
-    let mut world = world(fixed(Options::v()), Vec::new());
+    use crate::ikp::server::IkpReplyError;
+    let mut world = world(fixed(IkpOptions::v()), Vec::new());
     world.send(
         32,
         Grants {
@@ -366,48 +375,51 @@ fn nothing_moves_beyond_the_grants() {
         },
     );
     world.step();
-    assert_eq!(world.server.move_to(1, 1, 200), Err(Mistake::Outside(200)));
+    assert_eq!(
+        world.server.move_to(1, 1, 200),
+        Err(IkpReplyError::Outside(200))
+    );
     assert_eq!(
         world.server.move_to(1, u32::MAX, u32::MAX),
-        Err(Mistake::Outside(200))
+        Err(IkpReplyError::Outside(200))
     );
     assert_eq!(
         world.server.move_from(world.now, 1, 100, 1),
-        Err(Mistake::Outside(100))
+        Err(IkpReplyError::Outside(100))
     );
     assert_eq!(
         world.server.reply(world.now, 1, 32, 150, 51),
-        Err(Mistake::Outside(200))
+        Err(IkpReplyError::Outside(200))
     );
     assert_eq!(
         world.server.reply(world.now, 1, 1000, 0, 100),
-        Err(Mistake::Long(1056))
+        Err(IkpReplyError::Long(1056))
     );
     // A server that does not keep to it is refused by the client.
-    let header = Header {
+    let header = BlastHeader {
         blast: 1,
         length: 51,
         start: 50,
         index: 1,
-        ..Header::new(Kind::MoveFrom, 7)
+        ..BlastHeader::new(BlastPacketKind::MoveFrom, 7)
     };
     world.put(1, &header, &[]);
-    let data = Header {
+    let data = BlastHeader {
         length: 201,
         start: 1 << 32,
-        ..Header::new(Kind::Data, 7)
+        ..BlastHeader::new(BlastPacketKind::Data, 7)
     };
     world.put(1, &data, &[9; 201]);
-    let reply = Header {
+    let reply = BlastHeader {
         blast: 1,
         length: 10,
         start: 195,
-        ..Header::new(Kind::Reply, 7)
+        ..BlastHeader::new(BlastPacketKind::Reply, 7)
     };
     world.put(1, &reply, &[9; 10]);
     world.step();
     assert_eq!(
         (world.client.counters().violations, world.client.state()),
-        (3, State::Sending)
+        (3, IkpClientState::Sending)
     );
 }

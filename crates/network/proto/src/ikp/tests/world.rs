@@ -3,9 +3,9 @@
 //! What arrives is first scribbled to where its receiver expects the next packet, as a carrier that receives straight into
 //! the destination does, so that an expectation that would harm what is there shows.
 
-use crate::blast::{HEADER, Header, Kind};
-use crate::ikp::server::{Message, Progress};
-use crate::ikp::{Client, Grants, Options, Output, Server, client, server};
+use crate::blast::{BlastHeader, BlastPacketKind, HEADER};
+use crate::ikp::server::{IkpMessage, IkpMoveProgress};
+use crate::ikp::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client, server};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ pub(super) enum Act {
 #[derive(Default)]
 struct Process {
     acts: VecDeque<Act>,
-    message: Option<Message>,
+    message: Option<IkpMessage>,
     delivery: u64,
     memory: Vec<u8>,
     busy_until: Option<Instant>,
@@ -45,8 +45,8 @@ struct Process {
 
 /// Everything.
 pub(super) struct World<F> {
-    pub(super) client: Client,
-    pub(super) server: Server,
+    pub(super) client: IkpClient,
+    pub(super) server: IkpServer,
     pub(super) now: Instant,
     hand: F,
     pub(super) script: Vec<Act>,
@@ -65,11 +65,11 @@ pub(super) struct World<F> {
     order: u64,
 }
 
-impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
-    pub(super) fn new(options: Options, first: u32, hand: F) -> Self {
+impl<F: FnMut(usize, &BlastHeader) -> Vec<Duration>> World<F> {
+    pub(super) fn new(options: IkpOptions, first: u32, hand: F) -> Self {
         Self {
-            client: Client::new(&options, 7, first.wrapping_sub(1)),
-            server: Server::new(&options, 7),
+            client: IkpClient::new(&options, 7, first.wrapping_sub(1)),
+            server: IkpServer::new(&options, 7),
             now: START,
             hand,
             script: Vec::new(),
@@ -100,7 +100,7 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
     /// Goes on until the message has come to an end.
     pub(super) fn finish(&mut self, steps: usize) {
         for _ in 0..steps {
-            if self.client.state() != client::State::Sending {
+            if self.client.state() != client::IkpClientState::Sending {
                 return;
             }
             assert!(self.step(), "nothing can happen any more");
@@ -141,10 +141,10 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         true
     }
 
-    pub(super) fn put(&mut self, side: usize, header: &Header, body: &[u8]) {
+    pub(super) fn put(&mut self, side: usize, header: &BlastHeader, body: &[u8]) {
         if let Some(log) = &mut self.log {
             let arrow = ["->", "<-"][side];
-            let Header {
+            let BlastHeader {
                 kind,
                 blast,
                 round,
@@ -153,7 +153,7 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
             } = header;
             let at = (self.now - START).0 / 1000;
             log.push(match kind {
-                Kind::Data | Kind::Answer => {
+                BlastPacketKind::Data | BlastPacketKind::Answer => {
                     alloc::format!("{at} {arrow} {kind:?} {blast}.{round} packet {index}")
                 }
                 _ => alloc::format!(
@@ -179,15 +179,15 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
                 (from..from + bytes).map(move |at| byte(transaction, 0, at))
             };
             match output {
-                Output::Control(header, body) => self.put(0, &header, &body),
-                Output::Message(header) => {
+                IkpOutput::Control(header, body) => self.put(0, &header, &body),
+                IkpOutput::Message(header) => {
                     let bytes: Vec<u8> = (0..self.message)
                         .map(|at| at as u8)
                         .chain(body(0, carried))
                         .collect();
                     self.put(0, &header, &bytes);
                 }
-                Output::Run(run) => {
+                IkpOutput::Run(run) => {
                     for n in 0..run.count() {
                         let (from, bytes) = run.span(n);
                         self.put(0, &run.header(n), &body(from, bytes).collect::<Vec<_>>());
@@ -197,12 +197,12 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         }
         while let Some(output) = self.server.poll(self.now, 5) {
             match output {
-                Output::Control(header, body) => self.put(1, &header, &body),
-                Output::Message(header) => {
+                IkpOutput::Control(header, body) => self.put(1, &header, &body),
+                IkpOutput::Message(header) => {
                     let reply = self.process.reply.clone();
                     self.put(1, &header, &reply);
                 }
-                Output::Run(run) => {
+                IkpOutput::Run(run) => {
                     for n in 0..run.count() {
                         let (from, bytes) = run.span(n);
                         let data = self.data(from, bytes);
@@ -225,7 +225,7 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
     }
 
     fn at_client(&mut self, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else {
+        let Some(header) = BlastHeader::read(packet) else {
             return;
         };
         let payload = &packet[HEADER..];
@@ -234,16 +234,16 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
             let n = payload.len().min(place.len());
             place[..n].copy_from_slice(&payload[..n]);
         }
-        let body = if header.kind == Kind::Data {
+        let body = if header.kind == BlastPacketKind::Data {
             &[][..]
         } else {
             payload
         };
         match self.client.handle(self.now, &header, body, payload.len()) {
-            client::Arrival::Place(at) => {
+            client::IkpClientArrival::Place(at) => {
                 self.memory[at as usize..at as usize + payload.len()].copy_from_slice(payload);
             }
-            client::Arrival::Reply {
+            client::IkpClientArrival::Reply {
                 message,
                 offset,
                 data,
@@ -253,12 +253,12 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
                 self.memory[offset as usize..(offset + data) as usize].copy_from_slice(bytes);
                 self.replied = Some(text.first().map_or(1, |byte| u64::from(*byte)));
             }
-            client::Arrival::Nothing | client::Arrival::Refused => {}
+            client::IkpClientArrival::Nothing | client::IkpClientArrival::Refused => {}
         }
     }
 
     fn at_server(&mut self, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else {
+        let Some(header) = BlastHeader::read(packet) else {
             return;
         };
         let payload = &packet[HEADER..];
@@ -267,22 +267,22 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
             let n = payload.len().min(place.len());
             place[..n].copy_from_slice(&payload[..n]);
         }
-        let body = if header.kind == Kind::Data {
+        let body = if header.kind == BlastPacketKind::Data {
             &[][..]
         } else {
             payload
         };
         match self.server.handle(self.now, &header, body, payload.len()) {
-            server::Arrival::Message(message) => self.receive(message, payload),
-            server::Arrival::Place(at) => {
+            server::IkpServerArrival::Message(message) => self.receive(message, payload),
+            server::IkpServerArrival::Place(at) => {
                 self.process.memory[at as usize..at as usize + payload.len()]
                     .copy_from_slice(payload);
             }
-            server::Arrival::Nothing | server::Arrival::Refused => {}
+            server::IkpServerArrival::Nothing | server::IkpServerArrival::Refused => {}
         }
     }
 
-    fn receive(&mut self, message: Message, payload: &[u8]) {
+    fn receive(&mut self, message: IkpMessage, payload: &[u8]) {
         let count = self.deliveries.entry(message.transaction).or_default();
         *count += 1;
         assert_eq!(payload.len() as u32, message.bytes + message.carried);
@@ -304,7 +304,7 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
 
     /// The server's process goes on as far as it can.
     fn work(&mut self) {
-        let Some(Message { transaction, .. }) = self.process.message else {
+        let Some(IkpMessage { transaction, .. }) = self.process.message else {
             return;
         };
         if self.process.busy_until.is_some_and(|at| at > self.now) {
@@ -313,9 +313,11 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         self.process.busy_until = None;
         loop {
             match self.server.progress(transaction) {
-                Progress::Going => return,
-                Progress::Failed | Progress::Gone => return self.process.acts.clear(),
-                Progress::Done => self.moved(),
+                IkpMoveProgress::Going => return,
+                IkpMoveProgress::Failed | IkpMoveProgress::Gone => {
+                    return self.process.acts.clear();
+                }
+                IkpMoveProgress::Done => self.moved(),
             }
             let Some(act) = self.process.acts.pop_front() else {
                 return;

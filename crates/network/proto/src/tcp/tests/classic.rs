@@ -2,7 +2,7 @@
 
 use super::script::{MS, Script};
 use super::traces::{FULL, NONE, at, full};
-use crate::tcp::{Algorithm, Options, Recovery};
+use crate::tcp::{Algorithm, Recovery, TcpOptions};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,12 +13,12 @@ const fn ms(ms: u64) -> Duration {
 }
 
 /// 4.3BSD: two ticks at least, six seconds at first.
-fn bsd() -> Options {
-    Options {
+fn bsd() -> TcpOptions {
+    TcpOptions {
         least_timeout: ms(1000),
         first_timeout: ms(6000),
         timer_tick: ms(500),
-        ..Options::default()
+        ..TcpOptions::default()
     }
 }
 
@@ -32,16 +32,16 @@ fn times(lines: &[String]) -> Vec<u64> {
 
 #[test]
 fn a_lost_syn_waits_for_the_first_timeout() {
-    let exact = Options {
+    let exact = TcpOptions {
         first_timeout: ms(500),
-        ..Options::default()
+        ..TcpOptions::default()
     };
     assert_eq!(
         times(&Script::dials(exact, 1000).until(3600)),
         [0, 500, 1500, 3500]
     );
     // The timer ticked 200 ms before, and every 500 ms.
-    let ticks = Options {
+    let ticks = TcpOptions {
         timer_phase: ms(300),
         ..bsd()
     };
@@ -53,7 +53,7 @@ fn a_lost_syn_waits_for_the_first_timeout() {
 
 #[test]
 fn time_outs_have_a_least_and_end_at_ticks() {
-    let after_a_write = |options: Options| {
+    let after_a_write = |options: TcpOptions| {
         let mut script = Script::open(options, 20, 65_535);
         script.end.send(script.now(), 100);
         script.until(20);
@@ -62,9 +62,9 @@ fn time_outs_have_a_least_and_end_at_ticks() {
         // The one in between is a probe of the tail, which 1995 had not.
         times(&script.until(9000))
     };
-    let exact = after_a_write(Options {
+    let exact = after_a_write(TcpOptions {
         least_timeout: ms(700),
-        ..Options::default()
+        ..TcpOptions::default()
     });
     assert_eq!(exact[..1], [40]);
     assert!(exact.contains(&(280 + 720)), "{exact:?}");
@@ -74,10 +74,10 @@ fn time_outs_have_a_least_and_end_at_ticks() {
 
 #[test]
 fn one_segment_leaves_at_first_and_after_a_pause() {
-    let options = Options {
+    let options = TcpOptions {
         first_window: 1,
         send_buffer: Some(1 << 20),
-        ..Options::default()
+        ..TcpOptions::default()
     };
     let mut script = Script::open(options, 20, 65_535);
     script.end.send(script.now(), u64::from(7 * FULL));
@@ -95,10 +95,10 @@ fn one_segment_leaves_at_first_and_after_a_pause() {
 #[test]
 fn without_quick_acknowledgements_a_single_segment_waits() {
     let mut script = Script::open(
-        Options {
+        TcpOptions {
             quickack: false,
             delayed_ack: ms(50),
-            ..Options::default()
+            ..TcpOptions::default()
         },
         20,
         65_535,
@@ -115,12 +115,12 @@ fn without_quick_acknowledgements_a_single_segment_waits() {
 /// Recovery of 1995, with so many segments to send and a first window of so many.
 fn reno(segments: u32, first_window: u32) -> Script {
     let (congestion, recovery) = (Algorithm::Reno, Recovery::Reno);
-    let options = Options {
+    let options = TcpOptions {
         congestion,
         recovery,
         first_window,
         send_buffer: Some(1 << 20),
-        ..Options::default()
+        ..TcpOptions::default()
     };
     let mut script = Script::open(options, 20, 65_535);
     script.end.send(script.now(), u64::from(segments * FULL));
@@ -212,9 +212,9 @@ fn a_time_out_sends_everything_again_as_the_window_opens() {
 fn what_lies_behind_a_gap_is_acknowledged_one_by_one_and_not_reported() {
     let recovery = Recovery::Reno;
     let mut script = Script::dials(
-        Options {
+        TcpOptions {
             recovery,
-            ..Options::default()
+            ..TcpOptions::default()
         },
         65_535,
     );

@@ -1,7 +1,7 @@
 //! Segments that no honest peer sends.
 
 use crate::tcp::segment::{Syn, Timestamps};
-use crate::tcp::{Connection, Flags, Options, Received, Recovery, Segment};
+use crate::tcp::{Recovery, TcpConnection, TcpFlags, TcpOptions, TcpReceived, TcpSegment};
 use proptest::prelude::*;
 use stackline_core::time::Instant;
 
@@ -10,7 +10,7 @@ fn number(near: u32) -> impl Strategy<Value = u32> {
     prop_oneof![4 => (0_u32..20_000).prop_map(move |n| near.wrapping_add(n).wrapping_sub(5000)), 1 => any::<u32>()]
 }
 
-fn segment() -> impl Strategy<Value = Segment> {
+fn segment() -> impl Strategy<Value = TcpSegment> {
     let options = (
         any::<u16>(),
         proptest::option::of(any::<u8>()),
@@ -33,10 +33,14 @@ fn segment() -> impl Strategy<Value = Segment> {
                 sack_permitted: sack,
             };
             let timestamps = stamps.map(|(value, echo)| Timestamps { value, echo });
-            let flags = Flags(flags).with(if length % 3 > 0 { Flags::ACK } else { Flags(0) });
+            let flags = TcpFlags(flags).with(if length % 3 > 0 {
+                TcpFlags::ACK
+            } else {
+                TcpFlags(0)
+            });
             // No packet is longer than that.
             let length = length % 65_000;
-            let mut segment = Segment {
+            let mut segment = TcpSegment {
                 sequence,
                 acknowledged,
                 flags,
@@ -44,7 +48,7 @@ fn segment() -> impl Strategy<Value = Segment> {
                 length,
                 syn,
                 timestamps,
-                ..Segment::default()
+                ..TcpSegment::default()
             };
             for (start, end) in blocks {
                 segment.add_block(start, end);
@@ -67,19 +71,19 @@ proptest! {
     ) {
         let mut now = Instant(1_000_000_000);
         let recovery = if counts { Recovery::Reno } else { Recovery::Linux };
-        let options = Options { recovery, ..Options::default() };
+        let options = TcpOptions { recovery, ..TcpOptions::default() };
         let mut end = if listens {
-            Connection::listen(now, options, 80, 1000)
+            TcpConnection::listen(now, options, 80, 1000)
         } else {
-            Connection::connect(now, options, (1, 2), 1000)
+            TcpConnection::connect(now, options, (1, 2), 1000)
         };
         end.poll(now);
         if opened {
             let syn = Syn { mss: 1460, window_scale: Some(7), sack_permitted: true };
-            let flags = if listens { Flags::SYN } else { Flags::SYN.with(Flags::ACK) };
-            end.handle(now, &Segment { sequence: 9000, acknowledged: 1001, flags, syn, window: 1000, ..Segment::default() });
+            let flags = if listens { TcpFlags::SYN } else { TcpFlags::SYN.with(TcpFlags::ACK) };
+            end.handle(now, &TcpSegment { sequence: 9000, acknowledged: 1001, flags, syn, window: 1000, ..TcpSegment::default() });
             end.poll(now);
-            end.handle(now, &Segment { sequence: 9001, acknowledged: 1001, flags: Flags::ACK, window: 1000, ..Segment::default() });
+            end.handle(now, &TcpSegment { sequence: 9001, acknowledged: 1001, flags: TcpFlags::ACK, window: 1000, ..TcpSegment::default() });
         }
         end.send(now, sent);
         let (mut could, mut got) = (0_u64, 0_u64);
@@ -92,7 +96,7 @@ proptest! {
                 }
             }
             end.check();
-            if let Received::Bytes(n) = end.receive(now, 1000) {
+            if let TcpReceived::Bytes(n) = end.receive(now, 1000) {
                 got += n;
             }
             prop_assert!(got + end.readable() <= could);

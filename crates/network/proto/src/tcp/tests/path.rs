@@ -1,6 +1,6 @@
 //! Two ends and a path between them: a rate, a delay, a queue, and a hand that may drop, delay or double what passes.
 
-use crate::tcp::{Connection, Options, Received, Segment, State};
+use crate::tcp::{TcpConnection, TcpOptions, TcpReceived, TcpSegment, TcpState};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(super) enum Fate {
 
 /// A path of one rate and delay each way.
 pub(super) struct Path<F> {
-    pub(super) ends: [Connection; 2],
+    pub(super) ends: [TcpConnection; 2],
     pub(super) now: Instant,
     pub(super) bit_s: u64,
     pub(super) delay: Duration,
@@ -25,15 +25,15 @@ pub(super) struct Path<F> {
     pub(super) counts: [usize; 2],
     pub(super) drops: u64,
     free_at: [Instant; 2],
-    under_way: Vec<(Instant, u64, usize, Segment)>,
+    under_way: Vec<(Instant, u64, usize, TcpSegment)>,
     order: u64,
 }
 
-impl<F: FnMut(usize, usize, &Segment) -> Fate> Path<F> {
-    pub(super) fn new(options: [Options; 2], bit_s: u64, delay: Duration, hand: F) -> Self {
+impl<F: FnMut(usize, usize, &TcpSegment) -> Fate> Path<F> {
+    pub(super) fn new(options: [TcpOptions; 2], bit_s: u64, delay: Duration, hand: F) -> Self {
         let now = Instant(1_000_000_000);
-        let dialling = Connection::connect(now, options[0], (1000, 80), u32::MAX - 3000);
-        let listening = Connection::listen(now, options[1], 80, 77);
+        let dialling = TcpConnection::connect(now, options[0], (1000, 80), u32::MAX - 3000);
+        let listening = TcpConnection::listen(now, options[1], 80, 77);
         Self {
             ends: [dialling, listening],
             now,
@@ -49,7 +49,7 @@ impl<F: FnMut(usize, usize, &Segment) -> Fate> Path<F> {
         }
     }
 
-    fn send(&mut self, side: usize, segment: Segment) {
+    fn send(&mut self, side: usize, segment: TcpSegment) {
         let time = Duration(u64::from(segment.bytes()) * 8_000_000_000 / self.bit_s);
         let count = self.counts[side];
         self.counts[side] += 1;
@@ -125,12 +125,12 @@ impl<F: FnMut(usize, usize, &Segment) -> Fate> Path<F> {
             {
                 left -= n;
             }
-            if left == 0 && self.ends[0].state() == State::Established {
+            if left == 0 && self.ends[0].state() == TcpState::Established {
                 self.ends[0].close();
             }
             match self.ends[1].receive(self.now, u64::MAX) {
-                Received::Bytes(n) => taken += n,
-                Received::End if done.is_none() => {
+                TcpReceived::Bytes(n) => taken += n,
+                TcpReceived::End if done.is_none() => {
                     done = Some(self.now);
                     self.ends[1].close();
                 }

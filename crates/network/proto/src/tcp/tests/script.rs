@@ -4,7 +4,7 @@
 //! A line is `ms first:end(bytes) ack n`, with numbers counted from each side's SYN; `F`, `S`, `R` before it are flags.
 
 use crate::tcp::segment::{Syn, Timestamps};
-use crate::tcp::{Connection, Flags, Options, Segment, State};
+use crate::tcp::{TcpConnection, TcpFlags, TcpOptions, TcpSegment, TcpState};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,14 +18,14 @@ const PEER: u32 = 5000;
 const BEGIN: u64 = 1000 * MS;
 
 pub(super) struct Script {
-    pub(super) end: Connection,
+    pub(super) end: TcpConnection,
     now: Instant,
     window: u16,
 }
 
 impl Script {
     /// A connection that is open after a round trip of so many ms; what the peer offers is unscaled.
-    pub(super) fn open(options: Options, rtt: u64, window: u16) -> Self {
+    pub(super) fn open(options: TcpOptions, rtt: u64, window: u16) -> Self {
         let mut script = Self::dials(options, window);
         assert_eq!(script.until(0), ["0 S 0:0(0)"]);
         script.arrives_at(rtt, Self::syn_ack());
@@ -33,28 +33,28 @@ impl Script {
         script
     }
 
-    pub(super) fn dials(options: Options, window: u16) -> Self {
+    pub(super) fn dials(options: TcpOptions, window: u16) -> Self {
         let now = Instant(BEGIN);
         Self {
-            end: Connection::connect(now, options, (1000, 80), OWN),
+            end: TcpConnection::connect(now, options, (1000, 80), OWN),
             now,
             window,
         }
     }
 
-    pub(super) fn syn_ack() -> Segment {
+    pub(super) fn syn_ack() -> TcpSegment {
         let syn = Syn {
             mss: 1460,
             window_scale: Some(0),
             sack_permitted: true,
         };
-        let flags = Flags::SYN.with(Flags::ACK);
-        Segment {
+        let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+        TcpSegment {
             flags,
             syn,
             sequence: PEER,
             acknowledged: OWN.wrapping_add(1),
-            ..Segment::default()
+            ..TcpSegment::default()
         }
     }
 
@@ -67,10 +67,10 @@ impl Script {
     }
 
     /// A segment arrives, `ms` after the beginning; it echoes the time of `echo`.
-    pub(super) fn arrives_at(&mut self, ms: u64, segment: Segment) {
+    pub(super) fn arrives_at(&mut self, ms: u64, segment: TcpSegment) {
         self.now = Instant(BEGIN + ms * MS);
         let timestamps = Some(Timestamps { value: 77, echo: 0 });
-        let segment = Segment {
+        let segment = TcpSegment {
             source: 80,
             destination: 1000,
             window: self.window,
@@ -82,11 +82,11 @@ impl Script {
 
     /// An acknowledgement arrives, with ranges of what arrived behind gaps.
     pub(super) fn ack(&mut self, ms: u64, upto: u32, blocks: &[(u32, u32)]) {
-        let mut segment = Segment {
-            flags: Flags::ACK,
+        let mut segment = TcpSegment {
+            flags: TcpFlags::ACK,
             sequence: PEER + 1,
             acknowledged: OWN.wrapping_add(upto),
-            ..Segment::default()
+            ..TcpSegment::default()
         };
         for (start, end) in blocks {
             segment.add_block(OWN.wrapping_add(*start), OWN.wrapping_add(*end));
@@ -97,36 +97,36 @@ impl Script {
     /// The same, of a peer that saw a mark.
     pub(super) fn echo(&mut self, ms: u64, upto: u32) {
         let (sequence, acknowledged) = (PEER + 1, OWN.wrapping_add(upto));
-        let flags = Flags::ACK.with(Flags::ECE);
+        let flags = TcpFlags::ACK.with(TcpFlags::ECE);
         self.arrives_at(
             ms,
-            Segment {
+            TcpSegment {
                 flags,
                 sequence,
                 acknowledged,
-                ..Segment::default()
+                ..TcpSegment::default()
             },
         );
     }
 
     /// The flags of the next segment that leaves.
-    pub(super) fn next_flags(&mut self, ms: u64) -> Flags {
+    pub(super) fn next_flags(&mut self, ms: u64) -> TcpFlags {
         assert_eq!(self.ms(), ms);
         self.end.poll(self.now).expect("something leaves").flags
     }
 
     /// Data of the peer arrives; it acknowledges `upto`.
-    pub(super) fn data(&mut self, ms: u64, first: u32, bytes: u32, upto: u32, flags: Flags) {
+    pub(super) fn data(&mut self, ms: u64, first: u32, bytes: u32, upto: u32, flags: TcpFlags) {
         let (sequence, acknowledged) = (PEER + first, OWN.wrapping_add(upto));
-        let flags = Flags::ACK.with(flags);
+        let flags = TcpFlags::ACK.with(flags);
         self.arrives_at(
             ms,
-            Segment {
+            TcpSegment {
                 flags,
                 sequence,
                 acknowledged,
                 length: bytes,
-                ..Segment::default()
+                ..TcpSegment::default()
             },
         );
     }
@@ -153,9 +153,13 @@ impl Script {
         lines
     }
 
-    fn line(&self, segment: &Segment) -> String {
+    fn line(&self, segment: &TcpSegment) -> String {
         let mut line = format!("{} ", self.ms());
-        for (flag, letter) in [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R')] {
+        for (flag, letter) in [
+            (TcpFlags::SYN, 'S'),
+            (TcpFlags::FIN, 'F'),
+            (TcpFlags::RST, 'R'),
+        ] {
             if segment.flags.has(flag) {
                 line.push(letter);
                 line.push(' ');
@@ -163,7 +167,7 @@ impl Script {
         }
         let first = segment.sequence.wrapping_sub(OWN);
         line += &format!("{first}:{}({})", first + segment.length, segment.length);
-        if segment.flags.has(Flags::ACK) {
+        if segment.flags.has(TcpFlags::ACK) {
             line += &format!(" ack {}", segment.acknowledged.wrapping_sub(PEER));
         }
         for (start, end) in segment.sack() {
@@ -176,7 +180,7 @@ impl Script {
         line
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TcpState {
         self.end.state()
     }
 }

@@ -1,14 +1,14 @@
 //! Traces: what leaves for what arrives, to the ms.
 
 use super::script::{MS, Script};
-use crate::tcp::{Algorithm, Flags, Options, Received, Segment, State};
+use crate::tcp::{Algorithm, TcpFlags, TcpOptions, TcpReceived, TcpSegment, TcpState};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::time::Duration;
 
 pub(super) const FULL: u32 = 1448;
-pub(super) const NONE: Flags = Flags(0);
+pub(super) const NONE: TcpFlags = TcpFlags(0);
 
 /// The end of the nth full segment.
 pub(super) fn at(n: u32) -> u32 {
@@ -23,15 +23,15 @@ pub(super) fn full(ms: u64, from: u32, to: u32) -> Vec<String> {
 }
 
 fn open() -> Script {
-    Script::open(Options::default(), 20, 65_535)
+    Script::open(TcpOptions::default(), 20, 65_535)
 }
 
 /// It has so many full segments to send, and has sent as many as it may.
 fn sending(segments: u32) -> Script {
     let mut script = Script::open(
-        Options {
+        TcpOptions {
             send_buffer: Some(1 << 20),
-            ..Options::default()
+            ..TcpOptions::default()
         },
         20,
         65_535,
@@ -45,7 +45,7 @@ fn sending(segments: u32) -> Script {
 
 #[test]
 fn a_lost_syn_leaves_again_after_one_three_and_seven_seconds() {
-    let mut script = Script::dials(Options::default(), 1000);
+    let mut script = Script::dials(TcpOptions::default(), 1000);
     assert_eq!(
         script.until(7000),
         [
@@ -57,7 +57,7 @@ fn a_lost_syn_leaves_again_after_one_three_and_seven_seconds() {
     );
     script.until(130_000);
     assert!(script.end.broken);
-    assert_eq!(script.end.receive(script.now(), 1), Received::Broken);
+    assert_eq!(script.end.receive(script.now(), 1), TcpReceived::Broken);
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn nagle_holds_a_small_segment_until_the_one_before_is_acknowledged() {
 fn a_small_send_buffer_is_looked_at_where_a_block_begins() {
     // The least that there is: 4,608 B of memory.
     let mut script = Script::open(
-        Options {
+        TcpOptions {
             send_buffer: Some(250),
-            ..Options::default()
+            ..TcpOptions::default()
         },
         20,
         65_535,
@@ -131,9 +131,9 @@ fn three_selective_acknowledgements_cause_a_retransmission() {
 #[test]
 fn a_shrinking_window_sends_in_proportion_to_arrivals() {
     let mut script = Script::open(
-        Options {
+        TcpOptions {
             congestion: Algorithm::Reno,
-            ..Options::default()
+            ..TcpOptions::default()
         },
         20,
         65_535,
@@ -187,7 +187,7 @@ fn time_outs_double() {
 
 #[test]
 fn a_closed_window_is_probed_again_and_again() {
-    let mut script = Script::open(Options::default(), 20, 2 * FULL as u16);
+    let mut script = Script::open(TcpOptions::default(), 20, 2 * FULL as u16);
     script.end.send(script.now(), u64::from(4 * FULL));
     assert_eq!(script.until(20), full(20, 0, 2));
     script.offers(0);
@@ -239,7 +239,7 @@ fn a_gap_and_its_end_are_acknowledged_at_once() {
     assert_eq!(script.until(31), [format!("31 1:1(0) ack {}", at(2))]);
     assert_eq!(
         script.end.receive(script.now(), u64::MAX),
-        Received::Bytes(u64::from(2 * FULL))
+        TcpReceived::Bytes(u64::from(2 * FULL))
     );
 }
 
@@ -248,15 +248,15 @@ fn both_close_at_once() {
     let mut script = open();
     script.end.close();
     assert_eq!(script.until(20), ["20 F 1:1(0) ack 1"]);
-    script.data(30, 1, 0, 1, Flags::FIN);
+    script.data(30, 1, 0, 1, TcpFlags::FIN);
     assert_eq!(
         (script.until(30), script.state()),
-        (["30 2:2(0) ack 2".to_string()].to_vec(), State::Closing)
+        (["30 2:2(0) ack 2".to_string()].to_vec(), TcpState::Closing)
     );
     script.data(40, 2, 0, 2, NONE);
-    assert_eq!(script.state(), State::TimeWait);
+    assert_eq!(script.state(), TcpState::TimeWait);
     script.until(2000);
-    assert_eq!(script.state(), State::Closed);
+    assert_eq!(script.state(), TcpState::Closed);
 }
 
 #[test]
@@ -267,21 +267,24 @@ fn a_lost_fin_leaves_again() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[1].ends_with("F 1:1(0) ack 1"), "{lines:?}");
     script.ack(301, 2, &[]);
-    assert_eq!(script.state(), State::FinWait2);
-    script.data(302, 1, 10, 2, Flags::FIN);
+    assert_eq!(script.state(), TcpState::FinWait2);
+    script.data(302, 1, 10, 2, TcpFlags::FIN);
     assert_eq!(script.until(302), ["302 2:2(0) ack 12"]);
-    assert_eq!(script.end.receive(script.now(), 100), Received::Bytes(10));
-    assert_eq!(script.end.receive(script.now(), 100), Received::End);
+    assert_eq!(
+        script.end.receive(script.now(), 100),
+        TcpReceived::Bytes(10)
+    );
+    assert_eq!(script.end.receive(script.now(), 100), TcpReceived::End);
 }
 
 #[test]
 fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
     // RFC 3168, 6.1.2: as after a loss, once a window, and the peer is told.
     let mut script = Script::dials(
-        Options {
+        TcpOptions {
             ecn: true,
             send_buffer: Some(1 << 20),
-            ..Options::default()
+            ..TcpOptions::default()
         },
         65_535,
     );
@@ -289,8 +292,8 @@ fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
     let granted = Script::syn_ack();
     script.arrives_at(
         20,
-        Segment {
-            flags: granted.flags.with(Flags::ECE),
+        TcpSegment {
+            flags: granted.flags.with(TcpFlags::ECE),
             ..granted
         },
     );
@@ -300,13 +303,16 @@ fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
     script.ack(40, at(10), &[]);
     assert_eq!(script.until(40).len(), 20);
     script.echo(60, at(20));
-    let told = script.next_flags(60);
+    let flags = script.next_flags(60);
     assert!(
-        told.has(Flags::CWR),
+        flags.has(TcpFlags::CWR),
         "the first new data says that the window was made smaller"
     );
     script.echo(61, at(22));
-    assert!(!script.next_flags(61).has(Flags::CWR), "and says it once");
+    assert!(
+        !script.next_flags(61).has(TcpFlags::CWR),
+        "and says it once"
+    );
     script.ack(80, at(30), &[]);
     script.until(80);
     let facts = script.end.facts(script.now());
@@ -319,20 +325,26 @@ fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
 fn after_a_reset_received_data_can_still_be_read() {
     let mut script = open();
     script.data(30, 1, 10, 1, NONE);
-    script.data(31, 11, 0, 1, Flags::RST);
-    assert_eq!(script.state(), State::Closed);
-    assert_eq!(script.end.receive(script.now(), 100), Received::Bytes(10));
-    assert_eq!(script.end.receive(script.now(), 100), Received::Broken);
+    script.data(31, 11, 0, 1, TcpFlags::RST);
+    assert_eq!(script.state(), TcpState::Closed);
+    assert_eq!(
+        script.end.receive(script.now(), 100),
+        TcpReceived::Bytes(10)
+    );
+    assert_eq!(script.end.receive(script.now(), 100), TcpReceived::Broken);
     assert_eq!(script.end.send(script.now(), 1), None);
 }
 
 #[test]
 fn an_inexact_reset_is_challenged() {
     let mut script = open();
-    script.data(30, 100, 0, 1, Flags::RST);
+    script.data(30, 100, 0, 1, TcpFlags::RST);
     assert_eq!(
         (script.until(30), script.state()),
-        (["30 1:1(0) ack 1".to_string()].to_vec(), State::Established)
+        (
+            ["30 1:1(0) ack 1".to_string()].to_vec(),
+            TcpState::Established
+        )
     );
 }
 
@@ -341,7 +353,7 @@ fn an_abort_resets_the_peer() {
     let mut script = open();
     script.end.abort();
     assert_eq!(script.until(20), ["20 R 1:1(0)"]);
-    assert_eq!(script.state(), State::Closed);
+    assert_eq!(script.state(), TcpState::Closed);
 }
 
 #[test]
@@ -362,9 +374,9 @@ fn after_a_pause_slow_start_begins_again() {
 fn a_silent_peer_is_given_up_with_a_timeout() {
     let timeout = Some(Duration(3000 * MS));
     let mut script = Script::open(
-        Options {
+        TcpOptions {
             timeout,
-            ..Options::default()
+            ..TcpOptions::default()
         },
         20,
         1000,

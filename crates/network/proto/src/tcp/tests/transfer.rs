@@ -1,7 +1,7 @@
 //! Whole transfers: everything sent arrives, once and in order, on any path, and every transfer ends.
 
 use super::path::{Fate, Path};
-use crate::tcp::{Algorithm, Options, Recovery, State};
+use crate::tcp::{Algorithm, Recovery, TcpOptions, TcpState};
 use proptest::prelude::*;
 use stackline_core::time::Duration;
 
@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 #[test]
 fn a_clean_path_is_filled_and_nothing_is_sent_again() {
     let mut path = Path::new(
-        [Options::default(); 2],
+        [TcpOptions::default(); 2],
         10_000_000,
         Duration(10 * MS),
         |_, _, _| Fate::Passes,
@@ -22,16 +22,16 @@ fn a_clean_path_is_filled_and_nothing_is_sent_again() {
     assert_eq!(path.ends[0].facts(path.now).retransmits, 0);
     assert_eq!(
         path.ends.each_ref().map(|end| end.state()),
-        [State::Closed; 2]
+        [TcpState::Closed; 2]
     );
 }
 
 #[test]
 fn a_queue_that_overflows_leaves_the_link_full() {
     for congestion in [Algorithm::Cubic, Algorithm::Reno] {
-        let options = Options {
+        let options = TcpOptions {
             congestion,
-            ..Options::default()
+            ..TcpOptions::default()
         };
         let mut path = Path::new([options; 2], 10_000_000, Duration(20 * MS), |_, _, _| {
             Fate::Passes
@@ -56,9 +56,9 @@ fn a_queue_that_overflows_leaves_the_link_full() {
 
 #[test]
 fn bbr_fills_a_path_without_filling_its_queue_and_losses_do_not_stop_it() {
-    let options = Options {
+    let options = TcpOptions {
         congestion: Algorithm::Bbr,
-        ..Options::default()
+        ..TcpOptions::default()
     };
     // One packet in fifty is lost, which leaves CUBIC a tenth of the rate.
     for (every, least_share) in [(usize::MAX, 0.9), (50, 0.8)] {
@@ -96,7 +96,7 @@ proptest! {
     ) {
         let congestion = [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr][which];
         let delayed_ack = Duration(patience);
-        let mut options = Options { congestion, nodelay, delayed_ack, receive_buffer: buffer, ..Options::default() };
+        let mut options = TcpOptions { congestion, nodelay, delayed_ack, receive_buffer: buffer, ..TcpOptions::default() };
         if classic && congestion != Algorithm::Bbr {
             options.recovery = Recovery::Reno;
             (options.first_window, options.quickack) = (1, false);
@@ -119,6 +119,6 @@ proptest! {
         };
         let mut path = Path::new([options; 2], 10_000_000, Duration(10 * MS), hand);
         path.transfer(bytes);
-        prop_assert!(path.ends.iter().all(|end| end.state() == State::Closed), "{:?}", path.ends);
+        prop_assert!(path.ends.iter().all(|end| end.state() == TcpState::Closed), "{:?}", path.ends);
     }
 }

@@ -1,11 +1,13 @@
 //! Messages of DNS, and what is none.
 
-use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
+use super::super::script_testing::{
+    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+};
 use super::*;
 use proptest::prelude::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Dns::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut Dns::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Dns::default(), script, piece),
@@ -39,8 +41,8 @@ const WWW: &[u8] = b"\x03www\x07example\x03org\0";
 
 #[test]
 fn a_datagram_says_its_question() {
-    let question = message(&asks(7, QUESTION, WWW, 28)).unwrap();
-    let wanted = Message {
+    let question = parse_message(&asks(7, QUESTION, WWW, 28)).unwrap();
+    let wanted = DnsMessage {
         id: 7,
         response: false,
         question: "www.example.org".into(),
@@ -51,10 +53,13 @@ fn a_datagram_says_its_question() {
         (question.name().kept(), &question),
         ("AAAA www.example.org", &wanted)
     );
-    let answer = message(&asks(7, NO_NAME, WWW, 28)).unwrap();
+    let answer = parse_message(&asks(7, NO_NAME, WWW, 28)).unwrap();
     assert_eq!((answer.response, answer.name().kept()), (true, "NXDOMAIN"));
     assert_eq!(
-        message(&asks(7, QUESTION, b"\0", 2)).unwrap().name().kept(),
+        parse_message(&asks(7, QUESTION, b"\0", 2))
+            .unwrap()
+            .name()
+            .kept(),
         "NS ."
     );
     // A name may go on elsewhere in the message: behind its type and class stands `org`.
@@ -63,14 +68,14 @@ fn a_datagram_says_its_question() {
         b"\x03org\0".to_vec(),
     ]
     .concat();
-    assert_eq!(message(&elsewhere).unwrap().question, "www.org");
+    assert_eq!(parse_message(&elsewhere).unwrap().question, "www.org");
 }
 
 #[test]
 fn what_is_no_dns_is_none() {
     let whole = asks(7, QUESTION, WWW, 1);
     for length in 0..whole.len() {
-        assert_eq!(message(&whole[..length]), None, "{length}");
+        assert_eq!(parse_message(&whole[..length]), None, "{length}");
     }
     // A name that points to itself, a longer one than may be, a mark that is none.
     for name in [
@@ -78,10 +83,10 @@ fn what_is_no_dns_is_none() {
         &[b"\x3f".as_slice(), &[b'a'; 63]].concat().repeat(5),
         b"\x80abc\0",
     ] {
-        assert_eq!(message(&asks(7, QUESTION, name, 1)), None);
+        assert_eq!(parse_message(&asks(7, QUESTION, name, 1)), None);
     }
-    assert_eq!(message(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
-    assert_eq!(message(&asks(7, [0x78, 0], WWW, 1)), None);
+    assert_eq!(parse_message(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
+    assert_eq!(parse_message(&asks(7, [0x78, 0], WWW, 1)), None);
 }
 
 #[test]
@@ -94,9 +99,9 @@ fn responses_on_a_connection_come_in_any_order() {
         framed(&asks(2, NO_NAME, WWW, 28)),
         framed(&asks(1, ANSWER, b"\x03WWW\x07example\x03org\0", 1)),
     ];
-    let script: Script<'_> = &[('>', &[one, other].concat()), ('<', &answers.concat())];
+    let script: DialogueScript<'_> = &[('>', &[one, other].concat()), ('<', &answers.concat())];
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 request begins > 0",
             "0 request is A www.example.org",
@@ -116,14 +121,14 @@ fn responses_on_a_connection_come_in_any_order() {
 
 #[test]
 fn a_response_to_another_question_answers_nothing() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &framed(&asks(1, QUESTION, WWW, 1))),
         ('<', &framed(&asks(1, ANSWER, b"\x03web\0", 1))),
         ('<', &framed(&asks(9, ANSWER, WWW, 1))),
         ('<', &framed(&asks(1, [0x81, 0x82], WWW, 1))),
     ];
     assert_eq!(
-        told(script)[3..],
+        dissect_lines(script)[3..],
         [
             "0 response begins < 58",
             "0 response is SERVFAIL",
@@ -135,14 +140,14 @@ fn a_response_to_another_question_answers_nothing() {
 #[test]
 fn a_transfer_has_several_responses() {
     let more = framed(&[0, 1, 0x80, 0, 0, 0, 0, 9, 0, 0, 0, 0]);
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &framed(&asks(1, QUESTION, WWW, 252))),
         ('<', &framed(&asks(1, ANSWER, WWW, 252))),
         ('<', &more),
         ('<', b""),
     ];
     assert_eq!(
-        told(script)[3..],
+        dissect_lines(script)[3..],
         [
             "0 response begins < 0",
             "0 response is NOERROR",
@@ -157,20 +162,20 @@ fn a_transfer_has_several_responses() {
 fn what_was_not_seen_of_messages_does_no_harm() {
     let (mut dns, mut found) = (Dns::default(), Vec::new());
     dns.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         0,
         &framed(&asks(1, QUESTION, WWW, 1)),
         &mut found,
     );
     let answer = framed(&[asks(1, ANSWER, WWW, 1), vec![0; 400]].concat());
-    dns.bytes(Direction::Back, 0, &answer[..40], &mut found);
-    dns.unseen(Direction::Back, 40, 395, &mut found);
+    dns.bytes(EventStreamDirection::Back, 0, &answer[..40], &mut found);
+    dns.unseen(EventStreamDirection::Back, 40, 395, &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 0,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 at: 435,
                 ..
             })
@@ -179,24 +184,24 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     );
     // A question that was cut off is not known; the next one is.
     dns.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         35,
         &framed(&asks(2, QUESTION, WWW, 1))[..20],
         &mut found,
     );
-    dns.unseen(Direction::There, 55, 15, &mut found);
+    dns.unseen(EventStreamDirection::There, 55, 15, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 1, .. })),
         "{found:?}"
     );
     dns.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         70,
         &framed(&asks(3, QUESTION, WWW, 1)),
         &mut found,
     );
     dns.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         435,
         &framed(&asks(3, ANSWER, WWW, 1)),
         &mut found,
@@ -204,9 +209,9 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 2,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -214,14 +219,14 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     );
     // Without a length nothing more is.
     dns.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         105,
         &framed(&asks(4, QUESTION, WWW, 1)),
         &mut found,
     );
-    dns.unseen(Direction::Back, 470, 1, &mut found);
+    dns.unseen(EventStreamDirection::Back, 470, 1, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 3, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 3, .. })),
         "{found:?}"
     );
 }
@@ -229,16 +234,20 @@ fn what_was_not_seen_of_messages_does_no_harm() {
 #[test]
 fn it_is_recognised_by_a_question() {
     let verdict = |there: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back: &[],
             port: 53,
         })
     };
     let question = framed(&asks(7, QUESTION, WWW, 1));
-    assert_eq!(verdict(&question), Verdict::Yes);
+    assert_eq!(verdict(&question), ProtocolVerdict::Yes);
     for length in 0..question.len() {
-        assert_eq!(verdict(&question[..length]), Verdict::Perhaps, "{length}");
+        assert_eq!(
+            verdict(&question[..length]),
+            ProtocolVerdict::Perhaps,
+            "{length}"
+        );
     }
     for bytes in [
         &b"GET / HTTP/1.1"[..],
@@ -246,7 +255,7 @@ fn it_is_recognised_by_a_question() {
         b"\x16\x03\x01",
         &framed(&asks(7, ANSWER, WWW, 1)),
     ] {
-        assert_eq!(verdict(bytes), Verdict::No, "{bytes:?}");
+        assert_eq!(verdict(bytes), ProtocolVerdict::No, "{bytes:?}");
     }
 }
 
@@ -261,7 +270,7 @@ const WORDS: &[&[u8]] = &[
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_harmless(moves in hostile(WORDS)) {
+    fn hostile_bytes_are_harmless(moves in test_hostile_input(WORDS)) {
         let mut dns = Dns::default();
         prop_assert_eq!(is_unharmed_by(&mut dns, &moves), Ok(()));
         prop_assert!(dns.waiting.len() <= MOST_WAITING);
@@ -273,7 +282,7 @@ proptest! {
         let known = asks(7, ANSWER, WWW, 1);
         let mixed = [&known[..from.min(known.len())], &bytes].concat();
         for bytes in [bytes, mixed] {
-            if let Some(message) = message(&bytes) {
+            if let Some(message) = parse_message(&bytes) {
                 prop_assert!(message.question.len() <= LONGEST);
             }
         }

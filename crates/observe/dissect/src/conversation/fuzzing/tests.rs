@@ -45,7 +45,7 @@ fn all() -> Vec<Vec<u8>> {
 
 #[test]
 fn messages_of_right_conversations_end() {
-    let ended: Vec<usize> = all().iter().map(|steps| play(steps)).collect();
+    let ended: Vec<usize> = all().iter().map(|steps| fuzz_conversation(steps)).collect();
     assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4]);
 }
 
@@ -57,7 +57,7 @@ fn the_stored_corpus_is_played() {
     let files: Vec<_> = std::fs::read_dir(corpus).unwrap().flatten().collect();
     assert!(files.len() >= 9);
     for file in files {
-        play(&std::fs::read(file.path()).unwrap());
+        fuzz_conversation(&std::fs::read(file.path()).unwrap());
     }
 }
 
@@ -77,7 +77,7 @@ fn change(steps: &mut Vec<u8>, (place, how, first, second): Change) {
 proptest! {
     #[test]
     fn any_conversation_is_harmless(bytes in prop::collection::vec(0_u8.., 0..2000)) {
-        play(&bytes);
+        fuzz_conversation(&bytes);
     }
 
     #[test]
@@ -89,7 +89,7 @@ proptest! {
             steps.extend([side, 9 + payload.len() as u8, 0, 0, payload.len() as u8, kind, flags & 0x2d, 0, 0, 0, stream]);
             steps.extend(payload);
         }
-        play(&steps);
+        fuzz_conversation(&steps);
     }
 
     #[test]
@@ -101,6 +101,6 @@ proptest! {
         for one in changes {
             change(&mut steps, one);
         }
-        play(&steps);
+        fuzz_conversation(&steps);
     }
 }

@@ -1,10 +1,10 @@
 //! Conversations in HTTP/1 as scripts.
 
-use super::super::testing::{Script, lines, lines_cut};
+use super::super::script_testing::{DialogueScript, lines_cut, run_script};
 use super::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Http1::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut Http1::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Http1::default(), script, piece),
@@ -17,14 +17,14 @@ fn told(script: Script<'_>) -> Vec<String> {
 
 #[test]
 fn a_request_and_its_response_by_length() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', b"GET /item/7?q=1 HTTP/1.1\r\nHost: a\r\n\r\n"),
         ('<', b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
         ('>', b"POST /x HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc"),
         ('<', b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
     ];
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 request begins > 0",
             "0 request is GET /item/7?q=1",
@@ -44,7 +44,7 @@ fn a_request_and_its_response_by_length() {
 
 #[test]
 fn pipelined_requests_are_answered_in_their_order() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n"),
         (
             '<',
@@ -55,10 +55,13 @@ fn pipelined_requests_are_answered_in_their_order() {
             b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n",
         ),
     ];
-    let told = told(script);
-    assert!(told.contains(&"0 response ends < 60".into()), "{told:?}");
+    let dissected = dissect_lines(script);
+    assert!(
+        dissected.contains(&"0 response ends < 60".into()),
+        "{dissected:?}"
+    );
     assert_eq!(
-        told[told.len() - 3..],
+        dissected[dissected.len() - 3..],
         [
             "1 response begins < 60",
             "1 response is 304",
@@ -69,7 +72,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 
 #[test]
 fn interim_responses_head_and_bodies_until_the_end() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             b"PUT /a HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n",
@@ -83,7 +86,7 @@ fn interim_responses_head_and_bodies_until_the_end() {
         ('<', b"HTTP/1.0 200 OK\r\n\r\nall of it"),
         ('<', b""),
     ];
-    let ends: Vec<String> = told(script)
+    let ends: Vec<String> = dissect_lines(script)
         .into_iter()
         .filter(|line| line.contains("ends <"))
         .collect();
@@ -99,13 +102,13 @@ fn interim_responses_head_and_bodies_until_the_end() {
 
 #[test]
 fn events_of_a_stream_are_parts() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', b"GET /events HTTP/1.1\r\n\r\n"),
         ('<', b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"),
         ('<', b"9\r\ndata: 1\n\n\r\n"),
         ('<', b"9\r\ndata: 2\n\n\r\n"),
     ];
-    let parts: Vec<String> = told(script)
+    let parts: Vec<String> = dissect_lines(script)
         .into_iter()
         .filter(|line| line.contains("part"))
         .collect();
@@ -114,7 +117,7 @@ fn events_of_a_stream_are_parts() {
 
 #[test]
 fn an_upgraded_connection_goes_by_turns() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -124,9 +127,9 @@ fn an_upgraded_connection_goes_by_turns() {
         ('<', b"\x81\x05there"),
     ];
     let mut dissector = Http1::default();
-    let told = lines(&mut dissector, script);
+    let dissected = run_script(&mut dissector, script);
     assert_eq!(
-        told[told.len() - 2..],
+        dissected[dissected.len() - 2..],
         ["1 request ends > 68", "1 response begins < 36"]
     );
     assert!(!dissector.is_exact());
@@ -136,18 +139,23 @@ fn an_upgraded_connection_goes_by_turns() {
 fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
     let mut http = Http1::default();
     let mut found = Vec::new();
-    http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
     http.bytes(
-        Direction::Back,
+        EventStreamDirection::There,
+        0,
+        b"GET /1 HTTP/1.1\r\n\r\n",
+        &mut found,
+    );
+    http.bytes(
+        EventStreamDirection::Back,
         0,
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab",
         &mut found,
     );
-    http.unseen(Direction::Back, 42, 98, &mut found);
+    http.unseen(EventStreamDirection::Back, 42, 98, &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 0,
                 at: 140,
                 ..
@@ -155,16 +163,26 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
         ),
         "{found:?}"
     );
-    http.bytes(Direction::There, 19, b"GET /2 HTTP/1.1\r\n\r\n", &mut found);
-    http.unseen(Direction::Back, 140, 20, &mut found);
+    http.bytes(
+        EventStreamDirection::There,
+        19,
+        b"GET /2 HTTP/1.1\r\n\r\n",
+        &mut found,
+    );
+    http.unseen(EventStreamDirection::Back, 140, 20, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 1, .. })),
         "{found:?}"
     );
     // From the next head on it is known again.
-    http.bytes(Direction::There, 38, b"GET /3 HTTP/1.1\r\n\r\n", &mut found);
     http.bytes(
-        Direction::Back,
+        EventStreamDirection::There,
+        38,
+        b"GET /3 HTTP/1.1\r\n\r\n",
+        &mut found,
+    );
+    http.bytes(
+        EventStreamDirection::Back,
         160,
         b"HTTP/1.1 204 No Content\r\n\r\n",
         &mut found,
@@ -172,9 +190,9 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 2,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -186,29 +204,34 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
 fn what_is_whole_stays_so_and_what_is_void_ends_no_more() {
     let mut http = Http1::default();
     let mut found = Vec::new();
-    http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
     http.bytes(
-        Direction::Back,
+        EventStreamDirection::There,
+        0,
+        b"GET /1 HTTP/1.1\r\n\r\n",
+        &mut found,
+    );
+    http.bytes(
+        EventStreamDirection::Back,
         0,
         b"HTTP/1.1 204 No Content\r\n\r\n",
         &mut found,
     );
     found.clear();
-    http.unseen(Direction::There, 19, 10, &mut found);
+    http.unseen(EventStreamDirection::There, 19, 10, &mut found);
     assert_eq!(found, []);
     http.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         29,
         b"PUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\na",
         &mut found,
     );
-    http.unseen(Direction::Back, 27, 10, &mut found);
+    http.unseen(EventStreamDirection::Back, 27, 10, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 1, .. })),
         "{found:?}"
     );
     found.clear();
-    http.bytes(Direction::There, 68, b"bc", &mut found);
+    http.bytes(EventStreamDirection::There, 68, b"bc", &mut found);
     assert_eq!(found, []);
 }
 
@@ -216,12 +239,22 @@ fn what_is_whole_stays_so_and_what_is_void_ends_no_more() {
 fn what_is_no_http_and_endless_heads_are_void() {
     let mut http = Http1::default();
     let mut found = Vec::new();
-    http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n", &mut found);
+    http.bytes(
+        EventStreamDirection::There,
+        0,
+        b"GET /1 HTTP/1.1\r\n",
+        &mut found,
+    );
     for at in 0..40_u64 {
-        http.bytes(Direction::There, 17 + at * 1000, &[b'a'; 1000], &mut found);
+        http.bytes(
+            EventStreamDirection::There,
+            17 + at * 1000,
+            &[b'a'; 1000],
+            &mut found,
+        );
     }
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 0, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 0, .. })),
         "{found:?}"
     );
     assert!(http.sides[0].held.len() <= LONGEST_HEAD + 1);
@@ -229,7 +262,7 @@ fn what_is_no_http_and_endless_heads_are_void() {
 
 #[test]
 fn an_upgrade_to_http2_is_answered_in_it() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
@@ -248,10 +281,10 @@ fn an_upgrade_to_http2_is_answered_in_it() {
         ('<', b"\0\0\x01\x01\x05\0\0\0\x03\x8d"),
     ];
     let mut dissector = Http1::default();
-    assert_eq!(lines(&mut dissector, script), told(script));
+    assert_eq!(run_script(&mut dissector, script), dissect_lines(script));
     assert_eq!(dissector.protocol(), "HTTP/2");
     assert_eq!(
-        told(script)[2..],
+        dissect_lines(script)[2..],
         [
             "0 request ends > 54",
             "0 response begins < 0",

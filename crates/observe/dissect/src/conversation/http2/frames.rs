@@ -13,7 +13,7 @@ const PRIORITY: u8 = 0x20;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Http2FrameKind {
     /// DATA.
     Data,
     /// HEADERS with its continuations.
@@ -29,8 +29,8 @@ pub(super) enum What {
 
 /// A frame that goes on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Frame {
-    pub(super) what: What,
+pub(super) struct Http2Frame {
+    pub(super) what: Http2FrameKind,
     pub(super) stream: u32,
     /// The offset of its first byte.
     pub(super) at: u64,
@@ -42,7 +42,7 @@ pub(super) struct Frame {
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<'b> {
+pub(super) enum Http2FrameStep<'b> {
     /// The header of a frame is whole.
     Begins,
     /// The frame says which stream it promises.
@@ -68,9 +68,9 @@ pub(super) enum Gap {
 
 /// One side.
 #[derive(Debug)]
-pub(super) struct Frames {
-    state: State,
-    frame: Frame,
+pub(super) struct Http2FrameParser {
+    state: Http2FrameState,
+    frame: Http2Frame,
     /// What is held of a header, or of what stands before the contents.
     held: [u8; HEADER],
     held_bytes: usize,
@@ -83,7 +83,7 @@ pub(super) struct Frames {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Http2FrameState {
     /// So many bytes of the preface came.
     Preface(usize),
     Header,
@@ -93,16 +93,16 @@ enum State {
     Lost,
 }
 
-impl Frames {
+impl Http2FrameParser {
     /// Of a side that says that preface first, or none.
     pub(super) fn new(with_preface: bool) -> Self {
         Self {
             state: if with_preface {
-                State::Preface(0)
+                Http2FrameState::Preface(0)
             } else {
-                State::Header
+                Http2FrameState::Header
             },
-            frame: Frame::default(),
+            frame: Http2Frame::default(),
             held: [0; HEADER],
             held_bytes: 0,
             left: 0,
@@ -113,39 +113,43 @@ impl Frames {
     }
 
     /// The frame that the last step was about.
-    pub(super) const fn frame(&self) -> Frame {
+    pub(super) const fn frame(&self) -> Http2Frame {
         self.frame
     }
 
     /// Nothing more is known of the side.
     pub(super) const fn lose(&mut self) {
-        self.state = State::Lost;
+        self.state = Http2FrameState::Lost;
     }
 
     /// The next step, by bytes that are taken from the front; nothing when all are taken.
-    pub(super) fn step<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+    pub(super) fn step<'b>(
+        &mut self,
+        at: &mut u64,
+        bytes: &mut &'b [u8],
+    ) -> Option<Http2FrameStep<'b>> {
         loop {
-            if self.state == State::Contents && self.left == 0 {
-                self.state = State::Header;
+            if self.state == Http2FrameState::Contents && self.left == 0 {
+                self.state = Http2FrameState::Header;
                 if !self.continues {
-                    return Some(Step::Ends);
+                    return Some(Http2FrameStep::Ends);
                 }
             }
             if bytes.is_empty() {
                 return None;
             }
             let step = match self.state {
-                State::Preface(came) => self.preface(came, at, bytes),
-                State::Header => self.header(at, bytes),
-                State::Before(length) => self.before(length, at, bytes),
-                State::Contents => self.contents(at, bytes),
-                State::Lost => {
+                Http2FrameState::Preface(came) => self.preface(came, at, bytes),
+                Http2FrameState::Header => self.header(at, bytes),
+                Http2FrameState::Before(length) => self.before(length, at, bytes),
+                Http2FrameState::Contents => self.contents(at, bytes),
+                Http2FrameState::Lost => {
                     take(usize::MAX, at, bytes);
                     None
                 }
             };
-            if step == Some(Step::Foreign) {
-                self.state = State::Lost;
+            if step == Some(Http2FrameStep::Foreign) {
+                self.state = Http2FrameState::Lost;
             }
             if step.is_some() {
                 return step;
@@ -155,39 +159,46 @@ impl Frames {
 
     /// So many bytes were not seen. A step may be possible after it.
     pub(super) fn unseen(&mut self, count: u64) -> Gap {
-        let within = matches!(self.state, State::Before(_) | State::Contents)
-            && count <= u64::from(self.left);
+        let within = matches!(
+            self.state,
+            Http2FrameState::Before(_) | Http2FrameState::Contents
+        ) && count <= u64::from(self.left);
         if !within {
-            self.state = State::Lost;
+            self.state = Http2FrameState::Lost;
             return Gap::Frames;
         }
         let contents = self.left - self.padding;
         self.left -= count as u32;
         self.padding = self.padding.min(self.left);
         match self.state {
-            State::Contents => Gap::Contents(count.min(u64::from(contents))),
+            Http2FrameState::Contents => Gap::Contents(count.min(u64::from(contents))),
             _ => {
-                (self.state, self.held_bytes) = (State::Contents, 0);
+                (self.state, self.held_bytes) = (Http2FrameState::Contents, 0);
                 Gap::Unclear
             }
         }
     }
 
-    fn preface<'b>(&mut self, came: usize, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+    fn preface<'b>(
+        &mut self,
+        came: usize,
+        at: &mut u64,
+        bytes: &mut &'b [u8],
+    ) -> Option<Http2FrameStep<'b>> {
         let taken = take(PREFACE.len() - came, at, bytes);
         if !PREFACE[came..].starts_with(taken) {
-            return Some(Step::Foreign);
+            return Some(Http2FrameStep::Foreign);
         }
         let came = came + taken.len();
         self.state = if came == PREFACE.len() {
-            State::Header
+            Http2FrameState::Header
         } else {
-            State::Preface(came)
+            Http2FrameState::Preface(came)
         };
         None
     }
 
-    fn header<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+    fn header<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Http2FrameStep<'b>> {
         let began = *at - self.held_bytes as u64;
         if !self.hold(HEADER, at, bytes) {
             return None;
@@ -199,41 +210,43 @@ impl Frames {
             return self.continuation(kind, stream);
         }
         let what = match kind {
-            0x0 => What::Data,
-            0x1 => What::Head,
-            0x3 => What::Reset,
-            0x5 => What::Promise,
-            0x9 => return Some(Step::Foreign),
-            _ => What::Other,
+            0x0 => Http2FrameKind::Data,
+            0x1 => Http2FrameKind::Head,
+            0x3 => Http2FrameKind::Reset,
+            0x5 => Http2FrameKind::Promise,
+            0x9 => return Some(Http2FrameStep::Foreign),
+            _ => Http2FrameKind::Other,
         };
         let before = before(what, flags);
-        if before > self.left as usize || (what != What::Other && stream == 0) {
-            return Some(Step::Foreign);
+        if before > self.left as usize || (what != Http2FrameKind::Other && stream == 0) {
+            return Some(Http2FrameStep::Foreign);
         }
-        let ends_stream = matches!(what, What::Data | What::Head) && flags & END_STREAM != 0;
-        self.frame = Frame {
+        let ends_stream =
+            matches!(what, Http2FrameKind::Data | Http2FrameKind::Head) && flags & END_STREAM != 0;
+        self.frame = Http2Frame {
             what,
             stream,
             at: began,
             ends_stream,
             promised: None,
         };
-        self.continues = matches!(what, What::Head | What::Promise) && flags & END_HEADERS == 0;
+        self.continues = matches!(what, Http2FrameKind::Head | Http2FrameKind::Promise)
+            && flags & END_HEADERS == 0;
         self.state = if before == 0 {
-            State::Contents
+            Http2FrameState::Contents
         } else {
-            State::Before(before)
+            Http2FrameState::Before(before)
         };
-        Some(Step::Begins)
+        Some(Http2FrameStep::Begins)
     }
 
     /// Only a continuation of the same stream may come now.
-    fn continuation<'b>(&mut self, kind: u8, stream: u32) -> Option<Step<'b>> {
+    fn continuation<'b>(&mut self, kind: u8, stream: u32) -> Option<Http2FrameStep<'b>> {
         if kind != 0x9 || stream != self.frame.stream {
-            return Some(Step::Foreign);
+            return Some(Http2FrameStep::Foreign);
         }
         self.continues = self.flags & END_HEADERS == 0;
-        self.state = State::Contents;
+        self.state = Http2FrameState::Contents;
         None
     }
 
@@ -242,7 +255,7 @@ impl Frames {
         length: usize,
         at: &mut u64,
         bytes: &mut &'b [u8],
-    ) -> Option<Step<'b>> {
+    ) -> Option<Http2FrameStep<'b>> {
         let held = self.held_bytes;
         let whole = self.hold(length, at, bytes);
         self.left -= if whole {
@@ -255,21 +268,21 @@ impl Frames {
         }
         let padded = self.flags & PADDED != 0;
         self.padding = if padded { u32::from(self.held[0]) } else { 0 };
-        self.state = State::Contents;
+        self.state = Http2FrameState::Contents;
         if self.padding > self.left {
-            return Some(Step::Foreign);
+            return Some(Http2FrameStep::Foreign);
         }
-        if self.frame.what != What::Promise {
+        if self.frame.what != Http2FrameKind::Promise {
             return None;
         }
         let [.., a, b, c, d] = self.held[..length] else {
             return None;
         };
         self.frame.promised = Some(u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff);
-        Some(Step::Promised)
+        Some(Http2FrameStep::Promised)
     }
 
-    fn contents<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+    fn contents<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Http2FrameStep<'b>> {
         let (contents, padding) = (self.left - self.padding, self.padding);
         let taken = take(
             if contents > 0 { contents } else { padding } as usize,
@@ -278,9 +291,12 @@ impl Frames {
         );
         self.left -= taken.len() as u32;
         self.padding = self.padding.min(self.left);
-        let wanted =
-            contents > 0 && matches!(self.frame.what, What::Data | What::Head | What::Promise);
-        wanted.then_some(Step::Content(taken))
+        let wanted = contents > 0
+            && matches!(
+                self.frame.what,
+                Http2FrameKind::Data | Http2FrameKind::Head | Http2FrameKind::Promise
+            );
+        wanted.then_some(Http2FrameStep::Content(taken))
     }
 
     /// Holds bytes until there are so many; whether there are.
@@ -294,14 +310,14 @@ impl Frames {
 }
 
 /// Bytes that stand before the contents of a frame.
-const fn before(what: What, flags: u8) -> usize {
+const fn before(what: Http2FrameKind, flags: u8) -> usize {
     let padding = if flags & PADDED != 0 { 1 } else { 0 };
     match what {
-        What::Data => padding,
-        What::Head if flags & PRIORITY != 0 => padding + 5,
-        What::Head => padding,
-        What::Promise => padding + 4,
-        What::Reset | What::Other => 0,
+        Http2FrameKind::Data => padding,
+        Http2FrameKind::Head if flags & PRIORITY != 0 => padding + 5,
+        Http2FrameKind::Head => padding,
+        Http2FrameKind::Promise => padding + 4,
+        Http2FrameKind::Reset | Http2FrameKind::Other => 0,
     }
 }
 
@@ -319,9 +335,10 @@ mod tests {
 
     /// Steps of a responder's frames, each with the offset behind it.
     fn steps(bytes: &[u8]) -> Vec<String> {
-        let (mut frames, mut at, mut left, mut steps) = (Frames::new(false), 0, bytes, Vec::new());
+        let (mut frames, mut at, mut left, mut steps) =
+            (Http2FrameParser::new(false), 0, bytes, Vec::new());
         while let Some(step) = frames.step(&mut at, &mut left) {
-            let Frame {
+            let Http2Frame {
                 what,
                 stream,
                 at: from,
@@ -330,9 +347,11 @@ mod tests {
             } = frames.frame();
             let last = if ends_stream { " last" } else { "" };
             steps.push(match step {
-                Step::Begins => format!("{at} {what:?} of {stream} from {from}{last}"),
-                Step::Content(bytes) => format!("{at} {}", String::from_utf8_lossy(bytes)),
-                Step::Promised => format!("{at} promised {promised:?}"),
+                Http2FrameStep::Begins => format!("{at} {what:?} of {stream} from {from}{last}"),
+                Http2FrameStep::Content(bytes) => {
+                    format!("{at} {}", String::from_utf8_lossy(bytes))
+                }
+                Http2FrameStep::Promised => format!("{at} promised {promised:?}"),
                 step => format!("{at} {step:?}"),
             });
         }
@@ -412,7 +431,7 @@ mod tests {
 
     #[test]
     fn gaps_within_a_frame_are_counted_and_others_lose_it() {
-        let (mut frames, mut at) = (Frames::new(false), 0);
+        let (mut frames, mut at) = (Http2FrameParser::new(false), 0);
         frames.step(&mut at, &mut &b"\xff\xff\xff\0\x08\0\0\0\x01\x05"[..]);
         assert_eq!(frames.unseen(1), Gap::Unclear);
         assert_eq!(frames.unseen(1000), Gap::Contents(1000));
@@ -420,13 +439,19 @@ mod tests {
             frames.unseen(0xff_ffff - 1001),
             Gap::Contents(0xff_ffff - 1001)
         );
-        assert_eq!(frames.step(&mut at, &mut &[][..]), Some(Step::Ends));
+        assert_eq!(
+            frames.step(&mut at, &mut &[][..]),
+            Some(Http2FrameStep::Ends)
+        );
         assert_eq!(frames.unseen(1), Gap::Frames);
 
-        let mut frames = Frames::new(false);
+        let mut frames = Http2FrameParser::new(false);
         let mut bytes = &b"\0\0\x06\0\x08\0\0\0\x01\x02a"[..];
         while frames.step(&mut at, &mut bytes).is_some() {}
         assert_eq!(frames.unseen(4), Gap::Contents(2));
-        assert_eq!(frames.step(&mut at, &mut &[][..]), Some(Step::Ends));
+        assert_eq!(
+            frames.step(&mut at, &mut &[][..]),
+            Some(Http2FrameStep::Ends)
+        );
     }
 }

@@ -5,7 +5,7 @@ const PREFIX: usize = 5;
 
 /// The messages of one side of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct GrpcMessages {
     prefix: [u8; PREFIX],
     held: usize,
     /// Bytes of a message that are to come.
@@ -18,7 +18,7 @@ pub(super) fn is_type(content_type: &[u8]) -> bool {
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
-impl Messages {
+impl GrpcMessages {
     /// Takes bytes from that offset on, and gives the offset behind each message that is whole.
     pub(super) fn bytes(&mut self, mut at: u64, mut bytes: &[u8], mut give: impl FnMut(u64)) {
         while !bytes.is_empty() {
@@ -77,7 +77,7 @@ mod tests {
     fn messages_end_where_their_lengths_say() {
         let bytes = b"\0\0\0\0\x03abc\0\0\0\0\0\x01\0\0\0\x01d\0\0";
         for piece in 1..bytes.len() {
-            let (mut messages, mut ends) = (Messages::default(), Vec::new());
+            let (mut messages, mut ends) = (GrpcMessages::default(), Vec::new());
             for (index, bytes) in bytes.chunks(piece).enumerate() {
                 messages.bytes(100 + (index * piece) as u64, bytes, |at| ends.push(at));
             }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_gap_within_a_message_does_no_harm() {
-        let (mut messages, mut ends) = (Messages::default(), Vec::new());
+        let (mut messages, mut ends) = (GrpcMessages::default(), Vec::new());
         messages.bytes(0, b"\0\0\0\0\x09abc", |at| ends.push(at));
         assert!(messages.unseen(8, 4, |_| ()));
         assert!(messages.unseen(12, 2, |at| ends.push(at)));

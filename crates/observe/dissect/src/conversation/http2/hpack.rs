@@ -93,7 +93,7 @@ use Undecoded::Malformed;
 #[derive(Debug)]
 pub(super) struct Decoder {
     /// What was sent, the newest first.
-    table: VecDeque<Field>,
+    table: VecDeque<HpackField>,
     /// Its bytes.
     size: usize,
     /// Its bytes, at most.
@@ -102,7 +102,7 @@ pub(super) struct Decoder {
 
 /// A field of the table; names are shared among fields.
 #[derive(Clone, Debug)]
-struct Field {
+struct HpackField {
     name: Arc<[u8]>,
     value: Arc<[u8]>,
 }
@@ -163,7 +163,7 @@ impl Decoder {
     }
 
     /// What was sent before and has that number.
-    fn sent(&self, number: usize) -> Result<&Field, Undecoded> {
+    fn sent(&self, number: usize) -> Result<&HpackField, Undecoded> {
         number
             .checked_sub(STATIC.len() + 1)
             .and_then(|index| self.table.get(index))
@@ -171,20 +171,20 @@ impl Decoder {
     }
 
     /// A field whose value is there, and whose name is there or has a number.
-    fn literal(&self, rest: &mut &[u8], bits: u32) -> Result<Field, Undecoded> {
+    fn literal(&self, rest: &mut &[u8], bits: u32) -> Result<HpackField, Undecoded> {
         let number = integer(rest, bits)?;
         let name = match STATIC.get(number.wrapping_sub(1)) {
             _ if number == 0 => text(rest)?,
             Some((name, _)) => name.as_bytes().into(),
             None => Arc::clone(&self.sent(number)?.name),
         };
-        Ok(Field {
+        Ok(HpackField {
             name,
             value: text(rest)?,
         })
     }
 
-    fn insert(&mut self, field: Field) {
+    fn insert(&mut self, field: HpackField) {
         let bytes = field.bytes();
         self.evict(self.limit.saturating_sub(bytes));
         // One that is larger than the table leaves it empty.
@@ -214,7 +214,7 @@ impl Decoder {
     }
 }
 
-impl Field {
+impl HpackField {
     fn bytes(&self) -> usize {
         self.name.len() + self.value.len() + ENTRY
     }

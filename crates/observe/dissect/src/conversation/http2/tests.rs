@@ -1,6 +1,6 @@
 //! Conversations in HTTP/2 and gRPC as scripts.
 
-use super::super::testing::{lines, lines_cut};
+use super::super::script_testing::{lines_cut, run_script};
 use super::*;
 
 /// What each side says in turn.
@@ -66,12 +66,12 @@ fn spoken(spoken: Spoken) -> Spoken {
 }
 
 /// What is found in it, however it is cut.
-fn told(all: &Spoken) -> Vec<String> {
+fn dissect_lines(all: &Spoken) -> Vec<String> {
     let script: Vec<(char, &[u8])> = all
         .iter()
         .map(|(side, bytes)| (*side, bytes.as_slice()))
         .collect();
-    let whole = lines(&mut Http2::default(), &script);
+    let whole = run_script(&mut Http2::default(), &script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Http2::default(), &script, piece),
@@ -100,7 +100,7 @@ fn simple() -> Spoken {
 #[test]
 fn a_request_and_its_response() {
     assert_eq!(
-        told(&simple()),
+        dissect_lines(&simple()),
         [
             "0 request begins > 33",
             "0 request is GET /item/7",
@@ -134,7 +134,7 @@ fn interleaved() -> Spoken {
 #[test]
 fn two_streams_are_told_apart() {
     assert_eq!(
-        told(&interleaved()),
+        dissect_lines(&interleaved()),
         [
             "0 request begins > 33",
             "0 request is GET /slow",
@@ -184,7 +184,7 @@ fn unary() -> Spoken {
 #[test]
 fn a_call_of_grpc_ends_with_its_status() {
     assert_eq!(
-        told(&unary()),
+        dissect_lines(&unary()),
         [
             "0 request begins > 33",
             "0 request is /shop.Cart/Add",
@@ -198,7 +198,7 @@ fn a_call_of_grpc_ends_with_its_status() {
     let mut http = Http2::default();
     assert_eq!(http.protocol(), "HTTP/2");
     let all = unary();
-    lines(
+    run_script(
         &mut http,
         &all.iter()
             .map(|(side, bytes)| (*side, bytes.as_slice()))
@@ -229,9 +229,9 @@ fn streaming() -> Spoken {
 
 #[test]
 fn messages_of_a_stream_are_parts() {
-    let told = told(&streaming());
+    let dissected = dissect_lines(&streaming());
     assert_eq!(
-        told[3..],
+        dissected[3..],
         [
             "0 response begins < 9",
             "0 part < 79",
@@ -245,7 +245,7 @@ fn messages_of_a_stream_are_parts() {
 
 #[test]
 fn a_call_that_fails_at_once_has_only_trailers_and_one_that_no_server_of_grpc_answers_a_status() {
-    let told = told(&spoken(vec![
+    let dissected = dissect_lines(&spoken(vec![
         ('>', call(1, LAST)),
         (
             '<',
@@ -265,7 +265,7 @@ fn a_call_that_fails_at_once_has_only_trailers_and_one_that_no_server_of_grpc_an
         ('<', head(5, 0, &[(":status", "502")])),
         ('<', data(5, LAST, b"no")),
     ]));
-    let is: Vec<&String> = told
+    let is: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("response is"))
         .collect();
@@ -274,7 +274,7 @@ fn a_call_that_fails_at_once_has_only_trailers_and_one_that_no_server_of_grpc_an
 
 #[test]
 fn interim_responses_begin_a_response_and_trailers_end_it() {
-    let told = told(&spoken(vec![
+    let dissected = dissect_lines(&spoken(vec![
         ('>', head(1, 0, &[(":method", "PUT"), (":path", "/a")])),
         ('<', head(1, 0, &[(":status", "100")])),
         ('>', data(1, 0, b"x")),
@@ -285,7 +285,7 @@ fn interim_responses_begin_a_response_and_trailers_end_it() {
         ('<', head(1, LAST, &[("checksum", "8")])),
     ]));
     assert_eq!(
-        told,
+        dissected,
         [
             "0 request begins > 33",
             "0 request is PUT /a",
@@ -326,7 +326,7 @@ fn split() -> Spoken {
 #[test]
 fn a_head_in_several_frames_with_padding_and_priority() {
     assert_eq!(
-        told(&split()),
+        dissect_lines(&split()),
         [
             "0 request begins > 33",
             "0 request is GET /long",
@@ -355,9 +355,9 @@ fn pushed() -> Spoken {
 
 #[test]
 fn a_push_is_one_way_from_its_promise_on() {
-    let told = told(&pushed());
+    let dissected = dissect_lines(&pushed());
     assert_eq!(
-        told[3..],
+        dissected[3..],
         [
             "1 response begins < 9 (one way)",
             "1 request is GET /style",
@@ -389,7 +389,7 @@ fn cut_short() -> Spoken {
 
 #[test]
 fn resets_and_ends_say_what_is_missing() {
-    let voids: Vec<String> = told(&cut_short())
+    let voids: Vec<String> = dissect_lines(&cut_short())
         .into_iter()
         .filter(|line| line.contains("void"))
         .collect();
@@ -423,7 +423,7 @@ pub(crate) fn conversations() -> Vec<Spoken> {
 struct Fed {
     http: Http2,
     at: [u64; 2],
-    found: Vec<Found>,
+    found: Vec<DissectorEvent>,
 }
 
 impl Fed {
@@ -437,9 +437,9 @@ impl Fed {
 
     fn bytes(&mut self, side: char, bytes: &[u8]) {
         let side = if side == '>' {
-            Direction::There
+            EventStreamDirection::There
         } else {
-            Direction::Back
+            EventStreamDirection::Back
         };
         self.http
             .bytes(side, self.at[side as usize], bytes, &mut self.found);
@@ -448,9 +448,9 @@ impl Fed {
 
     fn unseen(&mut self, side: char, count: u64) {
         let side = if side == '>' {
-            Direction::There
+            EventStreamDirection::There
         } else {
-            Direction::Back
+            EventStreamDirection::Back
         };
         self.http
             .unseen(side, self.at[side as usize], count, &mut self.found);
@@ -458,10 +458,10 @@ impl Fed {
     }
 
     /// What was found since it was last asked for.
-    fn told(&mut self) -> Vec<String> {
+    fn dissect_lines(&mut self) -> Vec<String> {
         self.found
             .drain(..)
-            .map(|found| super::super::testing::line(&found))
+            .map(|found| super::super::script_testing::describe_event(&found))
             .collect()
     }
 }
@@ -476,7 +476,7 @@ fn data_that_was_not_seen_does_no_harm() {
     fed.unseen('<', 489);
     fed.bytes('<', &data(1, LAST, b"end"));
     assert_eq!(
-        fed.told()[3..],
+        fed.dissect_lines()[3..],
         [
             "0 response begins < 9",
             "0 response is 200",
@@ -488,7 +488,10 @@ fn data_that_was_not_seen_does_no_harm() {
     fed.bytes('<', &head(3, 0, &[(":status", "200")]));
     fed.bytes('<', &[0xff, 0xff, 0xff, 0, LAST, 0, 0, 0, 3]);
     fed.unseen('<', 0xff_ffff);
-    assert_eq!(fed.told().last().unwrap(), "1 response ends < 16778298");
+    assert_eq!(
+        fed.dissect_lines().last().unwrap(),
+        "1 response ends < 16778298"
+    );
 }
 
 #[test]
@@ -503,7 +506,7 @@ fn what_curl_and_a_server_in_python_really_said() {
     fed.bytes('<', &hpack::tests::hex(back));
     fed.unseen('<', 11_998);
     assert_eq!(
-        fed.told(),
+        fed.dissect_lines(),
         [
             "0 request begins > 64",
             "0 request is GET /one",
@@ -524,13 +527,13 @@ fn messages_of_a_call_are_known_as_long_as_their_lengths_are() {
     fed.bytes('<', &data(1, 0, &messages)[..15]);
     fed.unseen('<', 7);
     fed.bytes('<', &messages[13..19]);
-    assert_eq!(fed.told()[4..], ["0 part < 53", "0 part < 59"]);
+    assert_eq!(fed.dissect_lines()[4..], ["0 part < 53", "0 part < 59"]);
     fed.unseen('<', 3);
     fed.bytes('<', &messages[22..]);
     fed.bytes('<', &data(1, 0, &message("z")));
     fed.bytes('<', &head(1, LAST, &[("grpc-status", "0")]));
     assert_eq!(
-        fed.told(),
+        fed.dissect_lines(),
         ["0 response is grpc-status 0", "0 response ends < 104"]
     );
 }
@@ -544,7 +547,7 @@ fn fields_that_were_not_seen_leave_later_names_of_their_side_unknown() {
     fed.bytes('<', &head(1, LAST, &[(":status", "200")]));
     fed.bytes('<', &head(3, LAST, &[(":status", "404")]));
     assert_eq!(
-        fed.told(),
+        fed.dissect_lines(),
         [
             "0 request begins > 33",
             "0 request ends > 79",
@@ -569,7 +572,7 @@ fn a_head_that_is_too_long_has_no_name() {
     fed.bytes('>', &frame(9, WHOLE, 1, &[0; 10_000]));
     fed.bytes('>', &get(3, "/3"));
     assert_eq!(
-        fed.told(),
+        fed.dissect_lines(),
         [
             "0 request begins > 33",
             "left out: 1 head",
@@ -589,7 +592,7 @@ fn a_gap_between_frames_loses_its_side() {
     fed.bytes('<', &head(1, LAST, &[(":status", "200")]));
     fed.bytes('>', &get(3, "/3"));
     assert_eq!(
-        fed.told()[3..],
+        fed.dissect_lines()[3..],
         [
             "0 void: bytes of its connection's frames were not captured",
             "1 request begins > 79",
@@ -600,7 +603,7 @@ fn a_gap_between_frames_loses_its_side() {
     );
     fed.unseen('>', 1);
     fed.bytes('>', &get(5, "/5"));
-    assert!(fed.told().is_empty());
+    assert!(fed.dissect_lines().is_empty());
 }
 
 #[test]
@@ -610,7 +613,7 @@ fn what_is_not_http2_is_void() {
     fed.bytes('<', b"HTTP/1.1 400 Bad Request\r\n\r\n");
     fed.bytes('<', &frame(9, 0, 1, &[]));
     assert_eq!(
-        fed.told().len(),
+        fed.dissect_lines().len(),
         3,
         "its first bytes are a frame of a kind that nobody knows, of 4.7 million bytes"
     );
@@ -620,7 +623,7 @@ fn what_is_not_http2_is_void() {
     fed.bytes('>', &get(3, "/3"));
     fed.bytes('<', &frame(9, 0, 3, &[]));
     let voids: Vec<String> = fed
-        .told()
+        .dissect_lines()
         .into_iter()
         .filter(|line| line.contains("void"))
         .collect();
@@ -641,7 +644,7 @@ fn streams_that_wait_are_bounded() {
     }
     assert_eq!(fed.http.streams.len(), MOST_WAITING);
     let voids = fed
-        .told()
+        .dissect_lines()
         .into_iter()
         .filter(|line| line.contains("void"))
         .count();
@@ -653,7 +656,7 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
     let mut fed = Fed::opened();
     let most = MOST_WAITING as u32;
     (0..most).for_each(|number| fed.bytes('>', &get(2 * number + 1, "/")));
-    fed.told();
+    fed.dissect_lines();
     let ask = |kind: u8, flags: u8, stream: u32, bytes: &[u8]| frame(kind, flags, stream, bytes);
     let fields = block(&[(":method", "POST"), (":path", "/with/a/body")]);
     let first = 2 * most + 1;
@@ -669,8 +672,8 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
     ]
     .concat();
     fed.bytes('<', &ask(5, WHOLE, 1, &promise));
-    let told = fed.told();
-    let said: Vec<&str> = told
+    let dissected = fed.dissect_lines();
+    let said: Vec<&str> = dissected
         .iter()
         .filter(|line| {
             [" is ", "void", " response "]
@@ -698,11 +701,12 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
     );
     let mut fed = Fed::opened();
     (0..most).for_each(|number| fed.bytes('>', &get(2 * number + 1, "/")));
-    fed.told();
+    fed.dissect_lines();
     fed.bytes('>', &get(first, "/never/whole")[..20]);
-    fed.http.end(Direction::There, fed.at[0], &mut fed.found);
+    fed.http
+        .end(EventStreamDirection::There, fed.at[0], &mut fed.found);
     assert_eq!(
-        fed.told()
+        fed.dissect_lines()
             .iter()
             .filter(|line| line.starts_with(&format!("{most} void")))
             .count(),
@@ -715,16 +719,16 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
 fn a_connection_is_recognised_by_its_preface_even_when_the_responder_speaks_first() {
     let settings = frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);
     let verdict = |there: &[u8], back: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back,
             port: 80,
         })
     };
-    assert_eq!(verdict(PREFACE, b""), Verdict::Yes);
-    assert_eq!(verdict(&PREFACE[..5], b""), Verdict::Perhaps);
-    assert_eq!(verdict(b"", &settings), Verdict::Perhaps);
-    assert_eq!(verdict(&PREFACE[..5], &settings), Verdict::Yes);
-    assert_eq!(verdict(b"PROPFIND /", b""), Verdict::No);
-    assert_eq!(verdict(b"", b"220 ready"), Verdict::No);
+    assert_eq!(verdict(PREFACE, b""), ProtocolVerdict::Yes);
+    assert_eq!(verdict(&PREFACE[..5], b""), ProtocolVerdict::Perhaps);
+    assert_eq!(verdict(b"", &settings), ProtocolVerdict::Perhaps);
+    assert_eq!(verdict(&PREFACE[..5], &settings), ProtocolVerdict::Yes);
+    assert_eq!(verdict(b"PROPFIND /", b""), ProtocolVerdict::No);
+    assert_eq!(verdict(b"", b"220 ready"), ProtocolVerdict::No);
 }

@@ -1,7 +1,7 @@
 //! Where the answer to a command ends, packet by packet: one packet, or result sets of columns and rows.
 
-use super::super::Name;
-use super::super::records::Fields;
+use super::super::RedactedName;
+use super::super::records::RecordFieldReader;
 use stackline_redact::sql::{Backslash, answer};
 
 /// What both sides can do, as far as it says where answers end.
@@ -19,7 +19,7 @@ pub(super) struct Abilities {
 
 /// What the next packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
+pub(super) enum ExpectedMysqlPacket {
     /// All of the answer.
     Single,
     /// The first one of a result: it is done, an error, or so many columns follow.
@@ -45,13 +45,13 @@ pub(super) enum Expect {
 /// What a packet means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Means {
-    More(Expect),
+    More(ExpectedMysqlPacket),
     /// The client's file is asked for.
     File,
     /// An event of a stream is whole.
     Event,
     /// The answer is whole, and this is its status.
-    Whole(Name),
+    Whole(RedactedName),
 }
 
 const OK: u8 = 0;
@@ -67,7 +67,7 @@ const NO_BACKSLASH_ESCAPES: u64 = 512;
 /// Bytes of an EOF packet, at most.
 const LONGEST_EOF: u64 = 8;
 
-impl Expect {
+impl ExpectedMysqlPacket {
     /// Of the answer to that command.
     pub(super) const fn of(command: u8) -> Self {
         match command {
@@ -91,20 +91,27 @@ impl Expect {
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
             _ if mark == ERROR && bytes.starts_with(&[ERROR, 0xff, 0xff]) => Means::More(self), // How far it is.
             _ if mark == ERROR => Means::Whole(error(bytes)),
-            Self::Single => Means::Whole(Name::fixed("OK")),
+            Self::Single => Means::Whole(RedactedName::fixed("OK")),
             Self::First => self.first(bytes, abilities),
             Self::Prepared => prepared(bytes, abilities),
-            Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => Means::Whole(Name::fixed("OK")),
+            Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => {
+                Means::Whole(RedactedName::fixed("OK"))
+            }
             Self::ColumnsEnd => Means::More(Self::Rows(0)),
             Self::Rows(rows) if is_end(mark, length, abilities) => {
                 match flags(bytes) & MORE_RESULTS {
-                    0 => Means::Whole(Name::count(rows, if rows == 1 { " row" } else { " rows" })),
+                    0 => Means::Whole(RedactedName::count(
+                        rows,
+                        if rows == 1 { " row" } else { " rows" },
+                    )),
                     _ => Means::More(Self::First),
                 }
             }
             Self::Rows(rows) => Means::More(Self::Rows(rows + 1)),
-            Self::Login if mark == OK => Means::Whole(Name::fixed("OK")),
-            Self::Events if mark == EOF && length <= LONGEST_EOF => Means::Whole(Name::fixed("OK")),
+            Self::Login if mark == OK => Means::Whole(RedactedName::fixed("OK")),
+            Self::Events if mark == EOF && length <= LONGEST_EOF => {
+                Means::Whole(RedactedName::fixed("OK"))
+            }
             Self::Login => Means::More(self),
             Self::Events => Means::Event,
         }
@@ -135,7 +142,7 @@ impl Expect {
     fn unseen(self, length: u64, abilities: Abilities) -> Means {
         match self {
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
-            Self::Single => Means::Whole(Name::fixed("not seen")),
+            Self::Single => Means::Whole(RedactedName::fixed("not seen")),
             Self::Events => Means::Event,
             // Longer than an end or an error can be.
             Self::Rows(rows) if length > 4096 => Means::More(Self::Rows(rows + 1)),
@@ -148,14 +155,14 @@ impl Expect {
             Self::Count(left @ 2..) => Means::More(Self::Count(left - 1)),
             Self::Columns(left @ 2..) => Means::More(Self::Columns(left - 1)),
             Self::Columns(_) => Means::More(behind_columns(abilities)),
-            _ => Means::Whole(Name::fixed("OK")),
+            _ => Means::Whole(RedactedName::fixed("OK")),
         }
     }
 
     fn first(self, bytes: &[u8], abilities: Abilities) -> Means {
         match bytes[0] {
             OK => match flags(bytes) & MORE_RESULTS {
-                0 => Means::Whole(Name::fixed("OK")),
+                0 => Means::Whole(RedactedName::fixed("OK")),
                 _ => Means::More(self),
             },
             FILE => Means::File,
@@ -165,40 +172,42 @@ impl Expect {
 }
 
 /// The first packet of a result set.
-fn columns(bytes: &[u8], abilities: Abilities) -> Option<Expect> {
-    let mut fields = Fields(bytes);
+fn columns(bytes: &[u8], abilities: Abilities) -> Option<ExpectedMysqlPacket> {
+    let mut fields = RecordFieldReader(bytes);
     let count = number(&mut fields)?;
     let may_lack = abilities.may_lack_columns || abilities.may_know_columns;
     let follow = !may_lack || fields.little(1)? != 0;
     Some(if follow && count > 0 {
-        Expect::Columns(count)
+        ExpectedMysqlPacket::Columns(count)
     } else {
         behind_columns(abilities)
     })
 }
 
-const fn behind_columns(abilities: Abilities) -> Expect {
+const fn behind_columns(abilities: Abilities) -> ExpectedMysqlPacket {
     if abilities.no_eof {
-        Expect::Rows(0)
+        ExpectedMysqlPacket::Rows(0)
     } else {
-        Expect::ColumnsEnd
+        ExpectedMysqlPacket::ColumnsEnd
     }
 }
 
 fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
-    let mut fields = Fields(bytes);
+    let mut fields = RecordFieldReader(bytes);
     let counts = (|| {
         fields.take(5)?;
         Some((fields.little(2)?, fields.little(2)?))
     })();
     let Some((columns, parameters)) = counts else {
-        return Means::More(Expect::Unknown);
+        return Means::More(ExpectedMysqlPacket::Unknown);
     };
     let packets = |count: u64| count + u64::from(count > 0 && !abilities.no_eof);
     let lacks = abilities.may_lack_columns && bytes.get(12) == Some(&0);
     match packets(columns) + packets(parameters) {
-        1.. if !lacks => Means::More(Expect::Count(packets(columns) + packets(parameters))),
-        _ => Means::Whole(Name::fixed("OK")),
+        1.. if !lacks => Means::More(ExpectedMysqlPacket::Count(
+            packets(columns) + packets(parameters),
+        )),
+        _ => Means::Whole(RedactedName::fixed("OK")),
     }
 }
 
@@ -218,7 +227,7 @@ fn flags(bytes: &[u8]) -> u64 {
 }
 
 fn flags_of(bytes: &[u8]) -> Option<u64> {
-    let mut fields = Fields(bytes);
+    let mut fields = RecordFieldReader(bytes);
     let mark = fields.little(1)?;
     if mark == u64::from(EOF) && bytes.len() <= 5 {
         fields.take(2)?;
@@ -239,7 +248,7 @@ pub(super) const fn backslash(flags: u64) -> Backslash {
 }
 
 /// A number as long as its first byte says.
-pub(super) fn number(fields: &mut Fields<'_>) -> Option<u64> {
+pub(super) fn number(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     match fields.little(1)? {
         0xfc => fields.little(2),
         0xfd => fields.little(3),
@@ -250,8 +259,8 @@ pub(super) fn number(fields: &mut Fields<'_>) -> Option<u64> {
 }
 
 /// `ERROR 1146 (42S02)`: what an error packet says.
-pub(super) fn error(bytes: &[u8]) -> Name {
-    let mut fields = Fields(bytes.get(1..).unwrap_or_default());
+pub(super) fn error(bytes: &[u8]) -> RedactedName {
+    let mut fields = RecordFieldReader(bytes.get(1..).unwrap_or_default());
     let code = fields.little(2);
     let state = fields.0.strip_prefix(b"#").and_then(|state| state.get(..5));
     answer::mysql_error(code, state)

@@ -1,11 +1,13 @@
 //! Conversations with MySQL as scripts.
 
-use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
+use super::super::script_testing::{
+    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+};
 use super::*;
 use proptest::prelude::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Mysql::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut Mysql::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Mysql::default(), script, piece),
@@ -17,7 +19,7 @@ fn told(script: Script<'_>) -> Vec<String> {
 }
 
 /// A connection after its login: what is told from exchange 2 on.
-fn after_login(bits: u64, script: Script<'_>) -> Vec<String> {
+fn after_login(bits: u64, script: DialogueScript<'_>) -> Vec<String> {
     let (greeting, login, done) = (greeting(bits), login(bits), packet(2, DONE));
     let opening = [
         ('<', greeting.as_slice()),
@@ -25,11 +27,11 @@ fn after_login(bits: u64, script: Script<'_>) -> Vec<String> {
         ('<', done.as_slice()),
     ];
     let script: Vec<(char, &[u8])> = opening.into_iter().chain(script.iter().copied()).collect();
-    told(&script).into_iter().skip(9).collect()
+    dissect_lines(&script).into_iter().skip(9).collect()
 }
 
 /// What exchanges are called and how they are answered.
-fn names(bits: u64, script: Script<'_>) -> Vec<String> {
+fn names(bits: u64, script: DialogueScript<'_>) -> Vec<String> {
     after_login(bits, script)
         .into_iter()
         .filter(|line| line.contains(" is ") || line.contains("void"))
@@ -95,7 +97,7 @@ const NO_TABLE: &[u8] = b"\xff\x7a\x04#42S02no";
 #[test]
 fn a_login_and_a_query() {
     let rows = packets(1, &[&[1], COLUMN, END, b"\x01a", b"\x01b", END]);
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('<', &greeting(OLD)),
         ('>', &login(OLD)),
         ('<', &packet(2, b"\xfemysql_native_password\0salt\0")),
@@ -108,7 +110,7 @@ fn a_login_and_a_query() {
     let (back, there) = (greeting(OLD).len(), login(OLD).len());
     let (after, asked) = (back + 32 + 11, there + 24);
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 response begins < 0 (one way)".to_owned(),
             "0 response is greeting 8.0.36".to_owned(),
@@ -134,7 +136,7 @@ fn a_login_and_a_query() {
 
 #[test]
 fn a_result_without_a_packet_behind_its_columns() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command(QUERY, b"SELECT 1")),
         (
             '<',
@@ -159,8 +161,8 @@ fn a_result_without_a_packet_behind_its_columns() {
         ('>', &command(0x0e, b"")),
         ('<', &packets(1, &[DONE])),
     ];
-    let told = names(NEW, script);
-    let answers: Vec<&String> = told
+    let dissected = names(NEW, script);
+    let answers: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("response"))
         .collect();
@@ -177,7 +179,7 @@ fn a_result_without_a_packet_behind_its_columns() {
 
 #[test]
 fn several_results_are_one_answer() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command(QUERY, b"CALL both()")),
         (
             '<',
@@ -223,7 +225,7 @@ fn prepared_statements_are_called_by_their_text() {
         } else {
             packets(1, &[&[1], COLUMN])
         };
-        let script: Script<'_> = &[
+        let script: DialogueScript<'_> = &[
             ('>', &prepare),
             ('<', &answer),
             ('>', &execute),
@@ -254,7 +256,7 @@ fn prepared_statements_are_called_by_their_text() {
 
 #[test]
 fn pipelined_commands_are_answered_in_their_order() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &[
@@ -269,9 +271,9 @@ fn pipelined_commands_are_answered_in_their_order() {
             &[packet(1, DONE), packet(1, NO_TABLE), packet(1, DONE)].concat(),
         ),
     ];
-    let told = names(OLD, script);
+    let dissected = names(OLD, script);
     assert_eq!(
-        told[3..],
+        dissected[3..],
         [
             "2 response is OK",
             "3 response is ERROR 1146 (42S02)",
@@ -282,7 +284,7 @@ fn pipelined_commands_are_answered_in_their_order() {
 
 #[test]
 fn rows_left_for_a_cursor_and_a_file_of_the_client() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command(EXECUTE, &[7, 0, 0, 0, 1, 1, 0, 0, 0])),
         ('<', &packets(1, &[&[1], COLUMN, &[0xfe, 0, 0, 66, 0]])),
         ('>', &command(0x1c, &[7, 0, 0, 0, 9, 0, 0, 0])),
@@ -294,8 +296,8 @@ fn rows_left_for_a_cursor_and_a_file_of_the_client() {
         ('>', &command(0x0e, b"")),
         ('<', &packets(1, &[DONE])),
     ];
-    let told = names(OLD, script);
-    let answers: Vec<&String> = told
+    let dissected = names(OLD, script);
+    let answers: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("response"))
         .collect();
@@ -308,13 +310,16 @@ fn rows_left_for_a_cursor_and_a_file_of_the_client() {
             "5 response is OK"
         ]
     );
-    assert!(told.contains(&"5 request is PING".to_owned()), "{told:?}");
+    assert!(
+        dissected.contains(&"5 request is PING".to_owned()),
+        "{dissected:?}"
+    );
 }
 
 #[test]
 fn columns_may_be_left_out_where_both_sides_say_so() {
     let bits = NEW | MAY_LACK_COLUMNS | ATTRIBUTES;
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command(QUERY, b"\0\x01SELECT 1")),
         ('<', &packets(1, &[&[1, 0], b"\x01a", END])),
         (
@@ -340,46 +345,56 @@ fn what_is_sent_in_several_packets_is_one_message() {
     let (there, back) = (login(OLD).len() as u64, greeting(OLD).len() as u64 + 11);
     // A query and a row of 2^24 bytes, of which only the beginnings were captured.
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there,
         b"\xff\xff\xff\0\x03SELECT 1",
         &mut found,
     );
-    mysql.unseen(Direction::There, there + 13, 0xff_ffff - 9, &mut found);
+    mysql.unseen(
+        EventStreamDirection::There,
+        there + 13,
+        0xff_ffff - 9,
+        &mut found,
+    );
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there + 4 + 0xff_ffff,
         b"\x02\0\0\x01aa",
         &mut found,
     );
     assert!(
-        matches!(found.last(), Some(Found::Ends { exchange: 2, role: Role::Request, at, .. }) if *at == there + 10 + 0xff_ffff)
+        matches!(found.last(), Some(DissectorEvent::Ends { exchange: 2, role: ExchangeRole::Request, at, .. }) if *at == there + 10 + 0xff_ffff)
     );
     mysql.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         back,
         &packets(1, &[&[1], COLUMN, END]),
         &mut found,
     );
     let back = back + packets(1, &[&[1], COLUMN, END]).len() as u64;
     mysql.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         back,
         b"\xff\xff\xff\x04\xfe\0\0\0\x01\0\0\0\0",
         &mut found,
     );
-    mysql.unseen(Direction::Back, back + 13, 0xff_ffff - 9, &mut found);
+    mysql.unseen(
+        EventStreamDirection::Back,
+        back + 13,
+        0xff_ffff - 9,
+        &mut found,
+    );
     mysql.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         back + 4 + 0xff_ffff,
         &[packet(5, &[0xfe, 1]), packet(6, END)].concat(),
         &mut found,
     );
     assert!(
-        found.contains(&Found::Named {
+        found.contains(&DissectorEvent::Named {
             exchange: 2,
-            role: Role::Response,
-            name: Name::count(1, " row")
+            role: ExchangeRole::Response,
+            name: RedactedName::count(1, " row")
         }),
         "{found:?}"
     );
@@ -389,15 +404,15 @@ fn what_is_sent_in_several_packets_is_one_message() {
 fn kept(command: &[u8], seen: usize) -> String {
     let (mut mysql, mut found) = logged_in();
     let (at, seen) = (login(OLD).len() as u64, &command[..seen]);
-    mysql.bytes(Direction::There, at, seen, &mut found);
+    mysql.bytes(EventStreamDirection::There, at, seen, &mut found);
     mysql.unseen(
-        Direction::There,
+        EventStreamDirection::There,
         at + seen.len() as u64,
         (command.len() - seen.len()) as u64,
         &mut found,
     );
-    let name = |found: &Found| match found {
-        Found::Named { name, .. } => Some(name.kept().to_owned()),
+    let name = |found: &DissectorEvent| match found {
+        DissectorEvent::Named { name, .. } => Some(name.kept().to_owned()),
         _ => None,
     };
     found.iter().rev().find_map(name).unwrap()
@@ -423,12 +438,12 @@ fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
     );
 }
 
-fn logged_in() -> (Mysql, Vec<Found>) {
+fn logged_in() -> (Mysql, Vec<DissectorEvent>) {
     let (mut mysql, mut found) = (Mysql::default(), Vec::new());
-    mysql.bytes(Direction::Back, 0, &greeting(OLD), &mut found);
-    mysql.bytes(Direction::There, 0, &login(OLD), &mut found);
+    mysql.bytes(EventStreamDirection::Back, 0, &greeting(OLD), &mut found);
+    mysql.bytes(EventStreamDirection::There, 0, &login(OLD), &mut found);
     mysql.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         greeting(OLD).len() as u64,
         &packet(2, DONE),
         &mut found,
@@ -441,44 +456,49 @@ fn an_answer_of_unknown_length_is_whole_when_the_next_command_begins() {
     let (mut mysql, mut found) = logged_in();
     let (there, back) = (login(OLD).len() as u64, greeting(OLD).len() as u64 + 11);
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there,
         &command(QUERY, b"SELECT 1"),
         &mut found,
     );
     // The first packet was not seen but for its length.
-    mysql.bytes(Direction::Back, back, &[7, 0, 0, 1], &mut found);
-    mysql.unseen(Direction::Back, back + 4, 7, &mut found);
+    mysql.bytes(EventStreamDirection::Back, back, &[7, 0, 0, 1], &mut found);
+    mysql.unseen(EventStreamDirection::Back, back + 4, 7, &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Begins {
+            Some(DissectorEvent::Begins {
                 exchange: 2,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
         "{found:?}"
     );
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there + 13,
         &command(0x0e, b""),
         &mut found,
     );
-    assert!(found.contains(&Found::Ends {
+    assert!(found.contains(&DissectorEvent::Ends {
         exchange: 2,
-        role: Role::Response,
-        side: Direction::Back,
+        role: ExchangeRole::Response,
+        side: EventStreamDirection::Back,
         at: back + 11
     }));
-    mysql.bytes(Direction::Back, back + 11, &packet(1, DONE), &mut found);
+    mysql.bytes(
+        EventStreamDirection::Back,
+        back + 11,
+        &packet(1, DONE),
+        &mut found,
+    );
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 3,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -486,29 +506,34 @@ fn an_answer_of_unknown_length_is_whole_when_the_next_command_begins() {
     );
     // A length that was not seen makes void; the next command is known again.
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there + 18,
         &command(0x0e, b""),
         &mut found,
     );
-    mysql.unseen(Direction::Back, back + 22, 100, &mut found);
+    mysql.unseen(EventStreamDirection::Back, back + 22, 100, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 4, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 4, .. })),
         "{found:?}"
     );
     mysql.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there + 23,
         &command(0x0e, b""),
         &mut found,
     );
-    mysql.bytes(Direction::Back, back + 122, &packet(1, DONE), &mut found);
+    mysql.bytes(
+        EventStreamDirection::Back,
+        back + 122,
+        &packet(1, DONE),
+        &mut found,
+    );
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 5,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -526,9 +551,9 @@ fn what_is_secured_or_compressed_goes_by_turns() {
         &[0, 0, 2, 0x13, 1, 1, 0],
     ]
     .concat();
-    let script: Script<'_> = &[('<', &greeting(bits)), ('>', &request), ('>', &hello)];
+    let script: DialogueScript<'_> = &[('<', &greeting(bits)), ('>', &request), ('>', &hello)];
     assert_eq!(
-        told(script)[3..],
+        dissect_lines(script)[3..],
         [
             "1 request begins > 0 (one way)",
             "1 request is SSLRequest",
@@ -539,9 +564,9 @@ fn what_is_secured_or_compressed_goes_by_turns() {
         ]
     );
     let mut mysql = Mysql::default();
-    lines(&mut mysql, script);
+    run_script(&mut mysql, script);
     assert_eq!(mysql.protocol(), "MySQL in TLS, by turns");
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('<', &greeting(OLD | 32)),
         ('>', &login(OLD | 32)),
         ('<', &packet(2, DONE)),
@@ -549,11 +574,12 @@ fn what_is_secured_or_compressed_goes_by_turns() {
         ('<', b"so is this"),
     ];
     let mut mysql = Mysql::default();
-    let told = lines(&mut mysql, script);
+    let dissected = run_script(&mut mysql, script);
     assert!(
-        told.last()
+        dissected
+            .last()
             .is_some_and(|line| line.starts_with("2 response begins")),
-        "{told:?}"
+        "{dissected:?}"
     );
     assert_eq!(
         (mysql.protocol(), mysql.is_exact()),
@@ -563,14 +589,14 @@ fn what_is_secured_or_compressed_goes_by_turns() {
 
 #[test]
 fn a_refused_login_and_the_end_of_a_connection() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('<', &greeting(OLD)),
         ('>', &login(OLD)),
         ('<', &packet(2, b"\xff\x15\x04#28000no")),
         ('<', b""),
     ];
-    assert_eq!(told(script)[7], "1 response is ERROR 1045 (28000)");
-    let idle: Script<'_> = &[('<', &packet(0, b"\xff\xbf\x0f#HY000timeout")), ('<', b"")];
+    assert_eq!(dissect_lines(script)[7], "1 response is ERROR 1045 (28000)");
+    let idle: DialogueScript<'_> = &[('<', &packet(0, b"\xff\xbf\x0f#HY000timeout")), ('<', b"")];
     assert_eq!(
         after_login(OLD, idle)[1],
         "2 response is ERROR 4031 (HY000)"
@@ -580,18 +606,18 @@ fn a_refused_login_and_the_end_of_a_connection() {
 #[test]
 fn it_is_recognised_by_its_greeting() {
     let verdict = |there: &[u8], back: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back,
             port: 1,
         })
     };
     let greeting = greeting(OLD);
-    assert_eq!(verdict(b"", &greeting), Verdict::Yes);
+    assert_eq!(verdict(b"", &greeting), ProtocolVerdict::Yes);
     for length in 0..6 {
         assert_eq!(
             verdict(b"", &greeting[..length]),
-            Verdict::Perhaps,
+            ProtocolVerdict::Perhaps,
             "{length}"
         );
     }
@@ -601,7 +627,11 @@ fn it_is_recognised_by_its_greeting() {
         ("", b"SSH-2.0"),
         ("", b"\x05\0\0\0\x0a8"),
     ] {
-        assert_eq!(verdict(there.as_bytes(), back), Verdict::No, "{back:?}");
+        assert_eq!(
+            verdict(there.as_bytes(), back),
+            ProtocolVerdict::No,
+            "{back:?}"
+        );
     }
 }
 
@@ -628,7 +658,7 @@ const WORDS: &[&[u8]] = &[
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_harmless(mut moves in hostile(WORDS), bits in prop::option::of(prop::sample::select(&[OLD, NEW, OLD | 32][..]))) {
+    fn hostile_bytes_are_harmless(mut moves in test_hostile_input(WORDS), bits in prop::option::of(prop::sample::select(&[OLD, NEW, OLD | 32][..]))) {
         if let Some(bits) = bits {
             moves.splice(0..0, [(true, 9, greeting(bits)), (false, 9, login(bits)), (true, 9, packet(2, DONE))]);
         }

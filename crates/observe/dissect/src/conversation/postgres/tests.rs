@@ -1,11 +1,13 @@
 //! Conversations with PostgreSQL as scripts.
 
-use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
+use super::super::script_testing::{
+    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+};
 use super::*;
 use proptest::prelude::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Postgres::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut Postgres::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Postgres::default(), script, piece),
@@ -17,17 +19,17 @@ fn told(script: Script<'_>) -> Vec<String> {
 }
 
 /// A connection after its login: what is told from exchange 1 on.
-fn after_login(script: Script<'_>) -> Vec<String> {
+fn after_login(script: DialogueScript<'_>) -> Vec<String> {
     let (hello, ready) = (startup(), [message(b'R', &[0; 4]), READY.to_vec()].concat());
     let script: Vec<(char, &[u8])> = [('>', hello.as_slice()), ('<', ready.as_slice())]
         .into_iter()
         .chain(script.iter().copied())
         .collect();
-    told(&script).into_iter().skip(6).collect()
+    dissect_lines(&script).into_iter().skip(6).collect()
 }
 
 /// What exchanges are called and how they are answered.
-fn names(script: Script<'_>) -> Vec<String> {
+fn names(script: DialogueScript<'_>) -> Vec<String> {
     after_login(script)
         .into_iter()
         .filter(|line| line.contains(" is ") || line.contains("void"))
@@ -73,7 +75,7 @@ const BOUND: &[u8] = b"2\0\0\0\x04";
 
 #[test]
 fn a_login_and_a_simple_query() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &startup()),
         ('<', &message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4])),
         ('>', &message(b'p', b"md5abc\0")),
@@ -101,7 +103,7 @@ fn a_login_and_a_simple_query() {
         ('>', b"X\0\0\0\x04"),
     ];
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 request begins > 0 (handshake)",
             "0 request is login app@shop",
@@ -124,13 +126,13 @@ fn a_login_and_a_simple_query() {
 
 #[test]
 fn a_refused_login() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &startup()),
         ('<', &message(b'E', b"SFATAL\0VFATAL\0C28P01\0Mno\0\0")),
         ('<', b""),
     ];
     assert_eq!(
-        told(script)[3..],
+        dissect_lines(script)[3..],
         [
             "0 response begins < 0 (handshake)",
             "0 response is FATAL 28P01",
@@ -159,7 +161,7 @@ fn extended_queries_go_from_their_first_message_to_their_sync() {
     ]
     .concat();
     let again = [bind("s1"), EXECUTE.to_vec(), SYNC.to_vec()].concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &ask),
         ('<', &answer),
         ('>', &again),
@@ -200,7 +202,7 @@ fn pipelined_queries_are_answered_in_their_order() {
         ]
         .concat()
     };
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &[ask("INSERT INTO a"), ask("DELETE FROM b"), query("COMMIT")].concat(),
@@ -232,7 +234,7 @@ fn pipelined_queries_are_answered_in_their_order() {
 
 #[test]
 fn what_is_flushed_is_answered_before_the_sync() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &[&parse("s", "SELECT 1")[..], DESCRIBE, FLUSH].concat(),
@@ -258,7 +260,7 @@ fn what_is_flushed_is_answered_before_the_sync() {
 
 #[test]
 fn what_follows_an_error_up_to_the_sync_is_skipped() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &[
@@ -298,7 +300,7 @@ fn copied_data_belong_to_their_query() {
         message(b'c', b""),
     ]
     .concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &query("COPY a FROM STDIN")),
         ('<', &message(b'G', &[0; 3])),
         ('>', &data),
@@ -340,7 +342,7 @@ fn copied_data_belong_to_their_query() {
 
 #[test]
 fn notices_and_notifications_answer_nothing() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('<', &message(b'A', b"\0\0\0\x07jobs\0new\0")),
         ('>', &query("VACUUM")),
         ('<', &message(b'N', b"SNOTICE\0\0")),
@@ -375,15 +377,15 @@ fn a_secured_connection_goes_on_in_tls() {
         &[0, 0, 2, 0x13, 1, 1, 0],
     ]
     .concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', request),
         ('<', b"S"),
         ('>', &hello),
         ('<', &[21, 3, 3, 0, 2, 2, 40]),
     ];
-    let told = told(script);
+    let dissected = dissect_lines(script);
     assert_eq!(
-        told[1..],
+        dissected[1..],
         [
             "0 request is SSLRequest",
             "0 request ends > 8",
@@ -398,39 +400,50 @@ fn a_secured_connection_goes_on_in_tls() {
             "1 response ends < 8",
         ]
     );
-    let refused: Script<'_> = &[('>', request), ('<', b"N"), ('>', &startup()), ('<', READY)];
+    let refused: DialogueScript<'_> =
+        &[('>', request), ('<', b"N"), ('>', &startup()), ('<', READY)];
     assert_eq!(
-        self::told(refused).last().map(String::as_str),
+        dissect_lines(refused).last().map(String::as_str),
         Some("1 response ends < 7")
     );
-    let cancel: Script<'_> = &[
+    let cancel: DialogueScript<'_> = &[
         ('>', b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07\0\0\0\x09"),
         ('>', b""),
         ('<', b""),
     ];
-    assert_eq!(self::told(cancel)[1], "0 request is CancelRequest");
+    assert_eq!(dissect_lines(cancel)[1], "0 request is CancelRequest");
 }
 
 #[test]
 fn what_was_not_seen_of_messages_does_no_harm() {
     let (mut postgres, mut found) = (Postgres::default(), Vec::new());
-    postgres.bytes(Direction::There, 0, &startup(), &mut found);
-    postgres.bytes(Direction::Back, 0, READY, &mut found);
+    postgres.bytes(EventStreamDirection::There, 0, &startup(), &mut found);
+    postgres.bytes(EventStreamDirection::Back, 0, READY, &mut found);
     // A query of 5000 bytes and a row of 9000, of which little was captured.
-    postgres.bytes(Direction::There, 32, b"Q\0\0\x13\x87SELECT 1", &mut found);
-    postgres.unseen(Direction::There, 45, 4987, &mut found);
-    assert!(found.contains(&Found::Named {
+    postgres.bytes(
+        EventStreamDirection::There,
+        32,
+        b"Q\0\0\x13\x87SELECT 1",
+        &mut found,
+    );
+    postgres.unseen(EventStreamDirection::There, 45, 4987, &mut found);
+    assert!(found.contains(&DissectorEvent::Named {
         exchange: 1,
-        role: Role::Request,
-        name: sql::beginning(Dialect::Postgres(Backslash::Unknown), b"SELECT 1")
+        role: ExchangeRole::Request,
+        name: sql::redact_beginning(Dialect::Postgres(Backslash::Unknown), b"SELECT 1")
     }));
-    postgres.bytes(Direction::Back, 6, b"D\0\0\x23\x27row", &mut found);
-    postgres.unseen(Direction::Back, 14, 8992, &mut found);
-    postgres.bytes(Direction::Back, 9006, READY, &mut found);
+    postgres.bytes(
+        EventStreamDirection::Back,
+        6,
+        b"D\0\0\x23\x27row",
+        &mut found,
+    );
+    postgres.unseen(EventStreamDirection::Back, 14, 8992, &mut found);
+    postgres.bytes(EventStreamDirection::Back, 9006, READY, &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 1,
                 at: 9012,
                 ..
@@ -439,16 +452,26 @@ fn what_was_not_seen_of_messages_does_no_harm() {
         "{found:?}"
     );
     // A row of which the head was not seen makes void; the next query is known again.
-    postgres.bytes(Direction::There, 5032, &query("SELECT 2"), &mut found);
-    postgres.unseen(Direction::Back, 9012, 100, &mut found);
+    postgres.bytes(
+        EventStreamDirection::There,
+        5032,
+        &query("SELECT 2"),
+        &mut found,
+    );
+    postgres.unseen(EventStreamDirection::Back, 9012, 100, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 2, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 2, .. })),
         "{found:?}"
     );
-    postgres.bytes(Direction::Back, 9112, b"anything", &mut found);
-    postgres.bytes(Direction::There, 5046, &query("SELECT 3"), &mut found);
+    postgres.bytes(EventStreamDirection::Back, 9112, b"anything", &mut found);
     postgres.bytes(
-        Direction::Back,
+        EventStreamDirection::There,
+        5046,
+        &query("SELECT 3"),
+        &mut found,
+    );
+    postgres.bytes(
+        EventStreamDirection::Back,
         9120,
         &[complete("SELECT 1"), READY.to_vec()].concat(),
         &mut found,
@@ -456,9 +479,9 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 3,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -470,12 +493,17 @@ fn what_was_not_seen_of_messages_does_no_harm() {
 fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
     let kept = |message: &[u8]| {
         let (mut postgres, mut found) = (Postgres::default(), Vec::new());
-        postgres.bytes(Direction::There, 0, &startup(), &mut found);
-        postgres.bytes(Direction::Back, 0, READY, &mut found);
+        postgres.bytes(EventStreamDirection::There, 0, &startup(), &mut found);
+        postgres.bytes(EventStreamDirection::Back, 0, READY, &mut found);
         found.clear();
-        postgres.bytes(Direction::There, 32, &[message, SYNC].concat(), &mut found);
-        let name = |found: &Found| match found {
-            Found::Named { name, .. } => Some(name.kept().to_owned()),
+        postgres.bytes(
+            EventStreamDirection::There,
+            32,
+            &[message, SYNC].concat(),
+            &mut found,
+        );
+        let name = |found: &DissectorEvent| match found {
+            DissectorEvent::Named { name, .. } => Some(name.kept().to_owned()),
             _ => None,
         };
         found.iter().find_map(name).unwrap()
@@ -491,22 +519,26 @@ fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
 #[test]
 fn it_is_recognised_by_its_first_message() {
     let verdict = |there: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back: &[],
             port: 1,
         })
     };
-    assert_eq!(verdict(&startup()), Verdict::Yes);
+    assert_eq!(verdict(&startup()), ProtocolVerdict::Yes);
     for length in 0..8 {
-        assert_eq!(verdict(&startup()[..length]), Verdict::Perhaps, "{length}");
+        assert_eq!(
+            verdict(&startup()[..length]),
+            ProtocolVerdict::Perhaps,
+            "{length}"
+        );
         assert_eq!(
             verdict(&b"\0\0\0\x08\x04\xd2\x16\x2f"[..length]),
-            Verdict::Perhaps,
+            ProtocolVerdict::Perhaps,
             "{length}"
         );
     }
-    assert_eq!(verdict(b"\0\0\0\x08\x04\xd2\x16\x2f"), Verdict::Yes);
+    assert_eq!(verdict(b"\0\0\0\x08\x04\xd2\x16\x2f"), ProtocolVerdict::Yes);
     for bytes in [
         &b"GET / HTTP/1.1"[..],
         b"\0\0\0\x08\0\x02\0\0",
@@ -514,18 +546,18 @@ fn it_is_recognised_by_its_first_message() {
         b"\0\x1d\xab\xcd\x01\0\0\x01",
         b"\x16\x03",
     ] {
-        assert_eq!(verdict(bytes), Verdict::No, "{bytes:?}");
+        assert_eq!(verdict(bytes), ProtocolVerdict::No, "{bytes:?}");
     }
 }
 
 #[test]
 fn texts_of_statements_are_bounded() {
     let (mut postgres, mut found) = (Postgres::default(), Vec::new());
-    postgres.bytes(Direction::There, 0, &startup(), &mut found);
+    postgres.bytes(EventStreamDirection::There, 0, &startup(), &mut found);
     let mut at = 32;
     for number in 0..2000 {
         let message = parse(&format!("s{number}"), "SELECT");
-        postgres.bytes(Direction::There, at, &message, &mut found);
+        postgres.bytes(EventStreamDirection::There, at, &message, &mut found);
         at += message.len() as u64;
     }
     assert!(postgres.texts.len() <= 512);
@@ -558,7 +590,7 @@ const WORDS: &[&[u8]] = &[
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_harmless(mut moves in hostile(WORDS), logged_in in any::<bool>()) {
+    fn hostile_bytes_are_harmless(mut moves in test_hostile_input(WORDS), logged_in in any::<bool>()) {
         if logged_in {
             moves.splice(0..0, [(false, 9, startup()), (true, 9, READY.to_vec())]);
         }

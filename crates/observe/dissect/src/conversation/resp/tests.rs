@@ -1,11 +1,13 @@
 //! Conversations with Redis as scripts.
 
-use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
+use super::super::script_testing::{
+    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+};
 use super::*;
 use proptest::prelude::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Resp::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut Resp::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
             lines_cut(&mut Resp::default(), script, piece),
@@ -17,8 +19,8 @@ fn told(script: Script<'_>) -> Vec<String> {
 }
 
 /// What exchanges are called and how they are answered.
-fn names(script: Script<'_>) -> Vec<String> {
-    told(script)
+fn names(script: DialogueScript<'_>) -> Vec<String> {
+    dissect_lines(script)
         .into_iter()
         .filter(|line| line.contains(" is "))
         .collect()
@@ -35,14 +37,14 @@ fn command(words: &str) -> Vec<u8> {
 
 #[test]
 fn commands_and_their_answers() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', b"*3\r\n$3\r\nset\r\n$6\r\nuser:7\r\n$5\r\nhello\r\n"),
         ('<', b"+OK\r\n"),
         ('>', b"*2\r\n$3\r\nGET\r\n$6\r\nuser:7\r\n"),
         ('<', b"$5\r\nhello\r\n"),
     ];
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 request begins > 0",
             "0 request is SET user:7",
@@ -62,7 +64,7 @@ fn commands_and_their_answers() {
 
 #[test]
 fn pipelined_commands_are_answered_in_their_order() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &["MULTI", "INCR n", "LRANGE l 0 9", "EXEC"]
@@ -80,8 +82,8 @@ fn pipelined_commands_are_answered_in_their_order() {
         ('<', b"-WRONGTYPE Operation against a key\r\n"),
         ('<', b"%1\r\n$1\r\nf\r\n*0\r\n_\r\n"),
     ];
-    let told = told(script);
-    let answers: Vec<&String> = told
+    let dissected = dissect_lines(script);
+    let answers: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("response is"))
         .collect();
@@ -92,7 +94,7 @@ fn pipelined_commands_are_answered_in_their_order() {
         .collect();
     assert_eq!(answers, wanted.iter().collect::<Vec<_>>());
     assert_eq!(
-        told.last().map(String::as_str),
+        dissected.last().map(String::as_str),
         Some("6 response ends < 101")
     );
 }
@@ -101,7 +103,7 @@ fn pipelined_commands_are_answered_in_their_order() {
 fn names_are_commands_with_their_first_key() {
     let name = |words: &str| {
         let whole = command(words);
-        told(&[('>', &whole)])
+        dissect_lines(&[('>', &whole)])
             .into_iter()
             .find_map(|line| line.strip_prefix("0 request is ").map(str::to_owned))
     };
@@ -128,7 +130,7 @@ fn names_are_commands_with_their_first_key() {
 
 #[test]
 fn messages_of_channels_answer_nothing() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command("SUBSCRIBE a b")),
         (
             '<',
@@ -139,7 +141,7 @@ fn messages_of_channels_answer_nothing() {
         ('<', b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"),
     ];
     assert_eq!(
-        told(script)[3..],
+        dissect_lines(script)[3..],
         [
             "0 response begins < 0",
             "0 response is OK",
@@ -159,7 +161,7 @@ fn messages_of_channels_answer_nothing() {
 
 #[test]
 fn pushes_answer_nothing_and_attributes_belong_to_the_answer() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &command("HELLO 3")),
         ('<', b"%1\r\n+proto\r\n:3\r\n"),
         ('>', &command("GET k")),
@@ -168,10 +170,10 @@ fn pushes_answer_nothing_and_attributes_belong_to_the_answer() {
         ('>', &command("SUBSCRIBE a")),
         ('<', b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"),
     ];
-    let told = told(script);
-    assert_eq!(told[0], "0 request begins > 0 (handshake)");
+    let dissected = dissect_lines(script);
+    assert_eq!(dissected[0], "0 request begins > 0 (handshake)");
     assert_eq!(
-        told[9..],
+        dissected[9..],
         [
             "2 response begins < 16 (one way)",
             "2 response is invalidate",
@@ -191,7 +193,7 @@ fn pushes_answer_nothing_and_attributes_belong_to_the_answer() {
 
 #[test]
 fn a_client_may_turn_answers_off() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         (
             '>',
             &["CLIENT REPLY SKIP", "SET a 1", "GET a"]
@@ -207,8 +209,8 @@ fn a_client_may_turn_answers_off() {
         ),
         ('<', b"+OK\r\n$1\r\n2\r\n"),
     ];
-    let told = told(script);
-    let one_way: Vec<&String> = told
+    let dissected = dissect_lines(script);
+    let one_way: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("one way"))
         .collect();
@@ -219,7 +221,7 @@ fn a_client_may_turn_answers_off() {
             .collect::<Vec<_>>(),
         b"0134"
     );
-    let answers: Vec<&String> = told
+    let answers: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("response is"))
         .collect();
@@ -235,7 +237,7 @@ fn a_client_may_turn_answers_off() {
 
 #[test]
 fn commands_as_lines_and_what_a_monitor_sees() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', b"PING\r\n"),
         ('<', b"+PONG\r\n"),
         ('>', b"monitor\r\n"),
@@ -256,20 +258,25 @@ fn commands_as_lines_and_what_a_monitor_sees() {
 fn what_was_not_seen_of_strings_does_no_harm() {
     let (mut resp, mut found) = (Resp::default(), Vec::new());
     resp.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         0,
         b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5000\r\nabc",
         &mut found,
     );
-    resp.unseen(Direction::There, 31, 4990, &mut found);
-    resp.bytes(Direction::There, 5021, b"wxyz567\r\n", &mut found);
-    resp.bytes(Direction::Back, 0, b"+OK\r\n", &mut found);
+    resp.unseen(EventStreamDirection::There, 31, 4990, &mut found);
+    resp.bytes(
+        EventStreamDirection::There,
+        5021,
+        b"wxyz567\r\n",
+        &mut found,
+    );
+    resp.bytes(EventStreamDirection::Back, 0, b"+OK\r\n", &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 0,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 at: 5,
                 ..
             })
@@ -277,20 +284,30 @@ fn what_was_not_seen_of_strings_does_no_harm() {
         "{found:?}"
     );
     // A head that was not seen makes void; the next command is known again.
-    resp.bytes(Direction::There, 5030, &command("GET k"), &mut found);
-    resp.unseen(Direction::Back, 5, 100, &mut found);
+    resp.bytes(
+        EventStreamDirection::There,
+        5030,
+        &command("GET k"),
+        &mut found,
+    );
+    resp.unseen(EventStreamDirection::Back, 5, 100, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 1, .. })),
         "{found:?}"
     );
-    resp.bytes(Direction::There, 5050, &command("GET k"), &mut found);
-    resp.bytes(Direction::Back, 105, b"$1\r\nv\r\n", &mut found);
+    resp.bytes(
+        EventStreamDirection::There,
+        5050,
+        &command("GET k"),
+        &mut found,
+    );
+    resp.bytes(EventStreamDirection::Back, 105, b"$1\r\nv\r\n", &mut found);
     assert!(
         matches!(
             found.last(),
-            Some(Found::Ends {
+            Some(DissectorEvent::Ends {
                 exchange: 2,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 at: 112,
                 ..
             })
@@ -303,40 +320,45 @@ fn what_was_not_seen_of_strings_does_no_harm() {
 fn who_pipelines_is_not_found_again() {
     let (mut resp, mut found) = (Resp::default(), Vec::new());
     resp.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         0,
         &["GET k", "GET l"].map(command).concat(),
         &mut found,
     );
-    resp.unseen(Direction::Back, 0, 100, &mut found);
+    resp.unseen(EventStreamDirection::Back, 0, 100, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 1, .. })),
         "{found:?}"
     );
     let before = found.len();
-    resp.bytes(Direction::There, 40, &command("GET k"), &mut found);
-    resp.bytes(Direction::Back, 100, b"$1\r\nv\r\n", &mut found);
+    resp.bytes(
+        EventStreamDirection::There,
+        40,
+        &command("GET k"),
+        &mut found,
+    );
+    resp.bytes(EventStreamDirection::Back, 100, b"$1\r\nv\r\n", &mut found);
     assert_eq!(found.len(), before);
 }
 
 #[test]
 fn answers_that_nothing_asked_for_and_other_bytes_are_void() {
-    let wrong: Script<'_> = &[('>', &command("GET k")), ('<', b"HTTP/1.1 400\r\n")];
-    assert_eq!(told(wrong)[3..], ["0 void: it is not RESP"]);
-    let twice: Script<'_> = &[
+    let wrong: DialogueScript<'_> = &[('>', &command("GET k")), ('<', b"HTTP/1.1 400\r\n")];
+    assert_eq!(dissect_lines(wrong)[3..], ["0 void: it is not RESP"]);
+    let twice: DialogueScript<'_> = &[
         ('>', &command("GET k")),
         ('<', b"+OK\r\n+OK\r\n"),
         ('>', b"*1\r\n$4\r\n"),
         ('>', b""),
     ];
-    assert_eq!(told(twice).len(), 6);
-    let copies: Script<'_> = &[
+    assert_eq!(dissect_lines(twice).len(), 6);
+    let copies: DialogueScript<'_> = &[
         ('>', &command("PSYNC ? -1")),
         ('<', b"+FULLRESYNC\r\n$9\r\nREDIS"),
         ('<', b""),
     ];
     assert_eq!(
-        told(copies)[3..],
+        dissect_lines(copies)[3..],
         ["0 void: a copy of the database follows"]
     );
 }
@@ -344,7 +366,7 @@ fn answers_that_nothing_asked_for_and_other_bytes_are_void() {
 #[test]
 fn it_is_recognised_by_an_array_of_strings_or_a_command() {
     let verdict = |there: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back: &[],
             port: 1,
@@ -356,12 +378,16 @@ fn it_is_recognised_by_an_array_of_strings_or_a_command() {
         "PING\r\n",
         "ping hello\r\n",
     ] {
-        assert_eq!(verdict(bytes.as_bytes()), Verdict::Yes, "{bytes}");
+        assert_eq!(verdict(bytes.as_bytes()), ProtocolVerdict::Yes, "{bytes}");
     }
     for bytes in [
         "", "*", "*1", "*1\r", "*1\r\n", "*1\r\n$", "PIN", "PING", "info s",
     ] {
-        assert_eq!(verdict(bytes.as_bytes()), Verdict::Perhaps, "{bytes}");
+        assert_eq!(
+            verdict(bytes.as_bytes()),
+            ProtocolVerdict::Perhaps,
+            "{bytes}"
+        );
     }
     for bytes in [
         "**",
@@ -371,15 +397,15 @@ fn it_is_recognised_by_an_array_of_strings_or_a_command() {
         "HELO a\r\n",
         "*1234567890\r\n$",
     ] {
-        assert_eq!(verdict(bytes.as_bytes()), Verdict::No, "{bytes}");
+        assert_eq!(verdict(bytes.as_bytes()), ProtocolVerdict::No, "{bytes}");
     }
     assert_eq!(
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there: b"",
             back: b"220",
             port: 6379
         }),
-        Verdict::No
+        ProtocolVerdict::No
     );
 }
 
@@ -402,7 +428,7 @@ const WORDS: &[&[u8]] = &[
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_harmless(moves in hostile(WORDS)) {
+    fn hostile_bytes_are_harmless(moves in test_hostile_input(WORDS)) {
         let mut resp = Resp::default();
         prop_assert_eq!(is_unharmed_by(&mut resp, &moves), Ok(()));
         prop_assert!(resp.waiting.len() <= crate::conversation::MOST_WAITING);

@@ -1,7 +1,7 @@
 //! A value of RESP, from byte to byte: how deep it is and where it ends, with its first words.
 
-use super::super::records::Input;
-use super::super::{LONGEST_NAME, Name};
+use super::super::records::RecordInput;
+use super::super::{LONGEST_NAME, RedactedName};
 use crate::left_out::Bound;
 use stackline_redact::redis;
 
@@ -16,7 +16,7 @@ const MOST: i64 = 1 << 40;
 
 /// What bytes complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum RespProgress {
     /// A part of the value.
     More,
     /// The value.
@@ -29,7 +29,7 @@ pub(super) enum Token {
 
 /// A value that comes.
 #[derive(Debug, Default)]
-pub(super) struct Value {
+pub(super) struct RespValueParser {
     at: u64,
     line: Vec<u8>,
     /// Bytes of a string that are to come, with the line's end behind it.
@@ -48,7 +48,7 @@ pub(super) struct Value {
     cut: bool,
 }
 
-impl Value {
+impl RespValueParser {
     /// The offset of its first byte.
     pub(super) const fn at(&self) -> u64 {
         self.at
@@ -86,7 +86,11 @@ impl Value {
     }
 
     /// Takes bytes until something is whole; `None`: they are used up. Commands may be lines of words.
-    pub(super) fn next(&mut self, input: &mut Input<'_>, commands: bool) -> Option<Token> {
+    pub(super) fn next(
+        &mut self,
+        input: &mut RecordInput<'_>,
+        commands: bool,
+    ) -> Option<RespProgress> {
         if let Some(left) = self.string {
             return self.text(left, input);
         }
@@ -124,7 +128,7 @@ impl Value {
         }
     }
 
-    fn text(&mut self, left: u64, input: &mut Input<'_>) -> Option<Token> {
+    fn text(&mut self, left: u64, input: &mut RecordInput<'_>) -> Option<RespProgress> {
         let bytes = input.take(left);
         let left = left - bytes.len() as u64;
         let of_text = bytes
@@ -138,15 +142,15 @@ impl Value {
         (left == 0).then(|| self.settle())
     }
 
-    fn line(&mut self, line: &[u8], commands: bool) -> Token {
+    fn line(&mut self, line: &[u8], commands: bool) -> RespProgress {
         let Some((&mark, rest)) = line.split_first() else {
-            return Token::Wrong;
+            return RespProgress::Wrong;
         };
         if commands && self.left.is_empty() && mark.is_ascii_alphabetic() {
             return self.words_of(line);
         }
         if commands && self.left.is_empty() && mark != b'*' {
-            return Token::Wrong;
+            return RespProgress::Wrong;
         }
         let number = || {
             std::str::from_utf8(rest)
@@ -156,7 +160,7 @@ impl Value {
         match mark {
             b'*' | b'>' | b'~' | b'%' | b'|' => match number() {
                 Some(number @ -1..=MOST) => self.elements(mark, number),
-                _ => Token::Wrong,
+                _ => RespProgress::Wrong,
             },
             b'$' | b'!' | b'=' => match number() {
                 Some(-1) => self.scalar(mark, -1, b""),
@@ -164,17 +168,17 @@ impl Value {
                     self.begins(mark, number);
                     self.is_word = self.word(b"");
                     (self.string, self.gap) = (Some(number as u64 + 2), false);
-                    Token::More
+                    RespProgress::More
                 }
-                _ => Token::Wrong,
+                _ => RespProgress::Wrong,
             },
             b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => self.scalar(mark, 0, rest),
-            _ => Token::Wrong,
+            _ => RespProgress::Wrong,
         }
     }
 
     /// A command as a line.
-    fn words_of(&mut self, line: &[u8]) -> Token {
+    fn words_of(&mut self, line: &[u8]) -> RespProgress {
         let words = line
             .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty());
@@ -183,7 +187,7 @@ impl Value {
             .map(|word| word[..word.len().min(LONGEST_NAME)].to_vec())
             .collect();
         self.number = self.words.len() as i64;
-        Token::Whole
+        RespProgress::Whole
     }
 
     fn begins(&mut self, mark: u8, number: i64) {
@@ -209,13 +213,13 @@ impl Value {
         is_word
     }
 
-    fn scalar(&mut self, mark: u8, number: i64, text: &[u8]) -> Token {
+    fn scalar(&mut self, mark: u8, number: i64, text: &[u8]) -> RespProgress {
         self.begins(mark, number);
         self.word(text);
         self.settle()
     }
 
-    fn elements(&mut self, mark: u8, number: i64) -> Token {
+    fn elements(&mut self, mark: u8, number: i64) -> RespProgress {
         self.begins(mark, number);
         let count = number.max(0) as u64 * if matches!(mark, b'%' | b'|') { 2 } else { 1 };
         if mark == b'|' {
@@ -226,32 +230,32 @@ impl Value {
         }
         match (count, self.left.len()) {
             (0, _) => self.settle(),
-            (_, DEEPEST..) => Token::Deep,
+            (_, DEEPEST..) => RespProgress::Deep,
             _ => {
                 self.left.push(count);
-                Token::More
+                RespProgress::More
             }
         }
     }
 
     /// A value is whole, and perhaps those around it.
-    fn settle(&mut self) -> Token {
+    fn settle(&mut self) -> RespProgress {
         while self.left.last() == Some(&0) {
             self.left.pop();
         }
         if self.left.is_empty() {
-            Token::Whole
+            RespProgress::Whole
         } else {
-            Token::More
+            RespProgress::More
         }
     }
 
     /// What an answer is: its text, the first word of an error, or its type.
-    pub(super) fn status(&self) -> Name {
+    pub(super) fn status(&self) -> RedactedName {
         let text = self.words.first().map(Vec::as_slice).unwrap_or_default();
-        Name::fixed(match self.kind {
-            b'+' => return redis::status(text),
-            b'-' | b'!' => return redis::error(text),
+        RedactedName::fixed(match self.kind {
+            b'+' => return redis::redact_status(text),
+            b'-' | b'!' => return redis::redact_error(text),
             _ if self.number < 0 => "nil",
             b'_' => "nil",
             b':' | b'(' => "integer",

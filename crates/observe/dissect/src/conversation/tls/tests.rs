@@ -1,14 +1,16 @@
 //! Conversations in TLS as scripts.
 
-use super::super::testing::{Script, hostile, is_unharmed_by, lines, lines_cut};
+use super::super::script_testing::{
+    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+};
 use super::*;
 use proptest::prelude::*;
 
-fn told(script: Script<'_>) -> Vec<String> {
-    let whole = lines(&mut Tls::default(), script);
+fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut TlsDissector::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
-            lines_cut(&mut Tls::default(), script, piece),
+            lines_cut(&mut TlsDissector::default(), script, piece),
             whole,
             "in pieces of {piece} bytes"
         );
@@ -85,7 +87,7 @@ fn a_handshake_of_1_3_then_data_by_turns() {
     ]
     .concat();
     let finished = [record(CHANGE_CIPHER_SPEC, &[1]), record(DATA, &[4; 53])].concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &hello),
         ('<', &ours),
         ('<', &flight),
@@ -102,7 +104,7 @@ fn a_handshake_of_1_3_then_data_by_turns() {
     ];
     let (there, back) = (hello.len(), ours.len() + flight.len());
     assert_eq!(
-        told(script),
+        dissect_lines(script),
         [
             "0 request begins > 0 (handshake)".to_owned(),
             format!("0 request ends > {there}"),
@@ -120,7 +122,7 @@ fn a_handshake_of_1_3_then_data_by_turns() {
 
 #[test]
 fn data_of_an_alerts_length_are_data_where_more_follows() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
         ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
         ('>', &record(DATA, &[4; 53])),
@@ -132,22 +134,22 @@ fn data_of_an_alerts_length_are_data_where_more_follows() {
         ('>', b""),
         ('<', b""),
     ];
-    let told = told(script);
-    let requests: Vec<&String> = told
+    let dissected = dissect_lines(script);
+    let requests: Vec<&String> = dissected
         .iter()
         .filter(|line| line.contains("request ends"))
         .collect();
     assert_eq!(
-        (requests.len(), told.last().map(|line| &line[..15])),
+        (requests.len(), dissected.last().map(|line| &line[..15])),
         (3, Some("2 response ends")),
-        "{told:?}"
+        "{dissected:?}"
     );
 }
 
 #[test]
 fn two_records_of_one_length_before_the_response_are_tickets() {
     let response = |first: &[u8], second: &[u8]| {
-        let script: Script<'_> = &[
+        let script: DialogueScript<'_> = &[
             ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
             ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
             (
@@ -158,7 +160,7 @@ fn two_records_of_one_length_before_the_response_are_tickets() {
             ('<', second),
             ('<', b""),
         ];
-        told(script)[8..].join(", ")
+        dissect_lines(script)[8..].join(", ")
     };
     let tickets = record(DATA, &[5; 250]).repeat(2);
     let begins = record(HANDSHAKE, &server_hello(9, &[], &[newer()])).len();
@@ -190,8 +192,8 @@ fn two_records_of_one_length_before_the_response_are_tickets() {
 #[test]
 fn sessions_are_resumed_where_both_sides_say_so() {
     let name = |client: Vec<u8>, server: Vec<u8>| {
-        let script: Script<'_> = &[('>', &client), ('<', &server)];
-        told(script)
+        let script: DialogueScript<'_> = &[('>', &client), ('<', &server)];
+        dissect_lines(script)
             .into_iter()
             .rfind(|line| line.contains("request is"))
     };
@@ -270,7 +272,7 @@ fn a_handshake_of_1_2_ends_with_the_servers_finished() {
         record(HANDSHAKE, &[6; 40]),
     ]
     .concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &hello),
         ('<', &flight),
         ('>', &keys),
@@ -278,9 +280,9 @@ fn a_handshake_of_1_2_ends_with_the_servers_finished() {
         ('>', &record(DATA, b"request")),
         ('<', &record(DATA, b"response")),
     ];
-    let told = told(script);
+    let dissected = dissect_lines(script);
     assert_eq!(
-        told[4..],
+        dissected[4..],
         [
             "0 response is TLS 1.2".to_owned(),
             format!("0 response ends < {}", flight.len() + finished.len()),
@@ -311,7 +313,7 @@ fn a_retry_and_a_client_with_a_certificate() {
         record(DATA, &[1; 900]),
     ]
     .concat();
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
         ('<', &record(HANDSHAKE, &retry)),
         ('>', &again),
@@ -320,26 +322,29 @@ fn a_retry_and_a_client_with_a_certificate() {
         ('>', &record(DATA, b"request")),
         ('<', &record(DATA, b"response")),
     ];
-    let told = told(script);
+    let dissected = dissect_lines(script);
     assert_eq!(
-        told[5],
+        dissected[5],
         format!("0 response ends < {}", flight.len() + 5 + retry.len())
     );
-    assert!(told[6].starts_with("1 request begins"), "{told:?}");
-    assert_eq!(told.len(), 9, "{told:?}");
+    assert!(
+        dissected[6].starts_with("1 request begins"),
+        "{dissected:?}"
+    );
+    assert_eq!(dissected.len(), 9, "{dissected:?}");
 }
 
 #[test]
 fn a_refused_handshake_is_answered_by_its_alert() {
-    let script: Script<'_> = &[
+    let script: DialogueScript<'_> = &[
         ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
         ('<', &record(ALERT, &[2, 40])),
         ('<', b""),
         ('>', b""),
     ];
-    let told = told(script);
+    let dissected = dissect_lines(script);
     assert_eq!(
-        told[3..],
+        dissected[3..],
         [
             "0 response begins < 0 (handshake)",
             "0 response is alert 40",
@@ -350,57 +355,62 @@ fn a_refused_handshake_is_answered_by_its_alert() {
 
 #[test]
 fn what_was_not_seen_of_records_does_no_harm() {
-    let (mut tls, mut found) = (Tls::default(), Vec::new());
+    let (mut tls, mut found) = (TlsDissector::default(), Vec::new());
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
     let server = record(HANDSHAKE, &server_hello(9, &[], &[newer()]));
     let (there, back) = (hello.len() as u64, server.len() as u64);
-    tls.bytes(Direction::There, 0, &hello, &mut found);
-    tls.bytes(Direction::Back, 0, &server, &mut found);
-    tls.unseen(Direction::Back, back, 3000, &mut found);
-    tls.bytes(Direction::There, there, &record(DATA, &[4; 53]), &mut found);
+    tls.bytes(EventStreamDirection::There, 0, &hello, &mut found);
+    tls.bytes(EventStreamDirection::Back, 0, &server, &mut found);
+    tls.unseen(EventStreamDirection::Back, back, 3000, &mut found);
+    tls.bytes(
+        EventStreamDirection::There,
+        there,
+        &record(DATA, &[4; 53]),
+        &mut found,
+    );
     assert!(
-        matches!(found.last(), Some(Found::Ends { exchange: 0, role: Role::Response, at, .. }) if *at == back + 3000)
+        matches!(found.last(), Some(DissectorEvent::Ends { exchange: 0, role: ExchangeRole::Response, at, .. }) if *at == back + 3000)
     );
     // A request of 1000 bytes of which 9 were captured.
     tls.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         there + 58,
         &record(DATA, &[4; 1000])[..9],
         &mut found,
     );
-    tls.unseen(Direction::There, there + 67, 996, &mut found);
+    tls.unseen(EventStreamDirection::There, there + 67, 996, &mut found);
     tls.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         back + 3000,
         &record(DATA, b"response"),
         &mut found,
     );
-    tls.end(Direction::Back, back + 3013, &mut found);
+    tls.end(EventStreamDirection::Back, back + 3013, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Ends { exchange: 1, role: Role::Response, at, .. }) if *at == back + 3013)
+        matches!(found.last(), Some(DissectorEvent::Ends { exchange: 1, role: ExchangeRole::Response, at, .. }) if *at == back + 3013)
     );
     assert!(!tls.is_exact());
 }
 
 #[test]
 fn a_handshake_of_which_a_hello_was_not_seen_is_void() {
-    let (mut tls, mut found) = (Tls::default(), Vec::new());
+    let (mut tls, mut found) = (TlsDissector::default(), Vec::new());
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
-    tls.bytes(Direction::There, 0, &hello, &mut found);
-    tls.unseen(Direction::Back, 0, 1000, &mut found);
+    tls.bytes(EventStreamDirection::There, 0, &hello, &mut found);
+    tls.unseen(EventStreamDirection::Back, 0, 1000, &mut found);
     assert!(
-        matches!(found.last(), Some(Found::Void { exchange: 0, .. })),
+        matches!(found.last(), Some(DissectorEvent::Void { exchange: 0, .. })),
         "{found:?}"
     );
     let at = hello.len() as u64;
     tls.bytes(
-        Direction::There,
+        EventStreamDirection::There,
         at,
         &[record(DATA, &[4; 53]), record(DATA, b"request")].concat(),
         &mut found,
     );
     tls.bytes(
-        Direction::Back,
+        EventStreamDirection::Back,
         1000,
         &record(DATA, b"response"),
         &mut found,
@@ -408,9 +418,9 @@ fn a_handshake_of_which_a_hello_was_not_seen_is_void() {
     assert!(
         matches!(
             found.last(),
-            Some(Found::Begins {
+            Some(DissectorEvent::Begins {
                 exchange: 1,
-                role: Role::Response,
+                role: ExchangeRole::Response,
                 ..
             })
         ),
@@ -421,7 +431,7 @@ fn a_handshake_of_which_a_hello_was_not_seen_is_void() {
 #[test]
 fn only_a_client_hello_is_recognised() {
     let verdict = |there: &[u8]| {
-        recognise(&Opening {
+        recognise(&ConversationOpening {
             there,
             back: &[],
             port: 443,
@@ -429,11 +439,11 @@ fn only_a_client_hello_is_recognised() {
     };
     assert_eq!(
         verdict(&record(HANDSHAKE, &client_hello(&[], &[]))),
-        Verdict::Yes
+        ProtocolVerdict::Yes
     );
-    assert_eq!(verdict(&[22, 3]), Verdict::Perhaps);
-    assert_eq!(verdict(&record(HANDSHAKE, &[2; 50])), Verdict::No);
-    assert_eq!(verdict(b"GET / HTTP/1.1"), Verdict::No);
+    assert_eq!(verdict(&[22, 3]), ProtocolVerdict::Perhaps);
+    assert_eq!(verdict(&record(HANDSHAKE, &[2; 50])), ProtocolVerdict::No);
+    assert_eq!(verdict(b"GET / HTTP/1.1"), ProtocolVerdict::No);
 }
 
 const WORDS: &[&[u8]] = &[
@@ -454,8 +464,8 @@ const WORDS: &[&[u8]] = &[
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_harmless(moves in hostile(WORDS)) {
-        let mut tls = Tls::default();
+    fn hostile_bytes_are_harmless(moves in test_hostile_input(WORDS)) {
+        let mut tls = TlsDissector::default();
         prop_assert_eq!(is_unharmed_by(&mut tls, &moves), Ok(()));
         prop_assert!(tls.hello.len() <= LONGEST_HEAD && tls.flight.len() <= LONGEST_FLIGHT + 1 && tls.alerts.len() <= 2);
         prop_assert!(tls.sides.iter().all(|side| side.records.held().len() <= HEAD + LONGEST_RECORD));

@@ -6,13 +6,13 @@ use std::process::Command;
 
 const EPOCH: u64 = 1_700_000_000 * 1_000_000_000;
 
-fn ports() -> Vec<Interface> {
-    let interface = |name: &str| Interface {
+fn ports() -> Vec<CaptureInterface> {
+    let interface = |name: &str| CaptureInterface {
         name: name.into(),
-        ..Interface::default()
+        ..CaptureInterface::default()
     };
     vec![
-        Interface {
+        CaptureInterface {
             speed_bit_s: Some(100_000_000),
             description: "a link".into(),
             ..interface("khons>edge")
@@ -57,14 +57,14 @@ fn ip(data: usize) -> Vec<u8> {
     bytes
 }
 
-fn capture(at_ns: u64, interface: u32, data: usize, comment: &str) -> Capture {
+fn capture(at_ns: u64, interface: u32, data: usize, comment: &str) -> PcapngPacket {
     let bytes = ip(data);
     let comments = if comment.is_empty() {
         vec![]
     } else {
         vec![comment.to_owned()]
     };
-    Capture {
+    PcapngPacket {
         at_ns,
         interface,
         length: bytes.len() as u32,
@@ -73,8 +73,8 @@ fn capture(at_ns: u64, interface: u32, data: usize, comment: &str) -> Capture {
     }
 }
 
-fn file(settings: Settings, captures: Vec<Capture>) -> (Vec<u8>, Written) {
-    let mut writer = Writer::new(Vec::new(), &ports(), settings).unwrap();
+fn file(settings: PcapngSettings, captures: Vec<PcapngPacket>) -> (Vec<u8>, PcapngTotals) {
+    let mut writer = PcapngWriter::new(Vec::new(), &ports(), settings).unwrap();
     captures
         .into_iter()
         .for_each(|capture| writer.put(capture).unwrap());
@@ -110,7 +110,7 @@ fn packets_leave_sorted_and_of_one_instant_in_order() {
         capture(5, 0, 3, ""),
         capture(2, 0, 4, ""),
     ];
-    let (bytes, written) = file(Settings::default(), captures);
+    let (bytes, written) = file(PcapngSettings::default(), captures);
     let kinds =
         [SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_DESCRIPTION].map(|kind| (kind, 0));
     assert_eq!(
@@ -119,7 +119,7 @@ fn packets_leave_sorted_and_of_one_instant_in_order() {
     );
     assert_eq!(
         written,
-        Written {
+        PcapngTotals {
             packets: 4,
             late: 0
         }
@@ -128,7 +128,7 @@ fn packets_leave_sorted_and_of_one_instant_in_order() {
 
 #[test]
 fn what_is_settled_is_written() {
-    let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
+    let mut writer = PcapngWriter::new(Vec::new(), &ports(), PcapngSettings::default()).unwrap();
     [7, 3, 5]
         .into_iter()
         .for_each(|at| writer.put(capture(at, 0, 0, "")).unwrap());
@@ -136,7 +136,7 @@ fn what_is_settled_is_written() {
     assert_eq!(
         writer.out.iter().len(),
         file(
-            Settings::default(),
+            PcapngSettings::default(),
             vec![capture(3, 0, 0, ""), capture(5, 0, 0, "")]
         )
         .0
@@ -156,9 +156,9 @@ fn what_is_settled_is_written() {
 
 #[test]
 fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
-    let settings = Settings {
+    let settings = PcapngSettings {
         most_held: 2 * weight(&capture(0, 0, 0, "")),
-        ..Settings::default()
+        ..PcapngSettings::default()
     };
     let (bytes, written) = file(
         settings,
@@ -175,7 +175,7 @@ fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
     );
     assert_eq!(
         written,
-        Written {
+        PcapngTotals {
             packets: 5,
             late: 1
         }
@@ -184,7 +184,7 @@ fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
 
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
-    let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
+    let mut writer = PcapngWriter::new(Vec::new(), &ports(), PcapngSettings::default()).unwrap();
     assert_eq!(
         writer.put(capture(0, 2, 0, "")).unwrap_err().to_string(),
         "interface 2 of 2 in a capture"
@@ -223,15 +223,15 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
 fn tshark_reads_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.pcapng");
-    let settings = Settings {
+    let settings = PcapngSettings {
         snaplen: 60,
         epoch_ns: EPOCH,
-        ..Settings::default()
+        ..PcapngSettings::default()
     };
     let captures = vec![
         capture(6_000_000_042, 1, 4, "dropped: queue full"),
         capture(1, 0, 100, ""),
-        Capture {
+        PcapngPacket {
             comments: vec!["one".into(), "two".into()],
             ..capture(2_500_000_000, 0, 0, "")
         },

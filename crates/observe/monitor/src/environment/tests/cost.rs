@@ -1,6 +1,6 @@
 //! The cost of a snapshot of this host. The promise of docs/SPECIFICATION.md is for optimised code; these bounds are wider.
 
-use super::super::{Sampler, difference, static_environment};
+use super::super::{EnvironmentSampler, difference, static_environment};
 use std::time::{Duration, Instant};
 
 /// The best of several, so that a busy neighbour does not fail the test.
@@ -15,11 +15,11 @@ fn least(mut work: impl FnMut()) -> Duration {
 
 #[test]
 fn snapshots_are_cheap() {
-    let sampler = Sampler::new();
+    let sampler = EnvironmentSampler::new();
     let fixed = least(|| drop(static_environment()));
     let sample = least(|| drop(sampler.sample()));
     let json = least(|| drop(sampler.sample().to_json()));
-    let fresh = least(|| drop(Sampler::new()));
+    let fresh = least(|| drop(EnvironmentSampler::new()));
     println!("static {fixed:?}, dynamic {sample:?}, with JSON {json:?}, a new sampler {fresh:?}");
     assert!(fixed < Duration::from_millis(50), "{fixed:?}");
     assert!(sample < Duration::from_millis(10), "{sample:?}");
@@ -27,7 +27,7 @@ fn snapshots_are_cheap() {
 
 #[test]
 fn this_host_has_facts() {
-    let (sampler, fixed) = (Sampler::new(), static_environment());
+    let (sampler, fixed) = (EnvironmentSampler::new(), static_environment());
     assert!(fixed["system"]["kernel"].is_string());
     let before = sampler.sample();
     assert!(before.to_json()["memory"]["free_bytes"].is_number());

@@ -1,14 +1,15 @@
 //! Whatever a file holds, every parser returns and a sample is taken.
 
 use super::super::difference;
-use super::super::dynamic::Sampler;
+use super::super::dynamic::EnvironmentSampler;
 use super::super::fixed;
 use super::tree::Tree;
 use crate::parse::{
-    block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs,
+    block, bracketed_word, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts,
+    name_values,
 };
 use crate::parse::{pressure, softnet, stat};
-use crate::root::Root;
+use crate::root_directory::Root;
 use proptest::prelude::*;
 
 /// Texts like those of a kernel: its words, blanks and colons, numbers up to and beyond the limits.
@@ -51,8 +52,8 @@ fn parse_everything(text: &str) {
     _ = stat.all.map(|times| (times.busy(), times.total()));
     _ = (
         cpuinfo::parse(text),
-        pairs::meminfo(text),
-        pairs::counters(text),
+        name_values::meminfo(text),
+        name_values::counters(text),
         block::parse(text),
     );
     _ = (
@@ -63,16 +64,16 @@ fn parse_everything(text: &str) {
     );
     _ = (
         pressure::parse(text, "some"),
-        cgroup::paths(text),
-        cgroup::quota(text),
+        cgroup::parse_paths(text),
+        cgroup::parse_quota(text),
         cgroup::throttling(text),
     );
     _ = (
         list_length(text),
-        chosen(text),
-        pairs::assignment(text, "A"),
+        bracketed_word(text),
+        name_values::assignment(text, "A"),
     );
-    _ = mounts::holding(&mounts::parse(text), text).cloned();
+    _ = mounts::find_mount(&mounts::parse(text), text).cloned();
 }
 
 proptest! {
@@ -93,7 +94,7 @@ proptest! {
     #[test]
     fn samples_of_hostile_files_are_json(text in kernel_like()) {
         let tree = Tree::of_one_text(&text);
-        let sampler = Sampler::of(Root::at(tree.path()));
+        let sampler = EnvironmentSampler::of(Root::at(tree.path()));
         let (before, after) = (sampler.sample(), sampler.sample());
         prop_assert!(serde_json::to_string(&before.to_json()).is_ok());
         prop_assert!(serde_json::to_string(&difference(&before, &after)).is_ok());

@@ -1,10 +1,10 @@
 //! A host made of files: what is read from it, what is absent, and what two samples differ by.
 
 use super::super::difference;
-use super::super::dynamic::Sampler;
+use super::super::dynamic::EnvironmentSampler;
 use super::super::fixed;
 use crate::control_groups::{Groups, ThrottledTime};
-use crate::root::Root;
+use crate::root_directory::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,7 +86,9 @@ fn an_empty_host_has_reasons_for_everything() {
         value["absent"]["processor/model"],
         "/proc/cpuinfo does not exist"
     );
-    let sample = Sampler::of(Root::at(tree.path())).sample().to_json();
+    let sample = EnvironmentSampler::of(Root::at(tree.path()))
+        .sample()
+        .to_json();
     assert_eq!(
         sample["absent"]["tcp"],
         "/proc/thread-self/net/snmp does not exist"
@@ -155,7 +157,9 @@ fn quotas_and_throttling_include_the_groups_above() {
         value["control_group"],
         serde_json::json!({"version": 2, "cpu_quota_processors": 0.5})
     );
-    let sample = Sampler::of(Root::at(tree.path())).sample().to_json();
+    let sample = EnvironmentSampler::of(Root::at(tree.path()))
+        .sample()
+        .to_json();
     assert_eq!(sample["throttling"]["throttled_s"], 2.5);
 }
 
@@ -241,7 +245,7 @@ const AFTER: [(&str, &str); 3] = [
 #[test]
 fn a_difference_has_growth_shares_and_flags() {
     let tree = Tree::new(&BEFORE);
-    let sampler = Sampler::of(Root::at(tree.path()));
+    let sampler = EnvironmentSampler::of(Root::at(tree.path()));
     let before = sampler.sample();
     tree.write(&AFTER);
     let value = difference(&before, &sampler.sample());
@@ -265,7 +269,7 @@ fn a_difference_has_growth_shares_and_flags() {
 #[test]
 fn equal_samples_have_no_shares_and_no_flags() {
     let tree = Tree::new(&BEFORE);
-    let sample = Sampler::of(Root::at(tree.path())).sample();
+    let sample = EnvironmentSampler::of(Root::at(tree.path())).sample();
     let value = difference(&sample, &sample);
     assert_eq!(value["flags"], serde_json::json!([]));
     assert_eq!(value["absent"]["share/cpu_busy"], "too little time passed");

@@ -1,9 +1,9 @@
 //! Decides which connections are watched: those of this process, those with given ports, or all of this network namespace.
 
-use super::sock_diag::{LISTEN, Socket};
+use super::sock_diag::{DiagSocket, LISTEN};
 use crate::address_pair::AddressPair;
-use crate::config::{Connections, Ports};
-use crate::descriptors::sockets_of;
+use crate::socket_descriptors::sockets_of;
+use crate::watch_config::{WatchedConnections, WatchedPorts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ pub(super) struct ConnectionFilter {
     /// Connections of this process are watched; their ports are learned from its sockets.
     process: bool,
     all: bool,
-    ports: Ports,
+    ports: WatchedPorts,
     /// Addresses of this network namespace.
     addresses: BTreeSet<IpAddr>,
     /// Whether each socket belongs to this process, by its cookie.
@@ -26,15 +26,15 @@ pub(super) struct ConnectionFilter {
 }
 
 impl ConnectionFilter {
-    pub(super) fn new(connections: &Connections) -> Self {
-        let ports = if let Connections::Ports(ports) = connections {
+    pub(super) fn new(connections: &WatchedConnections) -> Self {
+        let ports = if let WatchedConnections::Ports(ports) = connections {
             ports.clone()
         } else {
-            Ports::default()
+            WatchedPorts::default()
         };
         let (process, all) = (
-            *connections == Connections::Process,
-            *connections == Connections::All,
+            *connections == WatchedConnections::Process,
+            *connections == WatchedConnections::All,
         );
         let whole_machine = all && in_first_namespace();
         Self {
@@ -48,7 +48,7 @@ impl ConnectionFilter {
     }
 
     /// Watches further ports from now on.
-    pub(super) fn add(&mut self, ports: Ports) {
+    pub(super) fn add(&mut self, ports: WatchedPorts) {
         self.ports.local.extend(ports.local);
         self.ports.remote.extend(ports.remote);
     }
@@ -80,7 +80,7 @@ impl ConnectionFilter {
     }
 
     /// Learns from the sockets that exist, and keeps the watched connections among them.
-    pub(super) fn retain(&mut self, sockets: &mut Vec<Socket>) {
+    pub(super) fn retain(&mut self, sockets: &mut Vec<DiagSocket>) {
         if sockets
             .iter()
             .any(|socket| !self.owned.contains_key(&socket.cookie))
@@ -103,14 +103,15 @@ impl ConnectionFilter {
             let open: BTreeSet<u64> = sockets.iter().map(|socket| socket.cookie).collect();
             self.owned.retain(|cookie, _| open.contains(cookie));
         }
-        let owned = |socket: &Socket| self.process && self.owned.get(&socket.cookie) == Some(&true);
+        let owned =
+            |socket: &DiagSocket| self.process && self.owned.get(&socket.cookie) == Some(&true);
         sockets.retain(|socket| {
             socket.state != LISTEN && (owned(socket) || self.accepts(&socket.pair))
         });
     }
 
     /// Notes whether a new socket belongs to this process, and the port it is recognised by.
-    fn learn(&mut self, socket: &Socket, own: bool) {
+    fn learn(&mut self, socket: &DiagSocket, own: bool) {
         if self.owned.contains_key(&socket.cookie) {
             return;
         }
@@ -154,11 +155,11 @@ mod tests {
     #[test]
     fn a_port_belongs_to_its_end() {
         let pair = AddressPair::parse;
-        let ports = Ports {
+        let ports = WatchedPorts {
             local: [5_001].into(),
             remote: [7].into(),
         };
-        let mut filter = ConnectionFilter::new(&Connections::Ports(ports));
+        let mut filter = ConnectionFilter::new(&WatchedConnections::Ports(ports));
         assert!(filter.accepts(&pair("127.0.0.1:5001", "127.0.0.1:40000")));
         assert!(
             !filter.accepts(&pair("127.0.0.1:40000", "127.0.0.1:5001")),
@@ -170,9 +171,9 @@ mod tests {
             "no address of this namespace"
         );
         assert_eq!(filter.fixed_ports(), [7, 5_001]);
-        filter.add(Ports {
+        filter.add(WatchedPorts {
             remote: [5_001].into(),
-            ..Ports::default()
+            ..WatchedPorts::default()
         });
         assert!(filter.accepts(&pair("127.0.0.1:40000", "127.0.0.1:5001")));
     }
@@ -183,7 +184,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let stream = TcpStream::connect(address).unwrap();
         let mut sockets = SockDiag::open().unwrap().sockets().unwrap();
-        let mut filter = ConnectionFilter::new(&Connections::Process);
+        let mut filter = ConnectionFilter::new(&WatchedConnections::Process);
         filter.retain(&mut sockets);
         let own = AddressPair {
             local: stream.local_addr().unwrap(),

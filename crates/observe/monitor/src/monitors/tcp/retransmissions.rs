@@ -5,7 +5,7 @@
 //! goes on while it is polled, so events of that moment wait for the next poll.
 
 use crate::address_pair::AddressPair;
-use stackline_events::{EventLog, Keyword, Value};
+use stackline_events::{EventLog, EventValue, Keyword};
 use std::collections::BTreeSet;
 
 /// Most retransmissions of one connection that wait.
@@ -68,7 +68,7 @@ impl Retransmissions {
     }
 
     /// Records those that are settled, or all.
-    pub(super) fn record(&mut self, all: bool, tape: &mut EventLog) {
+    pub(super) fn record(&mut self, all: bool, log: &mut EventLog) {
         static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
         let (now, later) = std::mem::take(&mut self.0)
             .into_iter()
@@ -83,14 +83,14 @@ impl Retransmissions {
         } in now
         {
             let (local, remote) = (pair.local.to_string(), pair.remote.to_string());
-            let mut data = [Value::Absent; 8];
+            let mut data = [EventValue::Absent; 8];
             data[4..].copy_from_slice(&[
-                Value::Text(&cause),
+                EventValue::Text(&cause),
                 segments.into(),
-                Value::Text(&local),
-                Value::Text(&remote),
+                EventValue::Text(&local),
+                EventValue::Text(&remote),
             ]);
-            tape.push(RETRANSMIT.id(), at_ns, &data);
+            log.push(RETRANSMIT.id(), at_ns, &data);
         }
     }
 }
@@ -150,15 +150,15 @@ mod tests {
     #[test]
     fn closing_a_connection_settles_its_retransmissions() {
         let pair = AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000");
-        let (mut waiting, mut tape) = (Retransmissions::default(), EventLog::default());
+        let (mut waiting, mut log) = (Retransmissions::default(), EventLog::default());
         waiting.push(1, pair, "fast".into());
         waiting.settle_closed(&BTreeSet::from([&pair]), 10);
-        waiting.record(false, &mut tape);
-        assert!(lines(&tape).is_empty(), "it is open");
+        waiting.record(false, &mut log);
+        assert!(lines(&log).is_empty(), "it is open");
         waiting.settle_closed(&BTreeSet::new(), 10);
-        waiting.record(false, &mut tape);
+        waiting.record(false, &mut log);
         assert_eq!(
-            lines(&tape),
+            lines(&log),
             ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]
         );
     }

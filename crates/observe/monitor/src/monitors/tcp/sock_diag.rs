@@ -4,7 +4,7 @@
 //! does not decide which sockets are watched.
 
 use crate::address_pair::AddressPair;
-use crate::tcp_info::{TcpInfo, long, number};
+use crate::tcp_info::{TcpInfo, read_u32, read_u64};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
@@ -31,7 +31,7 @@ pub(crate) const LISTEN: u8 = 10;
 
 /// One socket.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Socket {
+pub(crate) struct DiagSocket {
     pub(crate) pair: AddressPair,
     /// As the kernel numbers the states of TCP.
     pub(crate) state: u8,
@@ -40,12 +40,12 @@ pub(crate) struct Socket {
     pub(crate) cookie: u64,
     /// Bytes received that the application has not read.
     pub(crate) receive_queue_bytes: u32,
-    pub(crate) counters: Option<Counters>,
+    pub(crate) counters: Option<TcpInfoCounters>,
 }
 
 /// What is recorded of a connection, from its `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(crate) struct TcpInfoCounters {
     pub(crate) congestion_state: u8,
     pub(crate) cwnd_bytes: u64,
     pub(crate) in_flight_bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Counters {
     pub(crate) send_window_bytes: Option<u64>,
 }
 
-impl From<TcpInfo> for Counters {
+impl From<TcpInfo> for TcpInfoCounters {
     fn from(info: TcpInfo) -> Self {
         let mss = u64::from(info.mss_bytes);
         // unacked - sacked - lost + retrans: what tcp_packets_in_flight() of the kernel counts.
@@ -104,7 +104,7 @@ impl SockDiag {
     }
 
     /// Every TCP socket.
-    pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
+    pub(crate) fn sockets(&mut self) -> Result<Vec<DiagSocket>, String> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
             self.request(family, &mut sockets)
@@ -113,14 +113,14 @@ impl SockDiag {
         Ok(sockets)
     }
 
-    fn request(&mut self, family: u8, sockets: &mut Vec<Socket>) -> io::Result<()> {
+    fn request(&mut self, family: u8, sockets: &mut Vec<DiagSocket>) -> io::Result<()> {
         send(self.socket.as_raw_fd(), &request(family), MsgFlags::empty())?;
         loop {
             let got = recv(self.socket.as_raw_fd(), &mut self.room, MsgFlags::empty())?;
             match read(&self.room[..got], sockets) {
-                Reply::More => {}
-                Reply::Done => return Ok(()),
-                Reply::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
+                NetlinkReplyEnd::More => {}
+                NetlinkReplyEnd::Done => return Ok(()),
+                NetlinkReplyEnd::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
             }
         }
     }
@@ -147,25 +147,25 @@ fn request(family: u8) -> Vec<u8> {
 
 /// What follows the messages of one receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reply {
+enum NetlinkReplyEnd {
     More,
     Done,
     Refused(i32),
 }
 
 /// Reads every complete message.
-fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Reply {
-    while let Some(length) = number(bytes, 0) {
+fn read(mut bytes: &[u8], sockets: &mut Vec<DiagSocket>) -> NetlinkReplyEnd {
+    while let Some(length) = read_u32(bytes, 0) {
         let length = length as usize;
         let Some(message) = bytes.get(HEADER..length) else {
-            return Reply::More;
+            return NetlinkReplyEnd::More;
         };
         match u16::from_ne_bytes([bytes[4], bytes[5]]) {
-            NLMSG_DONE => return Reply::Done,
+            NLMSG_DONE => return NetlinkReplyEnd::Done,
             NLMSG_ERROR => {
-                match number(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
+                match read_u32(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
                     0 => {}
-                    error => return Reply::Refused(error),
+                    error => return NetlinkReplyEnd::Refused(error),
                 }
             }
             SOCK_DIAG_BY_FAMILY => sockets.extend(socket_of(message)),
@@ -173,10 +173,10 @@ fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Reply {
         }
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Reply::More
+    NetlinkReplyEnd::More
 }
 
-fn socket_of(message: &[u8]) -> Option<Socket> {
+fn socket_of(message: &[u8]) -> Option<DiagSocket> {
     let head = message.first_chunk::<MESSAGE>()?;
     let address = |at: usize, port: usize| -> Option<SocketAddr> {
         let ip: IpAddr = match i32::from(head[0]) {
@@ -189,18 +189,18 @@ fn socket_of(message: &[u8]) -> Option<Socket> {
             u16::from_be_bytes([head[port], head[port + 1]]),
         ))
     };
-    Some(Socket {
+    Some(DiagSocket {
         pair: AddressPair {
             local: address(8, 4)?,
             remote: address(24, 6)?,
         },
         state: head[1],
-        cookie: long(head, 44)?,
-        receive_queue_bytes: number(head, 56)?,
-        inode: number(head, 68)?,
+        cookie: read_u64(head, 44)?,
+        receive_queue_bytes: read_u32(head, 56)?,
+        inode: read_u32(head, 68)?,
         counters: attribute(&message[MESSAGE..], INET_DIAG_INFO)
             .and_then(TcpInfo::parse)
-            .map(Counters::from),
+            .map(TcpInfoCounters::from),
     })
 }
 
@@ -264,7 +264,10 @@ mod tests {
         bytes.extend([0; 10]);
         bytes.extend((-libc::EPERM).to_ne_bytes());
         bytes.resize(36, 0);
-        assert_eq!(read(&bytes, &mut Vec::new()), Reply::Refused(libc::EPERM));
+        assert_eq!(
+            read(&bytes, &mut Vec::new()),
+            NetlinkReplyEnd::Refused(libc::EPERM)
+        );
     }
 
     proptest! {

@@ -3,19 +3,19 @@
 use super::super::sample::testing::lines;
 use super::congestion::{LOSS, RECOVERY};
 use super::*;
-use crate::config::Connections;
+use crate::watch_config::WatchedConnections;
 
-fn tcp() -> (Tcp, AddressPair) {
-    let ports = Ports {
+fn tcp() -> (TcpMonitor, AddressPair) {
+    let ports = WatchedPorts {
         local: [5_001].into(),
-        ..Ports::default()
+        ..WatchedPorts::default()
     };
     let config = Config {
         kernel: false,
-        connections: Connections::Ports(ports),
+        connections: WatchedConnections::Ports(ports),
         ..Config::of("khons")
     };
-    let tcp = Tcp::new(&config, Arc::default());
+    let tcp = TcpMonitor::new(&config, Arc::default());
     assert!(tcp.absent["kernel"].contains("of intervals instead of"));
     (tcp, AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000"))
 }
@@ -28,8 +28,8 @@ fn event(event: TcpEvent, pair: AddressPair) -> TraceEvent {
     }
 }
 
-fn socket(pair: AddressPair, cookie: u64, counters: Counters) -> Socket {
-    Socket {
+fn socket(pair: AddressPair, cookie: u64, counters: TcpInfoCounters) -> DiagSocket {
+    DiagSocket {
         pair,
         state: 1,
         inode: 1,
@@ -47,7 +47,7 @@ const RETRANSMIT: TcpEvent = TcpEvent::Retransmit {
 #[test]
 fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
     let (mut tcp, watched) = tcp();
-    let mut tape = EventLog::default();
+    let mut log = EventLog::default();
     let other = AddressPair::parse("127.0.0.1:9", "127.0.0.1:8");
     tcp.events = vec![
         (10, event(RETRANSMIT, watched)),
@@ -74,12 +74,12 @@ fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
             ),
         ),
     ];
-    tcp.record_events(&mut tape);
-    tcp.retransmissions.record(false, &mut tape);
-    tcp.retransmissions.record(true, &mut tape);
+    tcp.record_events(&mut log);
+    tcp.retransmissions.record(false, &mut log);
+    tcp.retransmissions.record(true, &mut log);
     let pair = "127.0.0.1:5001;127.0.0.1:40000";
     assert_eq!(
-        lines(&tape),
+        lines(&log),
         [
             format!("TCP_STATE ;;;;recovery;{pair}"),
             format!("TCP_STATE ;;;;loss;{pair}"),
@@ -94,12 +94,12 @@ fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
 #[test]
 fn a_closed_connections_retransmissions_are_recorded() {
     let (mut tcp, watched) = tcp();
-    let mut tape = EventLog::default();
+    let mut log = EventLog::default();
     tcp.retransmissions.push(1, watched, "fast".into());
-    tcp.record_connections(&[], 10, &mut tape);
-    tcp.retransmissions.record(false, &mut tape);
+    tcp.record_connections(&[], 10, &mut log);
+    tcp.retransmissions.record(false, &mut log);
     assert_eq!(
-        lines(&tape),
+        lines(&log),
         ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]
     );
 }
@@ -107,30 +107,30 @@ fn a_closed_connections_retransmissions_are_recorded() {
 #[test]
 fn a_connection_is_recorded_over_the_time_since_its_last_change() {
     let (mut tcp, watched) = tcp();
-    let mut tape = EventLog::default();
-    let first = Counters {
+    let mut log = EventLog::default();
+    let first = TcpInfoCounters {
         acked_bytes: Some(100),
         mss_bytes: 1_448,
         retransmits: 3,
-        ..Counters::default()
+        ..TcpInfoCounters::default()
     };
-    let later = Counters {
+    let later = TcpInfoCounters {
         acked_bytes: Some(900),
         retransmits: 5,
         busy_ns: Some(4),
         ..first
     };
-    tcp.record_connections(&[socket(watched, 7, first)], 10, &mut tape);
-    tcp.record_connections(&[socket(watched, 7, first)], 20, &mut tape);
-    assert!(lines(&tape).is_empty(), "it did not change");
+    tcp.record_connections(&[socket(watched, 7, first)], 10, &mut log);
+    tcp.record_connections(&[socket(watched, 7, first)], 20, &mut log);
+    assert!(lines(&log).is_empty(), "it did not change");
     tcp.record_connections(
         &[socket(watched, 7, later), socket(watched, 9, first)],
         30,
-        &mut tape,
+        &mut log,
     );
     let pair = "127.0.0.1:5001;127.0.0.1:40000";
     assert_eq!(
-        lines(&tape),
+        lines(&log),
         [
             format!("TCP_INFO 20;;{pair};0;0;0;2;4;;;;0;;1448;800"),
             format!("TCP_INFO 10;;{pair};0;0;0;3;;;;;0;;1448;100"),
@@ -143,7 +143,7 @@ fn a_connection_is_recorded_over_the_time_since_its_last_change() {
 fn ports_added_later_are_watched_from_the_start() {
     let (mut tcp, _) = tcp();
     let late = AddressPair::parse("127.0.0.1:6000", "127.0.0.1:40000");
-    let mut tape = EventLog::default();
+    let mut log = EventLog::default();
     tcp.events = vec![(
         10,
         event(
@@ -153,12 +153,12 @@ fn ports_added_later_are_watched_from_the_start() {
             late,
         ),
     )];
-    tcp.record_events(&mut tape);
-    assert!(lines(&tape).is_empty());
+    tcp.record_events(&mut log);
+    assert!(lines(&log).is_empty());
     tcp.more_ports.lock().unwrap().local.insert(6_000);
-    tcp.sample(&mut tape).unwrap();
+    tcp.sample(&mut log).unwrap();
     assert_eq!(
-        lines(&tape),
+        lines(&log),
         ["TCP_RESET ;;;;received;127.0.0.1:6000;127.0.0.1:40000"]
     );
 }
@@ -166,12 +166,12 @@ fn ports_added_later_are_watched_from_the_start() {
 #[test]
 fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
     let (mut tcp, watched) = tcp();
-    let mut tape = EventLog::default();
+    let mut log = EventLog::default();
     let other = AddressPair::parse("127.0.0.1:9", "127.0.0.1:8");
     tcp.events = (0..=MOST_UNDECIDED as u64)
         .map(|at| (at, event(RETRANSMIT, other)))
         .collect();
-    tcp.record_events(&mut tape);
+    tcp.record_events(&mut log);
     assert_eq!(
         (tcp.undecided.len(), tcp.unwatched),
         (MOST_UNDECIDED, 1),
@@ -186,19 +186,19 @@ fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
             watched,
         ),
     )];
-    (0..MOST_SAMPLES).for_each(|_| tcp.record_events(&mut tape));
+    (0..MOST_SAMPLES).for_each(|_| tcp.record_events(&mut log));
     assert_eq!(
         (tcp.undecided.len(), tcp.unwatched),
         (0, MOST_UNDECIDED as u64 + 1)
     );
     assert_eq!(
-        lines(&tape).len(),
+        lines(&log).len(),
         1,
         "the watched one is recorded: {:?}",
-        lines(&tape)
+        lines(&log)
     );
     let mut observed = Observed::default();
-    tcp.finish(&mut tape, &mut observed);
+    tcp.finish(&mut log, &mut observed);
     assert!(
         observed.notes[0].starts_with("65537 events"),
         "{:?}",
@@ -209,30 +209,30 @@ fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
 #[test]
 fn a_congestion_state_ends_with_its_connection() {
     let (mut tcp, watched) = tcp();
-    let mut tape = EventLog::default();
+    let mut log = EventLog::default();
     tcp.events = vec![(10, event(TcpEvent::Congestion(LOSS), watched))];
-    tcp.record_events(&mut tape);
-    tcp.record_connections(&[], 5, &mut tape);
+    tcp.record_events(&mut log);
+    tcp.record_connections(&[], 5, &mut log);
     assert_eq!(
         tcp.congestion.all(),
         [(watched, 10, LOSS)],
         "it was set after the poll"
     );
-    let lossy = Counters {
+    let lossy = TcpInfoCounters {
         congestion_state: LOSS,
-        ..Counters::default()
+        ..TcpInfoCounters::default()
     };
-    tcp.record_connections(&[socket(watched, 7, lossy)], 20, &mut tape);
+    tcp.record_connections(&[socket(watched, 7, lossy)], 20, &mut log);
     assert_eq!(tcp.congestion.all().len(), 1);
     tcp.events = vec![
         (30, event(TcpEvent::Established, watched)),
         (31, event(RETRANSMIT, watched)),
     ];
-    tcp.record_events(&mut tape);
-    tcp.record_connections(&[], 40, &mut tape);
+    tcp.record_events(&mut log);
+    tcp.record_connections(&[], 40, &mut log);
     assert!(tcp.congestion.all().is_empty());
-    tcp.retransmissions.record(true, &mut tape);
-    let last = lines(&tape).pop().unwrap();
+    tcp.retransmissions.record(true, &mut log);
+    let last = lines(&log).pop().unwrap();
     assert!(
         last.starts_with("TCP_RETRANSMIT ;;;;probe;"),
         "another connection with the same addresses: {last}"

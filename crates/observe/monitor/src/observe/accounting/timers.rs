@@ -11,10 +11,14 @@ const MOST_THREADS: u32 = 4;
 /// Longest that a thread runs between its timer and waking the next, ns.
 const LONGEST_RUN_NS: u64 = 1_000_000;
 
-type Threads = BTreeMap<u32, VecDeque<Change>>;
+type ThreadAccounts = BTreeMap<u32, VecDeque<Change>>;
 
 /// Whether the wait that begins with the change `at` is ended by a thread that an event loop's timer woke just before.
-pub(super) fn ends(threads: &Threads, changes: &VecDeque<Change>, at: usize) -> bool {
+pub(super) fn ends_by_timer(
+    threads: &ThreadAccounts,
+    changes: &VecDeque<Change>,
+    at: usize,
+) -> bool {
     ended_by(changes, at + 1)
         .is_some_and(|(by, woken_ns)| is_timed(threads, by, woken_ns, MOST_THREADS))
 }
@@ -31,7 +35,7 @@ fn ended_by(changes: &VecDeque<Change>, after: usize) -> Option<(u32, u64)> {
 }
 
 /// Whether a thread that ran at a time ran since a timer of its own, or since one of another that woke it.
-fn is_timed(threads: &Threads, thread: u32, at_ns: u64, most: u32) -> bool {
+fn is_timed(threads: &ThreadAccounts, thread: u32, at_ns: u64, most: u32) -> bool {
     let Some(changes) = threads.get(&thread).filter(|_| most > 0) else {
         return false;
     };

@@ -13,5 +13,5 @@
 
 pub mod record;
 mod socket;
-pub mod traced;
+pub mod tracee_setup;
 pub mod tracer;

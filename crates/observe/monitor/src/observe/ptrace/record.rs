@@ -20,18 +20,18 @@ const LINE: usize = 4000;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct PtraceRecord {
     /// When, on the clock of events, ns.
     pub at_ns: u64,
     /// The thread, in the numbers of the program's own PID namespace.
     pub thread: u32,
     /// What.
-    pub what: Change,
+    pub what: PtraceChange,
 }
 
 /// What happened. A socket is named by the number of its inode, which no other has while the machine is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum PtraceChange {
     /// A TCP connection is used for the first time.
     Opened {
         /// The socket.
@@ -86,12 +86,12 @@ pub enum Change {
 
 /// The end that writes.
 #[derive(Debug)]
-pub struct Writer {
+pub struct PtraceRecordWriter {
     pipe: File,
     lost: u64,
 }
 
-impl Writer {
+impl PtraceRecordWriter {
     /// Opens the pipe, which is read already.
     ///
     /// # Errors
@@ -105,10 +105,10 @@ impl Writer {
     }
 
     /// Writes a record, or counts it as lost.
-    pub fn put(&mut self, record: &Record) {
+    pub fn put(&mut self, record: &PtraceRecord) {
         if self.lost > 0 {
-            let lost = Record {
-                what: Change::Lost { count: self.lost },
+            let lost = PtraceRecord {
+                what: PtraceChange::Lost { count: self.lost },
                 ..record.clone()
             };
             if self.line(&lost) {
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    fn line(&mut self, record: &Record) -> bool {
+    fn line(&mut self, record: &PtraceRecord) -> bool {
         let Ok(mut line) = serde_json::to_vec(record) else {
             return false;
         };
@@ -136,12 +136,12 @@ impl Writer {
 
 /// The end that reads.
 #[derive(Debug)]
-pub struct Reader {
+pub struct PtraceRecordReader {
     pipe: File,
     begun: Vec<u8>,
 }
 
-impl Reader {
+impl PtraceRecordReader {
     /// Makes a pipe that is not there yet, for this user alone.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the pipe cannot be read.
-    pub fn drain(&mut self, out: &mut Vec<Record>) -> io::Result<u64> {
+    pub fn drain(&mut self, out: &mut Vec<PtraceRecord>) -> io::Result<u64> {
         let (mut wrong, mut bytes) = (0, vec![0; 1 << 16]);
         loop {
             match self.pipe.read(&mut bytes) {
@@ -206,8 +206,8 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn record(at_ns: u64, what: Change) -> Record {
-        Record {
+    fn record(at_ns: u64, what: PtraceChange) -> PtraceRecord {
+        PtraceRecord {
             at_ns,
             thread: 7,
             what,
@@ -218,19 +218,19 @@ mod tests {
     fn what_is_written_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
-        assert!(Writer::open(&path).is_err());
-        let mut reader = Reader::create(&path).unwrap();
-        let mut writer = Writer::open(&path).unwrap();
+        assert!(PtraceRecordWriter::open(&path).is_err());
+        let mut reader = PtraceRecordReader::create(&path).unwrap();
+        let mut writer = PtraceRecordWriter::open(&path).unwrap();
         let all = [
             record(
                 1,
-                Change::Executes {
+                PtraceChange::Executes {
                     name: "a \"b\"\n".into(),
                 },
             ),
             record(
                 2,
-                Change::Opened {
+                PtraceChange::Opened {
                     socket: 3,
                     local: "[::1]:80".parse().unwrap(),
                     remote: "10.0.0.1:9".parse().unwrap(),
@@ -238,12 +238,12 @@ mod tests {
             ),
             record(
                 3,
-                Change::Sent {
+                PtraceChange::Sent {
                     socket: 3,
                     bytes: u64::MAX,
                 },
             ),
-            record(4, Change::Ends { last: true }),
+            record(4, PtraceChange::Ends { last: true }),
         ];
         all.iter().for_each(|one| writer.put(one));
         let mut read = Vec::new();
@@ -255,11 +255,11 @@ mod tests {
     fn what_finds_no_room_is_counted_and_what_is_no_record_too() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
-        let mut reader = Reader::create(&path).unwrap();
-        let mut writer = Writer::open(&path).unwrap();
+        let mut reader = PtraceRecordReader::create(&path).unwrap();
+        let mut writer = PtraceRecordWriter::open(&path).unwrap();
         let one = record(
             1,
-            Change::Sent {
+            PtraceChange::Sent {
                 socket: 1,
                 bytes: 1,
             },
@@ -271,7 +271,7 @@ mod tests {
         writer.put(&one);
         writer.put(&record(
             1,
-            Change::Executes {
+            PtraceChange::Executes {
                 name: "x".repeat(LINE),
             },
         ));
@@ -279,8 +279,8 @@ mod tests {
         writer.pipe.write_all(b"{}\n").unwrap();
         read.clear();
         assert_eq!(reader.drain(&mut read).unwrap(), 1);
-        let lost = |what: &Change| {
-            if let Change::Lost { count } = what {
+        let lost = |what: &PtraceChange| {
+            if let PtraceChange::Lost { count } = what {
                 Some(*count)
             } else {
                 None

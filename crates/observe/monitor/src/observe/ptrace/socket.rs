@@ -18,7 +18,7 @@ pub(super) fn number_of(thread: Pid, descriptor: u64) -> Option<u64> {
 
 /// What is known of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum SocketIdentity {
     /// A TCP connection: this end, and the other.
     Connection(SocketAddr, SocketAddr),
     /// Another kind of socket.
@@ -28,7 +28,7 @@ pub(super) enum Known {
 }
 
 /// Looks at a socket of another process.
-pub(super) fn look(process: Pid, descriptor: u64) -> Known {
+pub(super) fn identify_socket(process: Pid, descriptor: u64) -> SocketIdentity {
     let copy = rustix::process::Pid::from_raw(process.as_raw())
         .zip(i32::try_from(descriptor).ok())
         .and_then(|(process, descriptor)| {
@@ -38,21 +38,21 @@ pub(super) fn look(process: Pid, descriptor: u64) -> Known {
             rustix::process::pidfd_getfd(process, descriptor, flags).ok()
         });
     let Some(copy) = copy else {
-        return Known::NotYet;
+        return SocketIdentity::NotYet;
     };
     if getsockopt(&copy, sockopt::SockType) != Ok(SockType::Stream) {
-        return Known::Other;
+        return SocketIdentity::Other;
     }
     let Ok(local) = getsockname::<SockaddrStorage>(copy.as_raw_fd()) else {
-        return Known::NotYet;
+        return SocketIdentity::NotYet;
     };
     let Some(local) = address(&local) else {
-        return Known::Other;
+        return SocketIdentity::Other;
     };
     let remote = getpeername::<SockaddrStorage>(copy.as_raw_fd()).ok();
     match remote.and_then(|remote| address(&remote)) {
-        Some(remote) => Known::Connection(local, remote),
-        None => Known::NotYet,
+        Some(remote) => SocketIdentity::Connection(local, remote),
+        None => SocketIdentity::NotYet,
     }
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A stopped thread goes on as soon as its call has been looked at. Signals reach the program as if nobody looked.
 
-use super::record::{Change, Record};
-use super::socket::{Known, look, number_of};
-use crate::sys::ptrace::{entered, go_on, listen, returned, wait};
+use super::record::{PtraceChange, PtraceRecord};
+use super::socket::{SocketIdentity, identify_socket, number_of};
+use crate::sys::ptrace::{go_on, listen, read_call_entry, read_call_result, wait};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::SignalFd;
@@ -33,13 +33,16 @@ const EVENT_STOP: i32 = 128;
 const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 /// How a program ended, as shells put it: its code, or 128 and the number of the signal that ended it.
-pub type Code = i32;
+pub type TraceeExitCode = i32;
 
 /// Starts the command, which becomes the program by [`super::traced::become_program`], and tells what it does until it ends.
 ///
 /// # Errors
 /// When it cannot be started, or may not be traced.
-pub fn run(command: &mut Command, mut tell: impl FnMut(Record)) -> io::Result<Code> {
+pub fn trace_command(
+    command: &mut Command,
+    mut report: impl FnMut(PtraceRecord),
+) -> io::Result<TraceeExitCode> {
     let program = Pid::from_raw(command.spawn()?.id().cast_signed());
     let options = Options::PTRACE_O_TRACESECCOMP
         | Options::PTRACE_O_TRACESYSGOOD
@@ -59,18 +62,18 @@ pub fn run(command: &mut Command, mut tell: impl FnMut(Record)) -> io::Result<Co
         let why =
             "/proc is not that of the program's processes: what these do at sockets is not known"
                 .to_owned();
-        tell(Record {
+        report(PtraceRecord {
             at_ns: clock::now_ns(),
             thread: 0,
-            what: Change::Absent { why },
+            what: PtraceChange::Absent { why },
         });
     }
-    let mut tracer = Tracer {
+    let mut tracer = PtraceTracer {
         program,
         calls: HashMap::new(),
         sockets: HashMap::new(),
         processes: HashMap::new(),
-        tell,
+        report,
     };
     loop {
         match wait() {
@@ -107,22 +110,22 @@ fn pass_on(program: Pid) -> io::Result<()> {
 
 /// A call that a thread is in, and what its result means.
 #[derive(Clone, Copy, Debug, Default)]
-struct Calls {
+struct PendingSystemCall {
     sends: Option<u64>,
     receives: Option<u64>,
 }
 
-struct Tracer<T> {
+struct PtraceTracer<T> {
     program: Pid,
-    calls: HashMap<Pid, Calls>,
-    sockets: HashMap<u64, Known>,
+    calls: HashMap<Pid, PendingSystemCall>,
+    sockets: HashMap<u64, SocketIdentity>,
     processes: HashMap<Pid, Pid>,
-    tell: T,
+    report: T,
 }
 
-impl<T: FnMut(Record)> Tracer<T> {
+impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
     /// Takes note of a stop or an end, and lets the thread go on. How the program ended, when it did.
-    fn see(&mut self, thread: Pid, status: i32) -> Option<Code> {
+    fn see(&mut self, thread: Pid, status: i32) -> Option<TraceeExitCode> {
         if libc::WIFEXITED(status) {
             return self.ends(thread, libc::WEXITSTATUS(status));
         }
@@ -145,8 +148,8 @@ impl<T: FnMut(Record)> Tracer<T> {
         None
     }
 
-    fn tell(&mut self, thread: Pid, what: Change) {
-        (self.tell)(Record {
+    fn report_change(&mut self, thread: Pid, what: PtraceChange) {
+        (self.report)(PtraceRecord {
             at_ns: clock::now_ns(),
             thread: number(thread),
             what,
@@ -155,8 +158,8 @@ impl<T: FnMut(Record)> Tracer<T> {
 
     /// A thread is about to make one of the calls.
     fn enters(&mut self, thread: Pid) {
-        let calls =
-            entered(thread).map(|(call, arguments)| self.calls_of(thread, call, &arguments));
+        let calls = read_call_entry(thread)
+            .map(|(call, arguments)| self.calls_of(thread, call, &arguments));
         match calls.filter(|calls| calls.sends.is_some() || calls.receives.is_some()) {
             Some(calls) => {
                 self.calls.insert(thread, calls);
@@ -168,24 +171,24 @@ impl<T: FnMut(Record)> Tracer<T> {
     }
 
     /// At which connections a call sends and receives.
-    fn calls_of(&mut self, thread: Pid, call: i64, arguments: &[u64; 6]) -> Calls {
+    fn calls_of(&mut self, thread: Pid, call: i64, arguments: &[u64; 6]) -> PendingSystemCall {
         let looks_only = |flags: u64| flags & u64::from(libc::MSG_PEEK.cast_unsigned()) != 0;
         match call {
-            libc::SYS_read | libc::SYS_readv => Calls {
+            libc::SYS_read | libc::SYS_readv => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
                 sends: None,
             },
-            libc::SYS_recvfrom if looks_only(arguments[3]) => Calls::default(),
-            libc::SYS_recvmsg if looks_only(arguments[2]) => Calls::default(),
-            libc::SYS_recvfrom | libc::SYS_recvmsg => Calls {
+            libc::SYS_recvfrom if looks_only(arguments[3]) => PendingSystemCall::default(),
+            libc::SYS_recvmsg if looks_only(arguments[2]) => PendingSystemCall::default(),
+            libc::SYS_recvfrom | libc::SYS_recvmsg => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
                 sends: None,
             },
-            libc::SYS_splice => Calls {
+            libc::SYS_splice => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
                 sends: self.connection(thread, arguments[2]),
             },
-            _ => Calls {
+            _ => PendingSystemCall {
                 sends: self.connection(thread, arguments[0]),
                 receives: None,
             },
@@ -198,40 +201,40 @@ impl<T: FnMut(Record)> Tracer<T> {
         let known = match self.sockets.get(&socket) {
             Some(known) => *known,
             None if self.sockets.len() >= MOST => {
-                self.tell(thread, Change::Lost { count: 1 });
+                self.report_change(thread, PtraceChange::Lost { count: 1 });
                 return None;
             }
             None => {
-                let known = look(self.process(thread), descriptor);
-                if let Known::Connection(local, remote) = known {
-                    self.tell(
+                let known = identify_socket(self.process(thread), descriptor);
+                if let SocketIdentity::Connection(local, remote) = known {
+                    self.report_change(
                         thread,
-                        Change::Opened {
+                        PtraceChange::Opened {
                             socket,
                             local,
                             remote,
                         },
                     );
                 }
-                if known != Known::NotYet {
+                if known != SocketIdentity::NotYet {
                     self.sockets.insert(socket, known);
                 }
                 known
             }
         };
-        matches!(known, Known::Connection(..)).then_some(socket)
+        matches!(known, SocketIdentity::Connection(..)).then_some(socket)
     }
 
     /// A call returns.
     fn returns(&mut self, thread: Pid) {
-        let result = returned(thread).and_then(|result| u64::try_from(result).ok());
+        let result = read_call_result(thread).and_then(|result| u64::try_from(result).ok());
         let calls = self.calls.remove(&thread).unwrap_or_default();
         if let Some(bytes) = result.filter(|bytes| *bytes > 0) {
             if let Some(socket) = calls.receives {
-                self.tell(thread, Change::Received { socket, bytes });
+                self.report_change(thread, PtraceChange::Received { socket, bytes });
             }
             if let Some(socket) = calls.sends {
-                self.tell(thread, Change::Sent { socket, bytes });
+                self.report_change(thread, PtraceChange::Sent { socket, bytes });
             }
         }
         go_on(thread, 0);
@@ -248,9 +251,9 @@ impl<T: FnMut(Record)> Tracer<T> {
             libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
                 let Some(child) = other() else { return };
                 let is_process = self.process(child) == child;
-                self.tell(
+                self.report_change(
                     thread,
-                    Change::Began {
+                    PtraceChange::Began {
                         child: number(child),
                         is_process,
                     },
@@ -262,9 +265,9 @@ impl<T: FnMut(Record)> Tracer<T> {
                     self.calls.remove(&before);
                 }
                 let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
-                self.tell(
+                self.report_change(
                     thread,
-                    Change::Executes {
+                    PtraceChange::Executes {
                         name: name.trim_end().to_owned(),
                     },
                 );
@@ -273,9 +276,9 @@ impl<T: FnMut(Record)> Tracer<T> {
         }
     }
 
-    fn ends(&mut self, thread: Pid, code: Code) -> Option<Code> {
+    fn ends(&mut self, thread: Pid, code: TraceeExitCode) -> Option<TraceeExitCode> {
         let last = self.process(thread) == thread;
-        self.tell(thread, Change::Ends { last });
+        self.report_change(thread, PtraceChange::Ends { last });
         self.calls.remove(&thread);
         self.processes.remove(&thread);
         (thread == self.program).then_some(code)

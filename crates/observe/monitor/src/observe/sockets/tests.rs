@@ -1,12 +1,12 @@
 //! Records of sockets as a kernel wrote them, and a real ping-pong.
 
 use super::*;
-use crate::observe::connections::Connections;
+use crate::observe::connections::SocketConnections;
 use proptest::prelude::*;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 
-fn sample(kind: Kind) -> Format {
+fn sample(kind: Kind) -> TraceEventFormat {
     let text = match kind {
         Kind::State => include_str!("../../kernel_trace/samples/6.18/inet_sock_set_state"),
         Kind::Sent => include_str!("../samples/6.18/sock_send_length"),
@@ -14,7 +14,7 @@ fn sample(kind: Kind) -> Format {
         Kind::Ready => include_str!("../samples/6.18/sk_data_ready"),
         Kind::Probe => include_str!("../samples/6.18/tcp_probe"),
     };
-    Format::parse(text).unwrap()
+    TraceEventFormat::parse(text).unwrap()
 }
 
 /// The beginning of a record: flags, thread and the address of a socket.
@@ -217,7 +217,7 @@ struct Seen {
 
 impl Seen {
     fn of(events: &[SocketEvent], near: SocketAddr, far: SocketAddr) -> Self {
-        let mut connections = Connections::default();
+        let mut connections = SocketConnections::default();
         let mut seen = Self {
             near: Vec::new(),
             far: Vec::new(),

@@ -1,12 +1,12 @@
 //! Decodes a trace record into events of threads, by the formats of this kernel.
 
 use super::{Call, DiskOperation, Left, ThreadChange, ThreadEvent};
-use crate::kernel_trace::Format;
+use crate::kernel_trace::TraceEventFormat;
 use crate::observe::thread;
 
 /// A kind of record that is switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ThreadTraceKind {
     Switch,
     Woken,
     Ready,
@@ -28,14 +28,14 @@ const CLONE_THREAD: u64 = 0x1_0000;
 
 /// The events of a record: two of a switch, none when it is too short. Their time is not in it.
 pub(super) fn decode(
-    kind: Kind,
-    format: &Format,
+    kind: ThreadTraceKind,
+    format: &TraceEventFormat,
     core: u32,
     record: &[u8],
 ) -> impl Iterator<Item = ThreadEvent> + use<> {
     let (one, other) = match kind {
-        Kind::Switch => switch(format, core, record).unzip(),
-        Kind::Executes => (of_one(kind, format, record), renumbered(format, record)),
+        ThreadTraceKind::Switch => switch(format, core, record).unzip(),
+        ThreadTraceKind::Executes => (of_one(kind, format, record), renumbered(format, record)),
         _ => (of_one(kind, format, record), None),
     };
     one.into_iter().chain(other)
@@ -49,7 +49,11 @@ fn event(thread: u32, what: ThreadChange) -> ThreadEvent {
     }
 }
 
-fn switch(format: &Format, core: u32, record: &[u8]) -> Option<(ThreadEvent, ThreadEvent)> {
+fn switch(
+    format: &TraceEventFormat,
+    core: u32,
+    record: &[u8],
+) -> Option<(ThreadEvent, ThreadEvent)> {
     let state = left(format.number(record, "prev_state")?);
     let after = small(format, record, "prev_pid")?;
     let leaves = event(after, ThreadChange::Leaves { state });
@@ -63,7 +67,7 @@ fn switch(format: &Format, core: u32, record: &[u8]) -> Option<(ThreadEvent, Thr
 }
 
 /// The former number of a thread that was not its process's first, and takes that one's number with the new program.
-fn renumbered(format: &Format, record: &[u8]) -> Option<ThreadEvent> {
+fn renumbered(format: &TraceEventFormat, record: &[u8]) -> Option<ThreadEvent> {
     let old = small(format, record, "old_pid")
         .filter(|old| Some(*old) != small(format, record, "pid"))?;
     Some(event(old, ThreadChange::Leaves { state: Left::Dead }))
@@ -80,21 +84,21 @@ fn left(state: u64) -> Left {
     }
 }
 
-fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
+fn of_one(kind: ThreadTraceKind, format: &TraceEventFormat, record: &[u8]) -> Option<ThreadEvent> {
     let (running, in_interrupt) = thread(format, record)?;
     let number = |field| format.number(record, field);
     let small = |field| small(format, record, field);
     Some(match kind {
-        Kind::Switch => return None,
-        Kind::Woken => event(
+        ThreadTraceKind::Switch => return None,
+        ThreadTraceKind::Woken => event(
             small("pid")?,
             ThreadChange::Woken {
                 by: running,
                 in_interrupt,
             },
         ),
-        Kind::Ready => event(small("pid")?, ThreadChange::Ready),
-        Kind::Begins => {
+        ThreadTraceKind::Ready => event(small("pid")?, ThreadChange::Ready),
+        ThreadTraceKind::Begins => {
             let is_process = Some(number("clone_flags")? & CLONE_THREAD == 0);
             event(
                 running,
@@ -104,41 +108,41 @@ fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
                 },
             )
         }
-        Kind::Forks => event(
+        ThreadTraceKind::Forks => event(
             running,
             ThreadChange::Forked {
                 child: small("child_pid")?,
                 is_process: None,
             },
         ),
-        Kind::Executes => {
+        ThreadTraceKind::Executes => {
             let name = String::from_utf8_lossy(format.text(record, "filename")?).into_owned();
             event(small("pid")?, ThreadChange::Executes { name })
         }
-        Kind::Exits => event(
+        ThreadTraceKind::Exits => event(
             running,
             ThreadChange::Exits {
                 last: number("group_dead").is_some_and(|dead| dead != 0),
             },
         ),
-        Kind::Calls(call) => {
+        ThreadTraceKind::Calls(call) => {
             let argument = format.behind("__syscall_nr").and_then(number).unwrap_or(0);
             event(running, ThreadChange::Calls { call, argument })
         }
-        Kind::Returns(call) => event(
+        ThreadTraceKind::Returns(call) => event(
             running,
             ThreadChange::Returns {
                 call,
                 result: format.signed(record, "ret")?,
             },
         ),
-        Kind::Faults => event(
+        ThreadTraceKind::Faults => event(
             running,
             ThreadChange::Faults {
                 address: number("address")?,
             },
         ),
-        Kind::DiskStarts => {
+        ThreadTraceKind::DiskStarts => {
             let bytes = small("bytes").unwrap_or(0);
             let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]), bytes);
             let what = ThreadChange::DiskStarts {
@@ -149,7 +153,7 @@ fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
             };
             event(running, what)
         }
-        Kind::DiskEnds => event(
+        ThreadTraceKind::DiskEnds => event(
             running,
             ThreadChange::DiskEnds {
                 device: small("dev")?,
@@ -159,7 +163,7 @@ fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
     })
 }
 
-fn small(format: &Format, record: &[u8], field: &str) -> Option<u32> {
+fn small(format: &TraceEventFormat, record: &[u8], field: &str) -> Option<u32> {
     format
         .number(record, field)
         .and_then(|value| u32::try_from(value).ok())

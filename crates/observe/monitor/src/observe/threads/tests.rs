@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::{monotonic_ns, monotonic_to_events_ns};
-use crate::kernel_trace::Format;
+use crate::kernel_trace::TraceEventFormat;
 use crate::observe::accounting::{ThreadTimes, Times};
 use proptest::prelude::*;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,37 +10,37 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-const KINDS: [Kind; 12] = [
-    Kind::Switch,
-    Kind::Woken,
-    Kind::Ready,
-    Kind::Begins,
-    Kind::Forks,
-    Kind::Executes,
-    Kind::Exits,
-    Kind::Calls(Call::Futex),
-    Kind::Returns(Call::Futex),
-    Kind::Faults,
-    Kind::DiskStarts,
-    Kind::DiskEnds,
+const KINDS: [ThreadTraceKind; 12] = [
+    ThreadTraceKind::Switch,
+    ThreadTraceKind::Woken,
+    ThreadTraceKind::Ready,
+    ThreadTraceKind::Begins,
+    ThreadTraceKind::Forks,
+    ThreadTraceKind::Executes,
+    ThreadTraceKind::Exits,
+    ThreadTraceKind::Calls(Call::Futex),
+    ThreadTraceKind::Returns(Call::Futex),
+    ThreadTraceKind::Faults,
+    ThreadTraceKind::DiskStarts,
+    ThreadTraceKind::DiskEnds,
 ];
 
-fn sample(kind: Kind) -> Format {
+fn sample(kind: ThreadTraceKind) -> TraceEventFormat {
     let text = match kind {
-        Kind::Switch => include_str!("../samples/6.18/sched_switch"),
-        Kind::Woken => include_str!("../samples/6.18/sched_waking"),
-        Kind::Ready => include_str!("../samples/6.18/sched_wakeup"),
-        Kind::Begins => include_str!("../samples/6.18/task_newtask"),
-        Kind::Forks => include_str!("../samples/6.18/sched_process_fork"),
-        Kind::Executes => include_str!("../samples/6.18/sched_process_exec"),
-        Kind::Exits => include_str!("../samples/6.18/sched_process_exit"),
-        Kind::Calls(_) => include_str!("../samples/6.18/sys_enter_futex"),
-        Kind::Returns(_) => include_str!("../samples/6.18/sys_exit_futex"),
-        Kind::Faults => include_str!("../samples/6.18/page_fault_user"),
-        Kind::DiskStarts => include_str!("../samples/6.18/block_io_start"),
-        Kind::DiskEnds => include_str!("../samples/6.18/block_io_done"),
+        ThreadTraceKind::Switch => include_str!("../samples/6.18/sched_switch"),
+        ThreadTraceKind::Woken => include_str!("../samples/6.18/sched_waking"),
+        ThreadTraceKind::Ready => include_str!("../samples/6.18/sched_wakeup"),
+        ThreadTraceKind::Begins => include_str!("../samples/6.18/task_newtask"),
+        ThreadTraceKind::Forks => include_str!("../samples/6.18/sched_process_fork"),
+        ThreadTraceKind::Executes => include_str!("../samples/6.18/sched_process_exec"),
+        ThreadTraceKind::Exits => include_str!("../samples/6.18/sched_process_exit"),
+        ThreadTraceKind::Calls(_) => include_str!("../samples/6.18/sys_enter_futex"),
+        ThreadTraceKind::Returns(_) => include_str!("../samples/6.18/sys_exit_futex"),
+        ThreadTraceKind::Faults => include_str!("../samples/6.18/page_fault_user"),
+        ThreadTraceKind::DiskStarts => include_str!("../samples/6.18/block_io_start"),
+        ThreadTraceKind::DiskEnds => include_str!("../samples/6.18/block_io_done"),
     };
-    Format::parse(text).unwrap()
+    TraceEventFormat::parse(text).unwrap()
 }
 
 /// A record of thread 7 with these bytes at these places.
@@ -53,7 +53,7 @@ fn record(length: usize, parts: &[(usize, &[u8])]) -> Vec<u8> {
     record
 }
 
-fn decoded(kind: Kind, record: &[u8]) -> Vec<(u32, ThreadChange)> {
+fn decoded(kind: ThreadTraceKind, record: &[u8]) -> Vec<(u32, ThreadChange)> {
     decode::decode(kind, &sample(kind), 3, record)
         .map(|event| (event.thread, event.what))
         .collect()
@@ -77,14 +77,23 @@ fn a_switch_is_two_events() {
             (7, ThreadChange::Leaves { state: left }),
             (9, ThreadChange::Runs { core: 3, after: 7 }),
         ];
-        assert_eq!(decoded(Kind::Switch, &bytes), expected);
-        assert_eq!(decoded(Kind::Switch, &bytes[..58]), [], "too short");
+        assert_eq!(decoded(ThreadTraceKind::Switch, &bytes), expected);
+        assert_eq!(
+            decoded(ThreadTraceKind::Switch, &bytes[..58]),
+            [],
+            "too short"
+        );
     }
 }
 
 #[test]
 fn a_wake_up_says_by_whom_and_whether_in_an_interrupt() {
-    let woken = |flags: u8| decoded(Kind::Woken, &record(36, &[(2, &[flags]), (24, &[9])]));
+    let woken = |flags: u8| {
+        decoded(
+            ThreadTraceKind::Woken,
+            &record(36, &[(2, &[flags]), (24, &[9])]),
+        )
+    };
     assert_eq!(
         woken(0),
         [(
@@ -106,7 +115,7 @@ fn a_wake_up_says_by_whom_and_whether_in_an_interrupt() {
         )]
     );
     assert_eq!(
-        decoded(Kind::Ready, &record(36, &[(24, &[9])])),
+        decoded(ThreadTraceKind::Ready, &record(36, &[(24, &[9])])),
         [(9, ThreadChange::Ready)]
     );
 }
@@ -115,7 +124,7 @@ fn a_wake_up_says_by_whom_and_whether_in_an_interrupt() {
 fn a_new_thread_is_of_the_same_process_or_of_another() {
     let begins = |flags: u64| {
         decoded(
-            Kind::Begins,
+            ThreadTraceKind::Begins,
             &record(42, &[(8, &[9]), (32, &flags.to_ne_bytes())]),
         )
     };
@@ -139,7 +148,7 @@ fn a_new_thread_is_of_the_same_process_or_of_another() {
             }
         )]
     );
-    let forks = decoded(Kind::Forks, &record(24, &[(20, &[9])]));
+    let forks = decoded(ThreadTraceKind::Forks, &record(24, &[(20, &[9])]));
     assert_eq!(
         forks,
         [(
@@ -157,7 +166,7 @@ fn a_program_has_a_name_and_may_take_another_threads_number() {
     let place = 20_u32 | 5 << 16;
     let executes = |old: u8| {
         decoded(
-            Kind::Executes,
+            ThreadTraceKind::Executes,
             &record(
                 25,
                 &[
@@ -185,7 +194,10 @@ fn a_program_has_a_name_and_may_take_another_threads_number() {
 #[test]
 fn a_call_has_its_first_argument_and_its_result() {
     let call = Call::Futex;
-    let calls = decoded(Kind::Calls(call), &record(64, &[(16, &[0xcd, 0xab])]));
+    let calls = decoded(
+        ThreadTraceKind::Calls(call),
+        &record(64, &[(16, &[0xcd, 0xab])]),
+    );
     assert_eq!(
         calls,
         [(
@@ -197,12 +209,12 @@ fn a_call_has_its_first_argument_and_its_result() {
         )]
     );
     let returns = decoded(
-        Kind::Returns(call),
+        ThreadTraceKind::Returns(call),
         &record(24, &[(16, &(-11_i64).to_ne_bytes())]),
     );
     assert_eq!(returns, [(7, ThreadChange::Returns { call, result: -11 })]);
     assert_eq!(
-        decoded(Kind::Exits, &record(33, &[(32, &[1])])),
+        decoded(ThreadTraceKind::Exits, &record(33, &[(32, &[1])])),
         [(7, ThreadChange::Exits { last: true })]
     );
 }
@@ -211,7 +223,7 @@ fn a_call_has_its_first_argument_and_its_result() {
 fn the_end_of_a_disk_request_is_its_beginners() {
     let start = |letters: &[u8], pages: u8| {
         decoded(
-            Kind::DiskStarts,
+            ThreadTraceKind::DiskStarts,
             &record(
                 64,
                 &[(8, &[1]), (16, &[2]), (29, &[16 * pages]), (34, letters)],
@@ -337,15 +349,15 @@ fn burn(length: Duration) {
 }
 
 fn wait_for_a_lock(length: Duration) {
-    let (lock, (tell, told)) = (Mutex::new(()), std::sync::mpsc::channel());
+    let (lock, (sender, receiver)) = (Mutex::new(()), std::sync::mpsc::channel());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let held = lock.lock().unwrap();
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             std::thread::sleep(length);
             drop(held);
         });
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         drop(lock.lock().unwrap());
     });
 }

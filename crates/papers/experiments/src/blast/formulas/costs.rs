@@ -2,7 +2,7 @@
 
 /// What the paper's formulas know of a host and its network. All of it in seconds, none below zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
+pub struct BlastCostModel {
     /// C: the processor copies a data packet into an interface, or out of one.
     pub copy_data: f64,
     /// Ca: the same for an acknowledgement.
@@ -17,7 +17,7 @@ pub struct Costs {
 
 /// One line of Table 2.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct BlastCostStep {
     /// What is done.
     pub what: &'static str,
     /// How long it takes, in seconds.
@@ -26,7 +26,7 @@ pub struct Step {
     pub copying: bool,
 }
 
-impl Costs {
+impl BlastCostModel {
     /// The programs without an operating system, two SUNs with 3-Com interfaces, 1024-byte data and 64-byte
     /// acknowledgement packets: Table 2, rounded as printed. The latency is neglected, as in section 2.1.3.
     pub const STANDALONE: Self = Self {
@@ -75,34 +75,34 @@ impl Costs {
 
     /// A reliable exchange of one packet, step by step in the order of Table 2. The latency is not in it.
     #[must_use]
-    pub const fn breakdown(&self) -> [Step; 6] {
+    pub const fn breakdown(&self) -> [BlastCostStep; 6] {
         [
-            Step {
+            BlastCostStep {
                 what: "Copy data into sender's interface",
                 time_s: self.copy_data,
                 copying: true,
             },
-            Step {
+            BlastCostStep {
                 what: "Transmit data",
                 time_s: self.send_data,
                 copying: false,
             },
-            Step {
+            BlastCostStep {
                 what: "Copy data out of receiver's interface",
                 time_s: self.copy_data,
                 copying: true,
             },
-            Step {
+            BlastCostStep {
                 what: "Copy ack into receiver's interface",
                 time_s: self.copy_ack,
                 copying: true,
             },
-            Step {
+            BlastCostStep {
                 what: "Transmit ack",
                 time_s: self.send_ack,
                 copying: false,
             },
-            Step {
+            BlastCostStep {
                 what: "Copy ack out of sender's interface",
                 time_s: self.copy_ack,
                 copying: true,
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_table_2() {
-        let steps = Costs::STANDALONE.breakdown();
+        let steps = BlastCostModel::STANDALONE.breakdown();
         let sum = |copying| -> f64 {
             steps
                 .iter()
@@ -156,12 +156,13 @@ mod tests {
     fn sizes_give_the_papers_times() {
         // C = 1.35 ms and Ca = 0.17 ms over 960 bytes of difference.
         let byte = 1.18e-3 / 960.0;
-        let costs = Costs::from_sizes(Sizes::PAPER, 10e6, 0.17e-3 - 64.0 * byte, byte, 10e-6);
-        let expected = Costs {
+        let costs =
+            BlastCostModel::from_sizes(Sizes::PAPER, 10e6, 0.17e-3 - 64.0 * byte, byte, 10e-6);
+        let expected = BlastCostModel {
             send_data: 819.2e-6,
             send_ack: 51.2e-6,
             latency: 10e-6,
-            ..Costs::STANDALONE
+            ..BlastCostModel::STANDALONE
         };
         for (a, b) in [
             (costs.copy_data, expected.copy_data),

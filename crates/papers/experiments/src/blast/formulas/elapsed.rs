@@ -1,13 +1,13 @@
 //! Times of error-free transfers with copying, and what of them the network is used (section 2.1.3).
 //!
 //! The processors copy and do nothing else meanwhile; an interface has one buffer for sending, or two. The paper leaves
-//! the latency out here; it is counted where [`Costs::latency`] is not zero. Nothing takes no time.
+//! the latency out here; it is counted where [`BlastCostModel::latency`] is not zero. Nothing takes no time.
 
-use super::costs::Costs;
+use super::costs::BlastCostModel;
 
 /// What Figure 4 draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum BlastFigureProtocol {
     /// Each packet waits for the acknowledgement of the last.
     StopAndWait,
     /// The window never closes, each packet is acknowledged.
@@ -18,7 +18,7 @@ pub enum Protocol {
     DoubleBuffered,
 }
 
-impl Protocol {
+impl BlastFigureProtocol {
     /// All of them, the slowest first.
     pub const ALL: [Self; 4] = [
         Self::StopAndWait,
@@ -40,7 +40,7 @@ impl Protocol {
 
     /// To(N): the time of `packets` without an error.
     #[must_use]
-    pub fn elapsed(self, costs: &Costs, packets: u32) -> f64 {
+    pub fn elapsed(self, costs: &BlastCostModel, packets: u32) -> f64 {
         match self {
             Self::StopAndWait => stop_and_wait(costs, packets),
             Self::SlidingWindow => sliding_window(costs, packets),
@@ -53,8 +53,8 @@ impl Protocol {
 /// T_SAW = N (2 C + 2 Ca + T + Ta): nothing goes on side by side. The line is lost in what is left of the paper and was
 /// restored from Figure 3 and Table 2.
 #[must_use]
-pub fn stop_and_wait(costs: &Costs, packets: u32) -> f64 {
-    let Costs {
+pub fn stop_and_wait(costs: &BlastCostModel, packets: u32) -> f64 {
+    let BlastCostModel {
         copy_data,
         copy_ack,
         send_data,
@@ -66,8 +66,8 @@ pub fn stop_and_wait(costs: &Costs, packets: u32) -> f64 {
 
 /// T_SW = N (C + Ca + T) + C + Ta, as printed. It is short by Ca at N = 1; see [`sliding_window`].
 #[must_use]
-pub fn sliding_window_printed(costs: &Costs, packets: u32) -> f64 {
-    let Costs {
+pub fn sliding_window_printed(costs: &BlastCostModel, packets: u32) -> f64 {
+    let BlastCostModel {
         copy_data,
         copy_ack,
         send_data,
@@ -83,14 +83,14 @@ pub fn sliding_window_printed(costs: &Costs, packets: u32) -> f64 {
 /// T_SW with the one acknowledgement of a single packet counted at both ends (+ Ca at N = 1). Exact where an
 /// acknowledgement is there before the packet after the next has left: Ca + Ta + 2 tau <= T.
 #[must_use]
-pub fn sliding_window(costs: &Costs, packets: u32) -> f64 {
+pub fn sliding_window(costs: &BlastCostModel, packets: u32) -> f64 {
     let single = if packets == 1 { costs.copy_ack } else { 0.0 };
     sliding_window_printed(costs, packets) + single
 }
 
 /// T_B = N (C + T) + C + 2 Ca + Ta: the sender copies and sends in turn, the receiver copies while the next is copied.
 #[must_use]
-pub fn blast(costs: &Costs, packets: u32) -> f64 {
+pub fn blast(costs: &BlastCostModel, packets: u32) -> f64 {
     if packets == 0 {
         return 0.0;
     }
@@ -100,8 +100,8 @@ pub fn blast(costs: &Costs, packets: u32) -> f64 {
 /// T_dbl = N C + T + C + 2 Ca + Ta where T <= C, else N T + 2 C + 2 Ca + Ta: copying or the network, whichever takes
 /// longer, goes on all the time. Both are the same where T = C, and a third buffer would gain nothing.
 #[must_use]
-pub fn double_buffered(costs: &Costs, packets: u32) -> f64 {
-    let Costs {
+pub fn double_buffered(costs: &BlastCostModel, packets: u32) -> f64 {
+    let BlastCostModel {
         copy_data,
         send_data,
         ..
@@ -114,17 +114,17 @@ pub fn double_buffered(costs: &Costs, packets: u32) -> f64 {
 }
 
 /// From where the last data packet has left: it is copied out, its acknowledgement copied in, sent and copied out.
-fn end_of_blast(costs: &Costs) -> f64 {
+fn end_of_blast(costs: &BlastCostModel) -> f64 {
     costs.copy_data + 2.0 * costs.copy_ack + costs.send_ack + 2.0 * costs.latency
 }
 
-/// u = (N T + Ta) / time: the share of a blast's time in which the network is used, 0 to 1. For [`Protocol::Blast`] it
+/// u = (N T + Ta) / time: the share of a blast's time in which the network is used, 0 to 1. For [`BlastFigureProtocol::Blast`] it
 /// is the printed u_n = (N T + Ta) / (N T + Ta + N C + C + 2 Ca); 0 where nothing is sent or nothing takes time.
 #[must_use]
-pub fn utilisation(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {
+pub fn utilisation(protocol: BlastFigureProtocol, costs: &BlastCostModel, packets: u32) -> f64 {
     let acks = match protocol {
-        Protocol::StopAndWait | Protocol::SlidingWindow => packets,
-        Protocol::Blast | Protocol::DoubleBuffered => packets.min(1),
+        BlastFigureProtocol::StopAndWait | BlastFigureProtocol::SlidingWindow => packets,
+        BlastFigureProtocol::Blast | BlastFigureProtocol::DoubleBuffered => packets.min(1),
     };
     let used = f64::from(packets) * costs.send_data + f64::from(acks) * costs.send_ack;
     let all = protocol.elapsed(costs, packets);
@@ -137,7 +137,7 @@ pub fn utilisation(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {
 
 /// What [`utilisation`] of a single-buffered blast comes to when N grows: T / (T + C); 0 where neither takes time.
 #[must_use]
-pub fn utilisation_limit(costs: &Costs) -> f64 {
+pub fn utilisation_limit(costs: &BlastCostModel) -> f64 {
     let all = costs.send_data + costs.copy_data;
     if all > 0.0 {
         costs.send_data / all

@@ -6,13 +6,13 @@
 //! all is sent again. With partial and selective retransmission the last packet is repeated alone, each time after
 //! To(1) + Tr, until it is answered; the answer says what is missing, and that is sent as a blast of its own.
 
-use super::costs::Costs;
-use super::elapsed::Protocol;
+use super::costs::BlastCostModel;
+use super::elapsed::BlastFigureProtocol;
 use super::loss::any_lost;
 
 /// What is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum BlastResendStrategy {
     /// Everything, after Tr without an acknowledgement (3.2.1).
     Full,
     /// Everything, at once where the last packet arrived and others did not, else after Tr (3.2.2).
@@ -23,7 +23,7 @@ pub enum Strategy {
     Selective,
 }
 
-impl Strategy {
+impl BlastResendStrategy {
     /// All of them, in the paper's order.
     pub const ALL: [Self; 4] = [Self::Full, Self::FullNak, Self::Partial, Self::Selective];
 
@@ -43,7 +43,7 @@ impl Strategy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lossy {
     /// What packets cost, in seconds.
-    pub costs: Costs,
+    pub costs: BlastCostModel,
     /// Whether the sender's interface has two buffers.
     pub double_buffered: bool,
     /// D: packets of the blast, 1 to [`Lossy::MOST_PACKETS`].
@@ -65,13 +65,13 @@ pub struct Moments {
 
 /// A mean and a variance, before the root is taken.
 #[derive(Clone, Copy, Default)]
-struct Spread {
+struct MeanAndVariance {
     mean: f64,
     variance: f64,
 }
 
-impl From<Spread> for Moments {
-    fn from(spread: Spread) -> Self {
+impl From<MeanAndVariance> for Moments {
+    fn from(spread: MeanAndVariance) -> Self {
         Self {
             mean: spread.mean,
             sd: libm::sqrt(spread.variance),
@@ -80,7 +80,7 @@ impl From<Spread> for Moments {
 }
 
 /// What may come next, with its probability; the probabilities add up to 1 or less, the rest being that it ends.
-fn mixture(nexts: impl Iterator<Item = (f64, Spread)> + Clone) -> Spread {
+fn mixture(nexts: impl Iterator<Item = (f64, MeanAndVariance)> + Clone) -> MeanAndVariance {
     let (mut mean, mut ends) = (0.0, 1.0);
     for (chance, next) in nexts.clone() {
         mean += chance * next.mean;
@@ -91,7 +91,7 @@ fn mixture(nexts: impl Iterator<Item = (f64, Spread)> + Clone) -> Spread {
         let apart = next.mean - mean;
         variance += chance * (next.variance + apart * apart);
     }
-    Spread { mean, variance }
+    MeanAndVariance { mean, variance }
 }
 
 impl Lossy {
@@ -101,9 +101,9 @@ impl Lossy {
     /// To(D') in seconds.
     fn error_free(&self, packets: u32) -> f64 {
         let protocol = if self.double_buffered {
-            Protocol::DoubleBuffered
+            BlastFigureProtocol::DoubleBuffered
         } else {
-            Protocol::Blast
+            BlastFigureProtocol::Blast
         };
         protocol.elapsed(&self.costs, packets)
     }
@@ -111,16 +111,16 @@ impl Lossy {
     /// Mean and standard deviation with `strategy`; `None` where a number is outside its range, or so much is lost that
     /// the time is beyond all numbers.
     #[must_use]
-    pub fn moments(&self, strategy: Strategy) -> Option<Moments> {
+    pub fn moments(&self, strategy: BlastResendStrategy) -> Option<Moments> {
         self.solved(|legal| match strategy {
-            Strategy::Full => legal.full(),
-            Strategy::FullNak => legal.full_nak(),
-            Strategy::Partial => legal.partial(false),
-            Strategy::Selective => legal.selective(),
+            BlastResendStrategy::Full => legal.full(),
+            BlastResendStrategy::FullNak => legal.full_nak(),
+            BlastResendStrategy::Partial => legal.partial(false),
+            BlastResendStrategy::Selective => legal.selective(),
         })
     }
 
-    /// As [`Strategy::Partial`], but the last packet is kept, since it was answered, and not sent again: of D packets,
+    /// As [`BlastResendStrategy::Partial`], but the last packet is kept, since it was answered, and not sent again: of D packets,
     /// D - 1 - i follow instead of D - i. Up to 1 percent less in the mean at pn = 0.01 and D = 64.
     #[must_use]
     pub fn partial_keeping_last(&self) -> Option<Moments> {
@@ -128,7 +128,7 @@ impl Lossy {
     }
 
     /// `solve` of what is within its range, if numbers hold the result.
-    fn solved(&self, solve: impl FnOnce(&Self) -> Option<Spread>) -> Option<Moments> {
+    fn solved(&self, solve: impl FnOnce(&Self) -> Option<MeanAndVariance>) -> Option<Moments> {
         let legal = (1..=Self::MOST_PACKETS).contains(&self.packets) && self.interval >= 0.0;
         let spread = if legal && (0.0..1.0).contains(&self.loss) {
             solve(self)?
@@ -145,7 +145,7 @@ impl Lossy {
             packets: 1,
             ..*self
         }
-        .moments(Strategy::Full)?;
+        .moments(BlastResendStrategy::Full)?;
         let packets = f64::from(self.packets);
         Some(Moments {
             mean: packets * one.mean,
@@ -154,7 +154,7 @@ impl Lossy {
     }
 
     /// T = To(D) + G (To(D) + Tr), G the failures before the first success: geometric.
-    fn full(&self) -> Option<Spread> {
+    fn full(&self) -> Option<MeanAndVariance> {
         let error_free = self.error_free(self.packets);
         repeated(
             error_free,
@@ -164,12 +164,12 @@ impl Lossy {
     }
 
     /// Each failure costs To(D) where it was reported and To(D) + Tr where it was not.
-    fn full_nak(&self) -> Option<Spread> {
+    fn full_nak(&self) -> Option<MeanAndVariance> {
         let (error_free, silent) = (self.error_free(self.packets), any_lost(self.loss, 2)?);
         let reported = (1.0 - silent) * any_lost(self.loss, self.packets - 1)?;
         let (fails, succeeds) = (silent + reported, 1.0 - silent - reported);
         if fails <= 0.0 {
-            return Some(Spread {
+            return Some(MeanAndVariance {
                 mean: error_free,
                 variance: 0.0,
             });
@@ -182,7 +182,7 @@ impl Lossy {
         let failures = fails / succeeds;
         let among = waits * (1.0 - waits) * self.interval * self.interval;
         let variance = failures * among + failures / succeeds * failure * failure;
-        Some(Spread {
+        Some(MeanAndVariance {
             mean: error_free + failures * failure,
             variance,
         })
@@ -190,7 +190,7 @@ impl Lossy {
 
     /// The first transmission of a blast of D' packets, its last repeated until it is answered:
     /// To(D') + G (To(1) + Tr).
-    fn round(&self, packets: u32) -> Option<Spread> {
+    fn round(&self, packets: u32) -> Option<MeanAndVariance> {
         repeated(
             self.error_free(packets),
             self.error_free(1) + self.interval,
@@ -200,13 +200,13 @@ impl Lossy {
 
     /// T(D) = round(D) + T(D - i) where i packets arrived and the next did not, with probability (1 - pn)^i pn; with
     /// i = 0 it is T(D) again, which is solved for. Where the last is kept, it is T(D - 1 - i).
-    fn partial(&self, keeps_last: bool) -> Option<Spread> {
+    fn partial(&self, keeps_last: bool) -> Option<MeanAndVariance> {
         let lost = self.loss;
         let first = core::iter::successors(Some(lost), |chance| Some(chance * (1.0 - lost)));
         let first: Vec<f64> = first.take(self.packets as usize).collect();
         // The shortest that can follow is the last alone, where it is kept; else the last and the one before it.
         let least = if keeps_last { 1 } else { 2 };
-        let mut all: Vec<Spread> = vec![Spread::default()];
+        let mut all: Vec<MeanAndVariance> = vec![MeanAndVariance::default()];
         for packets in 1..=self.packets {
             let round = self.round(packets)?;
             let again = if keeps_last || packets == 1 {
@@ -224,28 +224,28 @@ impl Lossy {
             // With its own mean known and its variance counted as none, the mixture gives the rest of the variance.
             let itself = core::iter::once((
                 again,
-                Spread {
+                MeanAndVariance {
                     mean,
                     variance: 0.0,
                 },
             ));
             let variance =
                 (round.variance + mixture(shorter.chain(itself)).variance) / (1.0 - again);
-            all.push(Spread { mean, variance });
+            all.push(MeanAndVariance { mean, variance });
         }
         all.pop()
     }
 
     /// T(D) = round(D) + T(K), K the missing of the first D - 1: binomial. T(0) = 0.
-    fn selective(&self) -> Option<Spread> {
+    fn selective(&self) -> Option<MeanAndVariance> {
         let lost = self.loss;
-        let mut all: Vec<Spread> = vec![Spread::default()];
+        let mut all: Vec<MeanAndVariance> = vec![MeanAndVariance::default()];
         // Of D - 1 packets, how many are missing: P(K = k), made longer by one packet in each step.
         let mut missing = vec![1.0];
         for packets in 1..=self.packets {
             let round = self.round(packets)?;
             let rest = mixture(missing.iter().copied().zip(all.iter().copied()).skip(1));
-            all.push(Spread {
+            all.push(MeanAndVariance {
                 mean: round.mean + rest.mean,
                 variance: round.variance + rest.variance,
             });
@@ -260,10 +260,10 @@ impl Lossy {
 }
 
 /// `first` + G `again`, G geometric: the failures before the first success, each with probability `fails`.
-fn repeated(first: f64, again: f64, fails: f64) -> Option<Spread> {
+fn repeated(first: f64, again: f64, fails: f64) -> Option<MeanAndVariance> {
     (fails < 1.0).then(|| {
         let odds = fails / (1.0 - fails);
-        Spread {
+        MeanAndVariance {
             mean: first + odds * again,
             variance: again * again * odds / (1.0 - fails),
         }

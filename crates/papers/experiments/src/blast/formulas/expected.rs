@@ -36,7 +36,7 @@ pub fn blast(packets: u32, error_free: f64, interval: f64, pn: f64) -> Option<f6
 
 /// A way to move D packets in Figure 5: how long without an error, and the retransmission interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Curve {
+pub struct BlastCurve {
     /// To(1) for stop-and-wait, To(D) for a blast, in seconds.
     pub error_free: f64,
     /// Tr in seconds.
@@ -46,7 +46,7 @@ pub struct Curve {
 /// The loss probability from which a blast of `packets` with full retransmission takes longer than stop-and-wait;
 /// `None` where it is slower without loss already, or never.
 #[must_use]
-pub fn crossing(packets: u32, saw: Curve, full: Curve) -> Option<f64> {
+pub fn crossing(packets: u32, saw: BlastCurve, full: BlastCurve) -> Option<f64> {
     let slower = |pn: f64| {
         let one = stop_and_wait(packets, saw.error_free, saw.interval, pn);
         let all = blast(packets, full.error_free, full.interval, pn);
@@ -143,25 +143,25 @@ mod tests {
             (10.0, 10.0, 0.00166),
             (10.0, 100.0, 0.00329),
         ] {
-            let saw = Curve {
+            let saw = BlastCurve {
                 error_free: ONE,
                 interval: saw * ONE,
             };
-            let full = Curve {
+            let full = BlastCurve {
                 error_free: ALL,
                 interval: blast * ALL,
             };
             let found = crossing(64, saw, full).unwrap();
             assert!(close(found, pn, 3e-3), "{found} {pn}");
         }
-        let slow = Curve {
+        let slow = BlastCurve {
             error_free: 1.0,
             interval: 1.0,
         };
         assert_eq!(
             crossing(
                 64,
-                Curve {
+                BlastCurve {
                     error_free: ONE,
                     interval: ONE
                 },

@@ -1,17 +1,17 @@
 //! Times when only the network takes time and copying is free (section 2.1). The three differ by a tenth at most, which
 //! is why the paper looks further.
 
-use super::costs::Costs;
+use super::costs::BlastCostModel;
 
 /// Stop-and-wait: N (T + Ta + 2 tau).
 #[must_use]
-pub fn stop_and_wait(costs: &Costs, packets: u32) -> f64 {
+pub fn stop_and_wait(costs: &BlastCostModel, packets: u32) -> f64 {
     f64::from(packets) * (costs.send_data + costs.send_ack + 2.0 * costs.latency)
 }
 
 /// A window that never closes, each packet acknowledged: N (T + Ta) + 2 tau. Nothing takes no time.
 #[must_use]
-pub fn sliding_window(costs: &Costs, packets: u32) -> f64 {
+pub fn sliding_window(costs: &BlastCostModel, packets: u32) -> f64 {
     if packets == 0 {
         return 0.0;
     }
@@ -20,7 +20,7 @@ pub fn sliding_window(costs: &Costs, packets: u32) -> f64 {
 
 /// A blast, acknowledged once: N T + Ta + 2 tau. Nothing takes no time.
 #[must_use]
-pub fn blast(costs: &Costs, packets: u32) -> f64 {
+pub fn blast(costs: &BlastCostModel, packets: u32) -> f64 {
     if packets == 0 {
         return 0.0;
     }
@@ -34,11 +34,13 @@ mod tests {
     #[test]
     fn sixty_four_kilobytes_as_printed() {
         let us = |time_s: f64| (time_s * 1e6).round() as u64;
-        let all = [stop_and_wait, sliding_window, blast].map(|form| us(form(&Costs::NETWORK, 64)));
+        let all = [stop_and_wait, sliding_window, blast]
+            .map(|form| us(form(&BlastCostModel::NETWORK, 64)));
         assert_eq!(all, [57_024, 55_764, 52_551]);
         assert!(all[0] * 10 < all[2] * 11, "within 10 percent");
         assert_eq!(
-            [stop_and_wait, sliding_window, blast].map(|form| us(form(&Costs::NETWORK, 0))),
+            [stop_and_wait, sliding_window, blast]
+                .map(|form| us(form(&BlastCostModel::NETWORK, 0))),
             [0, 0, 0]
         );
     }

@@ -1,33 +1,38 @@
 //! Two hosts, and what one transfers to the other.
 
 use stackline_core::error::{Error, Result};
-use stackline_core::network::{Loss, Network};
+use stackline_core::network::{LossModel, Network};
 use stackline_core::time::Duration;
-use stackline_net::Node;
-use stackline_proto::blast::Options;
+use stackline_net::NodeIndex;
+use stackline_proto::blast::BlastOptions;
 
 /// Two hosts, and what one transfers to the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Experiment<'n> {
+pub struct BlastExperiment<'n> {
     pub(super) network: &'n Network,
-    pub(super) hosts: [Node; 2],
-    pub(super) options: Options,
+    pub(super) hosts: [NodeIndex; 2],
+    pub(super) options: BlastOptions,
     pub(super) packets: u32,
     pub(super) answer: u32,
 }
 
-impl<'n> Experiment<'n> {
+impl<'n> BlastExperiment<'n> {
     /// The paper's packets: 1024 bytes of data, answers of 64.
     pub const PAPER: (u32, u32) = (1024, 64);
 
     /// Transfers of `packets` packets from the network's first host to its last one. Data packets have
-    /// [`Options::packet`] bytes on the wire, answers `answer`. What the receiver grants is a buffer for everything, and the
+    /// [`BlastOptions::packet`] bytes on the wire, answers `answer`. What the receiver grants is a buffer for everything, and the
     /// sender never gives up: these are the paper's assumptions.
     ///
     /// # Errors
     /// An [`Error`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
     /// transfer is empty.
-    pub fn new(network: &'n Network, options: &Options, packets: u32, answer: u32) -> Result<Self> {
+    pub fn new(
+        network: &'n Network,
+        options: &BlastOptions,
+        packets: u32,
+        answer: u32,
+    ) -> Result<Self> {
         let last = u32::try_from(network.hosts.len())
             .unwrap_or(u32::MAX)
             .saturating_sub(1);
@@ -37,11 +42,9 @@ impl<'n> Experiment<'n> {
                     .hint("a transfer goes from its first host to its last one"),
             );
         }
-        if let Some(link) = network
-            .links
-            .iter()
-            .find(|link| link.loss != Loss::None || link.jitter.is_some() || link.duplicate > 0.0)
-        {
+        if let Some(link) = network.links.iter().find(|link| {
+            link.loss != LossModel::None || link.jitter.is_some() || link.duplicate > 0.0
+        }) {
             return Err(Error::input(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
                 .hint("leave loss, jitter and duplication out of the network: loss is what the experiment varies"));
         }
@@ -53,7 +56,7 @@ impl<'n> Experiment<'n> {
         }
         let total = u64::from(packets) * u64::from(options.packet);
         let patience = Duration(u64::MAX / 4);
-        let options = Options {
+        let options = BlastOptions {
             buffer: total.max(options.buffer),
             patience,
             checked: false,
@@ -61,7 +64,7 @@ impl<'n> Experiment<'n> {
         };
         Ok(Self {
             network,
-            hosts: [Node(0), Node(last)],
+            hosts: [NodeIndex(0), NodeIndex(last)],
             options: options.fitted(),
             packets,
             answer,
@@ -70,7 +73,7 @@ impl<'n> Experiment<'n> {
 
     /// What is in force.
     #[must_use]
-    pub const fn options(&self) -> &Options {
+    pub const fn options(&self) -> &BlastOptions {
         &self.options
     }
 }

@@ -1,8 +1,8 @@
 //! Mean and standard deviation of many transfers under loss.
 
-use super::experiment::Experiment;
+use super::experiment::BlastExperiment;
 use super::gaps::Gaps;
-use super::walk::{Transfer, walk};
+use super::simulated_transfer::{BlastTransferResult, walk};
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Default for Enough {
 
 /// What many transfers took. Times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Statistics {
+pub struct TransferStatistics {
     /// How many there were.
     pub transfers: u64,
     /// How many of them were walked packet by packet; the others took what one that was walked had taken.
@@ -51,12 +51,12 @@ pub struct Statistics {
 
 /// Sums of the powers of what transfers took beyond the error-free time, so that little is lost to rounding.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct TransferPowerSums {
     n: u64,
     powers: [f64; 4],
 }
 
-impl Sums {
+impl TransferPowerSums {
     fn add(&mut self, beyond: f64) {
         self.n += 1;
         let mut power = 1.0;
@@ -75,7 +75,7 @@ impl Sums {
         (one, variance * n / (n - 1.0).max(1.0), fourth.max(0.0))
     }
 
-    fn statistics(&self, error_free_s: f64, walked: u64) -> Statistics {
+    fn statistics(&self, error_free_s: f64, walked: u64) -> TransferStatistics {
         let (beyond, variance, fourth) = self.moments();
         let (n, sd_s) = (self.n.max(1) as f64, variance.sqrt());
         let sd_error_s = if sd_s > 0.0 {
@@ -84,7 +84,7 @@ impl Sums {
             0.0
         };
         let (mean_s, mean_error_s) = (error_free_s + beyond, sd_s / n.sqrt());
-        Statistics {
+        TransferStatistics {
             transfers: self.n,
             walked,
             error_free_s,
@@ -96,12 +96,12 @@ impl Sums {
     }
 }
 
-impl Experiment<'_> {
+impl BlastExperiment<'_> {
     /// Many transfers, each packet of which is lost with probability `loss` (0 to below 1), until there are enough.
     ///
     /// # Errors
-    /// An [`Error`] when `loss` is no such probability, or a transfer does not end ([`Experiment::error_free`]).
-    pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<Statistics> {
+    /// An [`Error`] when `loss` is no such probability, or a transfer does not end ([`BlastExperiment::error_free`]).
+    pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<TransferStatistics> {
         if !(0.0..1.0).contains(&loss) {
             return Err(Error::input(format!("{loss} is no probability of loss"))
                 .hint("0 and more, less than 1: where everything is lost no transfer ends"));
@@ -112,7 +112,7 @@ impl Experiment<'_> {
             gaps: Gaps::new(loss, seed.child("loss")),
             error_free,
             single: BTreeMap::new(),
-            sums: Sums::default(),
+            sums: TransferPowerSums::default(),
             walked: 1,
         };
         // The rarest of what makes the deviation is that one certain packet is lost; it has to have happened often enough
@@ -133,12 +133,12 @@ impl Experiment<'_> {
 
 /// Transfers one after the other.
 struct Many<'m> {
-    experiment: &'m Experiment<'m>,
+    experiment: &'m BlastExperiment<'m>,
     gaps: Gaps,
-    error_free: Transfer,
+    error_free: BlastTransferResult,
     /// What transfers were that lost one packet only: the one of that place.
-    single: BTreeMap<u64, Transfer>,
-    sums: Sums,
+    single: BTreeMap<u64, BlastTransferResult>,
+    sums: TransferPowerSums,
     walked: u64,
 }
 

@@ -1,10 +1,10 @@
 //! Sections 9.3 and 9.4: packets that nobody wants, and an interface that holds 4 KB.
 
-use super::rows::{Is, Printed, row, sheet};
-use super::session::{Found, all, run_across, tcp, transfer};
+use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::session::{VSystemSessionFigures, run_across, run_all, tcp, transfer};
 use crate::parallel;
 use stackline_core::error::Result;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Useless packets a second.
 const RATES: [u32; 8] = [0, 10, 20, 50, 100, 200, 400, 600];
@@ -22,7 +22,7 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
             _ => format!("1 background across polluted: {transfer} | from other to b stream 64 {rate}/s over discard;"),
         }
     });
-    let found = all(specifications)?;
+    let found = run_all(specifications)?;
     let columns = [
         ("rate", "useless/s"),
         ("processor", "% of processor"),
@@ -33,10 +33,10 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
     let mut sheet = Sheet::new("9.3 useless packets", title, &columns);
     for (rate, one) in RATES.into_iter().zip(&found) {
         sheet.rows.push(vec![
-            Cell::Number(f64::from(rate), 0),
-            Cell::Number(100.0 * TAKES * f64::from(rate), 1),
-            Cell::Number(one.kbit_s, 0),
-            Cell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
+            SheetCell::Number(f64::from(rate), 0),
+            SheetCell::Number(100.0 * TAKES * f64::from(rate), 1),
+            SheetCell::Number(one.kbit_s, 0),
+            SheetCell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
         ]);
     }
     Ok(sheet.note(
@@ -49,7 +49,7 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
 const WINDOWS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
 
 /// A transfer with each window to a host whose interface holds so many packets.
-fn windows(across: &str, frames: u32) -> Result<Vec<Found>> {
+fn windows(across: &str, frames: u32) -> Result<Vec<VSystemSessionFigures>> {
     let one = |window: &u32| {
         let over = tcp(
             1000,
@@ -67,7 +67,7 @@ fn windows(across: &str, frames: u32) -> Result<Vec<Found>> {
 }
 
 /// The largest of the windows up to which nothing is dropped, bytes.
-fn lossless(found: &[Found]) -> f64 {
+fn lossless(found: &[VSystemSessionFigures]) -> f64 {
     let safe = WINDOWS
         .iter()
         .zip(found)
@@ -93,13 +93,13 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
     let title = "2000 packets of 1000 bytes to hosts whose interfaces hold two";
     let mut curve = Sheet::new("9.4 interface", title, &columns);
     for ((window, same), slower) in WINDOWS.iter().zip(&same).zip(&slower) {
-        let of = |found: &Found| {
+        let of = |found: &VSystemSessionFigures| {
             [
-                Cell::Number(found.kbit_s, 0),
-                Cell::Number(found.dropped, 0),
+                SheetCell::Number(found.kbit_s, 0),
+                SheetCell::Number(found.dropped, 0),
             ]
         };
-        let first = Cell::Number(f64::from(window * 1000), 0);
+        let first = SheetCell::Number(f64::from(window * 1000), 0);
         curve.rows.push(
             [first]
                 .into_iter()
@@ -115,21 +115,21 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
     judged.rows = vec![
         row(
             "10 MHz to 8 MHz",
-            Printed::Figure(5000.0),
+            VSystemPrintedFigure::Figure(5000.0),
             lossless(&slower),
             0,
             Is::Predicts,
         ),
         row(
             "10 MHz to 10 MHz",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             lossless(&same),
             0,
             Is::Shown,
         ),
         row(
             "10 MHz to 8 MHz, three packets held",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             lossless(&three),
             0,
             Is::Shown,

@@ -1,9 +1,9 @@
 //! Section 7.1: windows in bytes over memory that is buffers of packets, and what allocating them costs.
 
-use super::rows::{Is, Printed, row, sheet};
-use super::session::{Found, all, tcp, transfer};
+use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
 use stackline_core::error::Result;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// What the receiver keeps packets in, and its options.
 const KEPT: [(&str, &str); 7] = [
@@ -33,13 +33,13 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
             &format!("nodelay, silly_windows, fixed_timeout = 250 ms, {options}"),
         )
     };
-    let characters = all(KEPT.map(|(_, options)| {
+    let characters = run_all(KEPT.map(|(_, options)| {
         format!(
             "1 from a to b terminal 20*100 constant(20 ms) constant(250 ms) over {} across slower;",
             over(options)
         )
     }))?;
-    let files = all(KEPT.map(|(_, options)| transfer(1000, &over(options), "slower")))?;
+    let files = run_all(KEPT.map(|(_, options)| transfer(1000, &over(options), "slower")))?;
     let columns = [
         ("kept_in", "kept in"),
         ("packets", "packets"),
@@ -54,9 +54,9 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
         .iter()
         .zip(characters.iter().zip(&files))
         .map(|((name, _), (found, file))| {
-            let of = |value, digits| Cell::Number(value, digits);
+            let of = |value, digits| SheetCell::Number(value, digits);
             vec![
-                Cell::text(*name),
+                SheetCell::text(*name),
                 of(found.packets[0], 0),
                 of(found.unkept, 0),
                 of(found.again, 0),
@@ -78,16 +78,20 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
 
 /// Buffers allocated in two tiers, chunks and packets, instead of one by one.
 pub(in super::super) fn allocation() -> Result<Sheet> {
-    let [with, without, with_500, without_500, with_100, without_100] = all([
-        (1000, "suns"),
-        (1000, "suns_one_tier"),
-        (500, "suns"),
-        (500, "suns_one_tier"),
-        (100, "suns"),
-        (100, "suns_one_tier"),
-    ]
-    .map(|(packet, across)| transfer(packet, &tcp(packet, "packet_buffers = 8"), across)))?;
-    let gain = |with: &Found, without: &Found| 100.0 * (with.kbit_s / without.kbit_s - 1.0);
+    let [with, without, with_500, without_500, with_100, without_100] = run_all(
+        [
+            (1000, "suns"),
+            (1000, "suns_one_tier"),
+            (500, "suns"),
+            (500, "suns_one_tier"),
+            (100, "suns"),
+            (100, "suns_one_tier"),
+        ]
+        .map(|(packet, across)| transfer(packet, &tcp(packet, "packet_buffers = 8"), across)),
+    )?;
+    let gain = |with: &VSystemSessionFigures, without: &VSystemSessionFigures| {
+        100.0 * (with.kbit_s / without.kbit_s - 1.0)
+    };
     let mut sheet = sheet(
         "7.1 allocation",
         "what buffers in chunks gain over buffers one by one, by bytes of a packet",
@@ -95,21 +99,21 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "% faster in packets of 1000",
-            Printed::Figure(3.0),
+            VSystemPrintedFigure::Figure(3.0),
             gain(&with, &without),
             1,
             Is::Sets,
         ),
         row(
             "% faster in packets of 500",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             gain(&with_500, &without_500),
             1,
             Is::Shown,
         ),
         row(
             "% faster in packets of 100",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             gain(&with_100, &without_100),
             1,
             Is::Shown,

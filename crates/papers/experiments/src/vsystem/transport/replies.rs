@@ -1,8 +1,8 @@
 //! Section 6: a server that answers before it has carried out a request, for calls one after the other.
 
-use super::session::all;
+use super::session::run_all;
 use stackline_core::error::Result;
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Times of a client between its calls, and of a server for each, ms.
 const TIMES: [(u32, u32); 4] = [(0, 10), (5, 10), (10, 10), (20, 10)];
@@ -14,7 +14,10 @@ pub(in super::super) fn replies() -> Result<Sheet> {
             format!("1 from a to b {name} 32, 32*500 constant({think} ms) constant({service} ms) over ikp across suns;")
         })
     };
-    let (late, early) = (all(calls("late_reply"))?, all(calls("early_reply"))?);
+    let (late, early) = (
+        run_all(calls("late_reply"))?,
+        run_all(calls("early_reply"))?,
+    );
     let columns = [
         ("think", "client, ms"),
         ("service", "server, ms"),
@@ -27,11 +30,11 @@ pub(in super::super) fn replies() -> Result<Sheet> {
     for ((think, service), (late, early)) in TIMES.iter().zip(late.iter().zip(&early)) {
         let turn = |seconds: f64| 1e3 * seconds / 500.0;
         sheet.rows.push(vec![
-            Cell::Number(f64::from(*think), 0),
-            Cell::Number(f64::from(*service), 0),
-            Cell::Number(turn(late.seconds), 1),
-            Cell::Number(turn(early.seconds), 1),
-            Cell::Number(100.0 * (late.seconds / early.seconds - 1.0), 0),
+            SheetCell::Number(f64::from(*think), 0),
+            SheetCell::Number(f64::from(*service), 0),
+            SheetCell::Number(turn(late.seconds), 1),
+            SheetCell::Number(turn(early.seconds), 1),
+            SheetCell::Number(100.0 * (late.seconds / early.seconds - 1.0), 0),
         ]);
     }
     Ok(sheet.note(

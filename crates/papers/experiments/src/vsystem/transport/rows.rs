@@ -1,10 +1,10 @@
 //! What is printed, what is simulated, how far off that is, and whether it sets the profile.
 
-use stackline_report::sheet::{Cell, Sheet};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// A figure as it is printed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Printed {
+pub(super) enum VSystemPrintedFigure {
     Nothing,
     Figure(f64),
     Range(f64, f64),
@@ -12,14 +12,14 @@ pub(super) enum Printed {
     UpTo(f64),
 }
 
-impl Printed {
-    fn cell(self) -> Cell {
+impl VSystemPrintedFigure {
+    fn cell(self) -> SheetCell {
         match self {
-            Self::Nothing => Cell::Absent,
-            Self::Figure(value) => Cell::text(format!("{value}")),
-            Self::Range(least, most) => Cell::text(format!("{least} to {most}")),
-            Self::AtLeast(least) => Cell::text(format!(">= {least}")),
-            Self::UpTo(most) => Cell::text(format!("<= {most}")),
+            Self::Nothing => SheetCell::Absent,
+            Self::Figure(value) => SheetCell::text(format!("{value}")),
+            Self::Range(least, most) => SheetCell::text(format!("{least} to {most}")),
+            Self::AtLeast(least) => SheetCell::text(format!(">= {least}")),
+            Self::UpTo(most) => SheetCell::text(format!("<= {most}")),
         }
     }
 
@@ -62,25 +62,25 @@ pub(super) fn sheet(name: &str, title: &str) -> Sheet {
 /// A row, its figure with so many digits.
 pub(super) fn row(
     what: impl Into<String>,
-    printed: Printed,
+    printed: VSystemPrintedFigure,
     simulated: f64,
     digits: usize,
     is: Is,
-) -> Vec<Cell> {
+) -> Vec<SheetCell> {
     let word = match is {
         Is::Sets => "sets",
         Is::Predicts => "predicted",
         Is::Shown => "shown",
     };
-    let off = printed
-        .off(simulated)
-        .map_or(Cell::Absent, |off| Cell::Number(off.round() + 0.0, 0));
+    let off = printed.off(simulated).map_or(SheetCell::Absent, |off| {
+        SheetCell::Number(off.round() + 0.0, 0)
+    });
     vec![
-        Cell::text(what),
+        SheetCell::text(what),
         printed.cell(),
-        Cell::Number(simulated, digits),
+        SheetCell::Number(simulated, digits),
         off,
-        Cell::text(word),
+        SheetCell::text(word),
     ]
 }
 
@@ -90,13 +90,18 @@ mod tests {
 
     #[test]
     fn a_figure_inside_what_is_printed_is_not_off() {
-        assert_eq!(Printed::Range(15.0, 20.0).off(16.0), Some(0.0));
-        assert_eq!(Printed::AtLeast(2.0).off(3.0), Some(0.0));
-        assert_eq!(Printed::UpTo(10.0).off(12.0).map(f64::round), Some(20.0));
+        assert_eq!(VSystemPrintedFigure::Range(15.0, 20.0).off(16.0), Some(0.0));
+        assert_eq!(VSystemPrintedFigure::AtLeast(2.0).off(3.0), Some(0.0));
         assert_eq!(
-            Printed::Range(15.0, 20.0).off(12.0).map(f64::round),
+            VSystemPrintedFigure::UpTo(10.0).off(12.0).map(f64::round),
+            Some(20.0)
+        );
+        assert_eq!(
+            VSystemPrintedFigure::Range(15.0, 20.0)
+                .off(12.0)
+                .map(f64::round),
             Some(-20.0)
         );
-        assert_eq!(Printed::Nothing.off(1.0), None);
+        assert_eq!(VSystemPrintedFigure::Nothing.off(1.0), None);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn tcp(packet: u32, options: &str) -> String {
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct VSystemSessionFigures {
     pub(super) kbit_s: f64,
     pub(super) seconds: f64,
     /// Mean of its calls, ms.
@@ -37,12 +37,15 @@ pub(super) struct Found {
 }
 
 /// Carries one out.
-pub(super) fn run(specification: &str) -> Result<Found> {
+pub(super) fn run(specification: &str) -> Result<VSystemSessionFigures> {
     run_across(specification, |_| {})
 }
 
 /// Carries one out across its network as that is changed.
-pub(super) fn run_across(specification: &str, change: impl Fn(&mut Network)) -> Result<Found> {
+pub(super) fn run_across(
+    specification: &str,
+    change: impl Fn(&mut Network),
+) -> Result<VSystemSessionFigures> {
     let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"), change)?;
     let first = outcome.records.first();
     let record = first.ok_or_else(|| Error::measurement("a run without a record"))?;
@@ -60,7 +63,7 @@ pub(super) fn run_across(specification: &str, change: impl Fn(&mut Network)) -> 
             .get(port)
             .map_or(0.0, |port| port.packets as f64)
     };
-    Ok(Found {
+    Ok(VSystemSessionFigures {
         kbit_s: bytes * 8.0 / seconds / 1e3,
         seconds,
         call_ms: record.calls.sum as f64 / (record.calls.n() as f64).max(1.0) / 1e6,
@@ -81,8 +84,10 @@ pub(super) fn run_across(specification: &str, change: impl Fn(&mut Network)) -> 
 }
 
 /// Several, over all processors, in their order.
-pub(super) fn all<const N: usize>(specifications: [String; N]) -> Result<[Found; N]> {
-    let found: Result<Vec<Found>> = parallel::each(&specifications, |one| run(one))
+pub(super) fn run_all<const N: usize>(
+    specifications: [String; N],
+) -> Result<[VSystemSessionFigures; N]> {
+    let found: Result<Vec<VSystemSessionFigures>> = parallel::each(&specifications, |one| run(one))
         .into_iter()
         .collect();
     let lost = |_| Error::measurement("a simulation ended without a result");

@@ -1,7 +1,7 @@
 //! Sections 7.2, 7.3 and 9.1: the best case, what timers do to it, and blocks of the client.
 
-use super::rows::{Is, Printed, row, sheet};
-use super::session::{Found, all, tcp, transfer};
+use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
 use stackline_core::error::Result;
 use stackline_report::sheet::Sheet;
 
@@ -9,7 +9,7 @@ use stackline_report::sheet::Sheet;
 const PACKET: u32 = 1000;
 
 /// How much slower, %.
-fn slower(than: &Found, found: &Found) -> f64 {
+fn slower(than: &VSystemSessionFigures, found: &VSystemSessionFigures) -> f64 {
     100.0 * (1.0 - found.kbit_s / than.kbit_s)
 }
 
@@ -17,12 +17,12 @@ fn slower(than: &Found, found: &Found) -> f64 {
 pub(in super::super) fn best() -> Result<Sheet> {
     let over = tcp(PACKET, "packet_buffers = 4");
     let get = format!("1 from a to b bulk_get {PACKET}*2000 over {over} across suns;");
-    let [put, get, small] = all([
+    let [put, get, small] = run_all([
         transfer(PACKET, &over, "suns"),
         get,
         transfer(500, &tcp(500, "packet_buffers = 4"), "suns"),
     ])?;
-    let ms = |found: &Found, packet: f64| packet * 8.0 / found.kbit_s;
+    let ms = |found: &VSystemSessionFigures, packet: f64| packet * 8.0 / found.kbit_s;
     let mut sheet = sheet(
         "7.3 best case",
         "TCP between two workstations of 10 MHz over 10 Mbit/s",
@@ -30,28 +30,28 @@ pub(in super::super) fn best() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "kbit/s in packets of 1000 bytes",
-            Printed::Figure(450.0),
+            VSystemPrintedFigure::Figure(450.0),
             put.kbit_s,
             0,
             Is::Sets,
         ),
         row(
             "ms a packet",
-            Printed::Figure(18.0),
+            VSystemPrintedFigure::Figure(18.0),
             ms(&put, 1000.0),
             1,
             Is::Sets,
         ),
         row(
             "kbit/s the other way (bulk_get)",
-            Printed::Figure(450.0),
+            VSystemPrintedFigure::Figure(450.0),
             get.kbit_s,
             0,
             Is::Sets,
         ),
         row(
             "ms a packet of 500 bytes",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             ms(&small, 500.0),
             1,
             Is::Shown,
@@ -87,7 +87,7 @@ pub(in super::super) fn timers() -> Result<Sheet> {
         long,
         quick_500,
         long_500,
-    ] = all([
+    ] = run_all([
         transfer(PACKET, &fixed(4, "250 ms"), "suns"),
         transfer(PACKET, &fixed(4, "40 ms"), "suns"),
         transfer(PACKET, &fixed(4, "30 ms"), "suns"),
@@ -105,7 +105,7 @@ pub(in super::super) fn timers() -> Result<Sheet> {
         lossy("250 ms", "suns_lossier"),
         lossy("4 s", "suns_lossier"),
     ])?;
-    let times = |found: &Found| usual.kbit_s / found.kbit_s;
+    let times = |found: &VSystemSessionFigures| usual.kbit_s / found.kbit_s;
     let mut sheet = sheet(
         "7.2 timers",
         "retransmission timeouts that do not follow the round trip, and acknowledgements",
@@ -113,49 +113,49 @@ pub(in super::super) fn timers() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "times slower with a timeout of 40 ms",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             times(&enough),
             2,
             Is::Shown,
         ),
         row(
             "times slower with one of 30 ms",
-            Printed::AtLeast(2.0),
+            VSystemPrintedFigure::AtLeast(2.0),
             times(&short),
             2,
             Is::Predicts,
         ),
         row(
             "times slower with one of 20 ms",
-            Printed::AtLeast(2.0),
+            VSystemPrintedFigure::AtLeast(2.0),
             times(&shorter),
             2,
             Is::Predicts,
         ),
         row(
             "% slower: 4 s for 0.25 s, 1 in 1990 lost",
-            Printed::Figure(10.0),
+            VSystemPrintedFigure::Figure(10.0),
             slower(&quick, &long),
             1,
             Is::Sets,
         ),
         row(
             "the same, 1 in 500 lost",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             slower(&quick_500, &long_500),
             1,
             Is::Shown,
         ),
         row(
             "times the acks with an ack timer of 0",
-            Printed::Figure(2.0),
+            VSystemPrintedFigure::Figure(2.0),
             single.packets[1] / usual.packets[1],
             2,
             Is::Predicts,
         ),
         row(
             "% slower with it",
-            Printed::Figure(1.0),
+            VSystemPrintedFigure::Figure(1.0),
             slower(&usual, &single),
             1,
             Is::Predicts,
@@ -177,13 +177,13 @@ pub(in super::super) fn timers() -> Result<Sheet> {
 /// Section 9.1: larger blocks between the client and its server, the same packets.
 pub(in super::super) fn blocks() -> Result<Sheet> {
     let over = tcp(1024, "packet_buffers = 4");
-    let [one, two, four, eight] = all([1024, 2048, 4096, 8192].map(|block| {
+    let [one, two, four, eight] = run_all([1024, 2048, 4096, 8192].map(|block| {
         format!(
             "1 from a to b bulk_put {block}*{} over {over} across suns;",
             (2 << 20) / block
         )
     }))?;
-    let gain = |found: &Found| 100.0 * (found.kbit_s / one.kbit_s - 1.0);
+    let gain = |found: &VSystemSessionFigures| 100.0 * (found.kbit_s / one.kbit_s - 1.0);
     let mut sheet = sheet(
         "9.1 blocks",
         "blocks of a client that are sent in packets of 1 KB, against blocks of 1 KB",
@@ -191,21 +191,21 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "% faster with blocks of 2 KB",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             gain(&two),
             1,
             Is::Shown,
         ),
         row(
             "% faster with blocks of 4 KB",
-            Printed::Range(15.0, 20.0),
+            VSystemPrintedFigure::Range(15.0, 20.0),
             gain(&four),
             1,
             Is::Predicts,
         ),
         row(
             "% faster with blocks of 8 KB",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             gain(&eight),
             1,
             Is::Shown,

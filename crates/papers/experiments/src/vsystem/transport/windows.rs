@@ -1,16 +1,16 @@
 //! Section 7.3: windows that are offered and used however small they are, as before RFC 813.
 
 use super::TEXT;
-use super::rows::{Is, Printed, row, sheet};
+use super::rows::{Is, VSystemPrintedFigure, row, sheet};
 use super::session::tcp;
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::Node;
+use stackline_net::NodeIndex;
 use stackline_report::sheet::Sheet;
-use stackline_sim::messages::{Happening, Messages};
+use stackline_sim::messages::{Happening, MessageNetwork};
 
 /// Bytes of the file, and the time in which its reader takes one: that of the best case, in ns.
 const BYTES: u64 = 40_000;
@@ -25,9 +25,9 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
         1000,
         &format!("receive_buffer = 4000, nodelay{options}"),
     ))?;
-    let mut world: Messages<(), ()> = Messages::new(&network, Seed::root(1), (), false);
-    let connection = world.connect(Node(0), Node(1), [&stack; 2])?;
-    (0..BYTES / piece).for_each(|_| world.send(connection, Side::Initiator, piece, ()));
+    let mut world: MessageNetwork<(), ()> = MessageNetwork::new(&network, Seed::root(1), (), false);
+    let connection = world.connect(NodeIndex(0), NodeIndex(1), [&stack; 2])?;
+    (0..BYTES / piece).for_each(|_| world.send(connection, PairSide::Initiator, piece, ()));
     let (mut left, mut last) = (BYTES / piece, Instant(0));
     while left > 0 {
         let Some((at, happening)) = world.next(LONGEST)? else {
@@ -36,10 +36,10 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
         match happening {
             Happening::Arrived { .. } => {
                 (left, last) = (left - 1, at);
-                world.set_reading(connection, Side::Responder, false);
+                world.set_reading(connection, PairSide::Responder, false);
                 world.set_timer(at + Duration(piece * NS_A_BYTE), 0);
             }
-            Happening::Timer(_) => world.set_reading(connection, Side::Responder, true),
+            Happening::Timer(_) => world.set_reading(connection, PairSide::Responder, true),
             _ => {}
         }
     }
@@ -69,14 +69,14 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         let what = format!("times slower, read by {piece} bytes");
         sheet.rows.push(row(
             what,
-            Printed::UpTo(10.0),
+            VSystemPrintedFigure::UpTo(10.0),
             silly.0 / usual.0,
             1,
             Is::Shown,
         ));
         sheet.rows.push(row(
             "times the packets",
-            Printed::Nothing,
+            VSystemPrintedFigure::Nothing,
             silly.1 / usual.1,
             1,
             Is::Shown,

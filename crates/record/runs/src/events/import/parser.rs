@@ -3,9 +3,9 @@
 
 use memchr::{memchr, memchr_iter};
 use stackline_events::table::FIELDS;
-use stackline_events::text::{Event, LONGEST, Wrong};
+use stackline_events::text::{LONGEST, TextEvent, Wrong};
 use stackline_events::value::canonical;
-use stackline_events::{Table, Value};
+use stackline_events::{EventTable, EventValue};
 use std::collections::BTreeMap;
 
 /// Mistakes that are reported word for word.
@@ -16,7 +16,7 @@ const NANOS: u64 = 1_000_000_000;
 
 /// What was met in the lines of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct ImportLineCounts {
     /// Lines, empty ones and comments too.
     pub(super) lines: u64,
     /// Lines that are no event, by cause.
@@ -29,7 +29,7 @@ pub(super) struct Met {
     pub(super) first_future: Option<u64>,
 }
 
-impl Met {
+impl ImportLineCounts {
     /// Counts the present line as none.
     pub(super) fn refuse(&mut self, cause: &'static str, what: String) {
         *self.refused.entry(cause).or_default() += 1;
@@ -46,7 +46,12 @@ impl Met {
 }
 
 /// Adds the events of whole lines to a table. Events after `present_ns` are counted.
-pub(super) fn parse(bytes: &[u8], present_ns: u64, table: &mut Table, met: &mut Met) {
+pub(super) fn parse(
+    bytes: &[u8],
+    present_ns: u64,
+    table: &mut EventTable,
+    met: &mut ImportLineCounts,
+) {
     let mut memo = Memo {
         slots: [(&[], 0); SLOTS],
     };
@@ -73,7 +78,7 @@ fn usual<'t>(
     bytes: &'t [u8],
     begin: usize,
     end: usize,
-    table: &mut Table,
+    table: &mut EventTable,
     memo: &mut Memo<'t>,
 ) -> Option<()> {
     let mut end = end;
@@ -104,7 +109,7 @@ fn usual<'t>(
         .checked_mul(NANOS)?
         .checked_add(nanos)
         .filter(|at| i64::try_from(*at).is_ok())?;
-    let (mut values, mut count) = ([Value::Absent; FIELDS], 0);
+    let (mut values, mut count) = ([EventValue::Absent; FIELDS], 0);
     skip_blanks(bytes, &mut at, end);
     while at < end {
         if bytes[at] != b';' || count == FIELDS {
@@ -121,7 +126,7 @@ fn usual<'t>(
 
 /// Reads any line; what is none is counted.
 #[cold]
-fn unusual(line: &[u8], table: &mut Table, met: &mut Met) {
+fn unusual(line: &[u8], table: &mut EventTable, met: &mut ImportLineCounts) {
     if line.len() as u64 >= LONGEST {
         return met.refuse("too long", "it is longer than 1 MiB".into());
     }
@@ -132,7 +137,7 @@ fn unusual(line: &[u8], table: &mut Table, met: &mut Met) {
     if line.starts_with('#') || line.trim_matches([' ', '\t']).is_empty() {
         return;
     }
-    let event = match Event::parse(line) {
+    let event = match TextEvent::parse(line) {
         Ok(event) => event,
         Err(wrong) => return met.refuse(cause(&wrong), wrong.to_string()),
     };
@@ -199,7 +204,7 @@ fn time(bytes: &[u8], at: &mut usize, end: usize) -> Option<u64> {
 
 /// A data field; goes to the semicolon behind it or to the end.
 #[inline]
-fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<Value<'t>> {
+fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<EventValue<'t>> {
     skip_blanks(bytes, at, end);
     let begin = *at;
     let (number, length) = digits(bytes, begin);
@@ -208,23 +213,23 @@ fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<Value<'t>> {
         *at = begin + length;
         skip_blanks(bytes, at, end);
         if *at == end || bytes[*at] == b';' {
-            return Some(Value::Number(number as i64));
+            return Some(EventValue::Number(number as i64));
         }
     }
     let stop = memchr(b';', &bytes[begin..end]).map_or(end, |length| begin + length);
     *at = stop;
     let field = trimmed(&bytes[begin..stop]);
     if field.is_empty() {
-        return Some(Value::Absent);
+        return Some(EventValue::Absent);
     }
     if let Some(number) = canonical(field) {
-        return Some(Value::Number(number));
+        return Some(EventValue::Number(number));
     }
     // What may be escaped is looked at more closely.
     if memchr(b'%', field).is_some() {
         return None;
     }
-    std::str::from_utf8(field).ok().map(Value::Text)
+    std::str::from_utf8(field).ok().map(EventValue::Text)
 }
 
 fn trimmed(field: &[u8]) -> &[u8] {
@@ -305,7 +310,7 @@ const SLOTS: usize = 64;
 
 impl<'t> Memo<'t> {
     #[inline]
-    fn number(&mut self, name: &'t [u8], table: &mut Table) -> Option<u32> {
+    fn number(&mut self, name: &'t [u8], table: &mut EventTable) -> Option<u32> {
         let mark = name.len()
             + usize::from(name[name.len() - 1]) * 5
             + usize::from(name[name.len() / 2]) * 3;
@@ -324,10 +329,10 @@ impl<'t> Memo<'t> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use stackline_events::text::Events;
+    use stackline_events::text::EventTextReader;
 
-    fn parsed(bytes: &[u8]) -> (Table, Met) {
-        let (mut table, mut met) = (Table::default(), Met::default());
+    fn parsed(bytes: &[u8]) -> (EventTable, ImportLineCounts) {
+        let (mut table, mut met) = (EventTable::default(), ImportLineCounts::default());
         parse(bytes, u64::MAX, &mut table, &mut met);
         (table, met)
     }
@@ -400,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_is_later_than_the_present_is_kept_and_counted() {
-        let (mut table, mut met) = (Table::default(), Met::default());
+        let (mut table, mut met) = (EventTable::default(), ImportLineCounts::default());
         parse(
             b"A; h; 1; 0\nA; h; 3; 0\nA; h; 4; 0\n",
             2 * NANOS,
@@ -413,10 +418,10 @@ mod tests {
     /// What the reader of single lines makes of it.
     fn slowly(bytes: &[u8]) -> (Vec<String>, u64) {
         let (mut lines, mut refused) = (Vec::new(), 0);
-        for event in Events::new(bytes, "x") {
+        for event in EventTextReader::new(bytes, "x") {
             match event {
                 Ok(event) if i64::try_from(event.at_ns).is_ok() => {
-                    let mut table = Table::default();
+                    let mut table = EventTable::default();
                     table.push_event(&event);
                     lines.push(table.event(0).to_string());
                 }

@@ -1,12 +1,12 @@
 //! NetLogger's text form in: one thread reads lines into columns, the calling one keeps them.
 
 use super::chunks::{Chunk, Chunks};
-use super::log::{Log, rename_hosts, unread};
-use super::parser::{self, Met};
+use super::parser::{self, ImportLineCounts};
+use super::source_log::{ImportLog, rename_hosts, unreadable_log_error};
 use crate::Error;
 use crate::events::intake::Intake;
-use stackline_core::trace::Import;
-use stackline_events::Table;
+use stackline_core::trace_index::TraceImport;
+use stackline_events::EventTable;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Tables that wait between the two threads.
@@ -16,7 +16,7 @@ const WAITING: usize = 2;
 ///
 /// # Errors
 /// When it cannot be read at all, or the events not be kept.
-pub fn import_text(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
+pub fn import_text(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport, Error> {
     let name = log.name;
     let (to, tables) = sync_channel(WAITING);
     std::thread::scope(|scope| {
@@ -34,20 +34,20 @@ pub fn import_text(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
             .join()
             .map_err(|_| Error::new("the thread that reads a log broke", "please report it"))?;
         kept?;
-        read.map(|import| Import { events, ..import })
-            .map_err(|cause| unread(name, &cause))
+        read.map(|import| TraceImport { events, ..import })
+            .map_err(|cause| unreadable_log_error(name, &cause))
     })
 }
 
 /// Reads a log, as long as anybody takes the tables.
-fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
-    let Log {
+fn read(log: ImportLog<'_>, to: &SyncSender<EventTable>) -> std::io::Result<TraceImport> {
+    let ImportLog {
         bytes: from,
         name,
         host,
         present_ns,
     } = log;
-    let (mut met, mut bytes, mut unended) = (Met::default(), 0, false);
+    let (mut met, mut bytes, mut unended) = (ImportLineCounts::default(), 0, false);
     let mut chunks = Chunks::of(from);
     while let Some(chunk) = chunks.next()? {
         let lines = match chunk {
@@ -59,7 +59,7 @@ fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
         };
         bytes += lines.len() as u64;
         unended = !lines.ends_with(b"\n");
-        let mut table = Table::default();
+        let mut table = EventTable::default();
         parser::parse(lines, present_ns, &mut table, &mut met);
         if let Some(pattern) = host {
             rename_hosts(&mut table, pattern);
@@ -72,7 +72,7 @@ fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
 }
 
 /// What is known of a log after it was read.
-fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
+fn summary(name: &str, bytes: u64, unended: bool, met: ImportLineCounts) -> TraceImport {
     let mut notes: Vec<String> = met
         .first
         .into_iter()
@@ -89,7 +89,7 @@ fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
             "{name}: the last line has no end and may be cut short"
         ));
     }
-    Import {
+    TraceImport {
         source: name.to_owned(),
         form: "text".to_owned(),
         bytes,
@@ -100,6 +100,6 @@ fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
             .map(|(cause, count)| (cause.to_owned(), count))
             .collect(),
         notes,
-        ..Import::default()
+        ..TraceImport::default()
     }
 }

@@ -17,12 +17,16 @@ pub(super) struct Pages {
     optional: bool,
     has_dictionary: bool,
     /// Where the texts go, in a column of texts.
-    texts: Option<Texts>,
+    texts: Option<ColumnTexts>,
 }
 
 impl Pages {
     /// Of a column of numbers, or of one of texts that go into this list.
-    pub(super) fn new(pages: Box<dyn PageReader>, optional: bool, texts: Option<Texts>) -> Self {
+    pub(super) fn new(
+        pages: Box<dyn PageReader>,
+        optional: bool,
+        texts: Option<ColumnTexts>,
+    ) -> Self {
         Self {
             pages,
             optional,
@@ -214,17 +218,17 @@ fn plain(mut bytes: &[u8], count: Option<u32>) -> Option<Vec<Box<str>>> {
 
 /// The texts of a column, shared with who reads it.
 #[derive(Clone, Default)]
-pub(super) struct Texts(Arc<Mutex<List>>);
+pub(super) struct ColumnTexts(Arc<Mutex<ColumnTextList>>);
 
-impl Texts {
-    pub(super) fn lock(&self) -> MutexGuard<'_, List> {
+impl ColumnTexts {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ColumnTextList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Those of the dictionary first, then those of pages without one, which are dropped when they are no longer needed.
 #[derive(Default)]
-pub(super) struct List {
+pub(super) struct ColumnTextList {
     texts: Vec<Box<str>>,
     of_dictionary: usize,
     dropped: usize,
@@ -232,7 +236,7 @@ pub(super) struct List {
     page: usize,
 }
 
-impl List {
+impl ColumnTextList {
     fn dictionary(&mut self, texts: Vec<Box<str>>) -> Option<Bytes> {
         self.texts.is_empty().then_some(())?;
         (self.of_dictionary, self.page) = (texts.len(), texts.len());

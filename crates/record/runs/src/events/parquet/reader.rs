@@ -1,9 +1,9 @@
 //! Reads a file of events some rows at a time, only the wanted columns.
 
-use super::pages::{Pages, Texts};
+use super::pages::{ColumnTexts, Pages};
 use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
 use crate::Error;
-use crate::checksums::{Kept, Shared};
+use crate::checksums::{SharedFile, StoredChecksums};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -11,20 +11,20 @@ use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, Type};
-use stackline_events::Table;
-use stackline_events::table::{Column, FIELDS, Names};
+use stackline_events::EventTable;
+use stackline_events::table::{EventColumn, EventTextTable, FIELDS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Which columns are read; time, keyword and host always are.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct EventColumnSelection {
     fields: Vec<bool>,
     more: bool,
 }
 
-impl Wanted {
+impl EventColumnSelection {
     /// Everything.
     #[must_use]
     pub fn all() -> Self {
@@ -45,19 +45,19 @@ impl Wanted {
 }
 
 /// Reads a file of events batch by batch. A file that is replaced meanwhile is read on as it was.
-pub struct Reader {
+pub struct EventFileReader {
     path: PathBuf,
     /// The same file, for its bytes.
-    bytes: Shared,
-    sums: Kept,
-    file: SerializedFileReader<Shared>,
+    bytes: SharedFile,
+    sums: StoredChecksums,
+    file: SerializedFileReader<SharedFile>,
     columns: BTreeMap<String, usize>,
-    wanted: Wanted,
+    wanted: EventColumnSelection,
     next: usize,
-    group: Option<Group>,
+    group: Option<EventRowGroup>,
 }
 
-impl std::fmt::Debug for Reader {
+impl std::fmt::Debug for EventFileReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("path", &self.path)
@@ -67,26 +67,29 @@ impl std::fmt::Debug for Reader {
 }
 
 /// The row group that is read at present.
-struct Group {
+struct EventRowGroup {
     left: usize,
-    at: Values<Int64Type>,
-    keyword: Text,
-    host: Text,
-    fields: Vec<(Option<Values<Int64Type>>, Option<Text>)>,
-    more: Option<Text>,
+    at: ParquetColumnValues<Int64Type>,
+    keyword: ParquetTextColumn,
+    host: ParquetTextColumn,
+    fields: Vec<(
+        Option<ParquetColumnValues<Int64Type>>,
+        Option<ParquetTextColumn>,
+    )>,
+    more: Option<ParquetTextColumn>,
 }
 
-impl Reader {
+impl EventFileReader {
     /// Opens it.
     ///
     /// # Errors
     /// When it cannot be read or is no Parquet.
-    pub fn open(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
+    pub fn open(path: &Path, wanted: &EventColumnSelection) -> Result<Self, Error> {
         let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
-        let file = Shared::open(path).map_err(|cause| Error::reading(path, &cause))?;
+        let file = SharedFile::open(path).map_err(|cause| Error::reading(path, &cause))?;
         let bytes = file.clone();
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
-        let sums = Kept::of(file.metadata()).map_err(|cause| failed(&cause))?;
+        let sums = StoredChecksums::of(file.metadata()).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
         let columns = columns
             .iter()
@@ -140,8 +143,8 @@ impl Reader {
     ///
     /// # Errors
     /// When the file is damaged.
-    pub fn next_batch(&mut self) -> Result<Option<Table>, Error> {
-        let mut table = Table::default();
+    pub fn next_batch(&mut self) -> Result<Option<EventTable>, Error> {
+        let mut table = EventTable::default();
         Ok(self.next_into(&mut table)?.then_some(table))
     }
 
@@ -149,13 +152,13 @@ impl Reader {
     ///
     /// # Errors
     /// When the file is damaged.
-    pub fn next_into(&mut self, table: &mut Table) -> Result<bool, Error> {
+    pub fn next_into(&mut self, table: &mut EventTable) -> Result<bool, Error> {
         table.clear();
         self.batch(table)
             .map_err(|cause| Error::reading_events(&self.path, &cause))
     }
 
-    fn batch(&mut self, table: &mut Table) -> Parquet<bool> {
+    fn batch(&mut self, table: &mut EventTable) -> Parquet<bool> {
         loop {
             if let Some(group) = self.group.as_mut().filter(|group| group.left > 0) {
                 return group.batch(table).map(|()| true);
@@ -168,7 +171,7 @@ impl Reader {
         }
     }
 
-    fn begin(&self, group: usize) -> Parquet<Group> {
+    fn begin(&self, group: usize) -> Parquet<EventRowGroup> {
         self.sums.check(&self.bytes, self.file.metadata(), group)?;
         let group = &*self.file.get_row_group(group)?;
         let mut fields = Vec::new();
@@ -190,7 +193,7 @@ impl Reader {
             .iter()
             .rposition(|(numbers, texts)| numbers.is_some() || texts.is_some());
         fields.truncate(last.map_or(0, |last| last + 1));
-        Ok(Group {
+        Ok(EventRowGroup {
             left: usize::try_from(group.metadata().num_rows()).unwrap_or(0),
             at: self.numbers(group, AT)?.ok_or_else(|| missing(AT))?,
             keyword: self.text(group, KEYWORD)?.ok_or_else(|| missing(KEYWORD))?,
@@ -208,7 +211,7 @@ impl Reader {
         &self,
         group: &dyn RowGroupReader,
         name: &str,
-    ) -> Parquet<Option<Values<Int64Type>>> {
+    ) -> Parquet<Option<ParquetColumnValues<Int64Type>>> {
         let Some((at, column)) = self.column(group, name, Physical::INT64)? else {
             return Ok(None);
         };
@@ -217,15 +220,15 @@ impl Reader {
             column.max_def_level() > 0,
             None,
         );
-        Ok(Some(Values::of(column, pages)))
+        Ok(Some(ParquetColumnValues::of(column, pages)))
     }
 
-    fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Text>> {
+    fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<ParquetTextColumn>> {
         let Some((at, column)) = self.column(group, name, Physical::BYTE_ARRAY)? else {
             return Ok(None);
         };
         let optional = column.max_def_level() > 0;
-        let texts = Texts::default();
+        let texts = ColumnTexts::default();
         let pages = Pages::new(
             group.get_column_page_reader(at)?,
             optional,
@@ -241,8 +244,8 @@ impl Reader {
             .build()?;
         let path = column.path().clone();
         let column = ColumnDescriptor::new(Arc::new(number), column.max_def_level(), 0, path);
-        Ok(Some(Text {
-            values: Values::of(Arc::new(column), pages),
+        Ok(Some(ParquetTextColumn {
+            values: ParquetColumnValues::of(Arc::new(column), pages),
             texts,
             names: Vec::new(),
         }))
@@ -293,29 +296,29 @@ fn missing(name: &str) -> ParquetError {
     ParquetError::General(format!("it has no column {name}, or nothing in it"))
 }
 
-impl Group {
+impl EventRowGroup {
     /// Into an empty table.
-    fn batch(&mut self, table: &mut Table) -> Parquet<()> {
+    fn batch(&mut self, table: &mut EventTable) -> Parquet<()> {
         let rows = self.left.min(PAGE);
         table.at_ns.reserve(rows);
         self.at.read(rows)?;
         self.at
             .each(|_, times| table.at_ns.extend(times.iter().map(|at| *at as u64)));
-        let mut names = Names::default();
+        let mut names = EventTextTable::default();
         self.keyword
             .required(rows, &mut table.keyword, &mut names)?;
         self.host.required(rows, &mut table.host, &mut names)?;
-        table.data.resize(self.fields.len(), Column::default());
+        table.data.resize(self.fields.len(), EventColumn::default());
         for ((numbers, texts), column) in self.fields.iter_mut().zip(&mut table.data) {
             if numbers.is_some() || texts.is_some() {
                 column.numbers.resize(rows, 0);
-                column.texts.resize(rows, Column::ABSENT);
+                column.texts.resize(rows, EventColumn::ABSENT);
             }
             if let Some(numbers) = numbers {
                 numbers.read(rows)?;
                 numbers.each(|row, values| {
                     column.numbers[row..row + values.len()].copy_from_slice(values);
-                    column.texts[row..row + values.len()].fill(Column::NUMBER);
+                    column.texts[row..row + values.len()].fill(EventColumn::NUMBER);
                 });
             }
             if let Some(texts) = texts {
@@ -324,7 +327,7 @@ impl Group {
         }
         if let Some(more) = &mut self.more {
             let mut texts = Vec::new();
-            let mut own = Names::default();
+            let mut own = EventTextTable::default();
             more.take(rows, &mut own, |row, text| texts.push((row as u32, text)))?;
             table.more = texts
                 .into_iter()
@@ -338,14 +341,14 @@ impl Group {
 }
 
 /// A column.
-struct Values<T: DataType> {
+struct ParquetColumnValues<T: DataType> {
     from: ColumnReaderImpl<T>,
     /// Of the rows that were read last, which have a value, and the values.
     levels: Vec<i16>,
     values: Vec<T::T>,
 }
 
-impl<T: DataType> Values<T>
+impl<T: DataType> ParquetColumnValues<T>
 where
     T::T: Copy,
 {
@@ -389,20 +392,20 @@ where
 }
 
 /// A column of texts.
-struct Text {
+struct ParquetTextColumn {
     /// Their numbers.
-    values: Values<Int32Type>,
-    texts: Texts,
+    values: ParquetColumnValues<Int32Type>,
+    texts: ColumnTexts,
     /// What they are called in the present batch.
     names: Vec<u32>,
 }
 
-impl Text {
+impl ParquetTextColumn {
     /// Goes over the next rows: `each` gets every row that has a text and its number in `names`, which are a batch's.
     fn take(
         &mut self,
         rows: usize,
-        names: &mut Names,
+        names: &mut EventTextTable,
         mut each: impl FnMut(usize, u32),
     ) -> Parquet<()> {
         self.texts.lock().forget();
@@ -423,7 +426,12 @@ impl Text {
         Ok(())
     }
 
-    fn required(&mut self, rows: usize, to: &mut Vec<u32>, names: &mut Names) -> Parquet<()> {
+    fn required(
+        &mut self,
+        rows: usize,
+        to: &mut Vec<u32>,
+        names: &mut EventTextTable,
+    ) -> Parquet<()> {
         to.reserve(rows);
         self.take(rows, names, |_, text| to.push(text))?;
         if to.len() == rows {

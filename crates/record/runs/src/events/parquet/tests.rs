@@ -3,12 +3,12 @@
 use super::schema::PAGE;
 use super::*;
 use proptest::prelude::*;
-use stackline_events::{Event, Value};
+use stackline_events::{EventValue, TextEvent};
 
-fn table(events: impl IntoIterator<Item = (String, u64, Vec<String>)>) -> Table {
-    let mut table = Table::default();
+fn table(events: impl IntoIterator<Item = (String, u64, Vec<String>)>) -> EventTable {
+    let mut table = EventTable::default();
     for (keyword, at_ns, data) in events {
-        table.push_event(&Event {
+        table.push_event(&TextEvent {
             keyword,
             host: "khons".into(),
             at_ns,
@@ -18,20 +18,20 @@ fn table(events: impl IntoIterator<Item = (String, u64, Vec<String>)>) -> Table 
     table
 }
 
-fn events(table: &Table) -> Vec<Event> {
+fn events(table: &EventTable) -> Vec<TextEvent> {
     (0..table.len()).map(|row| table.event(row)).collect()
 }
 
 #[test]
 fn pages_and_groups_are_cut_where_they_are_full() {
-    let mut long = Table::default();
+    let mut long = EventTable::default();
     let rows = PAGE as u64 * 2 + 7;
     for row in 0..rows {
         let text = format!("{}", row % 70_000);
         let odd = if row % 3 == 0 {
-            Value::Absent
+            EventValue::Absent
         } else {
-            Value::Number(row as i64 * 7)
+            EventValue::Number(row as i64 * 7)
         };
         long.push(
             ["A", "B"][row as usize % 2],
@@ -39,8 +39,8 @@ fn pages_and_groups_are_cut_where_they_are_full() {
             row,
             &[
                 odd,
-                Value::Text(&format!("u{row}")),
-                Value::Text(&format!("x{text}")),
+                EventValue::Text(&format!("u{row}")),
+                EventValue::Text(&format!("x{text}")),
             ],
         );
     }
@@ -58,7 +58,7 @@ fn only_what_is_wanted_is_read() {
     let path = directory.path().join("khons.parquet");
     let data = ["7", "x", "8"].map(str::to_owned).to_vec();
     write_table(&path, &table([("A".to_owned(), 5, data)])).unwrap();
-    let mut reader = Reader::open(&path, &Wanted::fields(&[2])).unwrap();
+    let mut reader = EventFileReader::open(&path, &EventColumnSelection::fields(&[2])).unwrap();
     assert_eq!(reader.rows(), 1);
     let batch = reader.next_batch().unwrap().unwrap();
     assert_eq!(batch.event(0).to_string(), "A; khons; 0; 5; ; ; 8");
@@ -88,7 +88,7 @@ fn a_damaged_file_is_an_error_with_a_hint() {
 /// Written by stackline 0.1.0, which encoded pages itself.
 const EARLIER: &[u8] = include_bytes!("../../../tests/data/events-0.1.0.parquet");
 
-fn read_bytes(bytes: &[u8]) -> Result<Table, Error> {
+fn read_bytes(bytes: &[u8]) -> Result<EventTable, Error> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bytes).unwrap();
     read_table(file.path())
@@ -139,7 +139,7 @@ fn no_changed_bit_gives_other_events() {
     };
     let written = table((0..40).map(event));
     write_table(&path, &written).unwrap();
-    let right: Vec<Event> = events(&read_table(&path).unwrap());
+    let right: Vec<TextEvent> = events(&read_table(&path).unwrap());
     let whole = fs::read(&path).unwrap();
     let mut noticed = 0;
     for at in (0..whole.len()).step_by(7) {
@@ -165,7 +165,7 @@ proptest! {
         let path = directory.path().join("khons.parquet");
         prop_assert_eq!(write_table(&path, &table).unwrap(), table.len() as u64);
         let again = read_table(&path).unwrap();
-        let expected: Vec<Event> = table.by_time().iter().map(|row| table.event(*row as usize)).collect();
+        let expected: Vec<TextEvent> = table.by_time().iter().map(|row| table.event(*row as usize)).collect();
         prop_assert_eq!(events(&again), expected);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::schema::{AT, GROUP, PAGE, number_column, schema};
 use crate::Error;
-use crate::checksums::{CREATED_BY, Summed, Sums};
+use crate::checksums::{CREATED_BY, RowGroupChecksums, Summed};
 use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result as Parquet};
@@ -13,8 +13,8 @@ use parquet::file::properties::{
 };
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::ColumnPath;
-use stackline_events::Table;
-use stackline_events::table::{Column, FIELDS, Names};
+use stackline_events::EventTable;
+use stackline_events::table::{EventColumn, EventTextTable, FIELDS};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,14 +28,14 @@ const BLOCK: usize = 128;
 const MINIBLOCKS: usize = 4;
 
 /// A file of events being written.
-pub struct Writer<W: Write + Send> {
+pub struct EventFileWriter<W: Write + Send> {
     file: SerializedFileWriter<Summed<W>>,
-    sums: Sums,
+    sums: RowGroupChecksums,
     path: PathBuf,
     rows: u64,
 }
 
-impl<W: Write + Send> std::fmt::Debug for Writer<W> {
+impl<W: Write + Send> std::fmt::Debug for EventFileWriter<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")
             .field("path", &self.path)
@@ -44,7 +44,7 @@ impl<W: Write + Send> std::fmt::Debug for Writer<W> {
     }
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send> EventFileWriter<W> {
     /// Begins a file; `path` is what errors call it.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<W: Write + Send> Writer<W> {
                 Arc::new(schema()?),
                 Arc::new(properties()?),
             )?;
-            let sums = Sums::begin(&mut file)?;
+            let sums = RowGroupChecksums::begin(&mut file)?;
             Ok((file, sums))
         };
         let (file, sums) = begin().map_err(|cause: ParquetError| Error::writing(path, &cause))?;
@@ -72,7 +72,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn push(&mut self, table: &Table, rows: &[u32]) -> Result<(), Error> {
+    pub fn push(&mut self, table: &EventTable, rows: &[u32]) -> Result<(), Error> {
         for rows in rows.chunks(GROUP) {
             self.group(table, rows)
                 .map_err(|cause| Error::writing(&self.path, &cause))?;
@@ -80,21 +80,21 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    fn group(&mut self, table: &Table, rows: &[u32]) -> Parquet<()> {
+    fn group(&mut self, table: &EventTable, rows: &[u32]) -> Parquet<()> {
         let mut group = self.file.next_row_group()?;
         let to = &mut group;
-        let mut texts = Texts::of(&table.names);
+        let mut texts = ParquetTextCache::of(&table.names);
         column::<_, Int64Type>(to, rows, |row| Some(table.at_ns[row] as i64))?;
         column::<_, ByteArrayType>(to, rows, |row| texts.get(table.keyword[row]))?;
         column::<_, ByteArrayType>(to, rows, |row| texts.get(table.host[row]))?;
         for field in 0..FIELDS {
             let data = table.data.get(field).map_or(&[][..], |data| &data.texts);
-            if data.contains(&Column::NUMBER) {
+            if data.contains(&EventColumn::NUMBER) {
                 column::<_, Int64Type>(to, rows, |row| table.number(row, field))?;
             } else {
                 empty::<_, Int64Type>(to, rows.len())?;
             }
-            if data.iter().any(|text| *text < Column::ABSENT) {
+            if data.iter().any(|text| *text < EventColumn::ABSENT) {
                 column::<_, ByteArrayType>(to, rows, |row| texts.get(*data.get(row)?))?;
             } else {
                 empty::<_, ByteArrayType>(to, rows.len())?;
@@ -196,13 +196,13 @@ fn too_few() -> ParquetError {
 }
 
 /// The texts of a table as the library takes them, each made once.
-struct Texts<'n> {
-    names: &'n Names,
+struct ParquetTextCache<'n> {
+    names: &'n EventTextTable,
     made: Vec<Option<ByteArray>>,
 }
 
-impl<'n> Texts<'n> {
-    fn of(names: &'n Names) -> Self {
+impl<'n> ParquetTextCache<'n> {
+    fn of(names: &'n EventTextTable) -> Self {
         Self {
             names,
             made: vec![None; names.len()],

@@ -1,21 +1,21 @@
 //! The initiator: the client, whose every operation is a message.
 
-use super::failure::{from_transfer, reading, writing};
+use super::failure::{from_transfer, read_failure, write_failure};
 use super::options::settings;
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
-use crate::stacks::contract::{Connection, vanished};
-use stackline_core::record::Transport;
+use crate::stacks::contract::{LiveConnection, connection_vanished};
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_endpoint::Bulk;
-use stackline_proto::ikp::stack::{Answer, Verb};
-use stackline_transfer::carrier::Carrier;
-use stackline_transfer::ikp::{self, Client, Segments};
+use stackline_endpoint::BulkDirection;
+use stackline_proto::ikp::stack::{IkpReplyContent, Verb};
+use stackline_transfer::carrier::PacketCarrier;
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpUdpClient};
 use std::collections::BTreeMap;
 
 /// The client.
 pub(super) struct Initiator {
-    client: Client,
+    client: IkpUdpClient,
     /// Of the last message.
     number: u64,
     /// The responder has said that no more comes.
@@ -23,7 +23,7 @@ pub(super) struct Initiator {
 }
 
 impl Initiator {
-    pub(super) const fn new(client: Client) -> Self {
+    pub(super) const fn new(client: IkpUdpClient) -> Self {
         Self {
             client,
             number: 0,
@@ -31,32 +31,33 @@ impl Initiator {
         }
     }
 
-    fn ask(&mut self, verb: Verb, segments: Segments<'_>) -> Result<Answer> {
+    fn ask(&mut self, verb: Verb, segments: IkpClientSegments<'_>) -> Result<IkpReplyContent> {
         self.number += 1;
         let mut reply = [0; 1];
         let bytes = self
             .client
             .send(&verb.message(self.number), segments, &mut reply)
             .map_err(from_transfer)?;
-        let answer = Answer::read(&reply[..bytes]);
+        let answer = IkpReplyContent::read(&reply[..bytes]);
         answer.ok_or_else(|| Error::measurement("the peer's reply is malformed"))
     }
 
     /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
     fn part(&mut self, verb: Verb) -> Result<()> {
         self.number += 1;
-        match self
-            .client
-            .send(&verb.message(self.number), Segments::none(), &mut [])
-        {
-            Ok(_) | Err(ikp::Error::Nobody | ikp::Error::Silent(_)) => Ok(()),
+        match self.client.send(
+            &verb.message(self.number),
+            IkpClientSegments::none(),
+            &mut [],
+        ) {
+            Ok(_) | Err(ikp::IkpTransferError::Nobody | ikp::IkpTransferError::Silent(_)) => Ok(()),
             Err(error) => Err(from_transfer(error)),
         }
     }
 }
 
-impl Connection for Initiator {
-    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+impl LiveConnection for Initiator {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         for done in 0..times {
             if times > 1 && buffers.flags.limit() {
                 return Ok(done);
@@ -64,21 +65,28 @@ impl Connection for Initiator {
             let unit = buffers
                 .source
                 .outgoing(bytes)
-                .map_err(|error| reading(&error))?;
-            self.ask(Verb::Put, Segments::readable(unit))?;
+                .map_err(|error| read_failure(&error))?;
+            self.ask(Verb::Put, IkpClientSegments::readable(unit))?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         for done in 0..times {
             if self.over {
                 return Ok(done);
             }
             let room = buffers.destination.room(bytes);
-            match self.ask(Verb::Get, Segments::writable(room))? {
-                Answer::Done => buffers.arrived(bytes).map_err(|error| writing(&error))?,
-                Answer::Over => {
+            match self.ask(Verb::Get, IkpClientSegments::writable(room))? {
+                IkpReplyContent::Done => buffers
+                    .arrived(bytes)
+                    .map_err(|error| write_failure(&error))?,
+                IkpReplyContent::Over => {
                     self.over = true;
                     return Ok(done);
                 }
@@ -92,19 +100,19 @@ impl Connection for Initiator {
         request: usize,
         response: usize,
         _: Instant,
-        buffers: &mut Buffers,
+        buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let readable = buffers
             .source
             .outgoing(request)
-            .map_err(|error| reading(&error))?;
+            .map_err(|error| read_failure(&error))?;
         let writable = buffers.destination.room(response);
-        match self.ask(Verb::Call, Segments { readable, writable })? {
-            Answer::Done => buffers
+        match self.ask(Verb::Call, IkpClientSegments { readable, writable })? {
+            IkpReplyContent::Done => buffers
                 .arrived(response)
                 .map(|()| true)
-                .map_err(|error| writing(&error)),
-            Answer::Over => Err(vanished("before the response came")),
+                .map_err(|error| write_failure(&error)),
+            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
         }
     }
 
@@ -112,42 +120,42 @@ impl Connection for Initiator {
         true
     }
 
-    fn start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<bool> {
+    fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
         Ok(!self.over)
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
-        self.ask(Verb::End, Segments::none()).map(drop)
+    fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.ask(Verb::End, IkpClientSegments::none()).map(drop)
     }
 
-    fn disconnect(mut self: Box<Self>, _: &mut Buffers) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
         self.part(Verb::Close)
     }
 
-    fn await_disconnect(&mut self, _: &mut Buffers) -> Result<()> {
+    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
         self.part(Verb::Closing)
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         let (counters, patience) = (self.client.counters(), self.client.rtt());
-        Some(Transport {
+        Some(TransportRecord {
             retransmits: counters.repeated,
             rtt_s: patience.smoothed().unwrap_or_default().seconds(),
             rtt_var_s: Some(patience.variation().seconds()),
             mss_bytes: u64::from(self.client.options().packet),
-            ..Transport::default()
+            ..TransportRecord::default()
         })
     }
 

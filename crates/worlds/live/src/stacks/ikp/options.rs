@@ -1,24 +1,28 @@
 //! Options of the stack: what a job asks for, and what is reported of them.
 
 use crate::error::{Error, Result};
-use crate::stacks::contract::ConnectParameters;
+use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::stream::Receive;
-use stackline_proto::ikp::Options as Machine;
+use stackline_proto::ikp::IkpOptions as Machine;
 use stackline_proto::ikp::stack;
-use stackline_transfer::Waiting;
-use stackline_transfer::ikp::Options;
+use stackline_transfer::PacketWaiting;
+use stackline_transfer::ikp::IkpTransferOptions;
 use std::collections::BTreeMap;
 
 /// The options of a client or a server as the job has them.
-pub(super) fn options(parameters: &ConnectParameters) -> Result<Options> {
+pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTransferOptions> {
     let machine = stack::options(&parameters.stack, 0).map_err(|what| {
         Error::input(what)
             .hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(&parameters.stack) == Receive::Spin;
-    Ok(Options {
-        waiting: if spins { Waiting::Spin } else { Waiting::Block },
-        ..Options::new(machine)
+    Ok(IkpTransferOptions {
+        waiting: if spins {
+            PacketWaiting::Spin
+        } else {
+            PacketWaiting::Block
+        },
+        ..IkpTransferOptions::new(machine)
     })
 }
 

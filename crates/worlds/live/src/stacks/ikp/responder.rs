@@ -1,14 +1,14 @@
 //! The responder: the server, whose every operation is what it does with the client's next message.
 
-use super::failure::{from_transfer, reading, writing};
+use super::failure::{from_transfer, read_failure, write_failure};
 use super::options::settings;
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
-use crate::stacks::contract::{Connection, vanished};
-use stackline_endpoint::Bulk;
-use stackline_proto::ikp::Options as Machine;
-use stackline_proto::ikp::stack::{Answer, Verb, both_wait};
-use stackline_transfer::ikp::{self, Request, Server, Ticket};
+use crate::stacks::contract::{LiveConnection, connection_vanished};
+use stackline_endpoint::BulkDirection;
+use stackline_proto::ikp::IkpOptions as Machine;
+use stackline_proto::ikp::stack::{IkpReplyContent, Verb, both_wait};
+use stackline_transfer::ikp::{self, IkpRequest, IkpUdpServer, Ticket};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PIECE: usize = 1 << 20;
 
 /// A client: its address and its number.
-pub(super) type Peer = (SocketAddr, u32);
+pub(super) type LiveIkpPeer = (SocketAddr, u32);
 
-pub(super) fn peer_of(request: &Request<'_>) -> Peer {
+pub(super) fn peer_of(request: &IkpRequest<'_>) -> LiveIkpPeer {
     (request.client(), request.number())
 }
 
@@ -30,7 +30,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A message of the client that is not replied to yet.
 #[derive(Clone, Copy)]
-struct Message {
+struct UnansweredIkpMessage {
     ticket: Ticket,
     verb: Verb,
     number: u64,
@@ -38,32 +38,36 @@ struct Message {
 
 /// What was answered last: a message that comes again is answered so again.
 #[derive(Clone, Copy)]
-struct Answered {
+struct LastIkpAnswer {
     number: u64,
     moved: usize,
-    answer: Answer,
+    answer: IkpReplyContent,
 }
 
 /// The server, for one client.
 pub(super) struct Responder {
-    server: Arc<Mutex<Server>>,
-    peer: Peer,
+    server: Arc<Mutex<IkpUdpServer>>,
+    peer: LiveIkpPeer,
     machine: Machine,
     /// A message that has been inspected, and a call whose response is awaited.
-    waits: Option<Message>,
-    call: Option<Message>,
-    last: Answered,
+    waits: Option<UnansweredIkpMessage>,
+    call: Option<UnansweredIkpMessage>,
+    last: LastIkpAnswer,
     /// The client has said that no more comes; it has closed the connection.
     over: bool,
     closed: bool,
 }
 
 impl Responder {
-    pub(super) const fn new(server: Arc<Mutex<Server>>, peer: Peer, machine: Machine) -> Self {
-        let last = Answered {
+    pub(super) const fn new(
+        server: Arc<Mutex<IkpUdpServer>>,
+        peer: LiveIkpPeer,
+        machine: Machine,
+    ) -> Self {
+        let last = LastIkpAnswer {
             number: 0,
             moved: 0,
-            answer: Answer::Done,
+            answer: IkpReplyContent::Done,
         };
         Self {
             server,
@@ -78,7 +82,7 @@ impl Responder {
     }
 
     /// The client's next message.
-    fn next(&mut self, buffers: &mut Buffers) -> Result<Message> {
+    fn next(&mut self, buffers: &mut LiveThreadBuffers) -> Result<UnansweredIkpMessage> {
         if let Some(message) = self.waits.take() {
             return Ok(message);
         }
@@ -93,7 +97,7 @@ impl Responder {
                 else {
                     continue;
                 };
-                let message = Message {
+                let message = UnansweredIkpMessage {
                     ticket: request.later(),
                     verb,
                     number,
@@ -111,19 +115,19 @@ impl Responder {
         }
     }
 
-    fn with<T>(&self, ticket: Ticket, work: impl FnOnce(Request<'_>) -> T) -> Option<T> {
+    fn with<T>(&self, ticket: Ticket, work: impl FnOnce(IkpRequest<'_>) -> T) -> Option<T> {
         lock(&self.server).again(ticket).map(work)
     }
 
     /// Moves so much of the source to the client and answers. A client that has given the message up repeats its request.
     fn answer(
         &mut self,
-        message: Message,
+        message: UnansweredIkpMessage,
         moved: usize,
-        answer: Answer,
-        buffers: &mut Buffers,
+        answer: IkpReplyContent,
+        buffers: &mut LiveThreadBuffers,
     ) -> Result<()> {
-        self.last = Answered {
+        self.last = LastIkpAnswer {
             number: message.number,
             moved,
             answer,
@@ -132,13 +136,13 @@ impl Responder {
             buffers
                 .source
                 .outgoing(moved)
-                .map_err(|error| reading(&error))?
+                .map_err(|error| read_failure(&error))?
         } else {
             &mut []
         };
         let replied = self.with(message.ticket, |mut request| {
             if request.writable() < data.len() {
-                return Err(ikp::Error::Outside {
+                return Err(ikp::IkpTransferError::Outside {
                     granted: request.writable(),
                 });
             }
@@ -149,12 +153,17 @@ impl Responder {
             request.reply(answer.reply())
         });
         replied
-            .unwrap_or(Err(ikp::Error::Gone))
+            .unwrap_or(Err(ikp::IkpTransferError::Gone))
             .map_err(from_transfer)
     }
 
     /// Takes the data unit that comes with a message; the message waits on.
-    fn take(&mut self, message: Message, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn take(
+        &mut self,
+        message: UnansweredIkpMessage,
+        bytes: usize,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         let mut from = 0;
         while from < bytes {
             let room = buffers.room((bytes - from).min(PIECE));
@@ -168,19 +177,26 @@ impl Responder {
                 let _ = request.later();
                 moved
             });
-            taken.unwrap_or_else(|| Err(from_transfer(ikp::Error::Gone)))?;
-            buffers.arrived(most).map_err(|error| writing(&error))?;
+            taken.unwrap_or_else(|| Err(from_transfer(ikp::IkpTransferError::Gone)))?;
+            buffers
+                .arrived(most)
+                .map_err(|error| write_failure(&error))?;
             from += most;
         }
         Ok(())
     }
 
     /// A message that is not what an operation waits for.
-    fn unexpected(&mut self, message: Message, awaited: &str, buffers: &mut Buffers) -> Result<()> {
+    fn unexpected(
+        &mut self,
+        message: UnansweredIkpMessage,
+        awaited: &str,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         match message.verb {
             Verb::End => {
                 self.over = true;
-                self.answer(message, 0, Answer::Done, buffers)
+                self.answer(message, 0, IkpReplyContent::Done, buffers)
             }
             Verb::Close | Verb::Closing => {
                 (self.waits, self.closed) = (Some(message), true);
@@ -195,8 +211,8 @@ impl Responder {
     }
 }
 
-impl Connection for Responder {
-    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+impl LiveConnection for Responder {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         for done in 0..times {
             if times > 1 && buffers.flags.limit() {
                 return Ok(done);
@@ -204,14 +220,19 @@ impl Connection for Responder {
             let message = self.next(buffers)?;
             if message.verb != Verb::Get {
                 self.unexpected(message, "Get", buffers)?;
-                return Err(vanished("while data was on its way"));
+                return Err(connection_vanished("while data was on its way"));
             }
-            self.answer(message, bytes, Answer::Done, buffers)?;
+            self.answer(message, bytes, IkpReplyContent::Done, buffers)?;
         }
         Ok(times)
     }
 
-    fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         for done in 0..times {
             if self.ended() {
                 return Ok(done);
@@ -222,12 +243,12 @@ impl Connection for Responder {
                 return Ok(done);
             }
             self.take(message, bytes, buffers)?;
-            self.answer(message, 0, Answer::Done, buffers)?;
+            self.answer(message, 0, IkpReplyContent::Done, buffers)?;
         }
         Ok(times)
     }
 
-    fn await_call(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<bool> {
+    fn await_call(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
@@ -240,28 +261,32 @@ impl Connection for Responder {
         Ok(true)
     }
 
-    fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn reply(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let Some(message) = self.call.take() else {
             return Err(Error::measurement("no call awaits a response"));
         };
-        self.answer(message, bytes, Answer::Done, buffers)
+        self.answer(message, bytes, IkpReplyContent::Done, buffers)
     }
 
     fn confirms(&self) -> bool {
         true
     }
 
-    fn start_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_start_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<bool> {
+    fn await_start_bulk(
+        &mut self,
+        way: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
         let message = self.next(buffers)?;
         let begins = message.verb
-            == if way == Bulk::Get {
+            == if way == BulkDirection::Get {
                 Verb::Get
             } else {
                 Verb::Put
@@ -274,21 +299,21 @@ impl Connection for Responder {
         Ok(begins)
     }
 
-    fn stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn await_stop_bulk(&mut self, _: Bulk, _: &mut Buffers) -> Result<()> {
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
         Ok(())
     }
 
-    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         if self.closed {
             return Ok(());
         }
         let message = self.next(buffers)?;
         match message.verb {
-            Verb::Get | Verb::Call => self.answer(message, 0, Answer::Over, buffers),
+            Verb::Get | Verb::Call => self.answer(message, 0, IkpReplyContent::Over, buffers),
             _ => {
                 self.waits = Some(message);
                 Ok(())
@@ -296,19 +321,19 @@ impl Connection for Responder {
         }
     }
 
-    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let message = self.next(buffers)?;
         match message.verb {
-            Verb::Closing | Verb::Close => self.answer(message, 0, Answer::Done, buffers),
+            Verb::Closing | Verb::Close => self.answer(message, 0, IkpReplyContent::Done, buffers),
             _ => self.unexpected(message, "the end", buffers),
         }
     }
 
-    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         loop {
             let message = self.next(buffers)?;
             match message.verb {
-                Verb::Close => return self.answer(message, 0, Answer::Done, buffers),
+                Verb::Close => return self.answer(message, 0, IkpReplyContent::Done, buffers),
                 Verb::End => self.unexpected(message, "the end", buffers)?,
                 _ => {
                     return Err(Error::measurement(

@@ -1,22 +1,24 @@
 //! A conversation in datagrams: what leaves, what arrives, and control between.
 
-use super::Wire;
-use crate::buffers::Buffers;
+use super::LiveUdpSocket;
+use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self as fault, Error as Fault, Result};
-use crate::stacks::contract::{Connection, vanished};
+use crate::stacks::contract::{LiveConnection, connection_vanished};
 use crate::stacks::stream::Receive;
-use crate::sys::batch::{Batch, LARGEST_DATAGRAM, receive_joined, send_segmented};
+use crate::sys::batch::{DatagramBatch, LARGEST_DATAGRAM, receive_joined, send_segmented};
 use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use stackline_core::record::Losses;
+use stackline_core::run_record::UnitLosses;
 use stackline_core::time::Instant;
-use stackline_endpoint::Bulk;
+use stackline_endpoint::BulkDirection;
 use stackline_events::{recorder, scope};
-use stackline_proto::datagram::control::{ANSWER, CONTROL, Control, read_control, write_control};
-use stackline_proto::datagram::conversation::{Conversation, Step, Unit};
-use stackline_proto::datagram::{NUMBER, Token};
+use stackline_proto::datagram::control::{
+    ANSWER, CONTROL, DatagramControl, read_control, write_control,
+};
+use stackline_proto::datagram::conversation::{ControlStep, DatagramConversation, DatagramUnit};
+use stackline_proto::datagram::{DatagramToken, NUMBER};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
@@ -32,13 +34,13 @@ fn segments_at_once(bytes: usize) -> u64 {
 pub(super) const SEGMENTS: usize = 64;
 
 /// A conversation in datagrams.
-pub(super) struct Datagrams {
-    wire: Wire,
-    token: Token,
-    outgoing: Option<Batch>,
-    incoming: Option<Batch>,
+pub(super) struct LiveUdpConversation {
+    wire: LiveUdpSocket,
+    token: DatagramToken,
+    outgoing: Option<DatagramBatch>,
+    incoming: Option<DatagramBatch>,
     joined: Vec<u8>,
-    conversation: Conversation,
+    conversation: DatagramConversation,
     /// Numbers of the data units ahead, and of the one taken last, while a run is traced.
     numbers: VecDeque<u64>,
     number: Option<u64>,
@@ -48,10 +50,11 @@ pub(super) struct Datagrams {
     together: bool,
 }
 
-impl Datagrams {
-    pub(super) fn new(wire: &Wire, token: &Token) -> Self {
-        let batch =
-            |on: bool| (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM));
+impl LiveUdpConversation {
+    pub(super) fn new(wire: &LiveUdpSocket, token: &DatagramToken) -> Self {
+        let batch = |on: bool| {
+            (on && wire.batch > 1).then(|| DatagramBatch::new(wire.batch, LARGEST_DATAGRAM))
+        };
         Self {
             outgoing: batch(!wire.gso),
             incoming: batch(!wire.gro),
@@ -62,7 +65,7 @@ impl Datagrams {
             },
             wire: wire.clone(),
             token: *token,
-            conversation: Conversation::new(),
+            conversation: DatagramConversation::new(),
             numbers: VecDeque::new(),
             number: None,
             singly: false,
@@ -75,11 +78,11 @@ impl Datagrams {
     /// Answers the HELLO that was taken elsewhere.
     pub(super) fn greet(&mut self) -> Result<()> {
         self.conversation.greet();
-        self.send_control(Control::Hello as u8 | ANSWER, 0)
+        self.send_control(DatagramControl::Hello as u8 | ANSWER, 0)
     }
 
     /// Waits for HELLO.
-    pub(super) fn await_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
+    pub(super) fn await_hello(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         while !self.conversation.is_greeted() {
             self.take(buffers)?;
             // What came before was meant for an earlier connection.
@@ -89,13 +92,13 @@ impl Datagrams {
     }
 
     /// Sends HELLO until it is answered.
-    pub(super) fn say_hello(&mut self, buffers: &mut Buffers) -> Result<()> {
-        self.exchange(Control::Hello, buffers)
+    pub(super) fn say_hello(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.exchange(DatagramControl::Hello, buffers)
     }
 
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
         let bytes = write_control(&self.token, kind, value);
-        match scope::aside(|| send(&self.wire.socket, &bytes)) {
+        match scope::run_outside_unit(|| send(&self.wire.socket, &bytes)) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
             Err(error)
                 if !matches!(
@@ -103,27 +106,27 @@ impl Datagrams {
                     io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted
                 ) =>
             {
-                Err(fault::io("send", &error))
+                Err(fault::io_error("send", &error))
             }
             _ => Ok(()),
         }
     }
 
     /// Sends control until it is answered.
-    fn exchange(&mut self, kind: Control, buffers: &mut Buffers) -> Result<()> {
+    fn exchange(&mut self, kind: DatagramControl, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.conversation.request(clock::now(), kind);
         let mut repeated = false;
         loop {
             match self.conversation.poll(clock::now()) {
-                Step::Send(kind, value) => {
+                ControlStep::Send(kind, value) => {
                     if std::mem::replace(&mut repeated, true) {
                         buffers.flags.interrupted()?;
                     }
                     self.send_control(kind, value)?;
                 }
-                Step::Wait => {}
-                Step::Answered => return Ok(()),
-                Step::GivenUp => {
+                ControlStep::Wait => {}
+                ControlStep::Answered => return Ok(()),
+                ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
                     return Err(Fault::measurement("the peer does not answer any more")
                         .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
@@ -134,7 +137,7 @@ impl Datagrams {
     }
 
     /// Takes what has arrived by the deadline of the control that was sent.
-    fn await_control(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn await_control(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         if let Some(until) = self.conversation.deadline() {
             self.wait_readable(until);
         }
@@ -148,7 +151,7 @@ impl Datagrams {
                 self.conversation.refused();
                 Ok(())
             }
-            _ => Err(fault::io("recv", &error)),
+            _ => Err(fault::io_error("recv", &error)),
         }
     }
 
@@ -167,7 +170,7 @@ impl Datagrams {
     // --- what arrives ---
 
     /// Waits for at least one datagram.
-    fn take(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn take(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
         loop {
@@ -187,14 +190,14 @@ impl Datagrams {
                         self.conversation.refused();
                         return Ok(());
                     }
-                    _ => return Err(fault::io("recv", &error)),
+                    _ => return Err(fault::io_error("recv", &error)),
                 },
             }
         }
     }
 
     #[inline]
-    fn take_once(&mut self, flags: RecvFlags, buffers: &mut Buffers) -> io::Result<()> {
+    fn take_once(&mut self, flags: RecvFlags, buffers: &mut LiveThreadBuffers) -> io::Result<()> {
         if self.wire.gro {
             return self.take_joined(flags);
         }
@@ -246,9 +249,9 @@ impl Datagrams {
                 // An answer that cannot be sent is as good as lost: the peer repeats.
                 let _ = self.send_control(answer, 0);
             }
-        } else if let Unit::Numbered(number) =
+        } else if let DatagramUnit::Numbered(number) =
             self.conversation.handle_unit(bytes, bytes.len() as u64)
-            && recorder::on()
+            && recorder::is_recording()
         {
             self.numbers.push_back(number);
         }
@@ -265,11 +268,11 @@ impl Datagrams {
     }
 
     #[inline]
-    fn send_one(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn send_one(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let unit = buffers
             .source
             .outgoing(bytes)
-            .map_err(|e| fault::io("reading the source", &e))?;
+            .map_err(|e| fault::io_error("reading the source", &e))?;
         Self::stamp(unit, self.conversation.next_number());
         self.conversation.sent(1);
         loop {
@@ -280,7 +283,12 @@ impl Datagrams {
         }
     }
 
-    fn send_batches(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn send_batches(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         let Some(batch) = &mut self.outgoing else {
             return Ok(0);
         };
@@ -316,7 +324,12 @@ impl Datagrams {
         Ok(done)
     }
 
-    fn send_segments(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn send_segments(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
         let most = segments_at_once(bytes);
         let mut done = 0;
         while done < times && !(buffers.flags.limit() && times > 1) {
@@ -324,7 +337,7 @@ impl Datagrams {
             let run = buffers
                 .source
                 .outgoing(n * bytes)
-                .map_err(|e| fault::io("reading the source", &e))?;
+                .map_err(|e| fault::io_error("reading the source", &e))?;
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.conversation.next_number() + index as u64);
             }
@@ -355,16 +368,16 @@ impl Datagrams {
         self.wire
             .notes
             .push(format!("gso refused ({error}): sendmmsg instead"));
-        self.outgoing = Some(Batch::new(SEGMENTS, LARGEST_DATAGRAM));
+        self.outgoing = Some(DatagramBatch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
     /// Waits for so many data units or calls, whichever are awaited; fewer come when the peer has ended.
-    fn take_units(&mut self, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn take_units(&mut self, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         while !self.conversation.has_units(times) {
             self.take(buffers)?;
         }
         let units = self.conversation.take_units(times);
-        if recorder::on() && units > 0 {
+        if recorder::is_recording() && units > 0 {
             self.number = self
                 .numbers
                 .drain(..self.numbers.len().min(units as usize))
@@ -379,7 +392,7 @@ impl Datagrams {
         number: u64,
         n: usize,
         since: Instant,
-        buffers: &mut Buffers,
+        buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
@@ -409,9 +422,9 @@ impl Datagrams {
                         std::hint::spin_loop();
                     }
                     io::ErrorKind::ConnectionRefused => {
-                        return Err(vanished("while a call waited for its answer"));
+                        return Err(connection_vanished("while a call waited for its answer"));
                     }
-                    _ => return Err(fault::io("recv", &error)),
+                    _ => return Err(fault::io_error("recv", &error)),
                 },
             }
         }
@@ -427,7 +440,11 @@ fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
 
 /// A send that failed: again, or a fault.
 #[cold]
-fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::cancel::Flags) -> Result<()> {
+fn went_wrong(
+    error: &io::Error,
+    bytes: usize,
+    flags: &crate::cancel::LiveCancelFlags,
+) -> Result<()> {
     match error.raw_os_error() {
         Some(libc::EINTR) => flags.interrupted(),
         // The device's queue is full: what a sender without flow control meets; it waits like a full buffer would make it.
@@ -435,17 +452,17 @@ fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::cancel::Flags) -> 
             std::thread::yield_now();
             flags.interrupted()
         }
-        Some(libc::ECONNREFUSED) => Err(vanished("while data was on its way")),
+        Some(libc::ECONNREFUSED) => Err(connection_vanished("while data was on its way")),
         Some(libc::EMSGSIZE) => Err(Fault::input(format!(
             "a datagram of {bytes} B is too long for this path"
         ))
         .hint("udp carries at most 65507 B, less where fragmentation is forbidden")),
-        _ => Err(fault::io("send", error)),
+        _ => Err(fault::io_error("send", error)),
     }
 }
 
-impl Connection for Datagrams {
-    fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+impl LiveConnection for LiveUdpConversation {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         self.together |= times > 1;
         if self.wire.gso && times > 1 {
             return self.send_segments(bytes, times, buffers);
@@ -463,7 +480,7 @@ impl Connection for Datagrams {
         Ok(times)
     }
 
-    fn receive(&mut self, _: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
+    fn receive(&mut self, _: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         self.conversation.await_units();
         self.take_units(times, buffers)
     }
@@ -477,13 +494,13 @@ impl Connection for Datagrams {
         request: usize,
         response: usize,
         since: Instant,
-        buffers: &mut Buffers,
+        buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let number = self.conversation.call();
         let unit = buffers
             .source
             .outgoing(request)
-            .map_err(|e| fault::io("reading the source", &e))?;
+            .map_err(|e| fault::io_error("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
             match send(&self.wire.socket, unit) {
@@ -499,16 +516,16 @@ impl Connection for Datagrams {
         Ok(answered)
     }
 
-    fn await_call(&mut self, _: usize, buffers: &mut Buffers) -> Result<bool> {
+    fn await_call(&mut self, _: usize, buffers: &mut LiveThreadBuffers) -> Result<bool> {
         self.conversation.await_call();
         Ok(self.take_units(1, buffers)? == 1)
     }
 
-    fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
+    fn reply(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let unit = buffers
             .source
             .outgoing(bytes)
-            .map_err(|e| fault::io("reading the source", &e))?;
+            .map_err(|e| fault::io_error("reading the source", &e))?;
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.conversation.head()[..n]);
         loop {
@@ -524,48 +541,56 @@ impl Connection for Datagrams {
         }
     }
 
-    fn start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<()> {
-        self.exchange(Control::Start, buffers)
+    fn start_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.exchange(DatagramControl::Start, buffers)
     }
 
-    fn await_start_bulk(&mut self, _: Bulk, buffers: &mut Buffers) -> Result<bool> {
+    fn await_start_bulk(
+        &mut self,
+        _: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
         while !self.conversation.has_started() {
             self.take(buffers)?;
         }
         Ok(self.conversation.take_started())
     }
 
-    fn stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
+    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
         match way {
-            Bulk::Get => self.await_end(buffers),
-            Bulk::Put => self.end_stream(buffers),
+            BulkDirection::Get => self.await_end(buffers),
+            BulkDirection::Put => self.end_stream(buffers),
         }
     }
 
-    fn await_stop_bulk(&mut self, way: Bulk, buffers: &mut Buffers) -> Result<()> {
+    fn await_stop_bulk(
+        &mut self,
+        way: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         match way {
-            Bulk::Get => self.end_stream(buffers),
-            Bulk::Put => self.await_end(buffers),
+            BulkDirection::Get => self.end_stream(buffers),
+            BulkDirection::Put => self.await_end(buffers),
         }
     }
 
-    fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         if self.conversation.end_sent() {
             Ok(())
         } else {
-            self.exchange(Control::End, buffers)
+            self.exchange(DatagramControl::End, buffers)
         }
     }
 
-    fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        match self.exchange(Control::Bye, buffers) {
+        match self.exchange(DatagramControl::Bye, buffers) {
             Err(fault) if fault.blame == fault::Blame::Interrupted => Err(fault),
             _ => Ok(()),
         }
     }
 
-    fn await_disconnect(&mut self, buffers: &mut Buffers) -> Result<()> {
+    fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         while !self.conversation.is_closed() {
             self.take(buffers)?;
         }
@@ -590,7 +615,7 @@ impl Connection for Datagrams {
         settings
     }
 
-    fn losses(&self) -> Option<Losses> {
+    fn losses(&self) -> Option<UnitLosses> {
         self.conversation.losses()
     }
 
@@ -644,8 +669,8 @@ impl Connection for Datagrams {
     }
 }
 
-impl Datagrams {
-    fn await_end(&mut self, buffers: &mut Buffers) -> Result<()> {
+impl LiveUdpConversation {
+    fn await_end(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         while !self.conversation.has_ended() {
             self.take(buffers)?;
         }

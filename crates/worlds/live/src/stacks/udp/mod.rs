@@ -8,20 +8,22 @@ mod datagrams;
 
 use super::ip;
 use super::stream::Receive;
-use crate::buffers::Buffers;
+use crate::buffers::LiveThreadBuffers;
 use crate::error::{self as fault, Error as Fault, Result};
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol};
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
 use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
-use datagrams::{Datagrams, SEGMENTS};
+use datagrams::{LiveUdpConversation, SEGMENTS};
 use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{
-    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+    ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan::Stack;
+use stackline_proto::datagram::DatagramToken;
 use stackline_proto::datagram::NUMBER;
-use stackline_proto::datagram::Token;
-use stackline_proto::datagram::control::{CONTROL, Control, read_control};
+use stackline_proto::datagram::control::{CONTROL, DatagramControl, read_control};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -82,59 +84,59 @@ const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "socket, connect, control HELLO until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "recv of a HELLO with the token, connect to its sender, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest",
             services: "send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication",
             services: "recv; batch: recvmmsg; gso: recvmsg with UDP_GRO",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCCall",
             services: "send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCAwaitCallInd",
             services: "recv",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCReturn",
             services: "send, with the number of the request",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "control START until answered (or until data comes)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStartBulkGet, AwaitStartBulkPut",
             services: "recv of START, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkGet, AwaitStopBulkPut",
             services: "recv of END with the number of units sent, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkGet, StopBulkPut",
             services: "control END until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "end of stream (time limit)",
             services: "control END until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "control BYE until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "recv of BYE, answer",
         },
@@ -150,14 +152,14 @@ const TABLE: StackTable = StackTable {
 /// The stack.
 pub(super) struct Udp;
 
-impl Protocol for Udp {
+impl LiveStack for Udp {
     fn table(&self) -> &'static StackTable {
         &TABLE
     }
 
-    fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
-        let socket = ip::bound(parameters, Type::DGRAM, None)?;
-        let wire = Wire::new(socket, parameters)?;
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        let socket = ip::bound_socket(parameters, Type::DGRAM, None)?;
+        let wire = LiveUdpSocket::new(socket, parameters)?;
         Ok(Box::new(UdpListener {
             wire,
             parameters: parameters.clone(),
@@ -167,16 +169,17 @@ impl Protocol for Udp {
 
     fn connector(
         &self,
-        parameters: &ConnectParameters,
+        parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         let target = ip::resolve(address)?;
         let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
-        let socket = Socket::new(domain, Type::DGRAM, None).map_err(|e| ip::refused("udp", &e))?;
+        let socket = Socket::new(domain, Type::DGRAM, None)
+            .map_err(|e| ip::socket_unavailable("udp", &e))?;
         socket
             .connect(&target)
             .map_err(|e| ip::unreachable(address, &e))?;
-        let wire = Wire::new(socket, parameters)?;
+        let wire = LiveUdpSocket::new(socket, parameters)?;
         Ok(Box::new(UdpConnector {
             wire,
             parameters: parameters.clone(),
@@ -187,7 +190,7 @@ impl Protocol for Udp {
 
 /// The socket and what was granted on it; one for all connections of a pair.
 #[derive(Clone)]
-struct Wire {
+struct LiveUdpSocket {
     socket: Arc<Socket>,
     receive: Receive,
     batch: usize,
@@ -197,8 +200,8 @@ struct Wire {
     notes: Vec<String>,
 }
 
-impl Wire {
-    fn new(socket: Socket, parameters: &ConnectParameters) -> Result<Self> {
+impl LiveUdpSocket {
+    fn new(socket: Socket, parameters: &LiveConnectParameters) -> Result<Self> {
         let stack = &parameters.stack;
         buffers(&socket, stack)?;
         let mut notes = Vec::new();
@@ -233,7 +236,7 @@ impl Wire {
     }
 }
 
-impl Wire {
+impl LiveUdpSocket {
     const fn receive_flags(&self) -> RecvFlags {
         if matches!(self.receive, Receive::Spin) {
             RecvFlags::DONTWAIT
@@ -272,25 +275,25 @@ fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
 }
 
 struct UdpListener {
-    wire: Wire,
-    parameters: ConnectParameters,
+    wire: LiveUdpSocket,
+    parameters: LiveConnectParameters,
     connected: bool,
 }
 
-impl Listener for UdpListener {
+impl LiveListener for UdpListener {
     fn address(&self) -> String {
         ip::bound_port(&self.wire.socket)
     }
 
-    fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.parameters.token);
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let mut connection = LiveUdpConversation::new(&self.wire, &self.parameters.token);
         if !self.connected {
             let peer = first_hello(&self.wire.socket, &self.parameters.token, buffers)?;
             // From here on the kernel turns strangers away.
             self.wire
                 .socket
                 .connect(&peer)
-                .map_err(|e| fault::io("connect", &e))?;
+                .map_err(|e| fault::io_error("connect", &e))?;
             self.connected = true;
             drop_waiting(&self.wire.socket);
             connection.greet()?;
@@ -301,7 +304,11 @@ impl Listener for UdpListener {
 }
 
 /// Waits for a HELLO with the token; everything else on the open port is dropped unread.
-fn first_hello(socket: &Socket, token: &Token, buffers: &Buffers) -> Result<socket2::SockAddr> {
+fn first_hello(
+    socket: &Socket,
+    token: &DatagramToken,
+    buffers: &LiveThreadBuffers,
+) -> Result<socket2::SockAddr> {
     let mut bytes = [0_u8; CONTROL + 1];
     loop {
         // Peeked at for its sender, then taken.
@@ -311,13 +318,13 @@ fn first_hello(socket: &Socket, token: &Token, buffers: &Buffers) -> Result<sock
                 buffers.flags.interrupted()?;
                 continue;
             }
-            Err(error) => return Err(fault::io("recvfrom", &error)),
+            Err(error) => return Err(fault::io_error("recvfrom", &error)),
         };
         let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else {
             continue;
         };
         if read_control(&bytes[..length], token)
-            .is_some_and(|(kind, _)| kind == Control::Hello as u8)
+            .is_some_and(|(kind, _)| kind == DatagramControl::Hello as u8)
         {
             return Ok(from);
         }
@@ -331,14 +338,14 @@ fn drop_waiting(socket: &Socket) {
 }
 
 struct UdpConnector {
-    wire: Wire,
-    parameters: ConnectParameters,
+    wire: LiveUdpSocket,
+    parameters: LiveConnectParameters,
     shown: String,
 }
 
 impl Connector for UdpConnector {
-    fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
-        let mut connection = Datagrams::new(&self.wire, &self.parameters.token);
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let mut connection = LiveUdpConversation::new(&self.wire, &self.parameters.token);
         connection
             .say_hello(buffers)
             .map_err(|fault| match fault.blame {

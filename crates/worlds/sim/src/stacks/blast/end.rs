@@ -2,19 +2,21 @@
 //! nothing of the protocol.
 
 use super::super::byte_stream::Got;
-use super::super::packet_end::{self, Machine as _};
-use super::super::packet_wire::{Arrived, Wire};
-use super::super::time_accounting::{Held, TimeAccount};
-use crate::datagram::Datagram;
+use super::super::packet_end::{self, PacketEndMachine as _};
+use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
+use super::super::time_accounting::{SenderHoldUp, TimeAccount};
+use crate::datagram::SimDatagram;
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::trace::{Info, Log};
-use stackline_core::record::Transport;
+use crate::run_trace::{Info, SimTraceLog};
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
-use stackline_net::Packet;
-use stackline_proto::blast::trace::Tracer;
-use stackline_proto::blast::{Arrival, Connection, Failure as Broken, Options, Output, State};
+use stackline_net::NetworkPacket;
+use stackline_proto::blast::event_tracer::BlastTracer;
+use stackline_proto::blast::{
+    BlastArrival, BlastConnection, BlastFailure as Broken, BlastOptions, BlastOutput, BlastState,
+};
 use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("BLAST_INFO");
@@ -22,15 +24,15 @@ static INFO: Keyword = Keyword::new("BLAST_INFO");
 /// What a connection is to send together, handed to its machine no sooner than it can be cut into whole blasts: at a time
 /// limit what has not been handed over stays.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
+struct UnsentBlastStretch {
     unit: u64,
     left: u64,
 }
 
 /// The machine of one end, and its application.
-pub(super) struct Machine {
-    connection: Connection,
-    stretch: Stretch,
+pub(super) struct SimBlastMachine {
+    connection: BlastConnection,
+    stretch: UnsentBlastStretch,
     /// Whether the last packet sent was the last of its round: the next may be the first of a blast.
     between: bool,
     /// Stream position up to which the application has taken what arrived.
@@ -41,14 +43,14 @@ pub(super) struct Machine {
     /// What was recorded last, and the bytes that had arrived then.
     recorded: (Info, u64),
     /// While the run is traced.
-    tracer: Option<Tracer>,
+    tracer: Option<BlastTracer>,
 }
 
-impl Machine {
-    pub(super) fn new(connection: Connection) -> Self {
+impl SimBlastMachine {
+    pub(super) fn new(connection: BlastConnection) -> Self {
         Self {
             connection,
-            stretch: Stretch::default(),
+            stretch: UnsentBlastStretch::default(),
             between: true,
             taken: 0,
             handed: None,
@@ -60,10 +62,10 @@ impl Machine {
 
     /// Hands over what the next blast can take.
     fn top_up(&mut self, now: Instant) {
-        let Stretch { unit, left } = self.stretch;
+        let UnsentBlastStretch { unit, left } = self.stretch;
         let room = u64::from(self.connection.options().size)
             .saturating_sub(self.connection.sender().waiting());
-        if left == 0 || room == 0 || !self.between || self.connection.state() != State::Open {
+        if left == 0 || room == 0 || !self.between || self.connection.state() != BlastState::Open {
             return;
         }
         let units = room.div_ceil(unit.max(1)).min(left);
@@ -83,7 +85,7 @@ impl Machine {
             rtt: facts.rtt.map(|(smoothed, ..)| smoothed),
             retransmits: facts.sent.repeated,
             busy: Some(self.spent.busy(now)),
-            receive_window_limited: Some(self.spent.by(Held::ReceiveWindow, now)),
+            receive_window_limited: Some(self.spent.by(SenderHoldUp::ReceiveWindow, now)),
             unsent_bytes: Some(sender.waiting()),
             receive_queue_bytes: Some(receiver.delivered().saturating_sub(self.taken)),
             send_window_bytes: Some(sender.window()),
@@ -94,7 +96,7 @@ impl Machine {
     }
 
     /// What an application may wait for.
-    fn awaited(&self) -> (State, u64, bool, bool) {
+    fn awaited(&self) -> (BlastState, u64, bool, bool) {
         let (sender, receiver) = (self.connection.sender(), self.connection.receiver());
         (
             self.connection.state(),
@@ -105,14 +107,14 @@ impl Machine {
     }
 }
 
-impl packet_end::Machine for Machine {
-    type State = State;
+impl packet_end::PacketEndMachine for SimBlastMachine {
+    type State = BlastState;
 
-    fn state(&self) -> State {
+    fn state(&self) -> BlastState {
         self.connection.state()
     }
 
-    fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool {
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool {
         if executor.log.is_some() {
             self.tracer.get_or_insert_default().arrived(&arrived.header);
         }
@@ -123,7 +125,7 @@ impl packet_end::Machine for Machine {
             arrived.body,
             arrived.payload,
         );
-        if let Arrival::Place {
+        if let BlastArrival::Place {
             check: Some(check), ..
         } = came
         {
@@ -138,7 +140,11 @@ impl packet_end::Machine for Machine {
         self.connection.deadline(now).map(|(at, _)| at)
     }
 
-    fn poll(&mut self, wire: &Wire, executor: &Executor) -> Option<Packet<Datagram>> {
+    fn poll(
+        &mut self,
+        wire: &PacketWire,
+        executor: &Executor,
+    ) -> Option<NetworkPacket<SimDatagram>> {
         let now = executor.now();
         let output = self.connection.poll(now, 1)?;
         if let Some(log) = &executor.log {
@@ -149,11 +155,11 @@ impl packet_end::Machine for Machine {
                 .leaves(&output, packet, emit);
         }
         Some(match output {
-            Output::Run(run) => {
+            BlastOutput::Run(run) => {
                 self.between = run.requests_ack;
                 wire.data_at(&run.header(0, 0), run.span(0))
             }
-            Output::Control(header, body) => wire.control(&header, body),
+            BlastOutput::Control(header, body) => wire.control(&header, body),
         })
     }
 
@@ -161,9 +167,9 @@ impl packet_end::Machine for Machine {
     fn sent(&mut self, now: Instant) {
         let sender = self.connection.sender();
         let held = if sender.waits_for_grant() {
-            Held::ReceiveWindow
+            SenderHoldUp::ReceiveWindow
         } else {
-            Held::Network
+            SenderHoldUp::Network
         };
         let idle = sender.is_idle();
         if !idle || self.spent.is_busy() {
@@ -179,11 +185,14 @@ impl packet_end::Machine for Machine {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.connection.state(), State::Closed | State::Failed(_))
+        matches!(
+            self.connection.state(),
+            BlastState::Closed | BlastState::Failed(_)
+        )
     }
 
     /// Records it when something is under way or has happened.
-    fn sample(&mut self, wire: &Wire, at: Instant, log: &Log) -> bool {
+    fn sample(&mut self, wire: &PacketWire, at: Instant, log: &SimTraceLog) -> bool {
         let now = (self.info(at), self.connection.receiver().delivered());
         let before = std::mem::replace(&mut self.recorded, now);
         let records =
@@ -196,16 +205,16 @@ impl packet_end::Machine for Machine {
 }
 
 /// One end of a connection.
-pub(super) type End = packet_end::End<Machine>;
+pub(super) type SimBlastEnd = packet_end::PacketEnd<SimBlastMachine>;
 
 /// The application's side.
-impl End {
+impl SimBlastEnd {
     /// Whether the connection came about; nothing while that is not known.
     pub(super) fn answered(&self) -> Option<bool> {
         match self.machine.borrow().connection.state() {
-            State::Listening | State::Opening => None,
-            State::Open | State::Closing => Some(true),
-            State::Closed | State::Failed(_) => Some(false),
+            BlastState::Listening | BlastState::Opening => None,
+            BlastState::Open | BlastState::Closing => Some(true),
+            BlastState::Closed | BlastState::Failed(_) => Some(false),
         }
     }
 
@@ -214,7 +223,7 @@ impl End {
         let mut machine = self.machine.borrow_mut();
         machine.handed = executor.log.is_some().then(Vec::new);
         if unit > 0 {
-            machine.stretch = Stretch { unit, left: times };
+            machine.stretch = UnsentBlastStretch { unit, left: times };
         }
         self.touch(executor);
     }
@@ -268,7 +277,7 @@ impl End {
         };
         let mut machine = self.machine.borrow_mut();
         if !comes {
-            return if matches!(machine.connection.state(), State::Failed(_)) {
+            return if matches!(machine.connection.state(), BlastState::Failed(_)) {
                 Got::Broken
             } else {
                 Got::End
@@ -302,7 +311,7 @@ impl End {
     /// Why it broke, where it did.
     pub(super) fn broken(&self) -> Option<Error> {
         let machine = self.machine.borrow();
-        let State::Failed(why) = machine.connection.state() else {
+        let BlastState::Failed(why) = machine.connection.state() else {
             return None;
         };
         let patience = machine.connection.options().patience;
@@ -314,24 +323,26 @@ impl End {
         })
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> BlastOptions {
         *self.machine.borrow().connection.options()
     }
 
-    pub(super) fn transport(&self, now: Instant) -> Transport {
+    pub(super) fn transport(&self, now: Instant) -> TransportRecord {
         let machine = self.machine.borrow();
         let facts = machine.connection.facts();
         let (rtt, variation) = facts
             .rtt
             .map_or_else(Default::default, |(rtt, variation, _)| (rtt, variation));
-        Transport {
+        TransportRecord {
             retransmits: facts.sent.repeated,
             rtt_s: rtt.seconds(),
             rtt_var_s: Some(variation.seconds()),
             cwnd_segments: None,
             mss_bytes: u64::from(machine.connection.options().packet),
             busy_s: Some(machine.spent.busy(now).seconds()),
-            receive_window_limited_s: Some(machine.spent.by(Held::ReceiveWindow, now).seconds()),
+            receive_window_limited_s: Some(
+                machine.spent.by(SenderHoldUp::ReceiveWindow, now).seconds(),
+            ),
             send_buffer_limited_s: None,
             bytes_acked: Some(facts.sent.acknowledged),
             bytes_received: machine.connection.receiver().delivered(),

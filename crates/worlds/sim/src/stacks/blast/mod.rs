@@ -6,19 +6,19 @@
 mod end;
 mod transfers;
 
-use end::{End, Machine};
+use end::{SimBlastEnd, SimBlastMachine};
 use transfers::Transfers;
 
-use super::packet_pair::{PacketPair, Protocol};
-use super::packet_wire::{self, Arrived, BELOW};
-use super::pair::{Pair, Route, Stack};
-use crate::context::Context;
+use super::packet_pair::{PacketPair, PacketPairStack};
+use super::packet_wire::{self, ArrivedSimPacket, BELOW};
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack};
+use crate::context::SimEndpointContext;
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan;
-use stackline_proto::blast::wire::{HEADER, Header, Kind, SEAL};
-use stackline_proto::blast::{Connection, Options, stack as words};
-use stackline_proto::datagram::Token;
+use stackline_proto::blast::wire::{BlastHeader, BlastPacketKind, HEADER, SEAL};
+use stackline_proto::blast::{BlastConnection, BlastOptions, stack as words};
+use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -63,31 +63,36 @@ static BLAST_TABLE: StackTable = StackTable {
 };
 
 /// Stop-and-wait.
-pub(super) static SAW: Stack = Stack {
+pub(super) static SAW: SimStack = SimStack {
     table: &SAW_TABLE,
     pair,
 };
 /// The sliding window.
-pub(super) static WINDOW: Stack = Stack {
+pub(super) static WINDOW: SimStack = SimStack {
     table: &WINDOW_TABLE,
     pair,
 };
 /// Blasts.
-pub(super) static BLAST: Stack = Stack {
+pub(super) static BLAST: SimStack = SimStack {
     table: &BLAST_TABLE,
     pair,
 };
 
-fn pair(route: Route, stack: &plan::Stack, seed: u64, _introduces: bool) -> Result<Rc<dyn Pair>> {
+fn pair(
+    route: SimPairRoute,
+    stack: &plan::Stack,
+    seed: u64,
+    _introduces: bool,
+) -> Result<Rc<dyn SimEndpointPair>> {
     let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
     Ok(Rc::new(PacketPair::new(
-        Blast::new(&route, stack, seed, seal)?,
+        SimBlastStack::new(&route, stack, seed, seal)?,
         route,
         seal,
     )))
 }
 
-fn options(stack: &plan::Stack, packet: u32) -> Result<Options, String> {
+fn options(stack: &plan::Stack, packet: u32) -> Result<BlastOptions, String> {
     words::options(
         stack,
         packet,
@@ -96,19 +101,19 @@ fn options(stack: &plan::Stack, packet: u32) -> Result<Options, String> {
 }
 
 /// What all connections of a pair have in common.
-struct Blast {
+struct SimBlastStack {
     name: String,
-    options: Options,
-    token: Token,
+    options: BlastOptions,
+    token: DatagramToken,
     sealed: bool,
 }
 
-impl Blast {
+impl SimBlastStack {
     /// # Errors
     /// An [`Error`] when the packets do not fit the path.
-    fn new(route: &Route, stack: &plan::Stack, seed: u64, seal: u32) -> Result<Self> {
+    fn new(route: &SimPairRoute, stack: &plan::Stack, seed: u64, seal: u32) -> Result<Self> {
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
-        let packet = packet_wire::room(route, headers);
+        let packet = packet_wire::payload_room(route, headers);
         let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";
         if packet == 0 {
             let cause = format!(
@@ -121,12 +126,12 @@ impl Blast {
         Ok(Self {
             name: stack.name.clone(),
             options,
-            token: packet_wire::token(seed),
+            token: packet_wire::seeded_token(seed),
             sealed: seal > 0,
         })
     }
 
-    fn settings(&self, options: &Options) -> BTreeMap<String, String> {
+    fn settings(&self, options: &BlastOptions) -> BTreeMap<String, String> {
         let sealed = ("sealed", if self.sealed { "on" } else { "off" }.to_string());
         let all = words::settings(&self.name, options)
             .into_iter()
@@ -135,32 +140,35 @@ impl Blast {
     }
 }
 
-impl Protocol for Blast {
-    type Machine = Machine;
+impl PacketPairStack for SimBlastStack {
+    type Machine = SimBlastMachine;
     type Service = Transfers;
 
-    fn opens(&self, arrived: &Arrived<'_>) -> bool {
-        arrived.header.kind == Kind::Open
+    fn opens(&self, arrived: &ArrivedSimPacket<'_>) -> bool {
+        arrived.header.kind == BlastPacketKind::Open
     }
 
-    fn listen(&self, _number: u32) -> Machine {
-        Machine::new(Connection::listen(&self.options, self.token, [0; 16]))
+    fn listen(&self, _number: u32) -> SimBlastMachine {
+        SimBlastMachine::new(BlastConnection::listen(&self.options, self.token, [0; 16]))
     }
 
     /// The last packet of the connection was lost.
-    fn answer(&self, arrived: &Arrived<'_>) -> Option<Header> {
-        (arrived.header.kind == Kind::Close)
-            .then(|| Header::new(Kind::Closed, arrived.header.connection))
+    fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader> {
+        (arrived.header.kind == BlastPacketKind::Close)
+            .then(|| BlastHeader::new(BlastPacketKind::Closed, arrived.header.connection))
     }
 
-    async fn connect(pair: &Rc<PacketPair<Self>>, context: &Rc<Context>) -> Result<Transfers> {
+    async fn connect(
+        pair: &Rc<PacketPair<Self>>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<Transfers> {
         Transfers::connect(pair, context).await
     }
 
     async fn accept(
         pair: &Rc<PacketPair<Self>>,
-        end: Rc<End>,
-        context: &Rc<Context>,
+        end: Rc<SimBlastEnd>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Transfers> {
         Ok(Transfers::new(pair, end, context))
     }

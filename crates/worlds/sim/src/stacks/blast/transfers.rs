@@ -2,25 +2,25 @@
 //! taken out of the stream.
 
 use super::super::byte_stream::Got;
-use super::{Blast, End, Machine, PacketPair};
-use crate::context::Context;
-use crate::error::{Error, Result, vanished};
+use super::{PacketPair, SimBlastEnd, SimBlastMachine, SimBlastStack};
+use crate::context::SimEndpointContext;
+use crate::error::{Error, Result, connection_vanished};
 use crate::executor::Executor;
-use crate::trace::{Coming, Leaving};
-use crate::units::Units;
-use stackline_core::record::Transport;
+use crate::run_trace::{Coming, SimDepartureKind};
+use crate::stream_units::Units;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_endpoint::{Bulk, Service};
-use stackline_proto::blast::Connection;
+use stackline_endpoint::{BulkDirection, EndpointService};
+use stackline_proto::blast::BlastConnection;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Transfers {
-    pair: Rc<PacketPair<Blast>>,
-    end: Rc<End>,
-    context: Rc<Context>,
+    pair: Rc<PacketPair<SimBlastStack>>,
+    end: Rc<SimBlastEnd>,
+    context: Rc<SimEndpointContext>,
 }
 
 impl Drop for Transfers {
@@ -30,7 +30,11 @@ impl Drop for Transfers {
 }
 
 impl Transfers {
-    pub(super) fn new(pair: &Rc<PacketPair<Blast>>, end: Rc<End>, context: &Rc<Context>) -> Self {
+    pub(super) fn new(
+        pair: &Rc<PacketPair<SimBlastStack>>,
+        end: Rc<SimBlastEnd>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Self {
         context.trace(|line, _| line.carries_streams());
         Self {
             pair: Rc::clone(pair),
@@ -41,14 +45,15 @@ impl Transfers {
 
     /// Asks for a connection until it is accepted.
     pub(super) async fn connect(
-        pair: &Rc<PacketPair<Blast>>,
-        context: &Rc<Context>,
+        pair: &Rc<PacketPair<SimBlastStack>>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
-        let Blast { options, token, .. } = &pair.protocol;
-        let connect = |number| Connection::connect(context.now(), options, *token, [0; 16], number);
+        let SimBlastStack { options, token, .. } = &pair.protocol;
+        let connect =
+            |number| BlastConnection::connect(context.now(), options, *token, [0; 16], number);
         let connection = Self::new(
             pair,
-            pair.open(|number| Machine::new(connect(number))),
+            pair.open(|number| SimBlastMachine::new(connect(number))),
             context,
         );
         connection.end.touch(&context.executor);
@@ -69,7 +74,9 @@ impl Transfers {
 
     /// Why it goes no further.
     fn lost(&self, when: &str) -> Error {
-        self.end.broken().unwrap_or_else(|| vanished(when))
+        self.end
+            .broken()
+            .unwrap_or_else(|| connection_vanished(when))
     }
 
     /// Waits until the peer has everything.
@@ -108,7 +115,7 @@ impl Transfers {
                 return if have.is_multiple_of(bytes) {
                     Ok(have / bytes)
                 } else {
-                    Err(vanished("inside a data unit"))
+                    Err(connection_vanished("inside a data unit"))
                 };
             }
             have += got;
@@ -132,7 +139,7 @@ impl Transfers {
     }
 }
 
-impl Service for Transfers {
+impl EndpointService for Transfers {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         self.end.begin(bytes, times, self.executor());
         let mut left = 0;
@@ -166,12 +173,12 @@ impl Service for Transfers {
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
         self.context
-            .trace(|line, at| line.leaves(at, Leaving::Call, request));
+            .trace(|line, at| line.leaves(at, SimDepartureKind::Call, request));
         self.hand_over(request);
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(vanished("before the response came"))
+            Err(connection_vanished("before the response came"))
         }
     }
 
@@ -181,38 +188,38 @@ impl Service for Transfers {
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
         self.context
-            .trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
+            .trace(|line, at| line.leaves(at, SimDepartureKind::Reply, bytes));
         self.hand_over(bytes);
         self.context
-            .trace(|line, at| line.left(at, Leaving::Reply, bytes));
+            .trace(|line, at| line.left(at, SimDepartureKind::Reply, bytes));
         Ok(())
     }
 
-    async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
-        if way == Bulk::Get {
+    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
+        if way == BulkDirection::Get {
             self.hand_over(1);
         }
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
         let what = "a bulk transfer to start";
         match way {
-            Bulk::Get => {
+            BulkDirection::Get => {
                 let got = self.take(1, what).await?;
                 self.context.trace(|line, _| line.moved(0, got));
                 Ok(got == 1)
             }
-            Bulk::Put => self.context.until(what, || self.end.has_come()).await,
+            BulkDirection::Put => self.context.until(what, || self.end.has_come()).await,
         }
     }
 
     /// What was sent is acknowledged.
-    async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         Ok(())
     }
 
@@ -244,7 +251,7 @@ impl Service for Transfers {
         true
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         Some(self.end.transport(self.executor().now()))
     }
 

@@ -2,35 +2,35 @@
 //! next message (`proto::ikp::stack` has the table).
 
 use super::end::Come;
-use super::{End, Ikp, Machine, PacketPair, Role};
-use crate::context::Context;
-use crate::error::{Error, Result, vanished};
+use super::{PacketPair, SimIkpEnd, SimIkpMachine, SimIkpRole, SimIkpStack};
+use crate::context::SimEndpointContext;
+use crate::error::{Error, Result, connection_vanished};
 use crate::executor::{ConnectionEnd, Executor};
-use crate::trace::{Coming, Leaving};
-use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use crate::run_trace::{Coming, SimDepartureKind};
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_endpoint::{Bulk, Service};
-use stackline_proto::ikp::server::Mistake;
-use stackline_proto::ikp::stack::{Answer, Verb, both_wait};
-use stackline_proto::ikp::{Client, Grants};
+use stackline_endpoint::{BulkDirection, EndpointService};
+use stackline_proto::ikp::server::IkpReplyError;
+use stackline_proto::ikp::stack::{IkpReplyContent, Verb, both_wait};
+use stackline_proto::ikp::{Grants, IkpClient};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// What was answered last: a message that comes again is answered so again.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct LastSimIkpAnswer {
     number: u64,
     moved: u64,
-    answer: Answer,
+    answer: IkpReplyContent,
 }
 
 /// An open connection.
 #[derive(Debug)]
-pub(super) struct Calls {
-    pair: Rc<PacketPair<Ikp>>,
-    end: Rc<End>,
-    context: Rc<Context>,
+pub(super) struct SimIkpConnection {
+    pair: Rc<PacketPair<SimIkpStack>>,
+    end: Rc<SimIkpEnd>,
+    context: Rc<SimEndpointContext>,
     /// Of the initiator's last message.
     number: u64,
     /// The peer has said that no more comes; it has closed the connection.
@@ -39,21 +39,25 @@ pub(super) struct Calls {
     /// A message that no operation has taken yet, and a call whose response is awaited.
     waits: Option<Come>,
     call: Option<Come>,
-    last: Answered,
+    last: LastSimIkpAnswer,
 }
 
-impl Drop for Calls {
+impl Drop for SimIkpConnection {
     fn drop(&mut self) {
         self.end.abandon(&self.context.executor);
     }
 }
 
-impl Calls {
-    fn new(pair: &Rc<PacketPair<Ikp>>, end: Rc<End>, context: &Rc<Context>) -> Self {
-        let last = Answered {
+impl SimIkpConnection {
+    fn new(
+        pair: &Rc<PacketPair<SimIkpStack>>,
+        end: Rc<SimIkpEnd>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Self {
+        let last = LastSimIkpAnswer {
             number: 0,
             moved: 0,
-            answer: Answer::Done,
+            answer: IkpReplyContent::Done,
         };
         let (pair, context) = (Rc::clone(pair), Rc::clone(context));
         Self {
@@ -70,12 +74,16 @@ impl Calls {
     }
 
     /// Shows the token until it is replied to.
-    pub(super) async fn connect(pair: &Rc<PacketPair<Ikp>>, context: &Rc<Context>) -> Result<Self> {
-        let client =
-            |number| Role::Client(Box::new(Client::new(&pair.protocol.options, number, 0)));
+    pub(super) async fn connect(
+        pair: &Rc<PacketPair<SimIkpStack>>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<Self> {
+        let client = |number| {
+            SimIkpRole::Client(Box::new(IkpClient::new(&pair.protocol.options, number, 0)))
+        };
         let calls = Self::new(
             pair,
-            pair.open(|number| Machine::new(client(number))),
+            pair.open(|number| SimIkpMachine::new(client(number))),
             context,
         );
         calls.end.ask(
@@ -89,19 +97,19 @@ impl Calls {
 
     /// Waits for who shows it.
     pub(super) async fn accept(
-        pair: &Rc<PacketPair<Ikp>>,
-        end: Rc<End>,
-        context: &Rc<Context>,
+        pair: &Rc<PacketPair<SimIkpStack>>,
+        end: Rc<SimIkpEnd>,
+        context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
         let calls = Self::new(pair, end, context);
         let first = calls
             .end
             .take()
             .filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.protocol.token);
-        let first = first.ok_or_else(|| vanished("before it was open"))?;
+        let first = first.ok_or_else(|| connection_vanished("before it was open"))?;
         calls
             .end
-            .reply(&first.message, Answer::Done, 0, &context.executor)
+            .reply(&first.message, IkpReplyContent::Done, 0, &context.executor)
             .map_err(mistake)?;
         Ok(calls)
     }
@@ -111,12 +119,12 @@ impl Calls {
     }
 
     fn asks(&self) -> bool {
-        self.end.side() == Side::Initiator
+        self.end.side() == PairSide::Initiator
     }
 
     // --- the initiator ---
 
-    async fn answered(&self, what: &'static str) -> Result<Answer> {
+    async fn answered(&self, what: &'static str) -> Result<IkpReplyContent> {
         self.context.until(what, || self.end.answer()).await?
     }
 
@@ -126,7 +134,7 @@ impl Calls {
         readable: u64,
         writable: u64,
         what: &'static str,
-    ) -> Result<Answer> {
+    ) -> Result<IkpReplyContent> {
         self.number += 1;
         let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         let grants = Grants {
@@ -151,15 +159,15 @@ impl Calls {
                 return Ok(come);
             }
             if come.number == self.last.number {
-                let Answered { moved, answer, .. } = self.last;
+                let LastSimIkpAnswer { moved, answer, .. } = self.last;
                 self.reply_to(come, moved, answer).await?;
             }
         }
     }
 
     /// Moves so many bytes to the client and answers.
-    async fn reply_to(&mut self, come: Come, moved: u64, answer: Answer) -> Result<()> {
-        self.last = Answered {
+    async fn reply_to(&mut self, come: Come, moved: u64, answer: IkpReplyContent) -> Result<()> {
+        self.last = LastSimIkpAnswer {
             number: come.number,
             moved,
             answer,
@@ -190,7 +198,7 @@ impl Calls {
             .await?
         {
             true => Ok(()),
-            false => Err(vanished("while data was on its way")),
+            false => Err(connection_vanished("while data was on its way")),
         }
     }
 
@@ -210,7 +218,7 @@ impl Calls {
         match come.verb {
             Verb::End => {
                 self.over = true;
-                self.reply_to(come, 0, Answer::Done).await
+                self.reply_to(come, 0, IkpReplyContent::Done).await
             }
             Verb::Close | Verb::Closing => {
                 (self.waits, self.closed) = (Some(come), true);
@@ -225,7 +233,7 @@ impl Calls {
     }
 }
 
-impl Service for Calls {
+impl EndpointService for SimIkpConnection {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
             if times > 1 && self.context.job.flags.limit() {
@@ -233,23 +241,23 @@ impl Service for Calls {
             }
             if self.asks() {
                 self.context
-                    .trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
+                    .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
                 self.ask(Verb::Put, bytes, 0, "its data to be taken")
                     .await?;
                 self.context
-                    .trace(|line, at| line.left(at, Leaving::Unit, bytes));
+                    .trace(|line, at| line.left(at, SimDepartureKind::Unit, bytes));
                 continue;
             }
             let come = self.next("data to be asked for").await?;
             if come.verb != Verb::Get {
                 self.unexpected(come, "Get").await?;
-                return Err(vanished("while data was on its way"));
+                return Err(connection_vanished("while data was on its way"));
             }
             self.context
-                .trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
-            self.reply_to(come, bytes, Answer::Done).await?;
+                .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
+            self.reply_to(come, bytes, IkpReplyContent::Done).await?;
             self.context
-                .trace(|line, at| line.left(at, Leaving::Unit, bytes));
+                .trace(|line, at| line.left(at, SimDepartureKind::Unit, bytes));
         }
         Ok(times)
     }
@@ -261,7 +269,8 @@ impl Service for Calls {
             }
             self.context.trace(|line, at| line.awaits(at, bytes));
             if self.asks() {
-                self.over = self.ask(Verb::Get, 0, bytes, "data units").await? == Answer::Over;
+                self.over =
+                    self.ask(Verb::Get, 0, bytes, "data units").await? == IkpReplyContent::Over;
                 if self.over {
                     return Ok(done);
                 }
@@ -277,24 +286,24 @@ impl Service for Calls {
             self.take(&come, bytes).await?;
             self.context
                 .trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
-            self.reply_to(come, 0, Answer::Done).await?;
+            self.reply_to(come, 0, IkpReplyContent::Done).await?;
         }
         Ok(times)
     }
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
         self.context
-            .trace(|line, at| line.leaves(at, Leaving::Call, request));
+            .trace(|line, at| line.leaves(at, SimDepartureKind::Call, request));
         match self
             .ask(Verb::Call, request, response, "a response")
             .await?
         {
-            Answer::Done => {
+            IkpReplyContent::Done => {
                 self.context
                     .trace(|line, at| line.comes(at, Coming::Response, response, None));
                 Ok(true)
             }
-            Answer::Over => Err(vanished("before the response came")),
+            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
         }
     }
 
@@ -319,20 +328,20 @@ impl Service for Calls {
             return Err(Error::measurement("no call awaits a response"));
         };
         self.context
-            .trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
-        self.reply_to(come, bytes, Answer::Done).await?;
+            .trace(|line, at| line.leaves(at, SimDepartureKind::Reply, bytes));
+        self.reply_to(come, bytes, IkpReplyContent::Done).await?;
         self.context
-            .trace(|line, at| line.left(at, Leaving::Reply, bytes));
+            .trace(|line, at| line.left(at, SimDepartureKind::Reply, bytes));
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
         let come = self.next("a bulk transfer to start").await?;
         let begins = come.verb
-            == if way == Bulk::Get {
+            == if way == BulkDirection::Get {
                 Verb::Get
             } else {
                 Verb::Put
@@ -357,7 +366,7 @@ impl Service for Calls {
         }
         let come = self.next("a message").await?;
         match come.verb {
-            Verb::Get | Verb::Call => self.reply_to(come, 0, Answer::Over).await,
+            Verb::Get | Verb::Call => self.reply_to(come, 0, IkpReplyContent::Over).await,
             _ => {
                 self.waits = Some(come);
                 Ok(())
@@ -374,7 +383,7 @@ impl Service for Calls {
         }
         let come = self.next("the connection to be closed").await?;
         match come.verb {
-            Verb::Closing | Verb::Close => self.reply_to(come, 0, Answer::Done).await,
+            Verb::Closing | Verb::Close => self.reply_to(come, 0, IkpReplyContent::Done).await,
             _ => self.unexpected(come, "the end").await,
         }
     }
@@ -389,7 +398,7 @@ impl Service for Calls {
         loop {
             let come = self.next("the connection to be closed").await?;
             match come.verb {
-                Verb::Close => return self.reply_to(come, 0, Answer::Done).await,
+                Verb::Close => return self.reply_to(come, 0, IkpReplyContent::Done).await,
                 Verb::End => self.unexpected(come, "the end").await?,
                 _ => {
                     return Err(Error::measurement(
@@ -400,7 +409,7 @@ impl Service for Calls {
         }
     }
 
-    fn transport(&self) -> Option<Transport> {
+    fn transport(&self) -> Option<TransportRecord> {
         self.end.transport()
     }
 
@@ -409,16 +418,16 @@ impl Service for Calls {
     }
 
     /// The first message says it.
-    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         Ok(())
     }
 
     /// Every data unit is replied to.
-    async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
         Ok(())
     }
 
@@ -427,12 +436,12 @@ impl Service for Calls {
     }
 }
 
-fn mistake(mistake: Mistake) -> Error {
+fn mistake(mistake: IkpReplyError) -> Error {
     match mistake {
-        Mistake::Gone | Mistake::Failed | Mistake::Busy => {
-            vanished("while a message was on its way")
+        IkpReplyError::Gone | IkpReplyError::Failed | IkpReplyError::Busy => {
+            connection_vanished("while a message was on its way")
         }
-        Mistake::Outside(_) | Mistake::Long(_) => {
+        IkpReplyError::Outside(_) | IkpReplyError::Long(_) => {
             Error::measurement("the peer's data unit has another size")
         }
     }

@@ -2,57 +2,57 @@
 //! protocol.
 
 use super::super::packet_end;
-use super::super::packet_wire::{Arrived, Wire};
-use crate::datagram::Datagram;
+use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::trace::Log;
-use stackline_core::record::Transport;
+use crate::run_trace::SimTraceLog;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_events::{Keyword, Value};
-use stackline_net::Packet;
-use stackline_proto::blast::Kind;
-use stackline_proto::blast::trace::{Event, Tracer};
-use stackline_proto::ikp::client::{self, State};
-use stackline_proto::ikp::server::{self, Message, Mistake, Progress};
-use stackline_proto::ikp::stack::{Answer, Verb};
-use stackline_proto::ikp::{Client, Grants, Output, Server};
+use stackline_events::{EventValue, Keyword};
+use stackline_net::NetworkPacket;
+use stackline_proto::blast::BlastPacketKind;
+use stackline_proto::blast::event_tracer::{BlastEvent, BlastTracer};
+use stackline_proto::ikp::client::{self, IkpClientState};
+use stackline_proto::ikp::server::{self, IkpMessage, IkpMoveProgress, IkpReplyError};
+use stackline_proto::ikp::stack::{IkpReplyContent, Verb};
+use stackline_proto::ikp::{Grants, IkpClient, IkpOutput, IkpServer};
 use std::rc::Rc;
 
 /// Which side's machine it is.
-pub(super) enum Role {
-    Client(Box<Client>),
-    Server(Box<Server>),
+pub(super) enum SimIkpRole {
+    Client(Box<IkpClient>),
+    Server(Box<IkpServer>),
 }
 
 /// A message that has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Come {
-    pub(super) message: Message,
+    pub(super) message: IkpMessage,
     pub(super) verb: Verb,
     pub(super) number: u64,
 }
 
 /// The machine of one end, and its application.
-pub(super) struct Machine {
-    role: Role,
+pub(super) struct SimIkpMachine {
+    role: SimIkpRole,
     /// The message, of a client; the last reply, of a server.
     body: Vec<u8>,
     /// What was answered; what has come.
-    answer: Option<Answer>,
+    answer: Option<IkpReplyContent>,
     come: Option<Come>,
     token: Vec<u8>,
     /// While the run is traced: the message that left last, and what is known of moves.
     last: Option<u32>,
-    tracer: Option<Tracer>,
+    tracer: Option<BlastTracer>,
 }
 
 static SEND: Keyword = Keyword::new("IKP_SEND");
 static RETRANSMIT: Keyword = Keyword::new("IKP_RETRANSMIT");
 static PENDING: Keyword = Keyword::new("IKP_PENDING");
 
-impl Machine {
-    pub(super) const fn new(role: Role) -> Self {
+impl SimIkpMachine {
+    pub(super) const fn new(role: SimIkpRole) -> Self {
         Self {
             role,
             body: Vec::new(),
@@ -65,16 +65,16 @@ impl Machine {
     }
 
     /// Records what leaves, and why where it leaves again.
-    fn emit(&mut self, log: &Log, now: Instant, wire: &Wire, output: &Output) {
+    fn emit(&mut self, log: &SimTraceLog, now: Instant, wire: &PacketWire, output: &IkpOutput) {
         let end = (wire.pair, wire.side);
         let (header, keyword, cause) = match output {
-            Output::Run(run) => {
+            IkpOutput::Run(run) => {
                 // A move has places in a segment, not in a stream.
-                let emit = |event: Event| {
+                let emit = |event: BlastEvent| {
                     log.blast(
                         end,
                         now,
-                        Event {
+                        BlastEvent {
                             offset: None,
                             ..event
                         },
@@ -82,23 +82,25 @@ impl Machine {
                 };
                 return self.tracer.get_or_insert_default().run(run.packets(), emit);
             }
-            Output::Control(header, _) if header.kind == Kind::Pending => {
+            IkpOutput::Control(header, _) if header.kind == BlastPacketKind::Pending => {
                 (header, &PENDING, "asked")
             }
-            Output::Control(..) => return,
-            Output::Message(header) if self.last.replace(header.blast) == Some(header.blast) => (
-                header,
-                &RETRANSMIT,
-                if header.kind == Kind::Send {
-                    "timeout"
-                } else {
-                    "asked"
-                },
-            ),
-            Output::Message(header) => (
+            IkpOutput::Control(..) => return,
+            IkpOutput::Message(header) if self.last.replace(header.blast) == Some(header.blast) => {
+                (
+                    header,
+                    &RETRANSMIT,
+                    if header.kind == BlastPacketKind::Send {
+                        "timeout"
+                    } else {
+                        "asked"
+                    },
+                )
+            }
+            IkpOutput::Message(header) => (
                 header,
                 &SEND,
-                if header.kind == Kind::Send {
+                if header.kind == BlastPacketKind::Send {
                     "call"
                 } else {
                     "reply"
@@ -107,47 +109,48 @@ impl Machine {
         };
         let (stream, host) = log.stream(end.0, end.1);
         let values = [
-            Value::Absent,
+            EventValue::Absent,
             stream.into(),
-            Value::Absent,
+            EventValue::Absent,
             header.length.into(),
-            Value::Text(cause),
+            EventValue::Text(cause),
         ];
         log.put(host, now, keyword, &values);
     }
 }
 
-impl packet_end::Machine for Machine {
+impl packet_end::PacketEndMachine for SimIkpMachine {
     /// Whether a client has given its message up, or a server waits for nothing more of a move.
     type State = bool;
 
     fn state(&self) -> bool {
         match &self.role {
-            Role::Client(client) => matches!(client.state(), State::Failed(_)),
-            Role::Server(server) => server.has_failed(),
+            SimIkpRole::Client(client) => matches!(client.state(), IkpClientState::Failed(_)),
+            SimIkpRole::Server(server) => server.has_failed(),
         }
     }
 
-    fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool {
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool {
         let (
             now,
-            Arrived {
+            ArrivedSimPacket {
                 header,
                 body,
                 payload,
             },
         ) = (executor.now(), arrived);
         match &mut self.role {
-            Role::Client(client) => {
-                let client::Arrival::Reply { message, .. } =
+            SimIkpRole::Client(client) => {
+                let client::IkpClientArrival::Reply { message, .. } =
                     client.handle(now, header, body, *payload)
                 else {
                     return false;
                 };
-                self.answer = Answer::read(body.get(..message as usize).unwrap_or_default());
+                self.answer =
+                    IkpReplyContent::read(body.get(..message as usize).unwrap_or_default());
             }
-            Role::Server(server) => match server.handle(now, header, body, *payload) {
-                server::Arrival::Message(message) => {
+            SimIkpRole::Server(server) => match server.handle(now, header, body, *payload) {
+                server::IkpServerArrival::Message(message) => {
                     let read = Verb::read(body.get(..message.bytes as usize).unwrap_or_default());
                     self.come = read.map(|(verb, number, shown)| {
                         self.token = shown.to_vec();
@@ -158,9 +161,9 @@ impl packet_end::Machine for Machine {
                         }
                     });
                 }
-                server::Arrival::Refused => return false,
+                server::IkpServerArrival::Refused => return false,
                 // A move may have ended with it.
-                server::Arrival::Place(_) | server::Arrival::Nothing => {}
+                server::IkpServerArrival::Place(_) | server::IkpServerArrival::Nothing => {}
             },
         }
         true
@@ -168,28 +171,32 @@ impl packet_end::Machine for Machine {
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {
         match &mut self.role {
-            Role::Client(client) => client.deadline(now).map(|(at, _)| at),
-            Role::Server(server) => server.deadline(now).map(|(at, _)| at),
+            SimIkpRole::Client(client) => client.deadline(now).map(|(at, _)| at),
+            SimIkpRole::Server(server) => server.deadline(now).map(|(at, _)| at),
         }
     }
 
-    fn poll(&mut self, wire: &Wire, executor: &Executor) -> Option<Packet<Datagram>> {
+    fn poll(
+        &mut self,
+        wire: &PacketWire,
+        executor: &Executor,
+    ) -> Option<NetworkPacket<SimDatagram>> {
         let now = executor.now();
         let output = match &mut self.role {
-            Role::Client(client) => client.poll(now, 1),
-            Role::Server(server) => server.poll(now, 1),
+            SimIkpRole::Client(client) => client.poll(now, 1),
+            SimIkpRole::Server(server) => server.poll(now, 1),
         }?;
         if let Some(log) = &executor.log {
             self.emit(log, now, wire, &output);
         }
         Some(match output {
-            Output::Run(run) => wire.data(&run.header(0), run.span(0).1),
-            Output::Control(header, body) => wire.control(&header, body),
-            Output::Message(header) => {
+            IkpOutput::Run(run) => wire.data(&run.header(0), run.span(0).1),
+            IkpOutput::Control(header, body) => wire.control(&header, body),
+            IkpOutput::Message(header) => {
                 let mut body = self.body.clone();
                 let beside = match &self.role {
-                    Role::Client(client) => client.carried(),
-                    Role::Server(_) => header.length,
+                    SimIkpRole::Client(client) => client.carried(),
+                    SimIkpRole::Server(_) => header.length,
                 };
                 body.resize(body.len() + beside as usize, 0);
                 wire.control(&header, body)
@@ -198,7 +205,7 @@ impl packet_end::Machine for Machine {
     }
 
     fn abandon(&mut self, _now: Instant) {
-        if let Role::Client(client) = &mut self.role {
+        if let SimIkpRole::Client(client) = &mut self.role {
             client.abandon();
         }
     }
@@ -210,19 +217,19 @@ impl packet_end::Machine for Machine {
 }
 
 /// One end of a connection.
-pub(super) type End = packet_end::End<Machine>;
+pub(super) type SimIkpEnd = packet_end::PacketEnd<SimIkpMachine>;
 
 /// The application's side.
-impl End {
+impl SimIkpEnd {
     // --- the initiator's side ---
 
     /// Sends a message.
     pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, executor: &Executor) {
         let mut machine = self.machine.borrow_mut();
-        let Machine {
+        let SimIkpMachine {
             role, body, answer, ..
         } = &mut *machine;
-        if let Role::Client(client) = role
+        if let SimIkpRole::Client(client) = role
             && client
                 .send(executor.now(), message.len() as u32, grants)
                 .is_ok()
@@ -238,46 +245,46 @@ impl End {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub(super) fn answer(&self) -> Option<Result<Answer>> {
+    pub(super) fn answer(&self) -> Option<Result<IkpReplyContent>> {
         let machine = self.machine.borrow();
-        let Role::Client(client) = &machine.role else {
+        let SimIkpRole::Client(client) = &machine.role else {
             return None;
         };
         match client.state() {
-            State::Sending => None,
-            State::Failed(why) => Some(Err(self.failed(why, client))),
-            State::Idle => {
+            IkpClientState::Sending => None,
+            IkpClientState::Failed(why) => Some(Err(self.failed(why, client))),
+            IkpClientState::Idle => {
                 let none = || Error::measurement("the peer's reply makes no sense");
                 Some(machine.answer.ok_or_else(none))
             }
         }
     }
 
-    fn failed(&self, why: client::Failure, client: &Client) -> Error {
+    fn failed(&self, why: client::IkpFailure, client: &IkpClient) -> Error {
         match why {
-            client::Failure::Silent => {
+            client::IkpFailure::Silent => {
                 Error::measurement(format!("the peer has been silent for {}", client.options().patience))
                     .hint("it ended, or the network loses everything; the option `patience` says how long is waited")
             }
-            client::Failure::Refused(refusal) => {
+            client::IkpFailure::Refused(refusal) => {
                 Error::measurement(format!("the peer refuses the message: {refusal:?}"))
                     .hint("both sides need the same stack with the same options")
             }
         }
     }
 
-    pub(super) fn transport(&self) -> Option<Transport> {
+    pub(super) fn transport(&self) -> Option<TransportRecord> {
         let machine = self.machine.borrow();
-        let Role::Client(client) = &machine.role else {
+        let SimIkpRole::Client(client) = &machine.role else {
             return None;
         };
         let (counters, rtt) = (client.counters(), client.rtt());
-        Some(Transport {
+        Some(TransportRecord {
             retransmits: counters.repeated,
             rtt_s: rtt.smoothed().unwrap_or_default().seconds(),
             rtt_var_s: Some(rtt.variation().seconds()),
             mss_bytes: u64::from(client.options().packet),
-            ..Transport::default()
+            ..TransportRecord::default()
         })
     }
 
@@ -296,11 +303,11 @@ impl End {
     fn serve<T>(
         self: &Rc<Self>,
         executor: &Executor,
-        work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T,
+        work: impl FnOnce(&mut IkpServer, &mut Vec<u8>) -> T,
     ) -> Option<T> {
         let mut machine = self.machine.borrow_mut();
-        let Machine { role, body, .. } = &mut *machine;
-        let done = if let Role::Server(server) = role {
+        let SimIkpMachine { role, body, .. } = &mut *machine;
+        let done = if let SimIkpRole::Server(server) = role {
             Some(work(server, body))
         } else {
             None
@@ -312,56 +319,59 @@ impl End {
     /// Begins to take so many bytes of what may be read, but for those that came with the message.
     pub(super) fn begin_take(
         self: &Rc<Self>,
-        message: &Message,
+        message: &IkpMessage,
         bytes: u32,
         executor: &Executor,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), IkpReplyError> {
         let here = message.carried.min(bytes);
-        let moved = |server: &mut Server, _: &mut Vec<u8>| {
+        let moved = |server: &mut IkpServer, _: &mut Vec<u8>| {
             server.move_from(executor.now(), message.transaction, here, bytes - here)
         };
-        self.serve(executor, moved).unwrap_or(Err(Mistake::Gone))
+        self.serve(executor, moved)
+            .unwrap_or(Err(IkpReplyError::Gone))
     }
 
     /// Begins to move so many bytes to what may be written.
     pub(super) fn begin_move(
         self: &Rc<Self>,
-        message: &Message,
+        message: &IkpMessage,
         bytes: u32,
         executor: &Executor,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), IkpReplyError> {
         let moved =
-            |server: &mut Server, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
-        self.serve(executor, moved).unwrap_or(Err(Mistake::Gone))
+            |server: &mut IkpServer, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
+        self.serve(executor, moved)
+            .unwrap_or(Err(IkpReplyError::Gone))
     }
 
     /// Whether the move has ended well; nothing while it goes on.
-    pub(super) fn moved(self: &Rc<Self>, message: &Message) -> Option<bool> {
+    pub(super) fn moved(self: &Rc<Self>, message: &IkpMessage) -> Option<bool> {
         let mut machine = self.machine.borrow_mut();
-        let Role::Server(server) = &mut machine.role else {
+        let SimIkpRole::Server(server) = &mut machine.role else {
             return Some(false);
         };
         match server.progress(message.transaction) {
-            Progress::Going => None,
-            progress => Some(progress == Progress::Done),
+            IkpMoveProgress::Going => None,
+            progress => Some(progress == IkpMoveProgress::Done),
         }
     }
 
     /// Replies, with so many bytes of data in the same packet.
     pub(super) fn reply(
         self: &Rc<Self>,
-        message: &Message,
-        answer: Answer,
+        message: &IkpMessage,
+        answer: IkpReplyContent,
         data: u32,
         executor: &Executor,
-    ) -> Result<(), Mistake> {
-        let replied = |server: &mut Server, body: &mut Vec<u8>| {
+    ) -> Result<(), IkpReplyError> {
+        let replied = |server: &mut IkpServer, body: &mut Vec<u8>| {
             let bytes = answer.reply().len() as u32;
             server.reply(executor.now(), message.transaction, bytes, 0, data)?;
             body.clear();
             body.extend_from_slice(answer.reply());
             Ok(())
         };
-        self.serve(executor, replied).unwrap_or(Err(Mistake::Gone))
+        self.serve(executor, replied)
+            .unwrap_or(Err(IkpReplyError::Gone))
     }
 }

@@ -6,21 +6,21 @@
 mod calls;
 mod end;
 
-use calls::Calls;
-use end::{End, Machine, Role};
+use calls::SimIkpConnection;
+use end::{SimIkpEnd, SimIkpMachine, SimIkpRole};
 
-use super::packet_pair::{PacketPair, Protocol};
-use super::packet_wire::{self, Arrived, BELOW};
-use super::pair::{Route, Stack};
-use crate::context::Context;
+use super::packet_pair::{PacketPair, PacketPairStack};
+use super::packet_wire::{self, ArrivedSimPacket, BELOW};
+use super::pair::{SimPairRoute, SimStack};
+use crate::context::SimEndpointContext;
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan;
-use stackline_proto::blast::wire::{HEADER, Header, Kind};
-use stackline_proto::datagram::Token;
+use stackline_proto::blast::wire::{BlastHeader, BlastPacketKind, HEADER};
+use stackline_proto::datagram::DatagramToken;
 use stackline_proto::ikp::options::BESIDE;
 use stackline_proto::ikp::stack::{self as words, Verb};
-use stackline_proto::ikp::{Options, Server};
+use stackline_proto::ikp::{IkpOptions, IkpServer};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -44,11 +44,11 @@ static TABLE: StackTable = StackTable {
 };
 
 /// The stack.
-pub(super) static STACK: Stack = Stack {
+pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, _| {
         Ok(Rc::new(PacketPair::new(
-            Ikp::new(&route, stack, seed)?,
+            SimIkpStack::new(&route, stack, seed)?,
             route,
             0,
         )))
@@ -56,23 +56,23 @@ pub(super) static STACK: Stack = Stack {
 };
 
 /// What all clients and servers of a pair have in common.
-struct Ikp {
-    options: Options,
-    token: Token,
+struct SimIkpStack {
+    options: IkpOptions,
+    token: DatagramToken,
 }
 
-impl Ikp {
+impl SimIkpStack {
     /// # Errors
     /// An [`Error`] when the packets do not fit the path.
-    fn new(route: &Route, stack: &plan::Stack, seed: u64) -> Result<Self> {
+    fn new(route: &SimPairRoute, stack: &plan::Stack, seed: u64) -> Result<Self> {
         let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
-        let packet = packet_wire::room(route, headers);
+        let packet = packet_wire::payload_room(route, headers);
         let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
         let options =
             words::options(stack, packet.max(1)).map_err(|cause| Error::input(cause).hint(hint))?;
         Ok(Self {
             options,
-            token: packet_wire::token(seed),
+            token: packet_wire::seeded_token(seed),
         })
     }
 
@@ -84,28 +84,31 @@ impl Ikp {
     }
 }
 
-impl Protocol for Ikp {
-    type Machine = Machine;
-    type Service = Calls;
+impl PacketPairStack for SimIkpStack {
+    type Machine = SimIkpMachine;
+    type Service = SimIkpConnection;
 
-    fn opens(&self, arrived: &Arrived<'_>) -> bool {
-        arrived.header.kind == Kind::Send
+    fn opens(&self, arrived: &ArrivedSimPacket<'_>) -> bool {
+        arrived.header.kind == BlastPacketKind::Send
     }
 
-    fn listen(&self, number: u32) -> Machine {
-        Machine::new(Role::Server(Box::new(Server::new(&self.options, number))))
+    fn listen(&self, number: u32) -> SimIkpMachine {
+        SimIkpMachine::new(SimIkpRole::Server(Box::new(IkpServer::new(
+            &self.options,
+            number,
+        ))))
     }
 
     /// The last reply of the connection was lost.
-    fn answer(&self, arrived: &Arrived<'_>) -> Option<Header> {
-        let Header {
+    fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader> {
+        let BlastHeader {
             kind,
             connection,
             blast,
             round,
             ..
         } = arrived.header;
-        if kind != Kind::Send
+        if kind != BlastPacketKind::Send
             || !matches!(
                 Verb::read(arrived.body),
                 Some((Verb::Close | Verb::Closing, ..))
@@ -113,23 +116,26 @@ impl Protocol for Ikp {
         {
             return None;
         }
-        Some(Header {
+        Some(BlastHeader {
             blast,
             round,
             check: u32::from(round),
-            ..Header::new(Kind::Reply, connection)
+            ..BlastHeader::new(BlastPacketKind::Reply, connection)
         })
     }
 
-    async fn connect(pair: &Rc<PacketPair<Self>>, context: &Rc<Context>) -> Result<Calls> {
-        Calls::connect(pair, context).await
+    async fn connect(
+        pair: &Rc<PacketPair<Self>>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimIkpConnection> {
+        SimIkpConnection::connect(pair, context).await
     }
 
     async fn accept(
         pair: &Rc<PacketPair<Self>>,
-        end: Rc<End>,
-        context: &Rc<Context>,
-    ) -> Result<Calls> {
-        Calls::accept(pair, end, context).await
+        end: Rc<SimIkpEnd>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimIkpConnection> {
+        SimIkpConnection::accept(pair, end, context).await
     }
 }

@@ -1,18 +1,18 @@
 //! One end of a connection: hands the machine's messages to its host's interface, and it what comes. It decides nothing of the
 //! protocol.
 
-use crate::datagram::{Body, Datagram, Verdict, ipv4};
+use crate::datagram::{ImpDeliveryVerdict, SimDatagram, SimDatagramBody, ipv4_header};
 use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_trace::{Info, SimTraceLog};
 use crate::stacks::byte_stream::{Got, StreamEnd};
-use crate::stacks::pair::Route;
-use crate::trace::{Info, Log};
-use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use crate::stacks::pair::SimPairRoute;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
-use stackline_net::{Ecn, Node, Packet, Segments};
-use stackline_proto::imp::Failure;
-use stackline_proto::ncp::{Connection, MESSAGE_BYTES, Message, Received, State};
+use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
+use stackline_proto::imp::ImpDeliveryFailure;
+use stackline_proto::ncp::{MESSAGE_BYTES, NcpConnection, NcpMessage, NcpReceived, NcpState};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,24 +24,24 @@ static INFO: Keyword = Keyword::new("TCP_INFO");
 const PROTOCOL: u8 = 253;
 
 /// One end of a connection.
-pub(super) struct End {
+pub(super) struct SimNcpEnd {
     touched: Cell<bool>,
     pair: u32,
     connection: u32,
-    side: Side,
-    from: Node,
-    to: Node,
+    side: PairSide,
+    from: NodeIndex,
+    to: NodeIndex,
     endpoint: u32,
     /// The application has let go of it.
     orphan: Cell<bool>,
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
-    machine: RefCell<Connection>,
+    machine: RefCell<NcpConnection>,
     /// What it told of itself last, while the run is traced.
     looked: Cell<Info>,
 }
 
-impl fmt::Debug for End {
+impl fmt::Debug for SimNcpEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -51,8 +51,13 @@ impl fmt::Debug for End {
     }
 }
 
-impl End {
-    pub(super) fn new(route: &Route, connection: u32, side: Side, machine: Connection) -> Self {
+impl SimNcpEnd {
+    pub(super) fn new(
+        route: &SimPairRoute,
+        connection: u32,
+        side: PairSide,
+        machine: NcpConnection,
+    ) -> Self {
         Self {
             touched: Cell::new(false),
             pair: route.pair,
@@ -72,7 +77,7 @@ impl End {
         self.connection
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> NcpState {
         self.machine.borrow().state()
     }
 
@@ -84,12 +89,16 @@ impl End {
         }
     }
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Executor) {
         let mut machine = self.machine.borrow_mut();
         match datagram.body() {
-            Body::Message(message) => machine.handle(message),
-            Body::Answer(link, Verdict::Delivered) => machine.answered(executor.now(), *link),
-            Body::Answer(link, Verdict::Failed(why)) => machine.failed(executor.now(), *link, *why),
+            SimDatagramBody::Message(message) => machine.handle(message),
+            SimDatagramBody::Answer(link, ImpDeliveryVerdict::Delivered) => {
+                machine.answered(executor.now(), *link)
+            }
+            SimDatagramBody::Answer(link, ImpDeliveryVerdict::Failed(why)) => {
+                machine.failed(executor.now(), *link, *why)
+            }
             _ => {}
         }
         if self.orphan.get() && machine.readable() && machine.waiting().2 > 0 {
@@ -114,7 +123,7 @@ impl End {
     }
 
     /// Records how it is. Whether there was something to record.
-    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
+    pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         let now = self.info(at);
         let before = self.looked.replace(now);
         let waits = [
@@ -125,11 +134,11 @@ impl End {
         .into_iter()
         .flatten()
         .sum::<u64>();
-        let tells = waits > 0 || now.acked_bytes != before.acked_bytes;
-        if tells {
+        let reports = waits > 0 || now.acked_bytes != before.acked_bytes;
+        if reports {
             log.info(&INFO, (self.pair, self.side), at, &before, &now);
         }
-        tells
+        reports
     }
 
     fn info(&self, now: Instant) -> Info {
@@ -148,29 +157,29 @@ impl End {
         }
     }
 
-    fn packet(&self, message: Message) -> Packet<Datagram> {
+    fn packet(&self, message: NcpMessage) -> NetworkPacket<SimDatagram> {
         let bytes = message.bits() / 8;
-        let header = ipv4(self.from, self.to, PROTOCOL, 20 + bytes as usize, 0, 0);
-        let payload = Datagram::of_message(self.pair, self.connection, &header, message);
-        let (from, to, flow, segments) = (self.from, self.to, self.pair, Segments::one(bytes));
-        Packet {
+        let header = ipv4_header(self.from, self.to, PROTOCOL, 20 + bytes as usize, 0, 0);
+        let payload = SimDatagram::of_message(self.pair, self.connection, &header, message);
+        let (from, to, flow, segments) = (self.from, self.to, self.pair, SegmentSizes::one(bytes));
+        NetworkPacket {
             number: 0,
             from,
             to,
             flow,
-            ecn: Ecn::NotCapable,
+            ecn: EcnMarking::NotCapable,
             segments,
             payload,
         }
     }
 }
 
-impl ConnectionEnd for End {
+impl ConnectionEnd for SimNcpEnd {
     fn pair(&self) -> u32 {
         self.pair
     }
 
-    fn side(&self) -> Side {
+    fn side(&self) -> PairSide {
         self.side
     }
 
@@ -200,16 +209,16 @@ impl ConnectionEnd for End {
     }
 
     fn is_over(&self) -> bool {
-        self.orphan.get() && matches!(self.state(), State::Over | State::Broken)
+        self.orphan.get() && matches!(self.state(), NcpState::Over | NcpState::Broken)
     }
 }
 
-impl StreamEnd for Rc<End> {
+impl StreamEnd for Rc<SimNcpEnd> {
     fn answered(&self) -> Option<bool> {
         match self.state() {
-            State::Opening => None,
-            State::Broken => Some(false),
-            State::Open | State::Over => Some(true),
+            NcpState::Opening => None,
+            NcpState::Broken => Some(false),
+            NcpState::Open | NcpState::Over => Some(true),
         }
     }
 
@@ -221,26 +230,26 @@ impl StreamEnd for Rc<End> {
 
     fn receive(&self, most: usize, executor: &Executor) -> Got {
         match self.machine.borrow_mut().receive(most as u64) {
-            Received::Bytes(bytes) => {
+            NcpReceived::Bytes(bytes) => {
                 self.touch(executor);
                 Got::Bytes(bytes as usize)
             }
-            Received::Nothing => Got::Nothing,
-            Received::End => Got::End,
-            Received::Broken => Got::Broken,
+            NcpReceived::Nothing => Got::Nothing,
+            NcpReceived::End => Got::End,
+            NcpReceived::Broken => Got::Broken,
         }
     }
 
     fn broken_by(&self) -> Option<&'static str> {
         self.machine.borrow().broken_by().map(|why| match why {
-            Failure::DeadImp => {
+            ImpDeliveryFailure::DeadImp => {
                 "for two minutes the IMPs answered that the other side's IMP cannot be reached"
             }
-            Failure::DeadHost => {
+            ImpDeliveryFailure::DeadHost => {
                 "for two minutes the IMPs answered that the other side's host is dead"
             }
-            Failure::HostSlow => "the other side's host did not take messages",
-            Failure::Incomplete => "the IMPs lost messages on the way",
+            ImpDeliveryFailure::HostSlow => "the other side's host did not take messages",
+            ImpDeliveryFailure::Incomplete => "the IMPs lost messages on the way",
         })
     }
 
@@ -264,17 +273,17 @@ impl StreamEnd for Rc<End> {
     /// Nothing is held back for company.
     fn push(&self, _executor: &Executor) {}
 
-    fn transport(&self, now: Instant) -> Transport {
+    fn transport(&self, now: Instant) -> TransportRecord {
         let machine = self.machine.borrow();
         let counts = machine.counts();
-        Transport {
+        TransportRecord {
             retransmits: counts.repeated,
             rtt_s: counts.round_trip.seconds(),
             mss_bytes: u64::from(MESSAGE_BYTES),
             receive_window_limited_s: Some(machine.waited(now).0.seconds()),
             bytes_acked: Some(counts.delivered),
             bytes_received: counts.received,
-            ..Transport::default()
+            ..TransportRecord::default()
         }
     }
 

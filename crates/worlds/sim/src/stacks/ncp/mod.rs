@@ -2,25 +2,25 @@
 
 mod end;
 
-use super::byte_stream::{Introductions, Streams};
-use super::pair::{Pair, Route, Stack, same};
-use super::stream::Stream;
-use crate::context::Context;
-use crate::datagram::{Body, Datagram};
+use super::byte_stream::{Introductions, SimStreamPair};
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::stream::SimStream;
+use crate::context::SimEndpointContext;
+use crate::datagram::{SimDatagram, SimDatagramBody};
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
-use crate::trace::Log;
-use crate::world::{self, Connect, Work};
-use end::End;
+use crate::run_trace::SimTraceLog;
+use crate::world::{self, Connect, SimEndpointFuture};
+use end::SimNcpEnd;
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight,
-    StackFacts, StackTable,
+    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, PacketsInFlight,
+    ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::Packet;
-use stackline_proto::ncp::{Connection, Kind, MESSAGE_BYTES, Options, State};
+use stackline_net::NetworkPacket;
+use stackline_proto::ncp::{MESSAGE_BYTES, NcpConnection, NcpMessageKind, NcpOptions, NcpState};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,52 +29,52 @@ use std::rc::Rc;
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES as u64;
 const SEND_BUFFER: u64 = 16 << 10;
 
-const MAPPING: &[Mapping] = &[
-    Mapping {
+const MAPPING: &[ServiceMapping] = &[
+    ServiceMapping {
         operation: "ConnectRequest",
         services: "a message each way that opens it and allocates, then 16 bytes of introduction",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitConnectIndication",
         services: "the same, from the other side",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DataRequest",
         services: "the whole unit into the send buffer; messages as links are free and room is allocated",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDataIndication",
         services: "out of what came until the unit is there; what is read is allocated again",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCCall",
         services: "the request into the send buffer, the response out of what came",
     },
-    Mapping {
+    ServiceMapping {
         operation: "RPCAwaitCallInd, RPCReturn",
         services: "the same, from the other side",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StartBulkGet, StartBulkPut",
         services: "1 byte",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkGet, AwaitStopBulkGet",
         services: "none: the last unit has arrived",
     },
-    Mapping {
+    ServiceMapping {
         operation: "StopBulkPut, AwaitStopBulkPut",
         services: "1 byte that confirms the arrival",
     },
-    Mapping {
+    ServiceMapping {
         operation: "end of stream (time limit)",
         services: "CLS once everything is delivered",
     },
-    Mapping {
+    ServiceMapping {
         operation: "DisconnectRequest",
         services: "CLS",
     },
-    Mapping {
+    ServiceMapping {
         operation: "AwaitDisconnectIndication",
         services: "CLS from the peer, then the own",
     },
@@ -121,14 +121,19 @@ static TABLE: StackTable = StackTable {
 };
 
 /// The Host-Host protocol.
-pub(super) static STACK: Stack = Stack {
+pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair,
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
-fn pair(route: Route, stack: &plan::Stack, _seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
-    let options = Options {
+fn pair(
+    route: SimPairRoute,
+    stack: &plan::Stack,
+    _seed: u64,
+    introduces: bool,
+) -> Result<Rc<dyn SimEndpointPair>> {
+    let options = NcpOptions {
         links: stack
             .number("links")
             .and_then(|links| u16::try_from(links).ok())
@@ -150,25 +155,25 @@ fn pair(route: Route, stack: &plan::Stack, _seed: u64, introduces: bool) -> Resu
 /// The connections of a pair, one after the other.
 #[derive(Debug)]
 struct NcpPair {
-    route: Route,
-    options: Options,
+    route: SimPairRoute,
+    options: NcpOptions,
     introductions: Introductions,
-    ends: [RefCell<Vec<Rc<End>>>; 2],
+    ends: [RefCell<Vec<Rc<SimNcpEnd>>>; 2],
     /// Connections that came and were not accepted yet.
-    backlog: RefCell<VecDeque<Rc<End>>>,
+    backlog: RefCell<VecDeque<Rc<SimNcpEnd>>>,
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
 }
 
 impl NcpPair {
-    fn add(&self, connection: u32, side: Side, machine: Connection) -> Rc<End> {
-        let end = Rc::new(End::new(&self.route, connection, side, machine));
+    fn add(&self, connection: u32, side: PairSide, machine: NcpConnection) -> Rc<SimNcpEnd> {
+        let end = Rc::new(SimNcpEnd::new(&self.route, connection, side, machine));
         self.ends[side.index()].borrow_mut().push(Rc::clone(&end));
         end
     }
 
-    fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
+    fn find(&self, connection: u32, side: PairSide) -> Option<Rc<SimNcpEnd>> {
         self.ends[side.index()]
             .borrow()
             .iter()
@@ -178,41 +183,45 @@ impl NcpPair {
     }
 }
 
-impl Pair for NcpPair {
-    fn route(&self) -> &Route {
+impl SimEndpointPair for NcpPair {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         let connection = packet.payload.connection;
         if let Some(end) = self.find(connection, side) {
             return end.arrived(&packet.payload, executor);
         }
-        let opens =
-            matches!(packet.payload.body(), Body::Message(message) if message.kind == Kind::Open);
-        if side == Side::Responder && opens && connection >= self.seen.get() {
+        let opens = matches!(packet.payload.body(), SimDatagramBody::Message(message) if message.kind == NcpMessageKind::Open);
+        if side == PairSide::Responder && opens && connection >= self.seen.get() {
             self.seen.set(connection + 1);
             let end = self.add(
                 connection,
                 side,
-                Connection::listen(self.options, executor.now()),
+                NcpConnection::listen(self.options, executor.now()),
             );
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
             end.arrived(&packet.payload, executor);
         }
     }
 
-    fn timer(&self, connection: u32, side: Side, executor: &Rc<Executor>) {
+    fn timer(&self, connection: u32, side: PairSide, executor: &Rc<Executor>) {
         if let Some(end) = self.find(connection, side) {
             end.rang(executor);
         }
     }
 
-    fn sample(&self, at: Instant, log: &Log) -> usize {
+    fn sample(&self, at: Instant, log: &SimTraceLog) -> usize {
         self.ends
             .iter()
             .map(|ends| {
@@ -228,50 +237,53 @@ impl Pair for NcpPair {
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         self.ends[end.side().index()]
             .borrow_mut()
-            .retain(|known| !same(known, &end));
+            .retain(|known| !is_same_end(known, &end));
     }
 }
 
 impl Connect for NcpPair {
-    type Service = Stream<Rc<End>>;
+    type Service = SimStream<Rc<SimNcpEnd>>;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
-        Stream::connect(&**self, context).await
+    async fn connect(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
+        SimStream::connect(&**self, context).await
     }
 
     async fn accept(
         self: &Rc<Self>,
-        context: &Rc<Context>,
+        context: &Rc<SimEndpointContext>,
         _first: bool,
-    ) -> Result<Stream<Rc<End>>> {
-        Stream::accept(&**self, context).await
+    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
+        SimStream::accept(&**self, context).await
     }
 }
 
-impl Streams for NcpPair {
-    type End = Rc<End>;
+impl SimStreamPair for NcpPair {
+    type End = Rc<SimNcpEnd>;
 
     fn introductions(&self) -> &Introductions {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimNcpEnd>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.add(
             connection,
-            Side::Initiator,
-            Connection::connect(self.options, executor.now()),
+            PairSide::Initiator,
+            NcpConnection::connect(self.options, executor.now()),
         );
         end.touch(executor);
         Ok(end)
     }
 
-    fn accept(&self) -> Option<Rc<End>> {
+    fn accept(&self) -> Option<Rc<SimNcpEnd>> {
         let mut backlog = self.backlog.borrow_mut();
         let ready = backlog
             .iter()
-            .position(|end| end.state() != State::Opening)?;
+            .position(|end| end.state() != NcpState::Opening)?;
         backlog.remove(ready)
     }
 }

@@ -46,7 +46,7 @@ fn key() -> PrivatePkcs8KeyDer<'static> {
 
 /// Both sides' settings for TLS.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(super) struct SimQuicTlsConfigs {
     pub(super) client: Arc<dyn ClientConfig>,
     pub(super) server: Arc<dyn ServerConfig>,
 }
@@ -55,13 +55,13 @@ pub(super) struct Tls {
 ///
 /// # Errors
 /// Words for what the TLS library did not take.
-pub(super) fn tls() -> Result<Tls, String> {
-    static TLS: OnceLock<Result<Tls, String>> = OnceLock::new();
+pub(super) fn tls_configs() -> Result<SimQuicTlsConfigs, String> {
+    static TLS: OnceLock<Result<SimQuicTlsConfigs, String>> = OnceLock::new();
     TLS.get_or_init(|| make().map_err(|error| error.to_string()))
         .clone()
 }
 
-fn make() -> Result<Tls, Box<dyn Error>> {
+fn make() -> Result<SimQuicTlsConfigs, Box<dyn Error>> {
     let provider = Arc::new(ring::default_provider());
     let certificate = CertificateDer::from(CERTIFICATE);
     let mut roots = RootCertStore::empty();
@@ -80,7 +80,7 @@ fn make() -> Result<Tls, Box<dyn Error>> {
         QuicClientConfig::try_from(client)?,
         QuicServerConfig::try_from(server)?,
     );
-    Ok(Tls {
+    Ok(SimQuicTlsConfigs {
         client: Arc::new(client),
         server: Arc::new(server),
     })
@@ -90,6 +90,6 @@ fn make() -> Result<Tls, Box<dyn Error>> {
 mod tests {
     #[test]
     fn the_certificate_fits_its_key() {
-        assert_eq!(super::tls().err(), None);
+        assert_eq!(super::tls_configs().err(), None);
     }
 }

@@ -1,21 +1,21 @@
 //! One end of a QUIC connection with its one stream.
 
-use super::flight::Flight;
+use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
-use super::wire::Wire;
+use super::wire::SimQuicWire;
 use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_trace::{Info, SimTraceLog};
 use crate::stacks::byte_stream::{Got, StreamEnd};
-use crate::stacks::time_accounting::{Held, TimeAccount};
-use crate::trace::{Info, Log};
+use crate::stacks::time_accounting::{SenderHoldUp, TimeAccount};
 use bytes::Bytes;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event,
     ReadError, StreamEvent, StreamId, VarInt,
 };
-use stackline_core::program::Side;
-use stackline_core::record::Transport;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::{Keyword, Value};
+use stackline_events::{EventValue, Keyword};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ const UNWANTED: VarInt = VarInt::from_u32(1);
 
 /// How a connection was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
+enum SimQuicLoss {
     /// The peer closed it, with nothing in transit.
     Closed,
     /// Nothing was heard for too long.
@@ -40,9 +40,9 @@ enum Loss {
 
 /// Where an end is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) wire: Wire,
-    pub(super) side: Side,
+pub(super) struct SimQuicEndPlace {
+    pub(super) wire: SimQuicWire,
+    pub(super) side: PairSide,
     /// The endpoint that uses it.
     pub(super) endpoint: u32,
     /// Its number among the pair's connections.
@@ -50,9 +50,9 @@ pub(super) struct Place {
 }
 
 /// One end of a connection.
-pub(crate) struct End {
+pub(crate) struct SimQuicEnd {
     touched: Cell<bool>,
-    place: Place,
+    place: SimQuicEndPlace,
     /// Its number in its socket.
     pub(super) handle: ConnectionHandle,
     socket: Rc<RefCell<Endpoint>>,
@@ -61,17 +61,17 @@ pub(crate) struct End {
     orphan: Cell<bool>,
     /// The application waits for room in the send buffer.
     wants_room: Cell<bool>,
-    inner: RefCell<Inner>,
+    inner: RefCell<SimQuicEndState>,
 }
 
 static LOST: Keyword = Keyword::new("QUIC_LOST");
 static INFO: Keyword = Keyword::new("QUIC_INFO");
 
-struct Inner {
+struct SimQuicEndState {
     connection: Connection,
     stream: Option<StreamId>,
     connected: bool,
-    lost: Option<Loss>,
+    lost: Option<SimQuicLoss>,
     /// The peer has ended its half and everything before was taken.
     ended: bool,
     /// The own half is ended, and the peer knows.
@@ -79,19 +79,19 @@ struct Inner {
     /// Bytes of the stream that were taken, and that were handed over.
     received: u64,
     written: u64,
-    flight: Arc<Flight>,
+    flight: Arc<SimQuicFlight>,
     spent: TimeAccount,
     /// How often it had told the peer that its credit is used up when the application last handed something over.
-    told_blocked: u64,
+    reported_blocked: u64,
     /// What it told of itself last, while the run is traced, and the bytes that had been taken and handed over then.
     looked: (Info, [u64; 2]),
     /// Packets and bytes that were lost, as far as that was told.
-    told_lost: (u64, u64),
+    reported_lost: (u64, u64),
     /// The earliest timer that has not come yet.
     alarm: Option<Instant>,
 }
 
-impl fmt::Debug for End {
+impl fmt::Debug for SimQuicEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -101,15 +101,15 @@ impl fmt::Debug for End {
     }
 }
 
-impl End {
+impl SimQuicEnd {
     pub(super) fn new(
-        place: Place,
+        place: SimQuicEndPlace,
         socket: &Rc<RefCell<Endpoint>>,
         (handle, connection): (ConnectionHandle, Connection),
         settings: BTreeMap<String, String>,
     ) -> Self {
-        let inner = Inner {
-            flight: Flight::of(&connection),
+        let inner = SimQuicEndState {
+            flight: SimQuicFlight::of(&connection),
             connection,
             stream: None,
             connected: false,
@@ -119,9 +119,9 @@ impl End {
             received: 0,
             written: 0,
             spent: TimeAccount::default(),
-            told_blocked: 0,
+            reported_blocked: 0,
             looked: Default::default(),
-            told_lost: (0, 0),
+            reported_lost: (0, 0),
             alarm: None,
         };
         Self {
@@ -166,7 +166,7 @@ impl End {
         self.touch(executor);
     }
 
-    fn transmit(&self, inner: &mut Inner, now: Instant, executor: &Executor) -> bool {
+    fn transmit(&self, inner: &mut SimQuicEndState, now: Instant, executor: &Executor) -> bool {
         let made = {
             let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
@@ -181,10 +181,10 @@ impl End {
     }
 
     /// Tells of packets that the machine has found to be lost; which bytes they carried it does not say.
-    fn tell_lost(&self, inner: &mut Inner, log: &Log, now: Instant) {
+    fn record_losses(&self, inner: &mut SimQuicEndState, log: &SimTraceLog, now: Instant) {
         let path = inner.connection.stats().path;
         let lost = (path.lost_packets, path.lost_bytes);
-        let (packets, bytes) = std::mem::replace(&mut inner.told_lost, lost);
+        let (packets, bytes) = std::mem::replace(&mut inner.reported_lost, lost);
         let (stream, host) = log.stream(self.pair(), self.place.side);
         let each = lost.1.saturating_sub(bytes) / lost.0.saturating_sub(packets).max(1);
         for _ in packets..lost.0 {
@@ -192,13 +192,18 @@ impl End {
                 host,
                 now,
                 &LOST,
-                &[Value::Absent, stream.into(), Value::Absent, each.into()],
+                &[
+                    EventValue::Absent,
+                    stream.into(),
+                    EventValue::Absent,
+                    each.into(),
+                ],
             );
         }
     }
 
     /// What the connection has to say to its socket and to the application.
-    fn attend(&self, inner: &mut Inner, executor: &Executor) {
+    fn attend(&self, inner: &mut SimQuicEndState, executor: &Executor) {
         loop {
             while let Some(event) = inner.connection.poll_endpoint_events() {
                 if let Some(answer) = self.socket.borrow_mut().handle_event(self.handle, event) {
@@ -215,7 +220,7 @@ impl End {
     }
 
     /// Whether the application may go on with it.
-    fn heed(&self, inner: &mut Inner, event: Event, executor: &Executor) -> bool {
+    fn heed(&self, inner: &mut SimQuicEndState, event: Event, executor: &Executor) -> bool {
         match event {
             Event::Connected => inner.connected = true,
             Event::ConnectionLost { reason } => inner.lost = Some(loss(&reason)),
@@ -238,7 +243,7 @@ impl End {
     }
 
     /// Nobody will take what comes for an end that was let go.
-    fn refuse_unwanted(&self, inner: &mut Inner, executor: &Executor) {
+    fn refuse_unwanted(&self, inner: &mut SimQuicEndState, executor: &Executor) {
         if self.orphan.get() && inner.take(1) > 0 {
             inner.shut(UNWANTED, executor);
         }
@@ -253,23 +258,23 @@ impl End {
     }
 
     /// Tells of itself when something is under way or has happened; whether it did.
-    pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
+    pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         let mut inner = self.inner.borrow_mut();
         let (now, moved) = (inner.info(at), [inner.received, inner.written]);
         let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
-        let tells = inner.spent.is_busy() || moved != moved_before;
-        if tells {
+        let reports = inner.spent.is_busy() || moved != moved_before;
+        if reports {
             log.info(&INFO, (self.pair(), self.place.side), at, &before, &now);
         }
-        tells
+        reports
     }
 }
 
-impl Inner {
+impl SimQuicEndState {
     /// The application has handed something over.
     fn handed_over(&mut self, bytes: u64, now: Instant) {
         self.written += bytes;
-        self.told_blocked = self.blocked_frames();
+        self.reported_blocked = self.blocked_frames();
         self.spent.begin(now);
     }
 
@@ -280,7 +285,7 @@ impl Inner {
         };
         let held = match (acknowledged.starved, wants_room) {
             (true, true) => self.blocked_by(),
-            _ => Held::Network,
+            _ => SenderHoldUp::Network,
         };
         self.spent.book(held, now);
         if acknowledged.all && acknowledged.starved && !wants_room {
@@ -290,11 +295,11 @@ impl Inner {
 
     /// What keeps the application from handing over more: of the peer's credit the machine tells the peer when it is used
     /// up, of its own buffer it does not.
-    fn blocked_by(&self) -> Held {
-        if self.blocked_frames() > self.told_blocked {
-            Held::ReceiveWindow
+    fn blocked_by(&self) -> SenderHoldUp {
+        if self.blocked_frames() > self.reported_blocked {
+            SenderHoldUp::ReceiveWindow
         } else {
-            Held::SendBuffer
+            SenderHoldUp::SendBuffer
         }
     }
 
@@ -319,23 +324,23 @@ impl Inner {
             )),
             retransmits: path.lost_packets,
             busy: Some(self.spent.busy(now)),
-            receive_window_limited: Some(self.spent.by(Held::ReceiveWindow, now)),
-            send_buffer_limited: Some(self.spent.by(Held::SendBuffer, now)),
+            receive_window_limited: Some(self.spent.by(SenderHoldUp::ReceiveWindow, now)),
+            send_buffer_limited: Some(self.spent.by(SenderHoldUp::SendBuffer, now)),
             mss_bytes: Some(u64::from(path.current_mtu)),
             ..Info::default()
         }
     }
 
     /// Its stream: the initiator opens it when it first needs it.
-    fn open(&mut self, side: Side) -> Option<StreamId> {
-        if side == Side::Initiator && self.stream.is_none() {
+    fn open(&mut self, side: PairSide) -> Option<StreamId> {
+        if side == PairSide::Initiator && self.stream.is_none() {
             self.stream = self.connection.streams().open(Dir::Bi);
         }
         self.stream
     }
 
     /// Ends the own half; false when there is none, or it was ended before and the peer knows or cannot know any more.
-    fn finish(&mut self, side: Side) -> bool {
+    fn finish(&mut self, side: PairSide) -> bool {
         let Some(stream) = self.open(side) else {
             return false;
         };
@@ -360,7 +365,7 @@ impl Inner {
                 }
                 Err(ReadError::Blocked) => break,
                 Err(ReadError::Reset(_)) => {
-                    self.lost = Some(Loss::Broken);
+                    self.lost = Some(SimQuicLoss::Broken);
                     break;
                 }
             }
@@ -379,20 +384,22 @@ impl Inner {
     }
 }
 
-fn loss(reason: &ConnectionError) -> Loss {
+fn loss(reason: &ConnectionError) -> SimQuicLoss {
     match reason {
-        ConnectionError::ApplicationClosed(close) if close.error_code == OVER => Loss::Closed,
-        ConnectionError::TimedOut => Loss::Silence,
-        _ => Loss::Broken,
+        ConnectionError::ApplicationClosed(close) if close.error_code == OVER => {
+            SimQuicLoss::Closed
+        }
+        ConnectionError::TimedOut => SimQuicLoss::Silence,
+        _ => SimQuicLoss::Broken,
     }
 }
 
-impl ConnectionEnd for End {
+impl ConnectionEnd for SimQuicEnd {
     fn pair(&self) -> u32 {
         self.place.wire.pair
     }
 
-    fn side(&self) -> Side {
+    fn side(&self) -> PairSide {
         self.place.side
     }
 
@@ -408,7 +415,7 @@ impl ConnectionEnd for End {
             self.attend(&mut inner, executor);
         }
         if let Some(log) = &executor.log {
-            self.tell_lost(&mut inner, log, now);
+            self.record_losses(&mut inner, log, now);
         }
         let Some(next) = inner.connection.poll_timeout() else {
             return;
@@ -434,13 +441,13 @@ impl ConnectionEnd for End {
     }
 }
 
-impl StreamEnd for Rc<End> {
+impl StreamEnd for Rc<SimQuicEnd> {
     fn answered(&self) -> Option<bool> {
         let inner = self.inner.borrow();
         match inner.lost {
             _ if inner.connected => Some(true),
             // Nobody answered.
-            None | Some(Loss::Silence) => None,
+            None | Some(SimQuicLoss::Silence) => None,
             Some(_) => Some(false),
         }
     }
@@ -484,7 +491,7 @@ impl StreamEnd for Rc<End> {
         match inner.lost {
             _ if inner.ended => Got::End,
             None => Got::Nothing,
-            Some(Loss::Closed) => Got::End,
+            Some(SimQuicLoss::Closed) => Got::End,
             Some(_) => Got::Broken,
         }
     }
@@ -509,22 +516,22 @@ impl StreamEnd for Rc<End> {
         self.touch(executor);
     }
 
-    fn transport(&self, now: Instant) -> Transport {
+    fn transport(&self, now: Instant) -> TransportRecord {
         let inner = self.inner.borrow();
         let path = inner.connection.stats().path;
         let mtu = u64::from(path.current_mtu);
         let seconds = |time: Duration| Some(time.seconds());
-        Transport {
+        TransportRecord {
             retransmits: path.lost_packets,
             rtt_s: path.rtt.as_secs_f64(),
             cwnd_segments: Some(path.cwnd / mtu.max(1)),
             mss_bytes: mtu,
             busy_s: seconds(inner.spent.busy(now)),
-            receive_window_limited_s: seconds(inner.spent.by(Held::ReceiveWindow, now)),
-            send_buffer_limited_s: seconds(inner.spent.by(Held::SendBuffer, now)),
+            receive_window_limited_s: seconds(inner.spent.by(SenderHoldUp::ReceiveWindow, now)),
+            send_buffer_limited_s: seconds(inner.spent.by(SenderHoldUp::SendBuffer, now)),
             bytes_received: inner.received,
             spent: None,
-            ..Transport::default()
+            ..TransportRecord::default()
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::Instant as Moment;
 
 /// What was heard.
 #[derive(Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct SimQuicFlight {
     in_flight: AtomicU64,
     /// Acknowledgements came since this was asked last, and before them nothing was left to send.
     acknowledged: AtomicBool,
@@ -28,7 +28,7 @@ pub(super) struct Acknowledged {
     pub(super) all: bool,
 }
 
-impl Flight {
+impl SimQuicFlight {
     /// What the last acknowledgement said, once.
     pub(super) fn take(&self) -> Option<Acknowledged> {
         let came = self.acknowledged.load(Relaxed);
@@ -44,23 +44,23 @@ impl Flight {
         self.in_flight.load(Relaxed)
     }
 
-    /// Of a connection whose congestion control [`Watched`] made.
+    /// Of a connection whose congestion control [`WatchedQuicFactory`] made.
     pub(super) fn of(connection: &quinn_proto::Connection) -> Arc<Self> {
         let watch = connection
             .congestion_state()
             .clone_box()
             .into_any()
-            .downcast::<Watch>();
+            .downcast::<WatchedQuicController>();
         watch.map(|watch| watch.flight).unwrap_or_default()
     }
 }
 
 /// Makes congestion controls that are listened to.
-pub(super) struct Watched<F>(pub(super) Arc<F>);
+pub(super) struct WatchedQuicFactory<F>(pub(super) Arc<F>);
 
-impl<F: ControllerFactory> ControllerFactory for Watched<F> {
+impl<F: ControllerFactory> ControllerFactory for WatchedQuicFactory<F> {
     fn build(self: Arc<Self>, now: Moment, mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watch {
+        Box::new(WatchedQuicController {
             inner: Arc::clone(&self.0).build(now, mtu),
             flight: Arc::default(),
         })
@@ -68,12 +68,12 @@ impl<F: ControllerFactory> ControllerFactory for Watched<F> {
 }
 
 /// A congestion control and who listens.
-struct Watch {
+struct WatchedQuicController {
     inner: Box<dyn Controller>,
-    flight: Arc<Flight>,
+    flight: Arc<SimQuicFlight>,
 }
 
-impl Controller for Watch {
+impl Controller for WatchedQuicController {
     fn on_sent(&mut self, now: Moment, bytes: u64, last_packet_number: u64) {
         self.flight
             .in_flight

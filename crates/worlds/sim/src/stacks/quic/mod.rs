@@ -12,37 +12,37 @@ mod certificate;
 mod connection;
 mod flight;
 mod moment;
-mod null;
-mod terms;
+mod null_crypto;
+mod quic_options;
 mod wire;
 
-use connection::End;
+use connection::SimQuicEnd;
 
-use super::byte_stream::{Introductions, StreamEnd, Streams};
-use super::pair::{Pair, Route, Stack, same};
-use super::stream::Stream;
-use crate::context::Context;
-use crate::datagram::Datagram;
+use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::stream::SimStream;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{ConnectionEnd, Executor};
-use crate::trace::Log;
-use crate::world::{self, Connect, Work};
-use connection::Place;
+use crate::run_trace::SimTraceLog;
+use crate::world::{self, Connect, SimEndpointFuture};
+use connection::SimQuicEndPlace;
 use moment::moment;
+use quic_options::Terms;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
 use stackline_core::catalogue::{
-    ClosedForm, Mapping, OptionKind, OptionTable, StackFacts, StackTable,
+    ClosedForm, OptionKind, OptionTable, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_net::Packet;
+use stackline_net::NetworkPacket;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
-use terms::Terms;
-use wire::Wire;
+use wire::SimQuicWire;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "quic",
@@ -81,7 +81,7 @@ pub(super) const TABLE: StackTable = StackTable {
         ),
         OptionTable::new(
             "mtu",
-            OptionKind::Number(terms::LEAST_MTU, terms::LARGEST_MTU),
+            OptionKind::Number(quic_options::LEAST_MTU, quic_options::LARGEST_MTU),
             "1200 B, then searched for up to 1452 B",
             "UDP payload in bytes from the beginning, without a search",
         ),
@@ -93,64 +93,66 @@ pub(super) const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "handshake until it is done here, a stream, on it 16 bytes of introduction (in procedures without data: on the first connection only)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "the same, from the other side: the stream is accepted",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest",
             services: "the whole unit into the stream's send buffer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication",
             services: "out of the stream until the unit is there; what is ahead serves the next unit",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCCall",
             services: "the request into the stream, the response out of it",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCAwaitCallInd, RPCReturn",
             services: "the same, from the other side",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "1 byte",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkGet",
             services: "none: the last unit has arrived",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkGet",
             services: "none: nothing is held back",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkPut",
             services: "1 byte that confirms the arrival",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkPut",
             services: "that byte",
         },
-        Mapping {
+        ServiceMapping {
             operation: "end of stream (time limit)",
             services: "FIN of the stream",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody has taken)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "FIN or CONNECTION_CLOSE from the peer, then the own FIN",
         },
     ],
-    least_mtu: |stack| stack.number("mtu").unwrap_or(terms::LEAST_MTU) + terms::HEADERS,
+    least_mtu: |stack| {
+        stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
+    },
     // Its `retransmits` are packets found lost: what was in them is sent again in others.
     unreported: (
         &["rtt_var_s", "bytes_acked"],
@@ -165,7 +167,7 @@ pub(super) const TABLE: StackTable = StackTable {
 };
 
 /// The stack.
-pub(super) static STACK: Stack = Stack {
+pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, introduces| {
         Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?))
@@ -177,27 +179,27 @@ const EPHEMERAL: (u32, u32) = (32_768, 28_232);
 const LISTENING: (u32, u32) = (1024, 31_000);
 
 /// One side: a UDP socket with its connections, by their number in the socket.
-struct Half {
+struct SimQuicSide {
     socket: Rc<RefCell<Endpoint>>,
-    wire: Wire,
-    ends: RefCell<Vec<Option<Rc<End>>>>,
+    wire: SimQuicWire,
+    ends: RefCell<Vec<Option<Rc<SimQuicEnd>>>>,
 }
 
-impl Half {
-    fn end(&self, handle: ConnectionHandle) -> Option<Rc<End>> {
+impl SimQuicSide {
+    fn end(&self, handle: ConnectionHandle) -> Option<Rc<SimQuicEnd>> {
         self.ends.borrow().get(handle.0).cloned().flatten()
     }
 }
 
 /// The connections of a pair, one after the other.
 struct QuicPair {
-    route: Route,
+    route: SimPairRoute,
     terms: Terms,
     asking: ClientConfig,
     introductions: Introductions,
-    halves: [Half; 2],
+    halves: [SimQuicSide; 2],
     /// Connections that came and were not accepted yet.
-    backlog: RefCell<VecDeque<Rc<End>>>,
+    backlog: RefCell<VecDeque<Rc<SimQuicEnd>>>,
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
@@ -213,13 +215,13 @@ impl QuicPair {
     /// # Errors
     /// An [`Error`] when the path is too narrow, or the TLS library takes none of its settings.
     pub(super) fn new(
-        route: Route,
+        route: SimPairRoute,
         stack: &plan::Stack,
         seed: u64,
         introduces: bool,
     ) -> Result<Self> {
         let terms = Terms::new(stack, seed);
-        let needed = terms.mtu().map_or(terms::LEAST_MTU, u64::from) + terms::HEADERS;
+        let needed = terms.mtu().map_or(quic_options::LEAST_MTU, u64::from) + quic_options::HEADERS;
         if route.mtu < needed {
             let cause = format!(
                 "QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B",
@@ -232,21 +234,21 @@ impl QuicPair {
             EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1,
             LISTENING.0 + route.pair % LISTENING.1,
         ];
-        let half = |side: Side| {
+        let half = |side: PairSide| {
             let ([near, far], ports) = (
-                [side, side.other()].map(Side::index),
+                [side, side.other()].map(PairSide::index),
                 ports.map(|port| port as u16),
             );
             let (nodes, ports) = (
                 [route.nodes[near], route.nodes[far]],
                 [ports[near], ports[far]],
             );
-            let wire = Wire {
+            let wire = SimQuicWire {
                 pair: route.pair,
                 nodes,
                 ports,
             };
-            Ok(Half {
+            Ok(SimQuicSide {
                 socket: Rc::new(RefCell::new(terms.endpoint(side)?)),
                 wire,
                 ends: RefCell::default(),
@@ -256,7 +258,7 @@ impl QuicPair {
             route,
             asking: terms.client()?,
             introductions: Introductions::new(introduces),
-            halves: [half(Side::Initiator)?, half(Side::Responder)?],
+            halves: [half(PairSide::Initiator)?, half(PairSide::Responder)?],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
             seen: Cell::new(0),
@@ -264,20 +266,25 @@ impl QuicPair {
         })
     }
 
-    const fn half(&self, side: Side) -> &Half {
+    const fn half(&self, side: PairSide) -> &SimQuicSide {
         &self.halves[side.index()]
     }
 
-    fn end(&self, number: u32, side: Side, made: (ConnectionHandle, Connection)) -> Rc<End> {
+    fn end(
+        &self,
+        number: u32,
+        side: PairSide,
+        made: (ConnectionHandle, Connection),
+    ) -> Rc<SimQuicEnd> {
         let half = self.half(side);
-        let at = Place {
+        let at = SimQuicEndPlace {
             wire: half.wire,
             side,
             endpoint: self.route.endpoint(side),
             number,
         };
         let index = made.0.0;
-        let end = Rc::new(End::new(at, &half.socket, made, self.settings()));
+        let end = Rc::new(SimQuicEnd::new(at, &half.socket, made, self.settings()));
         let mut ends = half.ends.borrow_mut();
         if ends.len() <= index {
             ends.resize(index + 1, None);
@@ -297,7 +304,7 @@ impl QuicPair {
             (
                 "timeout",
                 if timeout > 0.0 {
-                    stackline_core::units::time(timeout)
+                    stackline_core::units::format_time(timeout)
                 } else {
                     "none".to_string()
                 },
@@ -311,7 +318,7 @@ impl QuicPair {
 
     /// The first packet of a connection has come: once more, if it was on its way twice.
     fn welcome(&self, number: u32, incoming: Incoming, executor: &Rc<Executor>) {
-        let half = self.half(Side::Responder);
+        let half = self.half(PairSide::Responder);
         if number < self.seen.get() {
             return half.socket.borrow_mut().ignore(incoming);
         }
@@ -328,7 +335,7 @@ impl QuicPair {
         match made {
             Ok(made) => {
                 self.seen.set(number + 1);
-                let end = self.end(number, Side::Responder, made);
+                let end = self.end(number, PairSide::Responder, made);
                 self.backlog.borrow_mut().push_back(Rc::clone(&end));
                 end.touch(executor);
             }
@@ -341,16 +348,21 @@ impl QuicPair {
     }
 }
 
-impl Pair for QuicPair {
-    fn route(&self) -> &Route {
+impl SimEndpointPair for QuicPair {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         let Some(bytes) = packet.payload.take_bytes() else {
             return;
         };
@@ -364,7 +376,7 @@ impl Pair for QuicPair {
                 now,
                 half.wire.far(),
                 None,
-                wire::ecn(packet),
+                wire::ecn_codepoint(packet),
                 bytes,
                 &mut frames.made,
             )
@@ -383,14 +395,14 @@ impl Pair for QuicPair {
         }
     }
 
-    fn timer(&self, handle: u32, side: Side, executor: &Rc<Executor>) {
+    fn timer(&self, handle: u32, side: PairSide, executor: &Rc<Executor>) {
         if let Some(end) = self.half(side).end(ConnectionHandle(handle as usize)) {
             end.rang(executor);
         }
     }
 
-    fn sample(&self, at: Instant, log: &Log) -> usize {
-        let of_half = |half: &Half| {
+    fn sample(&self, at: Instant, log: &SimTraceLog) -> usize {
+        let of_half = |half: &SimQuicSide| {
             half.ends
                 .borrow()
                 .iter()
@@ -406,7 +418,7 @@ impl Pair for QuicPair {
         let mut ends = self.half(end.side()).ends.borrow_mut();
         if let Some(known) = ends
             .iter_mut()
-            .find(|known| known.as_ref().is_some_and(|known| same(known, &end)))
+            .find(|known| known.as_ref().is_some_and(|known| is_same_end(known, &end)))
         {
             *known = None;
         }
@@ -414,31 +426,34 @@ impl Pair for QuicPair {
 }
 
 impl Connect for QuicPair {
-    type Service = Stream<Rc<End>>;
+    type Service = SimStream<Rc<SimQuicEnd>>;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Stream<Rc<End>>> {
-        Stream::connect(&**self, context).await
+    async fn connect(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
+        SimStream::connect(&**self, context).await
     }
 
     async fn accept(
         self: &Rc<Self>,
-        context: &Rc<Context>,
+        context: &Rc<SimEndpointContext>,
         _first: bool,
-    ) -> Result<Stream<Rc<End>>> {
-        Stream::accept(&**self, context).await
+    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
+        SimStream::accept(&**self, context).await
     }
 }
 
-impl Streams for QuicPair {
-    type End = Rc<End>;
+impl SimStreamPair for QuicPair {
+    type End = Rc<SimQuicEnd>;
 
     fn introductions(&self) -> &Introductions {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
+    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimQuicEnd>> {
         let number = self.dialled.replace(self.dialled.get() + 1);
-        let half = self.half(Side::Initiator);
+        let half = self.half(PairSide::Initiator);
         let asking = self.asking.clone();
         let made = half.socket.borrow_mut().connect(
             moment(executor.now()),
@@ -449,12 +464,12 @@ impl Streams for QuicPair {
         let made = made.map_err(|error| {
             Error::measurement(format!("a connection cannot be asked for: {error}"))
         })?;
-        let end = self.end(number, Side::Initiator, made);
+        let end = self.end(number, PairSide::Initiator, made);
         end.touch(executor);
         Ok(end)
     }
 
-    fn accept(&self) -> Option<Rc<End>> {
+    fn accept(&self) -> Option<Rc<SimQuicEnd>> {
         let mut backlog = self.backlog.borrow_mut();
         // In the order they were asked for: the first one introduces itself, and the end of its handshake may be lost.
         while backlog.front().is_some_and(|end| end.failed()) {

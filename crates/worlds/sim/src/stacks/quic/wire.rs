@@ -1,10 +1,10 @@
 //! A way from one UDP socket to another: puts QUIC's packets into datagrams of the simulated network.
 
-use crate::datagram::{Body, Datagram, UDP, ipv4};
+use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
 use crate::executor::Executor;
 use bytes::{BufMut, BytesMut};
 use quinn_proto::EcnCodepoint;
-use stackline_net::{Ecn, Node, Packet, Segments};
+use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Not to be fragmented, as path MTU discovery needs it.
@@ -16,16 +16,16 @@ const HEADERS: usize = 28;
 
 /// From where to where.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
+pub(super) struct SimQuicWire {
     pub(super) pair: u32,
-    pub(super) nodes: [Node; 2],
+    pub(super) nodes: [NodeIndex; 2],
     pub(super) ports: [u16; 2],
 }
 
-impl Wire {
+impl SimQuicWire {
     /// The address of the far socket.
     pub(super) fn far(&self) -> SocketAddr {
-        let address = Ipv4Addr::from(stackline_net::packet::address(self.nodes[1]));
+        let address = Ipv4Addr::from(stackline_net::packet::host_address(self.nodes[1]));
         SocketAddr::new(IpAddr::V4(address), self.ports[1])
     }
 
@@ -36,7 +36,7 @@ impl Wire {
         let bytes = copy(&mut frames.room, &frames.made);
         let length = HEADERS + bytes.len();
         let mut header = [0; HEADERS];
-        header[..IP].copy_from_slice(&ipv4(
+        header[..IP].copy_from_slice(&ipv4_header(
             self.nodes[0],
             self.nodes[1],
             UDP,
@@ -49,18 +49,23 @@ impl Wire {
         header[22..24].copy_from_slice(&self.ports[1].to_be_bytes());
         // The checksum stays 0, which says that there is none.
         header[24..26].copy_from_slice(&((length - IP) as u16).to_be_bytes());
-        let payload = Datagram::new(self.pair, connection, &header, Body::Bytes(bytes));
-        executor.send(Packet {
+        let payload = SimDatagram::new(
+            self.pair,
+            connection,
+            &header,
+            SimDatagramBody::Bytes(bytes),
+        );
+        executor.send(NetworkPacket {
             number: 0,
             from: self.nodes[0],
             to: self.nodes[1],
             flow: self.pair,
             ecn: if ecn.is_some() {
-                Ecn::Capable
+                EcnMarking::Capable
             } else {
-                Ecn::NotCapable
+                EcnMarking::NotCapable
             },
-            segments: Segments::one(length as u32),
+            segments: SegmentSizes::one(length as u32),
             payload,
         });
     }
@@ -75,10 +80,10 @@ fn copy(room: &mut BytesMut, bytes: &[u8]) -> BytesMut {
 }
 
 /// What the network made of the mark that a packet left with.
-pub(super) const fn ecn(packet: &Packet<Datagram>) -> Option<EcnCodepoint> {
+pub(super) const fn ecn_codepoint(packet: &NetworkPacket<SimDatagram>) -> Option<EcnCodepoint> {
     match packet.ecn {
-        Ecn::NotCapable => None,
-        Ecn::Capable => Some(EcnCodepoint::Ect0),
-        Ecn::Marked => Some(EcnCodepoint::Ce),
+        EcnMarking::NotCapable => None,
+        EcnMarking::Capable => Some(EcnCodepoint::Ect0),
+        EcnMarking::Marked => Some(EcnCodepoint::Ce),
     }
 }

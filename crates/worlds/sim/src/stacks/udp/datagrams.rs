@@ -1,68 +1,71 @@
 //! A conversation in datagrams, as the live world holds it: what leaves, what arrives, and control between.
 
-use super::super::udp_socket::{Received, Socket};
+use super::super::udp_socket::{SimUdpReceived, SimUdpSocket};
 use super::UdpPair;
-use super::control::words;
-use crate::context::Context;
-use crate::datagram::Body;
-use crate::error::{Error, Result, vanished};
-use crate::trace::{Coming, Leaving};
+use super::control::awaited_reply;
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagramBody;
+use crate::error::{Error, Result, connection_vanished};
+use crate::run_trace::{Coming, SimDepartureKind};
 use stackline_core::error::Blame;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_endpoint::{Bulk, Facts, Service};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
 use stackline_proto::datagram::NUMBER;
-use stackline_proto::datagram::control::{ANSWER, Control, write_control};
-use stackline_proto::datagram::conversation::{Conversation, Step, Unit};
+use stackline_proto::datagram::control::{ANSWER, DatagramControl, write_control};
+use stackline_proto::datagram::conversation::{ControlStep, DatagramConversation, DatagramUnit};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// A conversation in datagrams.
 #[derive(Debug)]
-pub(super) struct Datagrams {
+pub(super) struct SimUdpConversation {
     pair: Rc<UdpPair>,
-    side: Side,
-    context: Rc<Context>,
-    conversation: Conversation,
+    side: PairSide,
+    context: Rc<SimEndpointContext>,
+    conversation: DatagramConversation,
     /// Numbers and sizes of the data units ahead, while the run is traced.
     numbers: VecDeque<(u64, u64)>,
 }
 
-impl Datagrams {
-    fn new(pair: &Rc<UdpPair>, side: Side, context: &Rc<Context>) -> Self {
+impl SimUdpConversation {
+    fn new(pair: &Rc<UdpPair>, side: PairSide, context: &Rc<SimEndpointContext>) -> Self {
         Self {
             pair: Rc::clone(pair),
             side,
             context: Rc::clone(context),
-            conversation: Conversation::new(),
+            conversation: DatagramConversation::new(),
             numbers: VecDeque::new(),
         }
     }
 
     /// Says HELLO until it is answered.
-    pub(super) async fn connect(pair: &Rc<UdpPair>, context: &Rc<Context>) -> Result<Self> {
-        let mut connection = Self::new(pair, Side::Initiator, context);
-        connection.exchange(Control::Hello).await?;
+    pub(super) async fn connect(
+        pair: &Rc<UdpPair>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<Self> {
+        let mut connection = Self::new(pair, PairSide::Initiator, context);
+        connection.exchange(DatagramControl::Hello).await?;
         Ok(connection)
     }
 
     /// Waits for HELLO; what a socket got before the first one is dropped unread.
     pub(super) async fn accept(
         pair: &Rc<UdpPair>,
-        context: &Rc<Context>,
+        context: &Rc<SimEndpointContext>,
         first: bool,
     ) -> Result<Self> {
-        let mut connection = Self::new(pair, Side::Responder, context);
+        let mut connection = Self::new(pair, PairSide::Responder, context);
         if first {
-            let hello = Received::Control {
-                kind: Control::Hello as u8,
+            let hello = SimUdpReceived::Control {
+                kind: DatagramControl::Hello as u8,
                 value: 0,
             };
             let socket = connection.socket();
             while context.until("a HELLO", || socket.take()).await? != hello {}
             socket.clear();
             connection.conversation.greet();
-            connection.send_control(Control::Hello as u8 | ANSWER, 0);
+            connection.send_control(DatagramControl::Hello as u8 | ANSWER, 0);
         }
         while !connection.conversation.is_greeted() {
             connection.take("a HELLO").await?;
@@ -72,7 +75,7 @@ impl Datagrams {
         Ok(connection)
     }
 
-    fn socket(&self) -> &Socket {
+    fn socket(&self) -> &SimUdpSocket {
         &self.pair.sockets[self.side.index()]
     }
 
@@ -80,19 +83,22 @@ impl Datagrams {
 
     fn send_control(&self, kind: u8, value: u64) {
         let bytes = write_control(&self.pair.token, kind, value);
-        self.socket()
-            .send(Body::Control(bytes), None, &self.context.executor);
+        self.socket().send(
+            SimDatagramBody::Control(bytes),
+            None,
+            &self.context.executor,
+        );
     }
 
     /// Sends control until it is answered.
-    async fn exchange(&mut self, kind: Control) -> Result<()> {
+    async fn exchange(&mut self, kind: DatagramControl) -> Result<()> {
         self.conversation.request(self.context.now(), kind);
         loop {
             match self.conversation.poll(self.context.now()) {
-                Step::Send(kind, value) => self.send_control(kind, value),
-                Step::Wait => {}
-                Step::Answered => return Ok(()),
-                Step::GivenUp => {
+                ControlStep::Send(kind, value) => self.send_control(kind, value),
+                ControlStep::Wait => {}
+                ControlStep::Answered => return Ok(()),
+                ControlStep::GivenUp => {
                     return Err(Error::measurement("the peer does not answer any more")
                         .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
@@ -104,7 +110,7 @@ impl Datagrams {
             let received = {
                 let socket = self.socket();
                 self.context
-                    .until_or(words(kind), until, || socket.take())
+                    .until_or(awaited_reply(kind), until, || socket.take())
                     .await?
             };
             if let Some(received) = received {
@@ -125,23 +131,25 @@ impl Datagrams {
         Ok(())
     }
 
-    fn arrived(&mut self, received: Received) {
+    fn arrived(&mut self, received: SimUdpReceived) {
         match received {
-            Received::Control { kind, value } => {
+            SimUdpReceived::Control { kind, value } => {
                 if let Some(answer) = self.conversation.handle_control(kind, value) {
                     self.send_control(answer, 0);
                 }
             }
-            Received::Refused => self.conversation.refused(),
-            Received::Unit { number, bytes } => {
+            SimUdpReceived::Refused => self.conversation.refused(),
+            SimUdpReceived::Unit { number, bytes } => {
                 let head = number.to_le_bytes();
                 match self
                     .conversation
                     .handle_unit(&head[..NUMBER.min(bytes as usize)], u64::from(bytes))
                 {
-                    Unit::Call => self.note(number.saturating_sub(1), bytes),
-                    Unit::Numbered(_) | Unit::Unnumbered => self.note(number, bytes),
-                    Unit::Repeated => {}
+                    DatagramUnit::Call => self.note(number.saturating_sub(1), bytes),
+                    DatagramUnit::Numbered(_) | DatagramUnit::Unnumbered => {
+                        self.note(number, bytes)
+                    }
+                    DatagramUnit::Repeated => {}
                 }
             }
         }
@@ -167,7 +175,7 @@ impl Datagrams {
 
     // --- what leaves ---
 
-    async fn send_unit(&self, what: Leaving, number: u64, bytes: u64) -> Result<()> {
+    async fn send_unit(&self, what: SimDepartureKind, number: u64, bytes: u64) -> Result<()> {
         self.socket()
             .send_unit(&self.context, what, number, bytes)
             .await
@@ -202,8 +210,8 @@ impl Datagrams {
             };
             match received {
                 None => return Ok(false),
-                Some(Received::Refused) => {
-                    return Err(vanished("while a call waited for its answer"));
+                Some(SimUdpReceived::Refused) => {
+                    return Err(connection_vanished("while a call waited for its answer"));
                 }
                 Some(received) => self.arrived(received),
             }
@@ -222,7 +230,7 @@ impl Datagrams {
     }
 }
 
-impl Service for Datagrams {
+impl EndpointService for SimUdpConversation {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
             if self.context.job.flags.limit() && times > 1 {
@@ -230,7 +238,8 @@ impl Service for Datagrams {
             }
             let number = self.conversation.next_number();
             self.conversation.sent(1);
-            self.send_unit(Leaving::Unit, number, bytes).await?;
+            self.send_unit(SimDepartureKind::Unit, number, bytes)
+                .await?;
         }
         Ok(times)
     }
@@ -246,7 +255,8 @@ impl Service for Datagrams {
 
     async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
         let number = self.conversation.call();
-        self.send_unit(Leaving::Call, number, request).await?;
+        self.send_unit(SimDepartureKind::Call, number, request)
+            .await?;
         let n = NUMBER.min(request as usize).min(response as usize);
         let answered = self
             .await_answer(number, n, since + self.pair.timeout)
@@ -273,35 +283,35 @@ impl Service for Datagrams {
             return Ok(());
         }
         self.send_unit(
-            Leaving::Reply,
+            SimDepartureKind::Reply,
             u64::from_le_bytes(*self.conversation.head()),
             bytes,
         )
         .await
     }
 
-    async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
-        self.exchange(Control::Start).await
+    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+        self.exchange(DatagramControl::Start).await
     }
 
-    async fn await_start_bulk(&mut self, _way: Bulk) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
         while !self.conversation.has_started() {
             self.take("a bulk transfer to start").await?;
         }
         Ok(self.conversation.take_started())
     }
 
-    async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         match way {
-            Bulk::Get => self.await_end().await,
-            Bulk::Put => self.end_stream().await,
+            BulkDirection::Get => self.await_end().await,
+            BulkDirection::Put => self.end_stream().await,
         }
     }
 
-    async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
+    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
         match way {
-            Bulk::Get => self.end_stream().await,
-            Bulk::Put => self.await_end().await,
+            BulkDirection::Get => self.end_stream().await,
+            BulkDirection::Put => self.await_end().await,
         }
     }
 
@@ -309,13 +319,13 @@ impl Service for Datagrams {
         if self.conversation.end_sent() {
             Ok(())
         } else {
-            self.exchange(Control::End).await
+            self.exchange(DatagramControl::End).await
         }
     }
 
     async fn disconnect(mut self) -> Result<()> {
         // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
-        match self.exchange(Control::Bye).await {
+        match self.exchange(DatagramControl::Bye).await {
             Err(error) if error.blame == Blame::Interrupted => Err(error),
             _ => Ok(()),
         }
@@ -332,12 +342,12 @@ impl Service for Datagrams {
         self.socket().settings()
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> ConnectionFacts {
         let conversation = &self.conversation;
-        Facts {
+        ConnectionFacts {
             losses: conversation.losses(),
             received_bytes: conversation.received_bytes(),
-            ..Facts::default()
+            ..ConnectionFacts::default()
         }
     }
 }

@@ -4,23 +4,23 @@
 mod control;
 mod datagrams;
 
-use datagrams::Datagrams;
+use datagrams::SimUdpConversation;
 
-use super::pair::{Pair, Route, Stack};
-use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, Socket};
-use crate::context::Context;
-use crate::datagram::Datagram;
+use super::pair::{SimEndpointPair, SimPairRoute, SimStack};
+use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpSocket};
+use crate::context::SimEndpointContext;
+use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::Executor;
-use crate::world::{self, Connect, Work};
+use crate::world::{self, Connect, SimEndpointFuture};
 use stackline_core::catalogue::{
-    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+    ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan;
-use stackline_core::program::Side;
+use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::Packet;
-use stackline_proto::datagram::{NUMBER, Token};
+use stackline_net::NetworkPacket;
+use stackline_proto::datagram::{DatagramToken, NUMBER};
 use std::rc::Rc;
 
 /// Of initiator and responder.
@@ -44,59 +44,59 @@ const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: &[
-        Mapping {
+        ServiceMapping {
             operation: "ConnectRequest",
             services: "control HELLO until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitConnectIndication",
             services: "a HELLO with the token, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DataRequest",
             services: "a datagram, in fragments where the path's MTU is smaller",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDataIndication",
             services: "a datagram",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCCall",
             services: "a datagram each way; an answer to an earlier call is dropped, none within `timeout` is a loss",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCAwaitCallInd",
             services: "a datagram",
         },
-        Mapping {
+        ServiceMapping {
             operation: "RPCReturn",
             services: "a datagram, with the number of the request",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "control START until answered (or until data comes)",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStartBulkGet, AwaitStartBulkPut",
             services: "START, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "StopBulkGet, AwaitStopBulkPut",
             services: "END with the number of units sent, answer",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitStopBulkGet, StopBulkPut",
             services: "control END until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "end of stream (time limit)",
             services: "control END until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "DisconnectRequest",
             services: "control BYE until answered",
         },
-        Mapping {
+        ServiceMapping {
             operation: "AwaitDisconnectIndication",
             services: "BYE, answer",
         },
@@ -110,7 +110,7 @@ const TABLE: StackTable = StackTable {
 };
 
 /// The stack.
-pub(super) static STACK: Stack = Stack {
+pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))),
 };
@@ -118,44 +118,49 @@ pub(super) static STACK: Stack = Stack {
 /// The two sockets of a pair.
 #[derive(Debug)]
 struct UdpPair {
-    route: Route,
-    token: Token,
+    route: SimPairRoute,
+    token: DatagramToken,
     timeout: Duration,
-    sockets: [Socket; 2],
+    sockets: [SimUdpSocket; 2],
 }
 
 impl UdpPair {
-    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Self {
-        let sockets = Socket::pair(&route, stack, PORTS);
+    pub(super) fn new(route: SimPairRoute, stack: &plan::Stack, seed: u64) -> Self {
+        let sockets = SimUdpSocket::pair(&route, stack, PORTS);
         let timeout = Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
         Self {
             route,
-            token: control::token(seed),
+            token: control::seeded_token(seed),
             timeout,
             sockets,
         }
     }
 
-    fn socket(&self, side: Side) -> &Socket {
+    fn socket(&self, side: PairSide) -> &SimUdpSocket {
         &self.sockets[side.index()]
     }
 
     /// Whether the other side's socket is there.
-    fn peer_is_there(&self, side: Side) -> bool {
+    fn peer_is_there(&self, side: PairSide) -> bool {
         !self.socket(side.other()).is_closed()
     }
 }
 
-impl Pair for UdpPair {
-    fn route(&self) -> &Route {
+impl SimEndpointPair for UdpPair {
+    fn route(&self) -> &SimPairRoute {
         &self.route
     }
 
-    fn spawn(self: Rc<Self>, context: Rc<Context>, replica: u32) -> Work {
-        world::spawn(self, context, replica)
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+        world::spawn_endpoint(self, context, replica)
     }
 
-    fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
         self.socket(side)
             .arrived(&packet.payload, &self.token, executor);
     }
@@ -164,23 +169,30 @@ impl Pair for UdpPair {
         true
     }
 
-    fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
         self.socket(side).departed(at, bytes, executor);
     }
 }
 
 impl Connect for UdpPair {
-    type Service = Datagrams;
+    type Service = SimUdpConversation;
 
-    async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Datagrams> {
-        Datagrams::connect(self, context).await
+    async fn connect(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimUdpConversation> {
+        SimUdpConversation::connect(self, context).await
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, first: bool) -> Result<Datagrams> {
-        Datagrams::accept(self, context, first).await
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+        first: bool,
+    ) -> Result<SimUdpConversation> {
+        SimUdpConversation::accept(self, context, first).await
     }
 
-    fn close(&self, side: Side) {
+    fn close(&self, side: PairSide) {
         self.socket(side).close();
     }
 }

@@ -3,7 +3,7 @@
 use super::blasts::{Blasts, Packet};
 use super::link::Link;
 use super::tcp::Tcp;
-use crate::tcp::Segment;
+use crate::tcp::TcpSegment;
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub(super) enum Flow {
 enum What {
     Wake(usize),
     Packet(usize, Packet),
-    Segment(usize, Segment),
+    Segment(usize, TcpSegment),
 }
 
 /// All of it.

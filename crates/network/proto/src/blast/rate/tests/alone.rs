@@ -4,7 +4,7 @@ use super::across::{Across, Flow};
 use super::blasts::Blasts;
 use super::link::Link;
 use super::{ours, shares, theirs};
-use crate::blast::Pacing;
+use crate::blast::BlastPacing;
 use crate::blast::rate::{Answered, Rate};
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
@@ -122,7 +122,7 @@ fn a_local_network_with_a_slow_scheduler_does_not_collapse_it() {
         let mut across = Across::new(link);
         across.add(Flow::Blasts(Box::new(Blasts::new(
             across.now,
-            Pacing::Ceiling(2e9),
+            BlastPacing::Ceiling(2e9),
             u64::MAX / 2,
         ))));
         across.run(0.5);
@@ -161,7 +161,7 @@ fn the_users_rate_is_a_ceiling() {
     let mut across = Across::new(Link::new(100.0, 20.0, 1.0));
     across.add(Flow::Blasts(Box::new(Blasts::new(
         across.now,
-        Pacing::Ceiling(10e6),
+        BlastPacing::Ceiling(10e6),
         u64::MAX / 2,
     ))));
     across.run(1.0);

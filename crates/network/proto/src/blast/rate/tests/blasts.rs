@@ -1,6 +1,9 @@
 //! A connection of blasts: the machines of this crate, both ends.
 
-use crate::blast::{Connection, HEADER, Header, Options, Output, Pacing, State, Strategy};
+use crate::blast::{
+    BlastConnection, BlastHeader, BlastOptions, BlastOutput, BlastPacing, BlastState,
+    BlastStrategy, HEADER,
+};
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
@@ -12,7 +15,7 @@ const BELOW: usize = 28;
 /// What travels: a header, the body of a control packet, bytes of data.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
-    header: Header,
+    header: BlastHeader,
     body: Vec<u8>,
     data: u32,
 }
@@ -26,22 +29,25 @@ impl Packet {
 
 /// Both ends.
 pub(super) struct Blasts {
-    ends: [Connection; 2],
+    ends: [BlastConnection; 2],
     /// Bytes that the application hands over next.
     pub(super) left: u64,
 }
 
 impl Blasts {
     /// With as many blasts in flight and as much buffer as the stack has by default; `left` bytes are to be sent.
-    pub(super) fn new(now: Instant, pacing: Pacing, left: u64) -> Self {
-        let options = Options {
+    pub(super) fn new(now: Instant, pacing: BlastPacing, left: u64) -> Self {
+        let options = BlastOptions {
             pacing,
             buffer: 4 << 20,
-            ..Options::usual(Strategy::Selective, DATA)
+            ..BlastOptions::usual(BlastStrategy::Selective, DATA)
         };
-        let dialling = Connection::connect(now, &options, [5; 16], [1; 16], 77);
+        let dialling = BlastConnection::connect(now, &options, [5; 16], [1; 16], 77);
         Self {
-            ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])],
+            ends: [
+                dialling,
+                BlastConnection::listen(&options, [5; 16], [2; 16]),
+            ],
             left,
         }
     }
@@ -65,18 +71,18 @@ impl Blasts {
     /// Packets that this end sends now, and its next deadline.
     pub(super) fn poll(&mut self, now: Instant, end: usize) -> (Vec<Packet>, Option<Instant>) {
         let connection = &mut self.ends[end];
-        if end == 0 && connection.state() == State::Open && self.left > 0 {
+        if end == 0 && connection.state() == BlastState::Open && self.left > 0 {
             connection.send(core::mem::take(&mut self.left));
         }
         let mut packets = Vec::new();
         while let Some(output) = connection.poll(now, 44) {
             match output {
-                Output::Control(header, body) => packets.push(Packet {
+                BlastOutput::Control(header, body) => packets.push(Packet {
                     header,
                     body,
                     data: 0,
                 }),
-                Output::Run(run) => packets.extend((0..run.count).map(|n| {
+                BlastOutput::Run(run) => packets.extend((0..run.count).map(|n| {
                     let (header, data) = (run.header(n, 0), run.span(n).1);
                     Packet {
                         header,

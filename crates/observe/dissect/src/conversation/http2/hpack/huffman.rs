@@ -27,7 +27,7 @@ const SYMBOLS: [u8; 256] = [
 /// The text, or nothing where it is no code, or ends with anything but the beginning of the code of the end.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(bytes.len() * 8 / 5);
-    let mut code = Code::default();
+    let mut code = HuffmanCode::default();
     for byte in bytes {
         for bit in (0..8).rev() {
             text.extend(code.bit(byte >> bit & 1)?);
@@ -38,7 +38,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// A code of which some bits came.
 #[derive(Default)]
-struct Code {
+struct HuffmanCode {
     length: usize,
     /// How many of them are ones without a zero before.
     ones: usize,
@@ -48,7 +48,7 @@ struct Code {
     shorter: u32,
 }
 
-impl Code {
+impl HuffmanCode {
     /// One bit more; the symbol where it is its last, nothing where no symbol has it.
     fn bit(&mut self, bit: u8) -> Option<Option<u8>> {
         self.ones += usize::from(bit == 1 && self.ones == self.length);

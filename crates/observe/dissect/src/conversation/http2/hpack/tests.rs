@@ -277,7 +277,7 @@ proptest::proptest! {
         for block in blocks {
             let _ = decoder.block(&block, |_, _| {});
             assert!(decoder.size <= decoder.limit && decoder.limit <= LARGEST_TABLE);
-            assert_eq!(decoder.size, decoder.table.iter().map(Field::bytes).sum::<usize>());
+            assert_eq!(decoder.size, decoder.table.iter().map(HpackField::bytes).sum::<usize>());
         }
     }
 }

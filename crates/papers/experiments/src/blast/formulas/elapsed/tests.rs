@@ -4,24 +4,32 @@ use super::*;
 use crate::blast::formulas::testing::close;
 use proptest::prelude::*;
 
-fn ms(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {
+fn ms(protocol: BlastFigureProtocol, costs: &BlastCostModel, packets: u32) -> f64 {
     1e3 * protocol.elapsed(costs, packets)
 }
 
 #[test]
 fn elapsed_times_of_both_cost_sets() {
     let rows = [
-        (Costs::STANDALONE, 1, [3.91, 3.91, 3.91, 3.91]),
-        (Costs::STANDALONE, 4, [15.64, 10.76, 10.42, 7.96]),
-        (Costs::STANDALONE, 16, [62.56, 38.84, 36.46, 24.16]),
-        (Costs::STANDALONE, 64, [250.24, 151.16, 140.62, 88.96]),
-        (Costs::V_KERNEL, 1, [5.87, 5.87, 5.87, 5.87]),
-        (Costs::V_KERNEL, 4, [23.48, 15.16, 13.82, 11.36]),
-        (Costs::V_KERNEL, 16, [93.92, 55.00, 45.62, 33.32]),
-        (Costs::V_KERNEL, 64, [375.68, 214.36, 172.82, 121.16]),
+        (BlastCostModel::STANDALONE, 1, [3.91, 3.91, 3.91, 3.91]),
+        (BlastCostModel::STANDALONE, 4, [15.64, 10.76, 10.42, 7.96]),
+        (BlastCostModel::STANDALONE, 16, [62.56, 38.84, 36.46, 24.16]),
+        (
+            BlastCostModel::STANDALONE,
+            64,
+            [250.24, 151.16, 140.62, 88.96],
+        ),
+        (BlastCostModel::V_KERNEL, 1, [5.87, 5.87, 5.87, 5.87]),
+        (BlastCostModel::V_KERNEL, 4, [23.48, 15.16, 13.82, 11.36]),
+        (BlastCostModel::V_KERNEL, 16, [93.92, 55.00, 45.62, 33.32]),
+        (
+            BlastCostModel::V_KERNEL,
+            64,
+            [375.68, 214.36, 172.82, 121.16],
+        ),
     ];
     for (costs, packets, expected) in rows {
-        for (protocol, expected) in Protocol::ALL.into_iter().zip(expected) {
+        for (protocol, expected) in BlastFigureProtocol::ALL.into_iter().zip(expected) {
             let found = ms(protocol, &costs, packets);
             assert!(
                 close(found, expected, 1e-9),
@@ -37,24 +45,31 @@ fn what_survived_of_the_paper() {
     let printed = |value: f64| format!("{value:.1}");
     // To(1) and To(D) of Figure 5, from the lost Table 3.
     assert_eq!(
-        printed(ms(Protocol::StopAndWait, &Costs::V_KERNEL, 1)),
+        printed(ms(
+            BlastFigureProtocol::StopAndWait,
+            &BlastCostModel::V_KERNEL,
+            1
+        )),
         "5.9"
     );
-    assert_eq!(ms(Protocol::Blast, &Costs::V_KERNEL, 64).round(), 173.0);
+    assert_eq!(
+        ms(BlastFigureProtocol::Blast, &BlastCostModel::V_KERNEL, 64).round(),
+        173.0
+    );
     // The printed sliding window is short by Ca for one packet.
     assert!(close(
-        1e3 * sliding_window_printed(&Costs::STANDALONE, 1),
+        1e3 * sliding_window_printed(&BlastCostModel::STANDALONE, 1),
         3.74,
         1e-9
     ));
     assert!(close(
-        1e3 * sliding_window_printed(&Costs::STANDALONE, 3),
+        1e3 * sliding_window_printed(&BlastCostModel::STANDALONE, 3),
         8.42,
         1e-9
     ));
     // About twice: stop-and-wait beside the others.
     let [saw, window, blast, _] =
-        Protocol::ALL.map(|protocol| protocol.elapsed(&Costs::STANDALONE, 64));
+        BlastFigureProtocol::ALL.map(|protocol| protocol.elapsed(&BlastCostModel::STANDALONE, 64));
     assert_eq!(
         [saw / blast, saw / window].map(|ratio| format!("{ratio:.2}")),
         ["1.78", "1.66"]
@@ -63,19 +78,23 @@ fn what_survived_of_the_paper() {
 
 #[test]
 fn utilisation_of_the_network() {
-    let costs = &Costs::STANDALONE;
+    let costs = &BlastCostModel::STANDALONE;
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
-    assert_eq!(percent(utilisation(Protocol::Blast, costs, 64)), "37.4");
+    assert_eq!(
+        percent(utilisation(BlastFigureProtocol::Blast, costs, 64)),
+        "37.4"
+    );
     // Printed: 38.
     assert_eq!(percent(utilisation_limit(costs)), "37.8");
     assert_eq!(
-        percent(utilisation(Protocol::DoubleBuffered, costs, 64)),
+        percent(utilisation(BlastFigureProtocol::DoubleBuffered, costs, 64)),
         "59.0"
     );
     assert!(
-        utilisation(Protocol::Blast, costs, 64) > utilisation(Protocol::StopAndWait, costs, 64)
+        utilisation(BlastFigureProtocol::Blast, costs, 64)
+            > utilisation(BlastFigureProtocol::StopAndWait, costs, 64)
     );
-    let nothing = Costs {
+    let nothing = BlastCostModel {
         copy_data: 0.0,
         copy_ack: 0.0,
         send_data: 0.0,
@@ -84,7 +103,7 @@ fn utilisation_of_the_network() {
     };
     assert_eq!(
         (
-            utilisation(Protocol::Blast, &nothing, 5),
+            utilisation(BlastFigureProtocol::Blast, &nothing, 5),
             utilisation_limit(&nothing)
         ),
         (0.0, 0.0)
@@ -93,13 +112,13 @@ fn utilisation_of_the_network() {
 
 /// Two hosts, event by event: what is free when.
 struct Machines {
-    costs: Costs,
+    costs: BlastCostModel,
     sender: f64,
     receiver: f64,
 }
 
 impl Machines {
-    const fn new(costs: Costs) -> Self {
+    const fn new(costs: BlastCostModel) -> Self {
         Self {
             costs,
             sender: 0.0,
@@ -120,7 +139,7 @@ impl Machines {
 
     /// A blast through `buffers` send buffers.
     fn blast(mut self, packets: u32, buffers: usize) -> f64 {
-        let Costs {
+        let BlastCostModel {
             copy_data,
             copy_ack,
             send_data,
@@ -144,7 +163,7 @@ impl Machines {
 
     /// A window that never closes: acknowledgements are copied out between two packets.
     fn window(mut self, packets: u32) -> f64 {
-        let Costs {
+        let BlastCostModel {
             copy_data,
             copy_ack,
             send_data,
@@ -166,7 +185,7 @@ impl Machines {
     }
 }
 
-fn any_costs() -> impl Strategy<Value = Costs> {
+fn any_costs() -> impl Strategy<Value = BlastCostModel> {
     (
         1e-6..1e-2_f64,
         1e-6..1e-2_f64,
@@ -175,7 +194,7 @@ fn any_costs() -> impl Strategy<Value = Costs> {
         0.0..1e-3_f64,
     )
         .prop_map(
-            |(copy_data, copy_ack, send_data, send_ack, latency)| Costs {
+            |(copy_data, copy_ack, send_data, send_ack, latency)| BlastCostModel {
                 copy_data,
                 copy_ack,
                 send_data,
@@ -198,13 +217,13 @@ proptest! {
     #[test]
     fn windows_are_what_two_hosts_take(costs in any_costs(), packets in 1..200_u32) {
         let early = costs.copy_ack + costs.send_ack + 2.0 * costs.latency;
-        let costs = Costs { send_data: costs.send_data + early, ..costs };
+        let costs = BlastCostModel { send_data: costs.send_data + early, ..costs };
         prop_assert!(close(sliding_window(&costs, packets), Machines::new(costs).window(packets), 1e-9));
     }
 
     #[test]
     fn nothing_takes_no_time_and_one_packet_the_same(costs in any_costs()) {
-        for protocol in Protocol::ALL {
+        for protocol in BlastFigureProtocol::ALL {
             prop_assert_eq!(protocol.elapsed(&costs, 0), 0.0);
             prop_assert!(close(protocol.elapsed(&costs, 1), stop_and_wait(&costs, 1), 1e-9));
             prop_assert!((0.0..=1.0).contains(&utilisation(protocol, &costs, 64)));

@@ -8,8 +8,8 @@ use stackline_core::distribution::Distribution;
 use stackline_core::random::{Generator, Seed};
 
 fn lossy(loss: f64, intervals: f64) -> Lossy {
-    let costs = Costs::V_KERNEL;
-    let interval = intervals * Protocol::Blast.elapsed(&costs, 64);
+    let costs = BlastCostModel::V_KERNEL;
+    let interval = intervals * BlastFigureProtocol::Blast.elapsed(&costs, 64);
     Lossy {
         costs,
         double_buffered: false,
@@ -57,15 +57,17 @@ fn an_independent_monte_carlo_of_figure_6() {
         ),
     ];
     for (loss, intervals, drawn) in rows {
-        for (strategy, drawn) in Strategy::ALL.into_iter().zip(drawn.chunks(2)) {
-            let share = if strategy == Strategy::Selective && loss < 1e-2 {
+        for (strategy, drawn) in BlastResendStrategy::ALL.into_iter().zip(drawn.chunks(2)) {
+            let share = if strategy == BlastResendStrategy::Selective && loss < 1e-2 {
                 0.08
             } else {
                 0.03
             };
             // It kept the last packet with partial retransmission.
             let Moments { mean, sd } = match strategy {
-                Strategy::Partial => lossy(loss, intervals).partial_keeping_last().unwrap(),
+                BlastResendStrategy::Partial => {
+                    lossy(loss, intervals).partial_keeping_last().unwrap()
+                }
                 _ => lossy(loss, intervals).moments(strategy).unwrap(),
             };
             assert!(
@@ -87,7 +89,7 @@ fn the_papers_forms_where_they_hold() {
     for (loss, intervals) in [(1e-5, 1.0), (1e-3, 10.0), (1e-2, 0.0)] {
         let all = lossy(loss, intervals);
         let (error_free, interval) = (all.error_free(64), all.interval);
-        let full = all.moments(Strategy::Full).unwrap();
+        let full = all.moments(BlastResendStrategy::Full).unwrap();
         assert!(close(
             full.mean,
             expected::blast(64, error_free, interval, loss).unwrap(),
@@ -108,7 +110,11 @@ fn the_papers_forms_where_they_hold() {
     for intervals in [0.0, 1.0, 10.0, 100.0] {
         let all = lossy(1e-6, intervals);
         let low = deviation::full_nak_low_loss(64, all.error_free(64), all.interval, 1e-6).unwrap();
-        assert!(close(all.moments(Strategy::FullNak).unwrap().sd, low, 1e-3));
+        assert!(close(
+            all.moments(BlastResendStrategy::FullNak).unwrap().sd,
+            low,
+            1e-3
+        ));
     }
 }
 
@@ -142,7 +148,7 @@ fn what_is_no_transfer_has_no_time() {
             ..legal
         },
     ];
-    for strategy in Strategy::ALL {
+    for strategy in BlastResendStrategy::ALL {
         assert!(legal.moments(strategy).is_some());
         for case in illegal {
             assert_eq!(case.moments(strategy), None, "{case:?}");
@@ -156,7 +162,7 @@ fn what_is_no_transfer_has_no_time() {
             loss: 0.9,
             ..legal
         }
-        .moments(Strategy::Full),
+        .moments(BlastResendStrategy::Full),
         None
     );
 }
@@ -209,12 +215,12 @@ impl Drawn {
         time
     }
 
-    fn transfer(&mut self, strategy: Option<Strategy>) -> f64 {
+    fn transfer(&mut self, strategy: Option<BlastResendStrategy>) -> f64 {
         match strategy {
-            Some(Strategy::Full) => self.full(false),
-            Some(Strategy::FullNak) => self.full(true),
-            Some(Strategy::Partial) => self.rounds(|packets, first, _| packets - first),
-            Some(Strategy::Selective) => self.rounds(|_, _, missing| missing),
+            Some(BlastResendStrategy::Full) => self.full(false),
+            Some(BlastResendStrategy::FullNak) => self.full(true),
+            Some(BlastResendStrategy::Partial) => self.rounds(|packets, first, _| packets - first),
+            Some(BlastResendStrategy::Selective) => self.rounds(|_, _, missing| missing),
             None => self.rounds(|packets, first, _| packets - 1 - first),
         }
     }
@@ -230,7 +236,7 @@ fn packet_by_packet_it_is_the_same() {
         (16, 0.05, 0.02),
         (64, 0.01, 1.0),
     ] {
-        let strategies = Strategy::ALL.into_iter().map(Some).chain([None]);
+        let strategies = BlastResendStrategy::ALL.into_iter().map(Some).chain([None]);
         for (double_buffered, strategy) in strategies.flat_map(|s| [(false, s), (true, s)]) {
             let of = Lossy {
                 packets,
@@ -268,7 +274,7 @@ proptest! {
     #[test]
     fn the_more_is_kept_the_better(packets in 1..100_u32, loss in 0.0..0.3_f64, intervals in 0.0..20.0_f64) {
         let of = Lossy { packets, ..lossy(loss, intervals) };
-        let all: Vec<Moments> = Strategy::ALL.iter().filter_map(|strategy| of.moments(*strategy)).collect();
+        let all: Vec<Moments> = BlastResendStrategy::ALL.iter().filter_map(|strategy| of.moments(*strategy)).collect();
         prop_assert_eq!(all.len(), 4);
         for pair in all.windows(2) {
             prop_assert!(pair[1].mean <= pair[0].mean * (1.0 + 1e-9), "{:?}", all);

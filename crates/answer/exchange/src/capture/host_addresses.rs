@@ -1,0 +1,367 @@
+//! Whose door a capture is: which addresses are those of its host. Where the link says which packets the host sent, that decides;
+//! else, of several captures of the same handshakes, the one that waits longest for the answer is the client's and the one that
+//! waits shortest the server's; else the shorter one of the two halves of a handshake is this side, or hops that were not taken.
+
+use super::clocks;
+use super::survey::{Survey, SurveyedHandshake, SurveyedInterface};
+use stackline_core::trace_index::ClockCorrection;
+use stackline_core::units;
+use stackline_dissect::left_out::LeftOut;
+use stackline_requests::{ObservedHost, PacketPassage};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// One half of a handshake is the shorter one when the other takes so many times its time.
+const CLEAR: u64 = 3;
+
+/// Captures that are read together: whose they are, and how their clocks differ.
+#[derive(Clone, Debug, Default)]
+pub struct CapturePlan {
+    /// The hosts, each of which is a door.
+    pub hosts: Vec<ObservedHost>,
+    /// Their clocks against the first one's; where nothing is known, all zeroes.
+    pub clocks: Vec<ClockCorrection>,
+    /// Of each capture, the host of each interface.
+    pub(super) places: Vec<BTreeMap<String, usize>>,
+    /// What is to be said of each host: how it was found out whose door it is, and how its clock differs.
+    pub notes: Vec<Vec<String>>,
+    /// What surveys left out at bounds.
+    pub left_out: LeftOut,
+}
+
+/// What votes say of an address at a host.
+#[derive(Clone, Copy, Debug, Default)]
+struct HostAddressVotes {
+    here: u64,
+    elsewhere: u64,
+    open: u64,
+}
+
+impl HostAddressVotes {
+    const fn all(self) -> u64 {
+        self.here + self.elsewhere + self.open
+    }
+
+    /// It is here, by most of them.
+    const fn are_for_it(self) -> bool {
+        self.here > self.elsewhere && 2 * self.here > self.all()
+    }
+}
+
+/// How it was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum HostAddressBasis {
+    Handshakes,
+    Comparison,
+    Link,
+}
+
+impl CapturePlan {
+    /// Decides. Clocks that are given by hand are not compared.
+    #[must_use]
+    pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
+        let mut plan = Self::default();
+        surveys
+            .iter()
+            .for_each(|survey| plan.left_out.merge(&survey.left_out));
+        plan.name(surveys);
+        let seen = plan.seen(surveys);
+        let votes = compared(&seen);
+        for (host, places) in seen.iter().enumerate() {
+            let (addresses, note) = addresses(places, &votes[host]);
+            plan.hosts[host].addresses = addresses.into_iter().collect();
+            plan.notes[host]
+                .extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
+        }
+        let (clocks, notes) = clocks::compare(&plan.hosts, &seen, given);
+        plan.clocks = clocks;
+        plan.notes
+            .iter_mut()
+            .zip(notes)
+            .for_each(|(all, note)| all.extend(note));
+        plan
+    }
+
+    /// How a packet of those ends passes a host.
+    #[must_use]
+    pub fn door(&self, host: usize, from: IpAddr, to: IpAddr) -> PacketPassage {
+        let is_own = |address: &IpAddr| {
+            address.is_loopback() || self.hosts[host].addresses.contains(address)
+        };
+        match (is_own(&from), is_own(&to)) {
+            (true, _) => PacketPassage::Leaves,
+            (false, true) => PacketPassage::Arrives,
+            (false, false) => PacketPassage::Between,
+        }
+    }
+
+    /// A moment of a host's clock in the first one's.
+    #[must_use]
+    pub fn reference_ns(&self, host: usize, at_ns: u64) -> u64 {
+        self.clocks
+            .get(host)
+            .map_or(at_ns, |clock| clock.reference_ns(at_ns))
+    }
+
+    /// A moment of the first host's clock in another's.
+    #[must_use]
+    pub fn own_ns(&self, host: usize, at_ns: u64) -> u64 {
+        let Some(clock) = self.clocks.get(host) else {
+            return at_ns;
+        };
+        let about = at_ns.saturating_add_signed(clock.ahead_ns(at_ns));
+        at_ns.saturating_add_signed(clock.ahead_ns(about))
+    }
+
+    /// Hosts by their names: the interface's, or the one that is given. Captures that call theirs alike and saw the same packets were
+    /// taken at two places, and are called as their files.
+    fn name(&mut self, surveys: &[Survey]) {
+        let name_of = |survey: &Survey, interface: &str| {
+            let pattern = survey.pattern.as_deref().unwrap_or("*");
+            pattern.replace('*', interface)
+        };
+        for (at, survey) in surveys.iter().enumerate() {
+            let mut places = BTreeMap::new();
+            for (interface, place) in &survey.places {
+                let mut name = name_of(survey, interface);
+                let clashes = surveys
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != at)
+                    .any(|(_, other)| {
+                        let alike = other
+                            .places
+                            .iter()
+                            .filter(|(interface, _)| name_of(other, interface) == name);
+                        survey.pattern.is_none()
+                            && alike
+                                .into_iter()
+                                .any(|(_, other)| place.marks.common(&other.marks).next().is_some())
+                    });
+                let mut note = None;
+                if clashes {
+                    let stem = std::path::Path::new(&survey.source).file_stem();
+                    let stem = stem.map_or_else(
+                        || survey.source.clone(),
+                        |stem| stem.to_string_lossy().into_owned(),
+                    );
+                    note = Some(format!(
+                        "{stem} is called as its file, as another capture of the same packets calls its host {name} too; --host NAME={} names it",
+                        survey.source
+                    ));
+                    name = stem;
+                }
+                let known = self.hosts.iter().position(|host| host.name == name);
+                let host = known.unwrap_or_else(|| {
+                    self.hosts.push(ObservedHost {
+                        name,
+                        addresses: Vec::new(),
+                    });
+                    self.notes.push(Vec::new());
+                    self.hosts.len() - 1
+                });
+                self.notes[host].extend(note);
+                places.insert(interface.clone(), host);
+            }
+            self.places.push(places);
+        }
+    }
+
+    /// What was seen at each host.
+    fn seen<'s>(&self, surveys: &'s [Survey]) -> Vec<Vec<(&'s str, &'s SurveyedInterface)>> {
+        let mut seen = vec![Vec::new(); self.hosts.len()];
+        for (survey, places) in surveys.iter().zip(&self.places) {
+            for (interface, place) in &survey.places {
+                if let Some(host) = places.get(interface) {
+                    seen[*host].push((interface.as_str(), place));
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// What handshakes that several hosts saw say of the addresses at each.
+fn compared(seen: &[Vec<(&str, &SurveyedInterface)>]) -> Vec<BTreeMap<IpAddr, HostAddressVotes>> {
+    let mut votes = vec![BTreeMap::<IpAddr, HostAddressVotes>::new(); seen.len()];
+    let mut by_handshake: BTreeMap<_, Vec<(usize, &SurveyedHandshake)>> = BTreeMap::new();
+    for (host, places) in seen.iter().enumerate() {
+        for (key, handshake) in places.iter().flat_map(|(_, place)| &place.handshakes) {
+            by_handshake
+                .entry(*key)
+                .or_default()
+                .push((host, handshake));
+        }
+    }
+    for (((client, server), _), all) in by_handshake {
+        let waits: Vec<(u64, u8, usize)> = all
+            .iter()
+            .filter_map(|(host, handshake)| Some((handshake.gaps()?.0, handshake.ttl, *host)))
+            .collect();
+        let (Some(longest), Some(shortest)) = (waits.iter().max(), waits.iter().min()) else {
+            continue;
+        };
+        if longest.2 == shortest.2 || (longest.0, longest.1) == (shortest.0, shortest.1) {
+            continue;
+        }
+        for (_, _, host) in &waits {
+            for (address, at) in [(client.ip(), longest.2), (server.ip(), shortest.2)] {
+                let votes = votes[*host].entry(address).or_default();
+                *(if at == *host {
+                    &mut votes.here
+                } else {
+                    &mut votes.elsewhere
+                }) += 1;
+            }
+        }
+    }
+    votes
+}
+
+/// The addresses of a host, and how that was found out; nothing is said where nothing had to be found out.
+fn addresses(
+    places: &[(&str, &SurveyedInterface)],
+    compared: &BTreeMap<IpAddr, HostAddressVotes>,
+) -> (BTreeSet<IpAddr>, Option<String>) {
+    let mut all: BTreeSet<IpAddr> = BTreeSet::new();
+    let mut link_votes = BTreeMap::<IpAddr, HostAddressVotes>::new();
+    let mut halves = BTreeMap::<IpAddr, HostAddressVotes>::new();
+    let (mut gaps, mut own) = (Vec::new(), BTreeSet::new());
+    for (name, place) in places {
+        all.extend(place.ttls.keys().flat_map(|(from, to)| [*from, *to]));
+        if *name == "lo" || *name == "lo0" || name.starts_with("Loopback") {
+            own.extend(place.ttls.keys().flat_map(|(from, to)| [*from, *to]));
+        }
+        for (address, [here, elsewhere]) in &place.link_votes {
+            let votes = link_votes.entry(*address).or_default();
+            votes.here += here;
+            votes.elsewhere += elsewhere;
+        }
+        for ((client, server), handshake) in place
+            .handshakes
+            .iter()
+            .map(|((ends, _), shake)| (*ends, shake))
+        {
+            let (client, server) = (client.ip(), server.ip());
+            let Some((answer, rest)) = handshake.gaps() else {
+                continue;
+            };
+            gaps.push((answer, rest));
+            let at = match () {
+                () if answer >= rest.max(1).saturating_mul(CLEAR) => Some(client),
+                () if rest >= answer.max(1).saturating_mul(CLEAR) => Some(server),
+                () => by_hops(place, client, server),
+            };
+            vote(&mut halves, client, server, at);
+        }
+        for (client, server) in place.ttls.keys().filter(|(from, to)| from < to) {
+            if !halves.contains_key(client) && !halves.contains_key(server) {
+                let at = by_hops(place, *client, *server);
+                vote(&mut halves, *client, *server, at);
+            }
+        }
+    }
+    own.extend(all.iter().filter(|address| address.is_loopback()));
+    if all.iter().all(|address| own.contains(address)) {
+        return (own, None);
+    }
+    let mut found: BTreeMap<HostAddressBasis, (u64, u64, BTreeSet<IpAddr>)> = BTreeMap::new();
+    let mut looked = 0;
+    for address in &all {
+        let [link, comparison, handshakes] = [&link_votes, compared, &halves]
+            .map(|votes| votes.get(address).copied().unwrap_or_default());
+        let (by, votes) = match () {
+            () if link.all() > 0 => (HostAddressBasis::Link, link),
+            () if comparison.all() > 0 => (HostAddressBasis::Comparison, comparison),
+            () => (HostAddressBasis::Handshakes, handshakes),
+        };
+        looked = looked.max(votes.all());
+        if votes.are_for_it() {
+            let (here, of, addresses) = found.entry(by).or_default();
+            *here += votes.here;
+            *of += votes.all();
+            addresses.insert(*address);
+        }
+    }
+    let note = found.iter().next_back().map(|(by, (here, of, addresses))| {
+        let names = listed(addresses);
+        match by {
+            HostAddressBasis::Link => format!(
+                "at {names}: the link's headers say which packets that sent ({here} of {of})"
+            ),
+            HostAddressBasis::Comparison => {
+                format!("at {names}: {here} of {of} handshakes that several captures saw say so")
+            }
+            HostAddressBasis::Handshakes => {
+                format!(
+                    "at {names}: {here} of {of} handshakes or hops say so{}",
+                    medians(&mut gaps.clone())
+                )
+            }
+        }
+    });
+    let between = || {
+        match looked {
+        0 => "between hosts, as nothing says whose it is: no handshake is in it; requests have the time of way and server together".to_owned(),
+        _ => format!(
+            "between hosts, as neither half of its handshakes is the shorter one{}: requests have the time of way and server together",
+            medians(&mut gaps.clone())
+        ),
+    }
+    };
+    let note = note.unwrap_or_else(between);
+    own.extend(found.into_values().flat_map(|(.., addresses)| addresses));
+    (own, Some(note))
+}
+
+fn vote(
+    votes: &mut BTreeMap<IpAddr, HostAddressVotes>,
+    client: IpAddr,
+    server: IpAddr,
+    at: Option<IpAddr>,
+) {
+    for address in [client, server] {
+        let votes = votes.entry(address).or_default();
+        match at {
+            None => votes.open += 1,
+            Some(at) if at == address => votes.here += 1,
+            Some(_) => votes.elsewhere += 1,
+        }
+    }
+}
+
+/// The one of two addresses whose packets took no hop, where the other's took some.
+fn by_hops(place: &SurveyedInterface, one: IpAddr, other: IpAddr) -> Option<IpAddr> {
+    let hops = |from, to| {
+        let left = *place.ttls.get(&(from, to))?;
+        [64, 128, 255]
+            .into_iter()
+            .find(|first| *first >= left)
+            .map(|first| first - left)
+    };
+    match (hops(one, other)?, hops(other, one)?) {
+        (0, 1..) => Some(one),
+        (1.., 0) => Some(other),
+        _ => None,
+    }
+}
+
+fn medians(gaps: &mut [(u64, u64)]) -> String {
+    if gaps.is_empty() {
+        return String::new();
+    }
+    let mut median = |of: fn(&(u64, u64)) -> u64| {
+        gaps.sort_unstable_by_key(of);
+        units::format_time(of(&gaps[gaps.len() / 2]) as f64 / 1e9)
+    };
+    let (answer, rest) = (median(|gap| gap.0), median(|gap| gap.1));
+    format!(" (SYN to its answer {answer}, that to its acknowledgement {rest}, medians)")
+}
+
+fn listed(addresses: &BTreeSet<IpAddr>) -> String {
+    let mut names: Vec<String> = addresses.iter().take(3).map(ToString::to_string).collect();
+    if addresses.len() > 3 {
+        names.push(format!("{} more", addresses.len() - 3));
+    }
+    names.join(", ")
+}

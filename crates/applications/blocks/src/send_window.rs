@@ -1,0 +1,351 @@
+//! How many bytes a connection may hold before another part of a block begins, and how large parts are. What is held can no longer
+//! be discarded, and more of it than the path carries in a round trip only waits in queues of the network.
+//!
+//! A part is what the path carries in two milliseconds, so blocks are whole where it is fast: there a connection holds what it
+//! carries in two round trips and a millisecond, and a little that waits to leave. A slow path, on which a part takes long and
+//! each byte that waits delays what a newer list wants, holds hardly more than one round trip.
+//!
+//! It knows no transport: whoever does says what was handed over and acknowledged. Source: as BBR's bound of what is in flight
+//! (Cardwell et al. 2016), over whole parts.
+
+use stackline_core::time::{Duration, Instant};
+
+/// Bytes that may wait to leave beside those on their way: what the path carries in a millisecond, within these.
+const WAITING: (u64, u64) = (4 << 10, 16 << 10);
+/// A part of a block is what the path carries in this time, and so many bytes at least.
+const PART: Duration = Duration(2_000_000);
+const LEAST_PART: u64 = 4 << 10;
+/// Bytes at first, before a rate is known.
+const FIRST: u64 = 64 << 10;
+/// What the path carries in its least round trip is held, and so many eighths of that: more while round trips are about as short
+/// as they can be, so that a higher rate is found; hardly any of a slow path where packets wait in queues already, unless round
+/// trips are of many lengths, so that more of them wait for other reasons.
+const BEYOND: (u64, u64, u64) = (8, 2, 1);
+/// Beside them, what it carries in this time: neither end is always there at once.
+const SCHEDULING: Duration = Duration(1_000_000);
+/// A rate is measured over so long at least, or a round trip, and the largest of so many counts. That of a slow path over longer:
+/// others that share it let a connection's parts pass at one moment and hold them up at the next.
+const LEAST: Duration = Duration(5_000_000);
+const LEAST_SLOW: Duration = Duration(40_000_000);
+const RATES: usize = 3;
+/// It is looked again so soon, and so late.
+const LOOKS: (Duration, Duration) = (Duration(100_000), Duration(10_000_000));
+
+/// What a transport knows of the round trips of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// Smoothed.
+    pub usual: Duration,
+    /// The shortest.
+    pub least: Duration,
+    /// How far they deviate from the usual.
+    pub deviation: Duration,
+}
+
+/// What one connection may hold.
+#[derive(Clone, Debug)]
+pub struct BlockSendWindow {
+    /// Bytes handed over, and of them those that are known to be acknowledged.
+    handed: u64,
+    acked: u64,
+    /// What the transport had counted as acknowledged before anything was handed over.
+    first_acked: u64,
+    /// Since when a rate is measured, and what was acknowledged then.
+    measured: Option<(Instant, u64)>,
+    /// Whether all was acknowledged before more was allowed, since then: the path carries more than was measured.
+    starved: bool,
+    /// Bytes a second.
+    rates: [u64; RATES],
+    next_rate: usize,
+    bound: u64,
+}
+
+impl BlockSendWindow {
+    /// Of a transport that counts so many bytes as acknowledged before anything is handed over.
+    #[must_use]
+    pub const fn new(first_acked: u64) -> Self {
+        let (rates, next_rate) = ([0; RATES], 0);
+        Self {
+            handed: 0,
+            acked: 0,
+            first_acked,
+            measured: None,
+            starved: false,
+            rates,
+            next_rate,
+            bound: FIRST,
+        }
+    }
+
+    /// So many bytes were handed to the transport.
+    pub const fn handed(&mut self, bytes: u64) {
+        self.handed += bytes;
+    }
+
+    /// Bytes of a part of a block; none while no rate is known: blocks are whole.
+    #[must_use]
+    pub fn part(&self) -> Option<u64> {
+        let rate = self.rate();
+        (rate > 0).then(|| bytes(rate, PART).max(LEAST_PART))
+    }
+
+    /// Whether another part of a block may begin, by what is known.
+    #[must_use]
+    pub const fn may_begin(&self) -> bool {
+        self.held() < self.bound
+    }
+
+    /// There was nothing to hand over: what is acknowledged until there is tells nothing of the path.
+    pub const fn idle(&mut self) {
+        (self.measured, self.starved) = (None, false);
+    }
+
+    /// The transport counts so many bytes as acknowledged, and its round trips are those.
+    pub fn look(&mut self, now: Instant, acked: u64, trips: RoundTrips) {
+        let least = trips.least;
+        let held_back = !self.may_begin();
+        self.acked = acked.saturating_sub(self.first_acked).min(self.handed);
+        let (since, before) = *self.measured.get_or_insert((now, self.acked));
+        self.starved |= held_back && self.held() == 0;
+        let span = now.since(since);
+        let shared = self.is_slow() && !self.starved;
+        if span < least.max(if shared { LEAST_SLOW } else { LEAST }) {
+            return;
+        }
+        // What was held up by this bound alone may be twice as fast, at least.
+        let carried = carried(self.acked - before, span);
+        self.rates[self.next_rate] = if self.starved {
+            carried.saturating_mul(2)
+        } else {
+            carried
+        };
+        self.starved = false;
+        self.next_rate = (self.next_rate + 1) % RATES;
+        self.measured = Some((now, self.acked));
+        // Less than what is held beyond one round trip: so what is held then keeps it so.
+        let waits = trips.usual.0 > least.0 + least.0 / 8 + SCHEDULING.0;
+        let beyond = match (self.is_slow(), waits) {
+            (false, false) => BEYOND.0 * least.0 / 8,
+            (true, true) => trips
+                .deviation
+                .0
+                .clamp(BEYOND.2 * least.0 / 8, BEYOND.1 * least.0 / 8),
+            _ => BEYOND.1 * least.0 / 8,
+        };
+        // What waits to leave a slow path is as much already.
+        let beside = if self.is_slow() {
+            Duration::ZERO
+        } else {
+            SCHEDULING
+        };
+        let span = Duration(least.0 + beyond + beside.0);
+        self.bound = bytes(self.rate(), SCHEDULING)
+            .clamp(WAITING.0, WAITING.1)
+            .saturating_add(bytes(self.rate(), span));
+    }
+
+    /// When enough will have been acknowledged for another block, if the path stays as fast.
+    #[must_use]
+    pub fn look_again(&self) -> Duration {
+        let over = self.held().saturating_sub(self.bound) + 1;
+        let ns = u128::from(over) * 1_000_000_000 / u128::from(self.rate().max(1));
+        Duration(u64::try_from(ns).unwrap_or(u64::MAX)).clamp(LOOKS.0, LOOKS.1)
+    }
+
+    /// Whether the path carries less in a millisecond than may wait to leave.
+    fn is_slow(&self) -> bool {
+        let rate = self.rate();
+        rate > 0 && bytes(rate, SCHEDULING) < WAITING.1
+    }
+
+    const fn held(&self) -> u64 {
+        self.handed - self.acked
+    }
+
+    fn rate(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Bytes in a time at so many a second.
+fn bytes(rate: u64, span: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * u128::from(span.0) / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+/// Bytes a second.
+fn carried(bytes: u64, span: Duration) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(span.0.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 48 << 10;
+
+    fn ms(ms: u64) -> Duration {
+        Duration(ms * 1_000_000)
+    }
+
+    const fn trips(usual: Duration, least: Duration) -> RoundTrips {
+        RoundTrips {
+            usual,
+            least,
+            deviation: Duration::ZERO,
+        }
+    }
+
+    /// A path that carries so many bytes a millisecond and answers after `least`: how long it takes blocks at last, in ms, when
+    /// `seconds` of them were handed over as the bound allows.
+    fn waits(a_ms: u64, least: u64, seconds: u64) -> u64 {
+        let mut flight = BlockSendWindow::new(1);
+        let (mut handed, mut carried, mut acked) =
+            (0_u64, 0_u64, alloc::collections::VecDeque::new());
+        for now in 0..seconds * 1000 {
+            carried = (carried + a_ms).min(handed);
+            acked.push_back(carried);
+            let known = if acked.len() as u64 > least {
+                acked.pop_front().unwrap_or(0)
+            } else {
+                0
+            };
+            let queued = (handed - carried) / a_ms;
+            flight.look(
+                Instant(0) + ms(now),
+                1 + known,
+                trips(ms(least + queued), ms(least)),
+            );
+            while flight.may_begin() {
+                let part = flight.part().map_or(BLOCK, |part| part.min(BLOCK));
+                flight.handed(part);
+                handed += part;
+            }
+        }
+        (handed - carried) / a_ms
+    }
+
+    #[test]
+    fn a_path_is_used_and_its_queues_stay_short() {
+        // 50 Mbit/s and 1 Gbit/s; 5 and 40 ms. In the queues are two blocks or three parts at most, and a quarter of a round trip.
+        for (a_ms, least) in [(6250, 5), (6250, 40), (125_000, 5), (125_000, 40)] {
+            let queued = waits(a_ms, least, 5);
+            let most = if a_ms > 16_384 {
+                2 * BLOCK / a_ms + least / 4 + 2
+            } else {
+                least / 4 + 6
+            };
+            assert!(
+                (1..=most).contains(&queued),
+                "{a_ms} bytes a ms, {least} ms: {queued} of {most} ms in queues"
+            );
+        }
+    }
+
+    #[test]
+    fn parts_are_what_a_path_carries_in_two_milliseconds() {
+        let part = |a_ms: u64| {
+            let mut flight = BlockSendWindow::new(0);
+            assert_eq!(flight.part(), None);
+            flight.handed(a_ms * 10);
+            flight.look(Instant(0), 0, trips(ms(5), ms(5)));
+            flight.handed(a_ms * 10);
+            flight.look(Instant(0) + ms(10), a_ms * 10, trips(ms(5), ms(5)));
+            flight.part()
+        };
+        assert_eq!(
+            (part(100), part(2500), part(125_000)),
+            (Some(LEAST_PART), Some(5000), Some(250_000))
+        );
+    }
+
+    #[test]
+    fn round_trips_of_many_lengths_are_no_queue() {
+        let bound = |deviation: u64| {
+            let mut flight = BlockSendWindow::new(0);
+            flight.handed(200_000);
+            flight.look(Instant(0), 0, trips(ms(40), ms(40)));
+            flight.look(
+                Instant(0) + ms(40),
+                100_000,
+                RoundTrips {
+                    usual: ms(60),
+                    least: ms(40),
+                    deviation: ms(deviation),
+                },
+            );
+            flight.bound
+        };
+        // 2.5 MB a second, 4 KiB; a round trip, and an eighth of one, or up to a quarter.
+        assert_eq!(
+            (bound(1), bound(8), bound(30)),
+            (4096 + 112_500, 4096 + 120_000, 4096 + 125_000)
+        );
+    }
+
+    #[test]
+    fn what_is_held_bounds_what_begins() {
+        let mut flight = BlockSendWindow::new(500);
+        flight.look(Instant(0), 500, trips(ms(10), ms(10)));
+        assert!(flight.may_begin());
+        flight.handed(FIRST);
+        assert!(!flight.may_begin());
+        // 40,000 bytes in 10 ms: bound is 4 KiB and those of 12.5 ms.
+        flight.look(Instant(0) + ms(10), 500 + 40_000, trips(ms(10), ms(10)));
+        assert_eq!(
+            (flight.bound, flight.held()),
+            (WAITING.0 + 50_000, FIRST - 40_000)
+        );
+        // What comes from before it is no more than was handed over.
+        flight.look(Instant(0) + ms(20), 1 << 40, trips(ms(10), ms(10)));
+        assert_eq!(flight.held(), 0);
+    }
+
+    #[test]
+    fn pauses_say_nothing_of_the_path() {
+        let mut flight = BlockSendWindow::new(0);
+        flight.handed(BLOCK);
+        flight.look(Instant(0), 0, trips(ms(1), ms(1)));
+        flight.look(Instant(0) + ms(5), 40_000, trips(ms(1), ms(1)));
+        let bound = flight.bound;
+        flight.idle();
+        flight.handed(BLOCK);
+        flight.look(Instant(0) + ms(1000), BLOCK, trips(ms(1), ms(1)));
+        assert_eq!(flight.bound, bound);
+    }
+
+    #[test]
+    fn it_looks_again_when_there_may_be_room() {
+        let mut flight = BlockSendWindow::new(0);
+        flight.look(Instant(0), 0, trips(ms(5), ms(5)));
+        flight.handed(60_000);
+        flight.look(Instant(0) + ms(5), 20_000, trips(ms(20), ms(5)));
+        // 4 MB a second: 4 KiB, 22,500 of a path that is queued up; 40,000 are held.
+        assert_eq!(flight.look_again(), Duration((40_000 - 26_596 + 1) * 250));
+    }
+
+    #[test]
+    fn a_rate_that_was_low_for_a_while_does_not_hold_a_fast_path_back() {
+        let (least, fast) = (Duration(50_000), 2_000); // bytes a microsecond
+        let mut flight = BlockSendWindow::new(0);
+        let (mut now, mut handed, mut done) = (Instant(0), 0_u64, [Instant(0); 2]);
+        let mut carry =
+            |flight: &mut BlockSendWindow, until: u64, rate: u64, done: &mut Instant| {
+                while handed < until {
+                    while flight.may_begin() {
+                        flight.handed(BLOCK);
+                        handed += BLOCK;
+                        *done = (*done).max(now) + Duration(BLOCK * 1000 / rate);
+                    }
+                    now += flight.look_again();
+                    let left = done.since(now).0 * rate / 1000;
+                    flight.look(now, handed.saturating_sub(left), trips(least, least));
+                }
+                now
+            };
+        let slow = carry(&mut flight, 10 << 20, 20, &mut done[0]);
+        let after = carry(&mut flight, 500 << 20, fast, &mut done[1]);
+        let seconds = after.since(slow).seconds();
+        assert!(seconds < 0.6, "490 MiB at 2 GB/s took {seconds} s");
+    }
+}

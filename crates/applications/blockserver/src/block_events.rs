@@ -1,0 +1,70 @@
+//! The ways of blocks as events: one for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
+//! sections 3.1 and 4.3.1). It writes no file.
+
+use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, FLUSH, History};
+use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_events::{EventEmitter, EventValue};
+use std::collections::BTreeMap;
+
+/// Who is called what in events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockEventNames {
+    /// The client.
+    pub client: String,
+    /// The master.
+    pub master: String,
+    /// Servers by their numbers.
+    pub servers: BTreeMap<u16, String>,
+}
+
+impl BlockEventNames {
+    fn of(&self, history: &History, place: BlockPathNode) -> &str {
+        match place {
+            BlockPathNode::Application => &self.client,
+            BlockPathNode::Master => &self.master,
+            BlockPathNode::Server => self
+                .servers
+                .get(&history.server)
+                .map_or("server", |name| name),
+        }
+    }
+}
+
+/// Emits every point that the blocks of a record passed. `zero_ns` is added to every time.
+pub fn emit_block_events(
+    record: &BlockSessionRecord,
+    names: &BlockEventNames,
+    zero_ns: u64,
+    emit: &mut EventEmitter<'_>,
+) {
+    for history in record.histories.iter().chain(&record.unanswered()) {
+        // The block counter stands first, as every unit's id does; then the paper's other data: block, data set, list.
+        let values: [EventValue<'_>; 5] = [
+            history.unit.into(),
+            history.number.into(),
+            history.set.into(),
+            history.serial.into(),
+            history.bytes.into(),
+        ];
+        for point in BlockPathPoint::ALL {
+            if let Some(at) = history.passed(point) {
+                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                let at_ns = at.0 + zero_ns + point as u64;
+                emit(
+                    names.of(history, point.place()),
+                    point.keyword(),
+                    at_ns,
+                    &values,
+                );
+            }
+        }
+        if let Some(at) = history.flushed {
+            emit(
+                names.of(history, BlockPathNode::Server),
+                FLUSH,
+                at.0 + zero_ns,
+                &values,
+            );
+        }
+    }
+}

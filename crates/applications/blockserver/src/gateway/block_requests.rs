@@ -1,0 +1,416 @@
+//! Who waits for which block. What several wait for is asked for once; what nobody waits for any more is not asked for.
+//!
+//! It bounds what is on its way ([`limits::FLIGHT`]): further blocks wait here, where giving them up costs nothing.
+
+use super::limits;
+use super::memory_limit::{GatewayMemoryGrant, Room};
+use crate::client::ReceivedBlock;
+use bytes::Bytes;
+use stackline_blocks::wire::message::Why;
+use stackline_blocks::wire::server_messages::BlockHead;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// A block that came.
+#[derive(Clone, Debug)]
+pub(super) struct GatewayBlock {
+    /// What it is, and when it passed which point.
+    pub(super) head: BlockHead,
+    /// Its bytes.
+    pub(super) data: Bytes,
+    /// When it had come whole, ns.
+    pub(super) at: u64,
+}
+
+/// Why a block does not come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GatewayBlockFailure {
+    /// As the block server says.
+    Why(Why),
+    /// It could not be asked for.
+    Words(String),
+    /// Nothing came for too long.
+    Late,
+}
+
+/// What becomes of a block.
+pub(super) type GatewayBlockOutcome = Result<GatewayBlock, GatewayBlockFailure>;
+
+/// What a list hears. A block's number is whatever a client asks for, so none of them can mean something else.
+#[derive(Debug)]
+pub(super) enum GatewayListEvent {
+    /// What became of a block.
+    Block(u64, GatewayBlockOutcome),
+    /// A newer list has come.
+    Superseded,
+}
+
+/// Who waits for a block.
+#[derive(Debug)]
+pub(super) enum GatewayBlockWaiter {
+    /// For this one alone.
+    One(oneshot::Sender<GatewayBlockOutcome>),
+    /// For this one among others, until the list it belongs to is over.
+    Among(mpsc::UnboundedSender<GatewayListEvent>, Arc<AtomicBool>),
+}
+
+impl GatewayBlockWaiter {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::One(to) => to.is_closed(),
+            Self::Among(to, over) => over.load(Ordering::Relaxed) || to.is_closed(),
+        }
+    }
+
+    fn deliver(self, number: u64, outcome: GatewayBlockOutcome) {
+        // Who has gone meanwhile needs it no more.
+        match self {
+            Self::One(to) => drop(to.send(outcome)),
+            Self::Among(to, _) => drop(to.send(GatewayListEvent::Block(number, outcome))),
+        }
+    }
+}
+
+struct QueuedGatewayBlock {
+    set: u32,
+    number: u64,
+    length: u32,
+    since: Instant,
+    waiter: GatewayBlockWaiter,
+}
+
+struct GatewayBlockInFlight {
+    length: u32,
+    taken: GatewayMemoryGrant,
+    since: Instant,
+    waiters: Vec<GatewayBlockWaiter>,
+}
+
+#[derive(Default)]
+struct GatewayDeskState {
+    queue: VecDeque<QueuedGatewayBlock>,
+    flights: BTreeMap<(u32, u64), GatewayBlockInFlight>,
+    bytes: u64,
+    /// Whether what is wanted waits for room.
+    is_crowded: bool,
+    over: bool,
+}
+
+/// Who waits for which block of one session.
+pub(super) struct Desk {
+    state: Mutex<GatewayDeskState>,
+    changed: Condvar,
+    room: Arc<Room>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    /// What comes takes that room.
+    pub(super) fn new(room: Arc<Room>) -> Arc<Self> {
+        let desk = Arc::new(Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            room,
+        });
+        desk.room.serves(&desk);
+        desk
+    }
+
+    /// There may be room for what waits.
+    pub(super) fn look(&self) {
+        // Locked, so that whoever is about to wait hears of it.
+        drop(self.state());
+        self.changed.notify_one();
+    }
+
+    /// Where what is wanted waits for room, somebody who takes nothing gives way.
+    pub(super) fn make_way(&self) {
+        if self.state().is_crowded {
+            self.room.make_way();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, GatewayDeskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody waits for blocks of a set, each of so many bytes. What is wanted at once is asked for in one list.
+    pub(super) fn want(
+        &self,
+        set: u32,
+        blocks: impl IntoIterator<Item = (u64, u32, GatewayBlockWaiter)>,
+    ) {
+        let mut state = self.state();
+        let since = Instant::now();
+        for (number, length, waiter) in blocks {
+            if let Some(flight) = state.flights.get_mut(&(set, number)) {
+                flight.waiters.push(waiter);
+            } else {
+                state.queue.push_back(QueuedGatewayBlock {
+                    set,
+                    number,
+                    length,
+                    since,
+                    waiter,
+                });
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// The same for one block alone.
+    pub(super) fn one(
+        &self,
+        set: u32,
+        number: u64,
+        length: u32,
+    ) -> oneshot::Receiver<GatewayBlockOutcome> {
+        let (to, from) = oneshot::channel();
+        self.want(set, [(number, length, GatewayBlockWaiter::One(to))]);
+        from
+    }
+
+    /// The blocks that are to be asked for now, by their set; waits until there are some. Nothing once all is over.
+    pub(super) fn next(&self) -> Option<BTreeMap<u32, Vec<u64>>> {
+        let mut state = self.state();
+        loop {
+            if state.over {
+                return None;
+            }
+            let now = state.take(&self.room);
+            if !now.is_empty() {
+                return Some(now);
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A block came.
+    pub(super) fn came(&self, block: ReceivedBlock) {
+        let ReceivedBlock { head, data, at, .. } = block;
+        let (set, number) = (head.set, head.number);
+        let Some(GatewayBlockInFlight { taken, waiters, .. }) = self.land(set, number) else {
+            return;
+        };
+        let outcome = Ok(GatewayBlock {
+            head,
+            data: taken.holding(data),
+            at: at.0,
+        });
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.deliver(number, outcome.clone()));
+    }
+
+    /// A block will not come.
+    pub(super) fn failed(&self, set: u32, number: u64, failure: GatewayBlockFailure) {
+        let Some(GatewayBlockInFlight { waiters, .. }) = self.land(set, number) else {
+            return;
+        };
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.deliver(number, Err(failure.clone())));
+    }
+
+    /// What was on its way is no longer.
+    fn land(&self, set: u32, number: u64) -> Option<GatewayBlockInFlight> {
+        let mut state = self.state();
+        let flight = state.flights.remove(&(set, number))?;
+        state.bytes -= u64::from(flight.length);
+        self.changed.notify_one();
+        Some(flight)
+    }
+
+    /// Whoever has waited for longer than that waits no more; whether there was somebody.
+    pub(super) fn give_up(&self, after: Duration) -> bool {
+        let (mut late, mut room) = (Vec::new(), Vec::new());
+        let mut state = self.state();
+        let is_late = |since: Instant| since.elapsed() >= after;
+        while state
+            .queue
+            .front()
+            .is_some_and(|wanted| is_late(wanted.since))
+        {
+            late.extend(
+                state
+                    .queue
+                    .pop_front()
+                    .map(|wanted| (wanted.number, wanted.waiter)),
+            );
+        }
+        let over: Vec<(u32, u64)> = state
+            .flights
+            .iter()
+            .filter(|(_, flight)| is_late(flight.since))
+            .map(|(block, _)| *block)
+            .collect();
+        for block in over {
+            let Some(flight) = state.flights.remove(&block) else {
+                continue;
+            };
+            state.bytes -= u64::from(flight.length);
+            late.extend(flight.waiters.into_iter().map(|waiter| (block.1, waiter)));
+            room.push(flight.taken);
+        }
+        drop(state);
+        // Not before: who waits for room looks at what is wanted here.
+        drop(room);
+        self.changed.notify_one();
+        let any = !late.is_empty();
+        for (number, waiter) in late {
+            waiter.deliver(number, Err(GatewayBlockFailure::Late));
+        }
+        any
+    }
+
+    /// Nobody wants anything any more.
+    pub(super) fn end(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().over
+    }
+}
+
+impl GatewayDeskState {
+    /// Takes what there is room for from the queue.
+    fn take(&mut self, room: &Arc<Room>) -> BTreeMap<u32, Vec<u64>> {
+        let mut now: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        self.is_crowded = false;
+        while self.bytes < limits::FLIGHT && self.flights.len() < limits::FLIGHT_BLOCKS {
+            let Some(wanted) = self.queue.pop_front() else {
+                break;
+            };
+            if wanted.waiter.is_gone() {
+                continue;
+            }
+            let QueuedGatewayBlock {
+                set,
+                number,
+                length,
+                since,
+                waiter,
+            } = wanted;
+            if let Some(flight) = self.flights.get_mut(&(set, number)) {
+                flight.waiters.push(waiter);
+                continue;
+            }
+            let Some(taken) = room.take(length.into()) else {
+                self.queue.push_front(QueuedGatewayBlock {
+                    set,
+                    number,
+                    length,
+                    since,
+                    waiter,
+                });
+                self.is_crowded = true;
+                break;
+            };
+            self.flights.insert(
+                (set, number),
+                GatewayBlockInFlight {
+                    length,
+                    taken,
+                    since: Instant::now(),
+                    waiters: vec![waiter],
+                },
+            );
+            self.bytes += u64::from(length);
+            now.entry(set).or_default().push(number);
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u32 = 1 << 20;
+
+    #[test]
+    fn what_several_wait_for_is_asked_for_once() {
+        let desk = Desk::new(Room::new(limits::ROOM));
+        let mut waiting: Vec<_> = [7, 8, 7]
+            .iter()
+            .map(|number| desk.one(1, *number, MIB))
+            .collect();
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![7, 8])]));
+        let mut late = desk.one(1, 7, MIB);
+        assert_eq!(desk.state().take(&desk.room), BTreeMap::new());
+        desk.failed(1, 7, GatewayBlockFailure::Late);
+        assert_eq!(
+            late.try_recv().unwrap().unwrap_err(),
+            GatewayBlockFailure::Late
+        );
+        assert!(
+            waiting[0].try_recv().is_ok()
+                && waiting[1].try_recv().is_err()
+                && waiting[2].try_recv().is_ok()
+        );
+        assert_eq!(desk.state().bytes, u64::from(MIB));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_asked_for() {
+        let desk = Desk::new(Room::new(limits::ROOM));
+        let given_up = desk.one(1, 1, MIB);
+        let kept = desk.one(1, 2, MIB);
+        drop(given_up);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![2])]));
+        drop(kept);
+        let over = Arc::new(AtomicBool::new(false));
+        let (to, _from) = mpsc::unbounded_channel();
+        desk.want(
+            1,
+            [(
+                3,
+                MIB,
+                GatewayBlockWaiter::Among(to.clone(), Arc::clone(&over)),
+            )],
+        );
+        over.store(true, Ordering::Relaxed);
+        desk.want(1, [(4, MIB, GatewayBlockWaiter::Among(to, Arc::default()))]);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![4])]));
+    }
+
+    #[test]
+    fn no_more_is_on_its_way_than_is_allowed() {
+        let desk = Desk::new(Room::new(limits::ROOM));
+        let waiting: Vec<_> = (0..40).map(|number| desk.one(1, number, MIB)).collect();
+        assert_eq!(desk.next().unwrap()[&1].len(), 16);
+        assert_eq!(desk.state().take(&desk.room), BTreeMap::new());
+        desk.failed(1, 3, GatewayBlockFailure::Late);
+        assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![16])]));
+        drop(waiting);
+    }
+
+    #[test]
+    fn a_waiter_gets_late_after_too_long() {
+        let desk = Desk::new(Room::new(limits::ROOM));
+        let mut waiting: Vec<_> = (0..20).map(|number| desk.one(1, number, MIB)).collect();
+        assert_eq!(desk.next().unwrap()[&1].len(), 16);
+        assert!(!desk.give_up(Duration::from_secs(3600)));
+        assert!(desk.give_up(Duration::ZERO));
+        assert!(
+            waiting.iter_mut().all(
+                |waiting| waiting.try_recv().unwrap().unwrap_err() == GatewayBlockFailure::Late
+            )
+        );
+        assert!(desk.state().queue.is_empty() && desk.state().bytes == 0);
+    }
+}

@@ -1,0 +1,277 @@
+//! What is held for all clients together, in bytes: blocks on their way and in answers, pictures, texts. Where there is no room, what is
+//! wanted waits; where others wait, the client that has taken nothing for longest is closed.
+
+use super::block_requests::Desk;
+use super::limits;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// How often whoever waits for room looks for a client that gives way.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The room.
+#[derive(Debug)]
+pub(super) struct Room {
+    most: u64,
+    held: AtomicU64,
+    peak: AtomicU64,
+    /// Clients that were closed for others.
+    closed: AtomicU64,
+    changed: Notify,
+    desks: Mutex<Vec<Weak<Desk>>>,
+    clients: Mutex<GatewayClients>,
+}
+
+#[derive(Debug, Default)]
+struct GatewayClients {
+    next: u64,
+    all: BTreeMap<u64, Arc<GatewayClientStall>>,
+}
+
+/// Since when a client takes nothing.
+#[derive(Debug, Default)]
+struct GatewayClientStall {
+    since: Mutex<Option<Instant>>,
+    end: Notify,
+}
+
+/// Bytes that are held until this is dropped.
+#[derive(Debug)]
+pub(super) struct GatewayMemoryGrant {
+    room: Arc<Room>,
+    bytes: u64,
+}
+
+impl Drop for GatewayMemoryGrant {
+    fn drop(&mut self) {
+        self.room.held.fetch_sub(self.bytes, Ordering::SeqCst);
+        self.room.released();
+    }
+}
+
+/// Bytes of an answer with the room they take.
+struct GatewayChargedBytes {
+    data: Vec<u8>,
+    _taken: GatewayMemoryGrant,
+}
+
+impl AsRef<[u8]> for GatewayChargedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl GatewayMemoryGrant {
+    /// Holds the room as long as somebody has those bytes.
+    pub(super) fn holding(self, data: Vec<u8>) -> Bytes {
+        Bytes::from_owner(GatewayChargedBytes { data, _taken: self })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Room {
+    /// Of so many bytes.
+    pub(super) fn new(most: u64) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            held: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+            changed: Notify::new(),
+            desks: Mutex::default(),
+            clients: Mutex::default(),
+        })
+    }
+
+    /// The most bytes that were held at once.
+    pub(super) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Clients that were closed because others waited for what they did not take.
+    pub(super) fn closed(&self) -> u64 {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Takes so many bytes where there is room for them, or nothing else is held.
+    pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<GatewayMemoryGrant> {
+        let fits = |held: u64| {
+            (held == 0 || held.saturating_add(bytes) <= self.most)
+                .then_some(held.saturating_add(bytes))
+        };
+        let held = self
+            .held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits)
+            .ok()?;
+        self.peak.fetch_max(held + bytes, Ordering::Relaxed);
+        Some(GatewayMemoryGrant {
+            room: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    /// Takes so many bytes whether there is room or not: what is made of others that go now.
+    pub(super) fn take_anyway(self: &Arc<Self>, bytes: u64) -> GatewayMemoryGrant {
+        let held = self.held.fetch_add(bytes, Ordering::SeqCst);
+        self.peak.fetch_max(held + bytes, Ordering::Relaxed);
+        GatewayMemoryGrant {
+            room: Arc::clone(self),
+            bytes,
+        }
+    }
+
+    /// Waits for room for so many bytes; nothing where there is none for too long.
+    pub(super) async fn wait(self: &Arc<Self>, bytes: u64) -> Option<GatewayMemoryGrant> {
+        let until = Instant::now() + limits::ANSWER;
+        loop {
+            let changed = self.changed.notified();
+            if let Some(taken) = self.take(bytes) {
+                return Some(taken);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            self.make_way();
+            let _ = tokio::time::timeout(LOOK, changed).await;
+        }
+    }
+
+    /// That desk waits for room too.
+    pub(super) fn serves(&self, desk: &Arc<Desk>) {
+        let mut desks = lock(&self.desks);
+        desks.retain(|desk| desk.strong_count() > 0);
+        desks.push(Arc::downgrade(desk));
+    }
+
+    fn released(&self) {
+        let desks: Vec<Arc<Desk>> = lock(&self.desks).iter().filter_map(Weak::upgrade).collect();
+        desks.iter().for_each(|desk| desk.look());
+        self.changed.notify_waiters();
+    }
+
+    /// Somebody waits for room: the client that has taken nothing for longest gives way, and with it all that have taken nothing for
+    /// long. However many there are, others wait for seconds.
+    pub(super) fn make_way(&self) {
+        let clients = lock(&self.clients);
+        let stalled = clients
+            .all
+            .values()
+            .filter_map(|stall| Some(((*lock(&stall.since))?, stall)));
+        let mut stalled: Vec<_> = stalled.collect();
+        stalled.sort_by_key(|(since, _)| *since);
+        for (place, (since, stall)) in stalled.into_iter().enumerate() {
+            let least = if place == 0 {
+                limits::IDLE
+            } else {
+                limits::LONG_IDLE
+            };
+            if since.elapsed() >= least {
+                *lock(&stall.since) = None;
+                self.closed.fetch_add(1, Ordering::Relaxed);
+                stall.end.notify_one();
+            }
+        }
+    }
+
+    /// A client has come.
+    pub(super) fn enter(self: &Arc<Self>) -> GatewayClient {
+        let mut clients = lock(&self.clients);
+        let number = clients.next;
+        clients.next += 1;
+        let stall = Arc::<GatewayClientStall>::default();
+        clients.all.insert(number, Arc::clone(&stall));
+        GatewayClient {
+            room: Arc::clone(self),
+            number,
+            stall,
+        }
+    }
+}
+
+/// A client that may have to give way.
+#[derive(Debug)]
+pub(super) struct GatewayClient {
+    room: Arc<Room>,
+    number: u64,
+    stall: Arc<GatewayClientStall>,
+}
+
+impl GatewayClient {
+    /// It takes nothing from now on, unless it already did not.
+    pub(super) fn stalls(&self) {
+        lock(&self.stall.since).get_or_insert_with(Instant::now);
+    }
+
+    /// It takes something.
+    pub(super) fn moves(&self) {
+        *lock(&self.stall.since) = None;
+    }
+
+    /// Waits until it has to give way.
+    pub(super) fn has_to_go(&self) -> impl Future<Output = ()> + use<> {
+        let stall = Arc::clone(&self.stall);
+        async move { stall.end.notified().await }
+    }
+}
+
+impl Drop for GatewayClient {
+    fn drop(&mut self) {
+        lock(&self.room.clients).all.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_held_than_there_is_room_for() {
+        let room = Room::new(100);
+        let (first, second) = (room.take(60), room.take(40));
+        assert!(first.is_some() && second.is_some() && room.take(1).is_none());
+        let bytes = first.unwrap().holding(vec![7; 60]);
+        let part = bytes.slice(..1);
+        drop(bytes);
+        assert!(room.take(1).is_none(), "a part of it is still held");
+        drop(part);
+        assert!(room.take(60).is_some());
+        drop(second);
+        // What is larger than all of it goes alone.
+        let large = room.take(1000);
+        assert!(large.is_some() && room.take(1).is_none());
+        assert_eq!(room.peak(), 1000);
+    }
+
+    #[test]
+    fn the_client_that_takes_nothing_for_longest_gives_way() {
+        let room = Room::new(1);
+        let (first, second, moving) = (room.enter(), room.enter(), room.enter());
+        moving.stalls();
+        moving.moves();
+        second.stalls();
+        first.stalls();
+        room.make_way();
+        assert_eq!(room.closed(), 0, "it may just be slow");
+        *lock(&first.stall.since) = Instant::now().checked_sub(limits::IDLE);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        room.make_way();
+        runtime.block_on(first.has_to_go());
+        assert_eq!(room.closed(), 1);
+        // All that have stalled for long go at once.
+        for client in [&first, &second, &moving] {
+            *lock(&client.stall.since) = Instant::now().checked_sub(limits::LONG_IDLE);
+        }
+        room.make_way();
+        assert_eq!(room.closed(), 4);
+    }
+}

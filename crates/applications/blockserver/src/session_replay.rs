@@ -1,0 +1,158 @@
+//! A session by the clock: a list at each of its times, whatever became of the ones before, and what comes is counted and
+//! thrown away (tv_sim; Tierney et al. 1996, section 2.1.5).
+
+use crate::client::{BlockClient, BlockClientEvent, OpenSet};
+use crate::server::now;
+use stackline_blocks::demand::{Asker, BlockListSchedule, Demand};
+use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_core::error::{Error, Result};
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often it is looked whether to end.
+const LOOK: Duration = Duration(50_000_000);
+
+/// What a session is to do.
+#[derive(Debug)]
+pub struct BlockReplaySession<'s> {
+    /// Sets that are open, each with what is asked of it.
+    pub sets: Vec<(OpenSet, Demand)>,
+    /// When lists are sent.
+    pub schedule: BlockListSchedule,
+    /// Blocks that are kept, and most blocks of a list.
+    pub keeps: usize,
+    /// See `keeps`.
+    pub most: usize,
+    /// Whether a newer list discards the older one.
+    pub supersedes: bool,
+    /// Whether all histories are kept.
+    pub histories: bool,
+    /// The seed of what is drawn.
+    pub seed: Seed,
+    /// Set from outside to end it early.
+    pub interrupted: &'s AtomicBool,
+}
+
+/// What came of a session.
+#[derive(Debug)]
+pub struct BlockReplayOutcome {
+    /// Its record.
+    pub record: BlockSessionRecord,
+    /// When it was over.
+    pub end: Instant,
+    /// The longest time by which a list was late.
+    pub latest: Duration,
+    /// Whether it was ended early.
+    pub interrupted: bool,
+    /// Servers that went, and what was said of it.
+    pub gone: Vec<(String, String)>,
+}
+
+/// Carries a session out; `progress` hears about once a second what there is so far.
+///
+/// # Errors
+/// When a set has no picture to view, or nothing can be asked for any more.
+pub fn run(
+    client: &BlockClient,
+    session: &BlockReplaySession<'_>,
+    mut progress: impl FnMut(&BlockSessionRecord),
+) -> Result<BlockReplayOutcome> {
+    let mut askers = Vec::new();
+    for (index, (set, demand)) in session.sets.iter().enumerate() {
+        if matches!(demand, Demand::Viewer(_)) && set.about.picture.is_none() {
+            return Err(Error::input(format!(
+                "the set {} has no picture that could be viewed",
+                set.about.name
+            ))
+            .hint("--blocks N asks for so many blocks a list of any set"));
+        }
+        let seed = session.seed.child("viewer").index(index as u64);
+        let asker = Asker::new(
+            &set.about,
+            demand.clone(),
+            session.schedule,
+            session.keeps,
+            session.most,
+            seed,
+        );
+        askers.push((set.id, asker));
+    }
+    let mut record = BlockSessionRecord::new(session.histories);
+    let began = now();
+    let end = began + session.schedule.duration;
+    let (mut latest, mut gone) = (Duration::ZERO, Vec::new());
+    let mut last_progress = began;
+    let mut interrupted = false;
+    loop {
+        interrupted |= session.interrupted.load(Ordering::Relaxed);
+        if interrupted {
+            break;
+        }
+        let next = askers
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (_, asker))| Some((began + asker.next_at()?, at)))
+            .min();
+        let due = next.map_or(end, |(at, _)| at.min(end));
+        let present = now();
+        if present >= due {
+            match next.filter(|(at, _)| *at < end) {
+                Some((at, index)) => {
+                    latest = Duration(latest.0.max(present.since(at).0));
+                    let (set, asker) = &mut askers[index];
+                    send(client, &mut record, *set, asker.list(), session.supersedes)?;
+                    continue;
+                }
+                None => break,
+            }
+        }
+        if present.since(last_progress).0 >= 1_000_000_000 {
+            last_progress = present;
+            progress(&record);
+        }
+        let wait = due.since(present).0.min(LOOK.0);
+        match client.next(Some(std::time::Duration::from_nanos(wait))) {
+            Some(BlockClientEvent::Block(block)) => {
+                record.came(&block.head, block.at, block.wanted);
+                if let Some((_, asker)) = askers.iter_mut().find(|(set, _)| *set == block.head.set)
+                {
+                    asker.came(block.head.number);
+                }
+            }
+            Some(BlockClientEvent::Flushed(flushed)) => record.flushed(&flushed),
+            Some(BlockClientEvent::Failed { set, number, .. }) => record.failed(set, number),
+            Some(BlockClientEvent::ServerGone { name, words }) => gone.push((name, words)),
+            Some(_) | None => {}
+        }
+    }
+    let end = now();
+    client
+        .finish()
+        .into_iter()
+        .for_each(|tally| record.ended(tally));
+    Ok(BlockReplayOutcome {
+        record,
+        end,
+        latest,
+        interrupted,
+        gone,
+    })
+}
+
+fn send(
+    client: &BlockClient,
+    record: &mut BlockSessionRecord,
+    set: u32,
+    blocks: Vec<u64>,
+    supersedes: bool,
+) -> Result<()> {
+    let numbers = blocks.clone();
+    let at = now();
+    let sent = client.request(set, blocks, supersedes)?;
+    if let Some(tally) = sent.before {
+        record.over(tally);
+    }
+    record.sent(at, (sent.first_unit, set, sent.serial), &numbers);
+    Ok(())
+}

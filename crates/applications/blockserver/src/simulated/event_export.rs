@@ -1,0 +1,130 @@
+//! A simulated session as events: the ways of its blocks, what was sent again, what ports and connections did. It writes no file.
+
+use super::usage::ConnectionUse;
+use super::{BlockScene, BlockSceneOutcome};
+use crate::block_events::{BlockEventNames, emit_block_events};
+use stackline_core::procedure::PairSide;
+use stackline_core::time::Duration;
+use stackline_events::{EventEmitter, EventTable, EventValue};
+use stackline_sim::messages::TcpConnectionEvent;
+use stackline_sim::port_events::{port_setup, port_use};
+use std::collections::BTreeSet;
+
+/// All of it as a table, from which lifelines and findings are made.
+#[must_use]
+pub fn event_table(scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> EventTable {
+    let mut table = EventTable::default();
+    emit_scene_events(scene, outcome, 0, &mut |host, keyword, at_ns, values| {
+        table.push(keyword, host, at_ns, values)
+    });
+    table
+}
+
+/// Emits all of it. `zero_ns` is added to every time.
+pub fn emit_scene_events(
+    scene: &BlockScene<'_>,
+    outcome: &BlockSceneOutcome,
+    zero_ns: u64,
+    emit: &mut EventEmitter<'_>,
+) {
+    let servers = (0..)
+        .zip(scene.servers.iter().map(|server| server.host.clone()))
+        .collect();
+    let names = BlockEventNames {
+        client: scene.client.clone(),
+        master: scene.master.clone(),
+        servers,
+    };
+    emit_block_events(&outcome.record, &names, zero_ns, emit);
+    for traced in &outcome.traced {
+        let TcpConnectionEvent::Again { bytes, reason, .. } = traced.event else {
+            continue;
+        };
+        let blocks = outcome
+            .servers
+            .iter()
+            .find(|server| server.connection == Some(traced.connection));
+        if let Some(server) = blocks.filter(|_| traced.side == PairSide::Responder) {
+            let none = EventValue::Absent;
+            let values = [
+                none,
+                none,
+                none,
+                bytes.into(),
+                EventValue::Text(reason.word()),
+            ];
+            emit(
+                &server.host,
+                "TCP_RETRANSMIT",
+                traced.at.0 + zero_ns,
+                &values,
+            );
+        }
+    }
+    let used: BTreeSet<u32> = outcome.watched.ports.iter().map(|port| port.port).collect();
+    let begun = outcome
+        .watched
+        .ports
+        .first()
+        .map_or(0, |port| port.at.0.saturating_sub(port.interval.0));
+    for port in used {
+        port_setup(scene.network, port, begun + zero_ns, emit);
+    }
+    for one in &outcome.watched.ports {
+        port_use(
+            scene.network,
+            one.port,
+            (one.at.0 + zero_ns, one.interval.0),
+            &one.did,
+            emit,
+        );
+    }
+    outcome
+        .watched
+        .connections
+        .iter()
+        .for_each(|one| connection(scene, one, zero_ns, emit));
+}
+
+/// As `TCP_INFO` of a kernel: the data of `events`' catalogue, in its order.
+fn connection(
+    scene: &BlockScene<'_>,
+    one: &ConnectionUse,
+    zero_ns: u64,
+    emit: &mut EventEmitter<'_>,
+) {
+    let [before, later] = &one.facts;
+    let server = scene
+        .servers
+        .get(one.server)
+        .map_or("server", |server| &server.host);
+    let (local, remote) = if one.side == PairSide::Responder {
+        (server, scene.client.as_str())
+    } else {
+        (scene.client.as_str(), server)
+    };
+    let values = [
+        one.interval.0.into(),
+        EventValue::Absent,
+        EventValue::Text(local),
+        EventValue::Text(remote),
+        (u64::from(later.window) * u64::from(later.mss)).into(),
+        later.in_flight.into(),
+        later.rtt.0.into(),
+        later.retransmits.saturating_sub(before.retransmits).into(),
+        grew(before.busy, later.busy).into(),
+        grew(before.receive_window_limited, later.receive_window_limited).into(),
+        grew(before.send_buffer_limited, later.send_buffer_limited).into(),
+        later.unsent.into(),
+        later.waiting.into(),
+        later.peer_window.into(),
+        later.mss.into(),
+        later.bytes_acked.saturating_sub(before.bytes_acked).into(),
+    ];
+    emit(local, "TCP_INFO", one.at.0 + zero_ns, &values);
+}
+
+/// By how much a time grew, ns.
+const fn grew(before: Duration, later: Duration) -> u64 {
+    later.0.saturating_sub(before.0)
+}

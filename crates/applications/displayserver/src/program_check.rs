@@ -1,0 +1,80 @@
+//! Programs that are served: whether one can be started is known before anybody asks for it. It starts none.
+
+use rustix::fs::{Access, access};
+use stackline_core::error::{Error, Result};
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where programs are that are named without a place, unless `PATH` says it.
+const USUAL: &str = "/bin:/usr/bin";
+
+/// Says so where a program cannot be started.
+///
+/// # Errors
+/// That no program is named, there is none of that name, or it is not executable.
+pub fn check(program: &[String]) -> Result<()> {
+    let name = program
+        .first()
+        .ok_or_else(|| Error::input("no program is named"))?;
+    let places = places(name);
+    if places.iter().any(|place| is_executable(place)) {
+        return Ok(());
+    }
+    match places.iter().find(|place| place.exists()) {
+        Some(place) if place.is_dir() => Err(Error::input(format!(
+            "{name} cannot be started: it is a directory"
+        ))
+        .hint("name a program in it")),
+        Some(place) => Err(
+            Error::input(format!("{name} cannot be started: it is not executable"))
+                .hint(format!("`chmod +x {}` makes it so", place.display())),
+        ),
+        None if name.contains('/') => Err(Error::input(format!(
+            "{name} cannot be started: there is no such file"
+        ))
+        .hint("name one that is there, or a program in PATH")),
+        None => Err(Error::input(format!(
+            "{name} cannot be started: no directory of PATH has it"
+        ))
+        .hint("is it installed? a program elsewhere is named with its directory, as in ./PROGRAM")),
+    }
+}
+
+/// Where that program may be.
+fn places(name: &str) -> Vec<PathBuf> {
+    if name.contains('/') {
+        return vec![PathBuf::from(name)];
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| OsString::from(USUAL));
+    env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .collect()
+}
+
+fn is_executable(place: &Path) -> bool {
+    place.is_file() && access(place, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn startable_programs_are_recognised() {
+        let check = |name: &str| check(&[name.to_owned()]).map_err(|error| error.message);
+        assert_eq!((check("sh"), check("/bin/sh")), (Ok(()), Ok(())));
+        assert!(
+            check("no-such-program")
+                .unwrap_err()
+                .contains("no directory of PATH has it")
+        );
+        assert!(
+            check("/no/such/program")
+                .unwrap_err()
+                .contains("no such file")
+        );
+        assert!(check("/etc/passwd").unwrap_err().contains("not executable"));
+        assert!(check("/etc").unwrap_err().contains("a directory"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A serial line in virtual time: characters one behind another, each way at its own rate. It carries no packets and loses nothing.
+
+use super::scene::SimulatedDisplayScene;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::{LossModel, NetworkLink};
+use stackline_core::time::{Duration, Instant};
+use stackline_net::PortCounters;
+
+/// Both ways of a line: from the client's host, and to it.
+#[derive(Debug)]
+pub(super) struct Serial {
+    ways: [OneWay; 2],
+    /// Bits of a character.
+    bits: f64,
+}
+
+#[derive(Debug)]
+struct OneWay {
+    /// Its number among the network's ports.
+    port: usize,
+    bit_s: f64,
+    delay: Duration,
+    /// When the last character that was put on it has crossed it.
+    free: Instant,
+    did: PortCounters,
+}
+
+impl Serial {
+    /// The link between a scene's hosts, or the two that lead one way each.
+    pub(super) fn of(scene: &SimulatedDisplayScene<'_>, bits: u32) -> Result<Self> {
+        let (from, to) = (scene.from.as_str(), scene.to.as_str());
+        Ok(Self {
+            ways: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?],
+            bits: f64::from(bits),
+        })
+    }
+
+    /// Puts characters on a way: when the last has left, and when it is there.
+    pub(super) fn put(&mut self, way: usize, now: Instant, bytes: usize) -> (Instant, Instant) {
+        let crosses = self.takes(way, bytes);
+        let way = &mut self.ways[way];
+        way.free = way.free.max(now) + crosses;
+        way.did.packets += 1;
+        way.did.bytes += bytes as u64;
+        way.did.busy = Duration(way.did.busy.0 + crosses.0);
+        (way.free, way.free + way.delay)
+    }
+
+    /// How long so many characters take.
+    pub(super) fn takes(&self, way: usize, bytes: usize) -> Duration {
+        Duration::from_seconds(bytes as f64 * self.bits / self.ways[way].bit_s)
+    }
+
+    /// Enters what went over it among the counters of all ports.
+    pub(super) fn counted(&self, ports: &mut [PortCounters]) {
+        for way in &self.ways {
+            if let Some(port) = ports.get_mut(way.port) {
+                *port = way.did;
+            }
+        }
+    }
+}
+
+impl OneWay {
+    fn of(scene: &SimulatedDisplayScene<'_>, from: &str, to: &str) -> Result<Self> {
+        let port = |(index, link): (usize, &NetworkLink)| {
+            let (first, second) = (link.ends.0.as_str(), link.ends.1.as_str());
+            match (first, second) {
+                _ if (first, second) == (from, to) => Some(2 * index),
+                _ if (first, second) == (to, from) && !link.one_way => Some(2 * index + 1),
+                _ => None,
+            }
+        };
+        let port = scene.network.links.iter().enumerate().find_map(port);
+        let link = port.and_then(|port| scene.network.links.get(port / 2));
+        let rate = link
+            .and_then(|link| link.rate.mean_bit_s())
+            .filter(|rate| *rate > 0.0);
+        let (Some(port), Some(link), Some(bit_s)) = (port, link, rate) else {
+            return Err(
+                Error::input(format!("no link with a rate leads from {from} to {to}")).hint(
+                    "a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`",
+                ),
+            );
+        };
+        if link.loss != LossModel::None || link.jitter.is_some() || link.rate.changes() {
+            return Err(Error::input(
+                "a serial line has a rate and a delay, and nothing else of a link",
+            )
+            .hint("leave loss, jitter and schedules out"));
+        }
+        Ok(Self {
+            port,
+            bit_s,
+            delay: link.delay,
+            free: Instant(0),
+            did: PortCounters::default(),
+        })
+    }
+}

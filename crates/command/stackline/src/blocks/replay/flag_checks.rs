@@ -1,0 +1,126 @@
+//! Which flags say something about a session that is replayed this way: one that does not is refused, never ignored.
+
+use crate::exit::{Error, Result};
+use crate::flags::{BlockTransport, NetworkWorld, Replay};
+
+/// How a session is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlocksReplayMode {
+    Live,
+    Emulated,
+    Simulated,
+}
+
+impl BlocksReplayMode {
+    pub(super) const fn of(flags: &Replay) -> Self {
+        match (&flags.across, flags.world) {
+            (None, _) => Self::Live,
+            (Some(_), NetworkWorld::Emulated) => Self::Emulated,
+            (Some(_), NetworkWorld::Simulated) => Self::Simulated,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Live => "against servers that are there",
+            Self::Emulated => "with --in emulated",
+            Self::Simulated => "with --in simulated",
+        }
+    }
+}
+
+use BlocksReplayMode::{Emulated, Live, Simulated};
+
+const ALL: &[BlocksReplayMode] = &[Live, Emulated, Simulated];
+const REAL: &[BlocksReplayMode] = &[Live, Emulated];
+const ACROSS: &[BlocksReplayMode] = &[Emulated, Simulated];
+/// Each flag by its field, and where it says something.
+const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
+    ("sets", &[Live]),
+    ("master", &[Live]),
+    ("across", ACROSS),
+    ("network", ACROSS),
+    ("world", ACROSS),
+    ("client", ACROSS),
+    ("master_host", ACROSS),
+    ("server", ACROSS),
+    ("disks", ACROSS),
+    ("disk", ACROSS),
+    ("cache", ACROSS),
+    ("picture", ACROSS),
+    ("replicas", ACROSS),
+    ("over", ACROSS),
+    ("path", ALL),
+    ("speed", ALL),
+    ("window", ALL),
+    ("blocks", ALL),
+    ("random", ALL),
+    ("trace", &[Live]),
+    ("interval", ALL),
+    ("duration", ALL),
+    ("keep", ALL),
+    ("most", ALL),
+    ("append", ALL),
+    // Of the simulated world only tcp: see below.
+    ("transport", ALL),
+    ("age", REAL),
+    ("receive_buffer", ALL),
+    ("pace", REAL),
+    ("capture", &[Live]),
+    ("seed", ALL),
+    ("share", ALL),
+    ("name", ALL),
+    ("no_history", ALL),
+    ("json", ALL),
+    ("as_host", &[Live]),
+    ("master_name", &[Live]),
+    ("watched", &[Live]),
+    ("servers", &[Live]),
+];
+
+/// Whether every flag that was given says something.
+pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
+    for (field, ways) in FLAGS {
+        if !ways.contains(&way) && flags.given.has(field) {
+            let flag = match *field {
+                "world" => "in".to_owned(),
+                field => field.replace('_', "-"),
+            };
+            let others: Vec<&str> = ways.iter().map(|way| way.words()).collect();
+            let hint = match way {
+                Live => "--across SPEC starts a master and servers of its own, which it is about"
+                    .to_owned(),
+                _ => format!("it is of use {}", others.join(" and ")),
+            };
+            return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
+        }
+    }
+    if flags.pace.is_some() && !matches!(flags.transport, BlockTransport::Udp | BlockTransport::Rtp)
+    {
+        return Err(
+            Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them")
+        );
+    }
+    if way == Simulated && flags.transport != BlockTransport::Tcp {
+        return Err(Error::input("in the simulated world blocks go over tcp")
+            .hint("datagrams and blasts are sent live and with --in emulated"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, Command};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn it_is_known_of_every_flag_where_it_says_something() {
+        let command = Replay::augment_args(Command::new("replay"));
+        let flags: BTreeSet<&str> = command
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str())
+            .collect();
+        assert_eq!(flags, FLAGS.iter().map(|(field, _)| *field).collect());
+    }
+}

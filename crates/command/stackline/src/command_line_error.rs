@@ -1,0 +1,62 @@
+//! A command line that cannot be read, in the form of every other error: one sentence, then a hint. Help is clap's own.
+
+use crate::exit::{Blame, Error};
+use crate::flags::StacklineFlags;
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue};
+
+/// What is wrong with a command line.
+pub(crate) fn error(refused: &clap::Error) -> Error {
+    Error::new(Blame::Input, sentence(refused)).hint(hint(refused))
+}
+
+/// clap's sentence, which it breaks where it lists something.
+fn sentence(refused: &clap::Error) -> String {
+    let rendered = refused.to_string();
+    let lines = rendered
+        .lines()
+        .take_while(|line| !line.is_empty() && !line.contains("[possible values:"));
+    let words: Vec<&str> = lines.map(str::trim).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+fn hint(refused: &clap::Error) -> String {
+    let said = |kind| {
+        refused
+            .get(kind)
+            .map(ToString::to_string)
+            .filter(|words| !words.is_empty())
+    };
+    let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
+    if let Some(meant) = suggested.into_iter().find_map(said) {
+        return format!("did you mean `{meant}`?");
+    }
+    if let Some(ContextValue::StyledStrs(tips)) = refused.get(ContextKind::Suggested)
+        // Who mistypes a flag means no value that looks like one.
+        && let Some(tip) = tips.iter().map(ToString::to_string).find(|tip| !tip.contains("as a value"))
+    {
+        return tip;
+    }
+    if let Some(values) = said(ContextKind::ValidValue) {
+        return format!("it is one of {values}");
+    }
+    let explains = format!("`{} --help` explains it", command());
+    let usage = said(ContextKind::Usage).unwrap_or_default();
+    match usage.trim_start_matches("Usage:").trim() {
+        "" => explains,
+        usage => format!("the form is `{usage}`; {explains}"),
+    }
+}
+
+/// The command that was meant, as far as its words are known.
+fn command() -> String {
+    let (mut command, mut path) = (StacklineFlags::command(), "stackline".to_owned());
+    for word in std::env::args_os().skip(1) {
+        let Some(below) = command.find_subcommand(word).cloned() else {
+            break;
+        };
+        path = format!("{path} {}", below.get_name());
+        command = below;
+    }
+    path
+}

@@ -1,0 +1,57 @@
+//! Flags of the commands that show the results of a run, and `show` itself.
+
+use clap::{Args, ValueEnum};
+use stackline_report::Percentile;
+use std::path::PathBuf;
+
+/// How a table of results is shown, or that it is CSV.
+#[derive(Args, Debug)]
+pub(crate) struct TableFlags {
+    /// Print CSV on stdout
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Notes below the table: three, or all
+    #[arg(long, value_name = "few|all", hide_possible_values = true, default_value = "few", conflicts_with_all = ["json", "csv"])]
+    pub(crate) notes: TableNotesFlag,
+    /// Of times in the results, such as median,95,p99.99,max
+    #[arg(long, value_name = "P,...", value_delimiter = ',', value_parser = percentile)]
+    pub(crate) percentiles: Vec<Percentile>,
+}
+
+/// Which notes stand below a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableNotesFlag {
+    Few,
+    All,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// A kept run: a directory, its name, the name it was given, or `last`
+    #[arg(default_value = "last")]
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) shown: TableFlags,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `median`, `p50`, `99`, `p99.99`, `max`.
+fn percentile(text: &str) -> Result<Percentile, String> {
+    let plain = text.trim().to_ascii_lowercase();
+    let number = plain
+        .strip_prefix('p')
+        .unwrap_or(&plain)
+        .trim_end_matches('%')
+        .trim_end();
+    match (plain.as_str(), number.parse::<f64>()) {
+        ("median", _) => Ok(Percentile::Percent(50.0)),
+        ("max", _) => Ok(Percentile::Max),
+        (_, Ok(100.0)) => Ok(Percentile::Max),
+        (_, Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(Percentile::Percent(percent)),
+        _ => {
+            Err("a percentile is a number above 0 and up to 100, such as 95, p99.9 or p99.99, or median, or max".into())
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The specification that a command is given, and what replaces parts of it.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct SpecTextFlags {
+    /// The specification: a file, or - for standard input
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) spec: Option<PathBuf>,
+    /// The specification itself
+    #[arg(short = 'e', long, value_name = "TEXT")]
+    pub(crate) expression: Option<String>,
+    /// Stacks instead of those written, such as 'tcp(nodelay), unix'
+    #[arg(long, value_name = "STACKS")]
+    pub(crate) over: Option<String>,
+    /// World instead of the one written
+    #[arg(long = "in", value_name = "WORLD")]
+    pub(crate) world: Option<WorldFlag>,
+    /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
+    #[arg(long = "host", value_name = "NAME=WHERE")]
+    pub(crate) hosts: Vec<String>,
+    /// Root of all randomness instead of the one written
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// Core to pin both ends to, or two: of initiators and of responders
+    #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1, value_parser = core)]
+    pub(crate) cpu: Vec<usize>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum WorldFlag {
+    Live,
+    Emulated,
+    Simulated,
+}
+
+impl From<WorldFlag> for stackline_core::plan::World {
+    fn from(world: WorldFlag) -> Self {
+        match world {
+            WorldFlag::Live => Self::Live,
+            WorldFlag::Emulated => Self::Emulated,
+            WorldFlag::Simulated => Self::Simulated,
+        }
+    }
+}
+
+/// The number of a core.
+fn core(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not the number of a core; two cores are written with a comma, as in `--cpu 0,1`")
+    })
+}

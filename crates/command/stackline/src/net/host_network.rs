@@ -1,0 +1,137 @@
+//! The network that programs run on: declared or up, with the host they run on; and what has to be said of it in the end.
+
+use super::declared_networks::{describe_missing, emulated_only};
+use super::network_names::quoted;
+use super::running_networks::{by_name, is_second, join_network};
+use crate::exit::{Error, Result};
+use crate::flags::SpecTextFlags;
+use crate::output;
+use crate::spec_source::SpecSource;
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_emu::client::Emulation;
+use stackline_emu::engine::{EmulatorOptions, EmulatorReport};
+
+/// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.
+pub(crate) fn open_host_network(text: &SpecTextFlags, host: &str) -> Result<(Emulation, Network)> {
+    match by_name(text)? {
+        Some((emulation, up)) => Ok((emulation, up.network)),
+        None => declared(&NetworkSelection::default(), text, host),
+    }
+}
+
+/// Whether a network has a host.
+pub(crate) fn is_host(network: &Network, host: &str) -> Result<()> {
+    if network.host(host).is_some() {
+        Ok(())
+    } else {
+        Err(unknown(host, &[network]))
+    }
+}
+
+/// What chooses among networks, and how one is made.
+#[derive(Default)]
+pub(super) struct NetworkSelection<'f> {
+    pub(super) network: Option<&'f str>,
+    pub(super) seed: Option<u64>,
+    pub(super) join: bool,
+    pub(super) options: EmulatorOptions,
+}
+
+/// The network that a specification declares: made, or joined where it is up.
+pub(super) fn declared(
+    chosen: &NetworkSelection<'_>,
+    text: &SpecTextFlags,
+    host: &str,
+) -> Result<(Emulation, Network)> {
+    let source = SpecSource::of(text)?;
+    let plan = source.declarations(text)?;
+    let network = holding(&plan.networks, host, chosen.network, &source)?;
+    stackline_emu::CAPABILITIES
+        .accepts(network)
+        .map_err(emulated_only)?;
+    if chosen.join {
+        return Ok((join_network(&network.name)?.0, network.clone()));
+    }
+    let seed = Seed::root(chosen.seed.unwrap_or(plan.seed))
+        .child("network")
+        .child(&network.name);
+    let program = std::env::current_exe().map_err(|error| {
+        Error::environment(format!("this program's own file cannot be found: {error}"))
+    })?;
+    let second = is_second(network, &chosen.options)?;
+    let made = Emulation::shared(&program, &network.name, network, seed, &chosen.options)
+        .map_err(emulated_only)?;
+    second.iter().for_each(output::say);
+    Ok((made, network.clone()))
+}
+
+/// The network of that name, or the one that has that host.
+fn holding<'n>(
+    networks: &'n [Network],
+    host: &str,
+    name: Option<&str>,
+    source: &SpecSource,
+) -> Result<&'n Network> {
+    let named: Vec<&Network> = networks
+        .iter()
+        .filter(|network| name.is_none_or(|name| network.name == name))
+        .collect();
+    if named.is_empty() {
+        return Err(describe_missing(networks, name, source));
+    }
+    let holding: Vec<&Network> = named
+        .iter()
+        .copied()
+        .filter(|network| network.host(host).is_some())
+        .collect();
+    match holding[..] {
+        [] => Err(unknown(host, &named)),
+        [network] => Ok(network),
+        _ => {
+            let names: Vec<String> = holding
+                .iter()
+                .map(|network| format!("--network {}", quoted(&network.name)))
+                .collect();
+            let message = format!("{} networks have a host {host}", holding.len());
+            Err(Error::input(message).hint(format!("say which: {}", names.join(" or "))))
+        }
+    }
+}
+
+pub(super) fn unknown(host: &str, networks: &[&Network]) -> Error {
+    let names: Vec<&str> = networks
+        .iter()
+        .flat_map(|network| &network.hosts)
+        .map(|host| host.name.as_str())
+        .collect();
+    let whose = match networks {
+        [network] => format!("the network {} has", network.name),
+        _ => "the networks have".to_string(),
+    };
+    let near = stackline_spec::nearest(host, names.iter().copied());
+    let hint = near.map_or_else(
+        || format!("hosts are {}", names.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Error::input(format!("{whose} no host {host}")).hint(hint)
+}
+
+/// What has to be said of a network in the end: that the machine was too slow for it, that packets were for nobody.
+pub(crate) fn notes(report: &EmulatorReport, network: &Network) -> Vec<String> {
+    let overload = report
+        .overload
+        .as_ref()
+        .map(|overload| format!("network {}: {overload}", network.name));
+    let for_no_host = (report.for_no_host() > 0).then(|| {
+        let packets = match report.for_no_host() {
+            1 => "1 packet was".to_owned(),
+            many => format!("{many} packets were"),
+        };
+        format!(
+            "network {}: {packets} for no host of it; multicast, broadcast and other networks are not carried",
+            network.name
+        )
+    });
+    overload.into_iter().chain(for_no_host).collect()
+}

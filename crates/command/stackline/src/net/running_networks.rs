@@ -1,0 +1,112 @@
+//! Networks that are up: found by name, joined, described.
+
+use super::network_names::quoted;
+use crate::exit::{Error, Result};
+use crate::flags::SpecTextFlags;
+use crate::spec_source::SpecSource;
+use stackline_core::network::Network;
+use stackline_emu::Description;
+use stackline_emu::client::{self, Emulation, UpNetwork};
+use stackline_emu::engine::EmulatorOptions;
+use std::path::Path;
+
+/// The network of that name, or that a specification of that name declares, and what it is now.
+pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
+    let mut found = Vec::new();
+    for network in find_named(&client::up_networks()?, word)? {
+        found.extend(describe_network(&network)?);
+    }
+    let several = found.len();
+    match found.pop() {
+        Some(found) if several == 1 => Ok(found),
+        Some((_, description)) => {
+            let message = format!(
+                "{several} networks named {} are up, made of different texts",
+                description.network.name
+            );
+            Err(Error::input(message)
+                .hint("end one of them: `stackline net list` shows which have programs"))
+        }
+        None => Err(Error::input(format!("no network named {word} is up"))
+            .hint("`stackline net up SPEC` makes one")),
+    }
+}
+
+/// The network that is up, where a word that stands for a specification is no file but the name of one.
+pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Description)>> {
+    let Some(word) = text
+        .spec
+        .as_deref()
+        .filter(|path| *path != Path::new("-") && !path.exists())
+    else {
+        return Ok(None);
+    };
+    let word = word.to_string_lossy();
+    let up = client::up_networks()?;
+    if up.iter().any(|network| network.is_named(&word)) {
+        return join_network(&word).map(Some);
+    }
+    if word.contains(['/', '.', '*', ';', ' ']) {
+        return Ok(None); // It is a file's name, or a text: who reads it says what is wrong.
+    }
+    let near = stackline_spec::nearest(&word, up.iter().map(|network| network.name.as_str()));
+    let hint = near.map_or_else(
+        || "`stackline net list` shows what is up, `stackline net up SPEC` makes one".to_string(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(Error::input(format!(
+        "{word} is neither a file nor the name of a network that is up"
+    ))
+    .hint(hint))
+}
+
+/// Those of the networks that are up which go by that name, or which a specification of that name declares.
+pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
+    let by = |names: &[&str]| -> Vec<UpNetwork> {
+        up.iter()
+            .filter(|network| names.iter().any(|name| network.is_named(name)))
+            .cloned()
+            .collect()
+    };
+    let found = by(&[word]);
+    if !found.is_empty() || !Path::new(word).is_file() {
+        return Ok(found);
+    }
+    let text = SpecTextFlags {
+        spec: Some(word.into()),
+        ..SpecTextFlags::default()
+    };
+    let networks = SpecSource::of(&text)?.declarations(&text)?.networks;
+    Ok(by(&networks
+        .iter()
+        .map(|network| network.name.as_str())
+        .collect::<Vec<_>>()))
+}
+
+/// A network that is up, with a lease of it; `None` when it has just ended.
+pub(super) fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
+    let Some(mut emulation) = Emulation::join(network)? else {
+        return Ok(None);
+    };
+    let description = emulation.describe()?;
+    Ok(Some((emulation, description)))
+}
+
+/// A note for whoever makes a second network of a name.
+pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<Option<String>> {
+    let up = client::up_networks()?;
+    let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();
+    if same_name.is_empty()
+        || same_name
+            .iter()
+            .any(|up| up.is(&network.name, network, options))
+    {
+        return Ok(None);
+    }
+    let name = quoted(&network.name);
+    Ok(Some(format!(
+        "note: a network named {} is up already, made of another text, so this is a second one; `net exec {name} HOST` \
+         joins the first, `stackline net down {name}` or the end of its programs ends it",
+        network.name
+    )))
+}

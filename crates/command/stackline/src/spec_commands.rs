@@ -1,0 +1,202 @@
+//! The commands that only read: `check`, `fmt`, `plan`, `stacks`.
+
+use crate::diagnostics;
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
+use crate::flags;
+use crate::output;
+use crate::spec_source::{self, SpecSource};
+use stackline_core::catalogue::{OptionKind, StackTable};
+use stackline_core::plan::Plan;
+use stackline_core::time::Duration;
+use std::fmt::Write;
+
+/// Reports every error; on success it says what there is to do.
+pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
+    let source = SpecSource::of(flags)?;
+    let (plan, _) = source.plan(flags)?;
+    let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+    if flags.json {
+        let most_s = plan.most_time().map(Duration::seconds);
+        let value = serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
+        output::json(&value, false)?;
+    } else {
+        let (measurements, runs) = (
+            format_count(plan.measurements.len() as u64, "measurement"),
+            format_count(runs, "run"),
+        );
+        output::print(&format!(
+            "{}: ok, {measurements}, {runs}{}\n",
+            source.name,
+            at_most(&plan)
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// `, at most 90 s by their time limits`, where all have one.
+fn at_most(plan: &Plan) -> String {
+    let time = plan.most_time().filter(|_| !plan.measurements.is_empty());
+    time.map_or_else(String::new, |time| {
+        format!(", at most {time} by time limits")
+    })
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn format_count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Prints, checks or writes the usual form.
+pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
+    let source = SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
+    let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
+        diagnostics::print(&mistakes, source.named(), None);
+        already_shown(Blame::Input)
+    })?;
+    if flags.check {
+        return Ok(if formatted == source.text {
+            Exit::Done
+        } else {
+            Exit::Failed
+        });
+    }
+    let Some(file) = flags.spec.as_ref().filter(|_| flags.write) else {
+        output::print_for_programs(&formatted)?;
+        return Ok(Exit::Done);
+    };
+    if formatted != source.text {
+        output::file(file, formatted)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows what would be done.
+pub(crate) fn plan(flags: &flags::SpecTextFlags) -> Result {
+    let (plan, notes) = SpecSource::of(flags)?.work(flags)?;
+    if flags.json {
+        output::json(&plan, true)?;
+    } else {
+        output::print(&stackline_report::plan(
+            &plan,
+            &spec_source::available(&spec_source::worlds()),
+        ))?;
+        for note in notes {
+            output::print(&format!("\n{note}\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists the stacks, or prints one stack's table.
+pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
+    let world = stackline_core::plan::World::from(flags.world);
+    let all = spec_source::worlds()
+        .into_iter()
+        .find(|(can, _)| can.world == world)
+        .map_or_else(Vec::new, |(_, all)| all);
+    let chosen: Vec<StackTable> = match &flags.name {
+        None => all,
+        Some(name) => {
+            let names: Vec<&str> = all.iter().map(|s| s.name).collect();
+            let found = all
+                .iter()
+                .find(|s| s.name.eq_ignore_ascii_case(name))
+                .copied();
+            let is_it = |stack: &StackTable| stack.name.eq_ignore_ascii_case(name);
+            let elsewhere = spec_source::worlds()
+                .into_iter()
+                .find(|(_, all)| all.iter().any(is_it));
+            let unknown = || {
+                let error = Error::input(format!(
+                    "there is no stack named {name} in the {world} world"
+                ));
+                match elsewhere {
+                    Some((can, _)) => {
+                        error.hint(format!("the {0} world has it: `--in {0}`", can.world))
+                    }
+                    None => error.hint(format!("there are {}", names.join(", "))),
+                }
+            };
+            vec![found.ok_or_else(unknown)?]
+        }
+    };
+    if flags.json {
+        output::json(&chosen, true)?;
+    } else if flags.name.is_none() {
+        let width = chosen
+            .iter()
+            .map(|stack| stack.name.len())
+            .max()
+            .unwrap_or(0);
+        let list: String = chosen
+            .iter()
+            .map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary))
+            .collect();
+        let more = match flags.world {
+            flags::WorldFlag::Simulated => {
+                "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
+            }
+            _ => {
+                "`stackline stacks NAME` prints a stack's options and its mapping to system calls, \
+                 `--in simulated` the simulated ones.\n"
+            }
+        };
+        output::print(&format!("{list}\n{more}"))?;
+    } else {
+        output::print(&chosen.iter().map(describe).collect::<String>())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn describe(stack: &StackTable) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{}: {}\n", stack.name, stack.summary);
+    let _ = writeln!(
+        out,
+        "data units: {} to {} bytes; bulk from {}",
+        stack.least_unit, stack.largest_unit, stack.least_bulk_unit
+    );
+    let _ = writeln!(
+        out,
+        "reliable: {}; from the initiator only: {}; one host only: {}; FILE ends: {}\n",
+        yes(stack.reliable),
+        yes(stack.one_way),
+        yes(stack.one_host),
+        yes(stack.files)
+    );
+    let _ = writeln!(
+        out,
+        "options, written as over {}(NAME, NAME = VALUE):",
+        stack.name
+    );
+    for option in stack.options {
+        let _ = writeln!(
+            out,
+            "  {:<28} {}",
+            form(option.name, option.kind),
+            option.help
+        );
+        let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
+    }
+    let _ = writeln!(out, "\noperations and what they become:");
+    for row in stack.mapping {
+        let _ = writeln!(out, "  {:<42} {}", row.operation, row.services);
+    }
+    out
+}
+
+fn form(name: &str, kind: OptionKind) -> String {
+    match kind {
+        OptionKind::Flag => name.to_string(),
+        OptionKind::Bytes(..) => format!("{name} = BYTES"),
+        OptionKind::Number(least, most) => format!("{name} = {least}..{most}"),
+        OptionKind::Time => format!("{name} = TIME"),
+        OptionKind::Word(words) => format!("{name} = {}", words.join("|")),
+        OptionKind::Name => format!("{name} = NAME"),
+    }
+}
+
+const fn yes(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
+}

@@ -1,0 +1,96 @@
+//! What changes in steps: a rate, a delay, a loss. It is data; nothing here waits for a step.
+
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// A value that changes in steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepSchedule<T> {
+    /// From this time since the beginning on, this value; the first at 0, times ascending.
+    pub steps: Vec<(Duration, T)>,
+    /// After this time it begins again; the last value goes on for ever when absent.
+    pub period: Option<Duration>,
+}
+
+/// bit/s; at 0 nothing leaves.
+pub type RateSchedule = StepSchedule<f64>;
+
+impl<T> StepSchedule<T> {
+    /// Which step holds at a time since the beginning.
+    #[must_use]
+    pub fn step_at(&self, now: Instant) -> usize {
+        let within = self
+            .period
+            .filter(|period| period.0 > 0)
+            .map_or(now.0, |period| now.0 % period.0);
+        self.steps
+            .partition_point(|(from, _)| from.0 <= within)
+            .saturating_sub(1)
+    }
+
+    /// What holds at a time since the beginning; `None` where there is no step.
+    #[must_use]
+    pub fn at(&self, now: Instant) -> Option<&T> {
+        self.steps.get(self.step_at(now)).map(|(_, value)| value)
+    }
+
+    /// The mean from the beginning to a time; where it begins again, that in the long run.
+    pub fn mean_until(&self, end: Duration, value: impl Fn(&T) -> f64) -> f64 {
+        if self.period.is_some() || end.0 == 0 {
+            return self.mean(value);
+        }
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([end]);
+        let steps = self.steps.iter().zip(ends);
+        steps
+            .map(|((at, v), to)| value(v) * (to.min(end).seconds() - at.seconds()).max(0.0))
+            .sum::<f64>()
+            / end.seconds()
+    }
+
+    /// The mean in the long run. Without a period the last value goes on for ever, so it is all there is.
+    pub fn mean(&self, value: impl Fn(&T) -> f64) -> f64 {
+        let Some(period) = self.period else {
+            return self.steps.last().map_or(0.0, |(_, last)| value(last));
+        };
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at).chain([period]);
+        let steps = self.steps.iter().zip(ends);
+        let sum: f64 = steps
+            .map(|((at, v), end)| value(v) * (end.min(period).seconds() - at.seconds()).max(0.0))
+            .sum();
+        if period.0 == 0 {
+            0.0
+        } else {
+            sum / period.seconds()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_holds_until_the_next_and_all_of_them_begin_again() {
+        let steps = alloc::vec![(Duration(0), 1.0), (Duration(10), 4.0)];
+        let once = StepSchedule {
+            steps: steps.clone(),
+            period: None,
+        };
+        let again = StepSchedule {
+            steps,
+            period: Some(Duration(30)),
+        };
+        let read = |schedule: &StepSchedule<f64>| {
+            [0, 9, 10, 29, 30, 40].map(|at| schedule.at(Instant(at)).copied())
+        };
+        assert_eq!(read(&once), [1.0, 1.0, 4.0, 4.0, 4.0, 4.0].map(Some));
+        assert_eq!(read(&again), [1.0, 1.0, 4.0, 4.0, 1.0, 4.0].map(Some));
+        assert!(
+            (once.mean(|v| *v) - 4.0).abs() < 1e-12 && (again.mean(|v| *v) - 3.0).abs() < 1e-12
+        );
+        let until = [0, 10, 20, 5].map(|end| once.mean_until(Duration(end), |v| *v));
+        assert_eq!(until, [4.0, 1.0, 2.5, 1.0]);
+        assert_eq!(StepSchedule::<f64>::default().at(Instant(5)), None);
+    }
+}

@@ -1,0 +1,479 @@
+//! What goes in turns: calls, a unit there and one back, connections. Their time is the way there, what is done there,
+//! and the way back.
+
+use super::situation::{IntermediateValues, Situation, loss_of};
+use super::{error_interval, uncovered};
+use crate::count_to_f64;
+use crate::path::PathModel;
+use crate::prediction::{FigureUnit, PredictedFigure, PredictedQuantity};
+use crate::response::{copy_s, message_s, random_arrivals_wait_s};
+use crate::slow_start::{SlowStartTransfer, time_transfer};
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::catalogue::ClosedForm;
+use stackline_core::distribution::Distribution;
+use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
+
+const HOPS: &str = "store and forward, packets following one another";
+
+/// A loop of calls.
+pub(super) struct CallLoop<'s> {
+    pub(super) calls: &'s [(SizeArgument, SizeArgument)],
+    pub(super) arrival: Option<&'s DelayArgument>,
+    pub(super) service: &'s [DelayArgument],
+    pub(super) fresh: bool,
+}
+
+/// Where the time of a message goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct MessageTimeSplit {
+    total_s: f64,
+    propagation_s: f64,
+    copying_s: f64,
+    window_s: f64,
+}
+
+impl MessageTimeSplit {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            total_s: self.total_s + other.total_s,
+            propagation_s: self.propagation_s + other.propagation_s,
+            copying_s: self.copying_s + other.copying_s,
+            window_s: self.window_s + other.window_s,
+        }
+    }
+
+    fn times(self, n: f64) -> Self {
+        Self {
+            total_s: self.total_s * n,
+            propagation_s: self.propagation_s * n,
+            copying_s: self.copying_s * n,
+            window_s: self.window_s * n,
+        }
+    }
+
+    fn over(self, n: f64) -> Self {
+        self.times(1.0 / n)
+    }
+
+    fn serialisation_s(&self) -> f64 {
+        (self.total_s - self.propagation_s - self.copying_s - self.window_s).max(0.0)
+    }
+}
+
+/// One message over a path, with the round trips it waits when it is larger than the window that its sender begins with, in bytes;
+/// without one no window opens.
+fn message(
+    s: &Situation<'_>,
+    path: &PathModel,
+    acks: &PathModel,
+    bytes: u64,
+    first: Option<f64>,
+) -> Option<MessageTimeSplit> {
+    let packets = s.packets(bytes);
+    let through = message_s(path, &packets)?;
+    let copies = |bytes| copy_s(&path.sender, bytes) + copy_s(&path.receiver, bytes);
+    let copying_s =
+        count_to_f64(packets.full) * copies(packets.full_bytes) + copies(packets.last_bytes);
+    let (segment, header) = (s.transport.segment_bytes, s.transport.header_bytes);
+    let window = [first, s.transport.window_bytes]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
+    let mut window_s = 0.0;
+    if let Some(window) =
+        window.filter(|window| s.transport.stream && count_to_f64(bytes) > *window)
+    {
+        let hop = path.bottleneck(segment + header);
+        let rate = hop.and_then(|hop| {
+            Some(8.0 * count_to_f64(segment) / hop.serialisation_s(segment + header)?)
+        });
+        let transfer = SlowStartTransfer {
+            bytes,
+            segment_bytes: 1,
+            initial_segments: bytes_of(window),
+            rate_bit_s: rate,
+            rtt_s: s.round_trip_s(path, acks, segment + header)?,
+            window_bytes: s.transport.window_bytes,
+        };
+        // What it takes longer than without waiting.
+        window_s = (time_transfer(&transfer)?.time_s
+            - rate.map_or(0.0, |rate| 8.0 * count_to_f64(bytes) / rate))
+        .max(0.0);
+    }
+    let total_s = through + window_s;
+    Some(MessageTimeSplit {
+        total_s,
+        propagation_s: path.delay_s(),
+        copying_s: copying_s.min(through),
+        window_s,
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
+fn bytes_of(window: f64) -> u64 {
+    (window as u64).max(1)
+}
+
+/// The same as the mean over the calls of a connection: its window opens with them. Anew for each call where each has a connection of
+/// its own.
+fn message_of_calls(
+    s: &Situation<'_>,
+    path: &PathModel,
+    acks: &PathModel,
+    bytes: u64,
+    fresh: bool,
+) -> Option<MessageTimeSplit> {
+    let first = count_to_f64(
+        s.transport
+            .initial_segments
+            .saturating_mul(s.transport.segment_bytes),
+    );
+    if fresh || !s.transport.stream {
+        return message(s, path, acks, bytes, Some(first));
+    }
+    let count = s.count(CountArgument::Count, bytes).unwrap_or(u64::MAX);
+    let (mut window, mut opening) = (first, 0);
+    let mut all = MessageTimeSplit::default();
+    while window < count_to_f64(bytes) && opening < count {
+        all = all.plus(message(s, path, acks, bytes, Some(window))?);
+        // What was sent and acknowledged opens it as much.
+        window += count_to_f64(bytes);
+        opening += 1;
+    }
+    let open = message(s, path, acks, bytes, None)?;
+    let n = count_to_f64(count.min(1 << 40));
+    Some(all.plus(open.times(n - count_to_f64(opening))).over(n))
+}
+
+const STUCK: &str = "nothing gets through a link of rate zero";
+
+/// A loop of calls: the mean response time.
+pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
+    let (mut spent, mut met, mut busiest_s, mut longest) =
+        (MessageTimeSplit::default(), 1.0, 0.0, 0);
+    for (request, response) in calls.calls {
+        let (request, response) = (s.size(*request)?, s.size(*response)?);
+        uncovered::messages(s, [request, response])?;
+        longest = longest.max(request).max(response);
+        busiest_s += busy_s(s, request, response).ok_or(STUCK)?;
+        let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
+        let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
+        spent = spent.plus(there).plus(back);
+        met *= (1.0 - loss_of(&s.there, &s.packets(request), None))
+            * (1.0 - loss_of(&s.back, &s.packets(response), None));
+    }
+    let n = count_to_f64(calls.calls.len().max(1) as u64);
+    let spent = spent.over(n);
+    let service_s = s.waits_s(calls.service)? / n;
+    let interval_s = calls
+        .arrival
+        .map(|argument| s.wait_s(argument))
+        .transpose()?
+        .flatten();
+    let paced = interval_s.is_some();
+    let all_s = f64::from(s.part.replicas) * busiest_s;
+    if let Some(interval_s) = interval_s {
+        uncovered::pairs_at_random(s, all_s / interval_s)?;
+        uncovered::idle_window(s, longest)?;
+    }
+    // Pairs that call one after the other keep what is busiest with a call busy all the time.
+    let shared_s = if paced {
+        0.0
+    } else {
+        (all_s / n - spent.total_s - service_s).max(0.0)
+    };
+    let served_s = spent.total_s + service_s + shared_s;
+    let mut assumptions = s.assumptions();
+    let (waiting_s, load) = waiting_s(s, calls, served_s, &mut assumptions)?;
+    let made = s
+        .count(CountArgument::Count, 1)
+        .map_or(f64::INFINITY, count_to_f64)
+        * n;
+    let chance = error_interval::of_waits(made, load);
+    uncovered::few_calls(waiting_s / served_s, chance)?;
+    let loss = 1.0 - libm::pow(met, 1.0 / n);
+    let mut values = values(s, &spent);
+    values.add(
+        "service",
+        Some(service_s).filter(|t| *t > 0.0),
+        FigureUnit::Seconds,
+        "mean of what the responder waits",
+    );
+    values.add(
+        "waiting for earlier calls",
+        Some(waiting_s).filter(|t| *t > 0.0),
+        FigureUnit::Seconds,
+        "Pollaczek and Khinchine, M/D/1",
+    );
+    uncovered::turns(s, served_s, loss, calls.fresh)?;
+    uncovered::behind_lost(s, paced, loss)?;
+    uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
+    lossy(s, loss, &mut values, &mut assumptions);
+    values.add(
+        "waiting for other pairs",
+        Some(shared_s).filter(|t| *t > 0.0),
+        FigureUnit::Seconds,
+        "n D - the rest, Lazowska et al. 1984, chapter 5",
+    );
+    let parts = [("service", service_s), ("waiting", waiting_s + shared_s)];
+    let value = served_s + waiting_s;
+    Ok(PredictedFigure {
+        quantity: PredictedQuantity::Response,
+        value,
+        interval: error_interval::of_turns(value, waiting_s, chance),
+        limit: largest(&spent, &parts),
+        values: values.0,
+        assumptions,
+        moved: None,
+    })
+}
+
+/// How long a call keeps that link or processor busy which it keeps busy longest, s.
+fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
+    let mut busiest = 0.0_f64;
+    for (path, bytes) in [(&s.there, request), (&s.back, response)] {
+        let packets = s.packets(bytes);
+        for hop in &path.hops {
+            let last = hop.serialisation_s(packets.last_bytes)?;
+            let full = if packets.full > 0 {
+                hop.serialisation_s(packets.full_bytes)?
+            } else {
+                0.0
+            };
+            busiest = busiest.max(count_to_f64(packets.full) * full + last);
+        }
+    }
+    let copies = |at: fn(&PathModel) -> &stackline_core::network::NetworkInterface,
+                  path: &PathModel,
+                  bytes: u64| {
+        let packets = s.packets(bytes);
+        count_to_f64(packets.full) * copy_s(at(path), packets.full_bytes)
+            + copy_s(at(path), packets.last_bytes)
+    };
+    let initiator = copies(|path| &path.sender, &s.there, request)
+        + copies(|path| &path.receiver, &s.back, response);
+    let responder = copies(|path| &path.receiver, &s.there, request)
+        + copies(|path| &path.sender, &s.back, response);
+    Some(busiest.max(initiator).max(responder))
+}
+
+/// How long a call waits for those before it, when calls have intended moments, and how much of the time one is under way.
+fn waiting_s(
+    s: &Situation<'_>,
+    calls: &CallLoop<'_>,
+    served_s: f64,
+    said: &mut Vec<String>,
+) -> Result<(f64, f64), String> {
+    let Some(argument) = calls.arrival else {
+        return Ok((0.0, 0.0));
+    };
+    let Some(interval_s) = s.wait_s(argument)? else {
+        return Ok((0.0, 0.0));
+    };
+    let pass_s = served_s * count_to_f64(calls.calls.len().max(1) as u64);
+    let drawn = match argument {
+        DelayArgument::Drawn(distribution) => Some(distribution),
+        DelayArgument::Timing(index) => s.part.data.timings.get(*index),
+    };
+    if pass_s >= interval_s {
+        return Err(
+            "calls are intended faster than they are answered: response times grow as long as it runs".to_string()
+        );
+    }
+    match drawn {
+        Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
+            said.push(
+                "calls come at random (exponential) and wait for those before them".to_string(),
+            );
+            let wait_s =
+                random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
+            Ok((wait_s, pass_s / interval_s))
+        }
+        Some(Distribution::Constant(_)) | None => Ok((0.0, 0.0)),
+        Some(other) => {
+            said.push(alloc::format!(
+                "with intervals of {other} a call that waits for the one before is not in the form"
+            ));
+            Ok((0.0, 0.0))
+        }
+    }
+}
+
+/// A unit there and one back, in turn: the throughput of both.
+pub(super) fn exchange(
+    s: &Situation<'_>,
+    there: SizeArgument,
+    back: SizeArgument,
+    waits: &[DelayArgument],
+) -> Result<PredictedFigure, String> {
+    let (there, back) = (s.size(there)?, s.size(back)?);
+    let out = message(s, &s.there, &s.back, there, None).ok_or(STUCK)?;
+    let spent = out.plus(message(s, &s.back, &s.there, back, None).ok_or(STUCK)?);
+    let waits_s = s.waits_s(waits)?;
+    let turn_s = spent.total_s + waits_s;
+    if turn_s <= 0.0 {
+        return Err("nothing on the way takes time".to_string());
+    }
+    let loss = 1.0
+        - (1.0 - loss_of(&s.there, &s.packets(there), None))
+            * (1.0 - loss_of(&s.back, &s.packets(back), None));
+    let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
+    values.add(
+        "one turn",
+        turn_s,
+        FigureUnit::Seconds,
+        "there, waits, back",
+    );
+    uncovered::turns(s, turn_s, loss, false)?;
+    lossy(s, loss, &mut values, &mut assumptions);
+    let value = f64::from(s.part.replicas) * 8.0 * count_to_f64(there + back) / turn_s;
+    let moved = Some((value * turn_s / 8.0, turn_s));
+    let limit = largest(&spent, &[("pace", waits_s)]);
+    let interval = error_interval::of_turns(value, 0.0, 0.0);
+    Ok(PredictedFigure {
+        quantity: PredictedQuantity::Throughput,
+        value,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved,
+    })
+}
+
+/// A loop of connections: the time of connect and disconnect.
+pub(super) fn connects(
+    s: &Situation<'_>,
+    arrival: Option<&DelayArgument>,
+) -> Result<PredictedFigure, String> {
+    let time_s = s.connect_s().ok_or(STUCK)?;
+    let trips = count_to_f64(s.transport.connect.len() as u64);
+    let propagation_s = trips * (s.there.delay_s() + s.back.delay_s());
+    let spent = MessageTimeSplit {
+        total_s: time_s,
+        propagation_s,
+        ..MessageTimeSplit::default()
+    };
+    if let Some(interval_s) = arrival
+        .map(|argument| s.wait_s(argument))
+        .transpose()?
+        .flatten()
+        && time_s >= interval_s
+    {
+        return Err(
+            "connections are intended faster than they open: connect times grow as long as it runs"
+                .to_string(),
+        );
+    }
+    let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
+    values.add(
+        "round trips waited for",
+        trips,
+        FigureUnit::Count,
+        "the stack's control exchanges",
+    );
+    assumptions.push(match s.part.stack.facts.form {
+        ClosedForm::Udp => {
+            "a control datagram and its answer to connect, the same to disconnect".to_string()
+        }
+        ClosedForm::Quic => {
+            "connecting waits one round trip; disconnecting waits for nothing".to_string()
+        }
+        _ => "connecting waits for SYN and SYN/ACK; disconnecting (close) waits for nothing"
+            .to_string(),
+    });
+    let (there, back) = s.transport.connect.first().copied().unwrap_or_default();
+    let loss = 1.0
+        - libm::pow(
+            (1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)),
+            trips,
+        );
+    uncovered::turns(s, time_s, loss, true)?;
+    uncovered::connections(s, time_s)?;
+    lossy(s, loss, &mut values, &mut assumptions);
+    let limit = largest(&spent, &[]);
+    let interval = error_interval::of_turns(time_s, 0.0, 0.0);
+    Ok(PredictedFigure {
+        quantity: PredictedQuantity::Connect,
+        value: time_s,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved: None,
+    })
+}
+
+fn values(s: &Situation<'_>, spent: &MessageTimeSplit) -> IntermediateValues {
+    let mut values = IntermediateValues::new();
+    let rtt_s = s.round_trip_s(&s.there, &s.back, s.transport.ack_bytes);
+    values.add(
+        "round trip time",
+        rtt_s,
+        FigureUnit::Seconds,
+        "a bare packet there and back",
+    );
+    values.add(
+        "propagation",
+        spent.propagation_s,
+        FigureUnit::Seconds,
+        "sum of the links' delays, there and back",
+    );
+    values.add(
+        "serialisation",
+        spent.serialisation_s(),
+        FigureUnit::Seconds,
+        HOPS,
+    );
+    let there = |time: f64| Some(time).filter(|time| *time > 0.0);
+    values.add(
+        "copying",
+        there(spent.copying_s),
+        FigureUnit::Seconds,
+        "Zwaenepoel 1985, section 2",
+    );
+    values.add(
+        "waiting for the window",
+        there(spent.window_s),
+        FigureUnit::Seconds,
+        "RFC 5681 section 3.1, round by round",
+    );
+    values
+}
+
+/// What is largest is what binds.
+fn largest(spent: &MessageTimeSplit, others: &[(&'static str, f64)]) -> &'static str {
+    let mut all = vec![
+        ("propagation", spent.propagation_s),
+        ("rate", spent.serialisation_s()),
+        ("host", spent.copying_s),
+        ("window", spent.window_s),
+    ];
+    all.extend_from_slice(others);
+    all.into_iter()
+        .reduce(|most, next| if next.1 > most.1 { next } else { most })
+        .map_or("rate", |(name, _)| name)
+}
+
+fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &mut Vec<String>) {
+    if loss <= 0.0 {
+        return;
+    }
+    values.add(
+        "turns that meet a loss",
+        loss,
+        FigureUnit::Share,
+        "1 - product of (1 - p) over its packets",
+    );
+    said.push(if s.transport.stream {
+        "the timeouts after a loss are not in the figure: it is of turns that meet none".to_string()
+    } else {
+        "a lost datagram ends in a lost call and is in no response time".to_string()
+    });
+}

@@ -1,0 +1,502 @@
+//! What an application type does between the start and the stop of its clock, read from its operations. Names say
+//! nothing here: a user's own procedure is read as the standard ones are.
+//!
+//! What fits none of the shapes is refused with the operation that does not fit; nothing is guessed.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OperationCall, PairSide, Procedure, ProcedureStep, SizeArgument,
+    contains_call,
+};
+
+/// What happens while the clock runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadPattern {
+    /// Data units one way, confirmed at the end.
+    Bulk {
+        /// Whether they come from the responder.
+        get: bool,
+        /// Their size.
+        unit: SizeArgument,
+        /// How many.
+        count: CountArgument,
+        /// What the sender waits before each.
+        waits: Vec<DelayArgument>,
+        /// Whether the connection is opened while the clock runs.
+        connects: bool,
+    },
+    /// Calls, one after another.
+    Calls {
+        /// Sizes of request and response of the calls of one pass.
+        calls: Vec<(SizeArgument, SizeArgument)>,
+        /// Whether a pass begins at an intended moment, and when the next one is.
+        arrival: Option<DelayArgument>,
+        /// What the responder waits before its responses of one pass.
+        service: Vec<DelayArgument>,
+        /// Whether each pass has a connection of its own.
+        fresh: bool,
+    },
+    /// A data unit there and one back, in turn.
+    Exchange {
+        /// The size there.
+        there: SizeArgument,
+        /// The size back.
+        back: SizeArgument,
+        /// What both sides wait in one pass.
+        waits: Vec<DelayArgument>,
+    },
+    /// Connections opened and closed with nothing between.
+    Connects {
+        /// Whether one begins at an intended moment, and when the next one is.
+        arrival: Option<DelayArgument>,
+    },
+}
+
+/// Reads a procedure.
+///
+/// # Errors
+/// One sentence: what in it no form covers.
+pub fn recognise(procedure: &Procedure) -> Result<WorkloadPattern, String> {
+    let measured = measured(procedure)?;
+    let connects = measured
+        .iter()
+        .any(|step| matches!(step, ProcedureStep::Call(OperationCall::ConnectRequest)));
+    let around = |step: &&ProcedureStep| {
+        !matches!(
+            step,
+            ProcedureStep::Call(OperationCall::ConnectRequest | OperationCall::DisconnectRequest)
+        )
+    };
+    let core: Vec<&ProcedureStep> = if connects && measured.len() > 2 {
+        measured.iter().filter(around).collect()
+    } else {
+        measured.iter().collect()
+    };
+    match core.as_slice() {
+        [
+            ProcedureStep::Call(OperationCall::StartBulkGet),
+            body @ ..,
+            ProcedureStep::Call(OperationCall::StopBulkGet),
+        ] => get(body, procedure, connects),
+        [
+            ProcedureStep::Call(OperationCall::StartBulkPut),
+            body @ ..,
+            ProcedureStep::Call(OperationCall::StopBulkPut),
+        ] => {
+            let (unit, count, waits) = sending(body)?;
+            none_waits(
+                procedure.timed(PairSide::Responder),
+                "the receiver of a bulk transfer",
+            )?;
+            Ok(WorkloadPattern::Bulk {
+                get: false,
+                unit,
+                count,
+                waits,
+                connects,
+            })
+        }
+        [ProcedureStep::Repeat(_, body)] => turn(&kept(body), procedure, false),
+        steps => turn(
+            &steps.iter().map(|step| (*step).clone()).collect::<Vec<_>>(),
+            procedure,
+            connects,
+        ),
+    }
+}
+
+/// What lies between StartMeasurement and StopMeasurement, without what takes no time on the network.
+fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
+    let clock = |step: &ProcedureStep| {
+        matches!(
+            step,
+            ProcedureStep::Call(OperationCall::StartMeasurement | OperationCall::StopMeasurement)
+        )
+    };
+    let timed = procedure.timed(PairSide::Initiator);
+    if timed.len() + 2 > procedure.initiator.len() || timed.iter().any(clock) {
+        return Err("its clock does not start and stop once, outside every repeat".to_string());
+    }
+    Ok(kept(timed))
+}
+
+fn kept(steps: &[ProcedureStep]) -> Vec<ProcedureStep> {
+    let silent = |step: &&ProcedureStep| {
+        !matches!(
+            step,
+            ProcedureStep::Call(
+                OperationCall::Mark(_) | OperationCall::ReadFile(_) | OperationCall::WriteFile(_)
+            )
+        )
+    };
+    steps.iter().filter(silent).cloned().collect()
+}
+
+fn get(
+    body: &[&ProcedureStep],
+    procedure: &Procedure,
+    connects: bool,
+) -> Result<WorkloadPattern, String> {
+    let (count, inner) = one_repeat(body)?;
+    let [ProcedureStep::Call(OperationCall::AwaitDataIndication(unit))] = inner.as_slice() else {
+        return Err(unfit(&inner, "AwaitDataIndication alone"));
+    };
+    let loops = procedure
+        .timed(PairSide::Responder)
+        .iter()
+        .filter_map(|step| match step {
+            ProcedureStep::Repeat(_, body)
+                if contains_call(body, &|call| matches!(call, OperationCall::DataRequest(_))) =>
+            {
+                Some(kept(body))
+            }
+            _ => None,
+        });
+    let mut waits = Vec::new();
+    for body in loops {
+        waits = send_waits(&body)?.1;
+    }
+    Ok(WorkloadPattern::Bulk {
+        get: true,
+        unit: *unit,
+        count,
+        waits,
+        connects,
+    })
+}
+
+fn sending(
+    body: &[&ProcedureStep],
+) -> Result<(SizeArgument, CountArgument, Vec<DelayArgument>), String> {
+    let (count, inner) = one_repeat(body)?;
+    let (unit, waits) = send_waits(&inner)?;
+    Ok((unit, count, waits))
+}
+
+/// The one repeat of a bulk transfer, or its operations once.
+fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureStep>), String> {
+    match body {
+        [ProcedureStep::Repeat(count, inner)] => Ok((*count, kept(inner))),
+        steps
+            if steps
+                .iter()
+                .all(|step| matches!(step, ProcedureStep::Call(_))) =>
+        {
+            Ok((
+                CountArgument::Times(1),
+                steps.iter().map(|step| (*step).clone()).collect(),
+            ))
+        }
+        _ => Err("several repeats in one bulk transfer are in no form".to_string()),
+    }
+}
+
+/// Waits, then one data unit.
+fn send_waits(body: &[ProcedureStep]) -> Result<(SizeArgument, Vec<DelayArgument>), String> {
+    let Some((ProcedureStep::Call(OperationCall::DataRequest(unit)), before)) = body.split_last()
+    else {
+        return Err(unfit(body, "waits and then one DataRequest"));
+    };
+    let waits: Option<Vec<DelayArgument>> = before.iter().map(wait).collect();
+    Ok((
+        *unit,
+        waits.ok_or_else(|| unfit(body, "waits and then one DataRequest"))?,
+    ))
+}
+
+fn wait(step: &ProcedureStep) -> Option<DelayArgument> {
+    match step {
+        ProcedureStep::Call(OperationCall::Pace(delay) | OperationCall::Delay(delay)) => {
+            Some(delay.clone())
+        }
+        _ => None,
+    }
+}
+
+fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
+    let waits = contains_call(steps, &|call| {
+        matches!(call, OperationCall::Pace(_) | OperationCall::Delay(_))
+    });
+    if waits {
+        Err(format!(
+            "{who} waits between data units, which is in no form"
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// One pass of calls, exchanges or connections.
+fn turn(
+    body: &[ProcedureStep],
+    procedure: &Procedure,
+    mut fresh: bool,
+) -> Result<WorkloadPattern, String> {
+    let (mut calls, mut arrival, mut waits, mut data) = (Vec::new(), None, Vec::new(), Vec::new());
+    for (at, step) in body.iter().enumerate() {
+        match step {
+            ProcedureStep::Call(OperationCall::Pace(delay)) if at == 0 => {
+                arrival = Some(delay.clone())
+            }
+            ProcedureStep::Call(OperationCall::Delay(delay)) => waits.push(delay.clone()),
+            ProcedureStep::Call(
+                OperationCall::ConnectRequest | OperationCall::DisconnectRequest,
+            ) => fresh = true,
+            ProcedureStep::Call(OperationCall::RpcCall(request, response)) => {
+                calls.push((*request, *response))
+            }
+            ProcedureStep::Call(
+                call @ (OperationCall::DataRequest(_) | OperationCall::AwaitDataIndication(_)),
+            ) => data.push(call),
+            _ => {
+                return Err(unfit(
+                    &body[at..],
+                    "calls, a unit there and one back, or connections",
+                ));
+            }
+        }
+    }
+    match (calls.is_empty(), data.as_slice()) {
+        (false, []) => Ok(WorkloadPattern::Calls {
+            calls,
+            arrival,
+            service: service(procedure)?,
+            fresh,
+        }),
+        (
+            true,
+            [
+                OperationCall::DataRequest(there),
+                OperationCall::AwaitDataIndication(back),
+            ],
+        ) if !fresh => {
+            waits.extend(arrival);
+            waits.extend(all_delays(procedure.timed(PairSide::Responder))?);
+            Ok(WorkloadPattern::Exchange {
+                there: *there,
+                back: *back,
+                waits,
+            })
+        }
+        // A pause inside a connection is measured with it.
+        (true, []) if fresh && waits.is_empty() => {
+            none_waits(
+                procedure.timed(PairSide::Responder),
+                "the responder of connections without data",
+            )?;
+            Ok(WorkloadPattern::Connects { arrival })
+        }
+        _ => Err(unfit(
+            body,
+            "calls, a unit there and one back, or connections",
+        )),
+    }
+}
+
+/// What the responder waits in its loop of calls.
+fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
+    let returns = |call: &OperationCall| matches!(call, OperationCall::RpcReturn(_));
+    let timed = procedure.timed(PairSide::Responder);
+    let loops = timed.iter().filter_map(|step| match step {
+        ProcedureStep::Repeat(_, body) if contains_call(body, &returns) => Some(body),
+        _ => None,
+    });
+    let bodies: Vec<&Vec<ProcedureStep>> = loops.collect();
+    match bodies.as_slice() {
+        [] => all_delays(timed),
+        [body] => all_delays(body),
+        _ => Err("several loops of responses are in no form".to_string()),
+    }
+}
+
+fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
+    let mut delays = vec![];
+    for step in steps {
+        match step {
+            ProcedureStep::Call(OperationCall::Delay(delay)) => delays.push(delay.clone()),
+            ProcedureStep::Call(OperationCall::Pace(_)) => {
+                return Err("a responder that keeps a pace of its own is in no form".to_string());
+            }
+            ProcedureStep::Call(_) => {}
+            ProcedureStep::Repeat(_, body) => delays.extend(all_delays(body)?),
+        }
+    }
+    Ok(delays)
+}
+
+fn unfit(body: &[ProcedureStep], expected: &str) -> String {
+    let found = match body.first() {
+        None => "nothing".to_string(),
+        Some(ProcedureStep::Repeat(..)) => "a repeat".to_string(),
+        Some(ProcedureStep::Call(call)) => call.name().to_string(),
+    };
+    format!("no form covers what it does from {found} on: the forms are for {expected} there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use SizeArgument::{Reply, Unit};
+
+    fn call(call: OperationCall) -> ProcedureStep {
+        ProcedureStep::Call(call)
+    }
+
+    fn measured_by(
+        inner: Vec<ProcedureStep>,
+        responder: Vec<ProcedureStep>,
+    ) -> Result<WorkloadPattern, String> {
+        let mut initiator = vec![
+            call(OperationCall::ConnectRequest),
+            call(OperationCall::StartMeasurement),
+        ];
+        initiator.extend(inner);
+        initiator.extend([
+            call(OperationCall::StopMeasurement),
+            call(OperationCall::DisconnectRequest),
+        ]);
+        recognise(&Procedure {
+            name: "mine".into(),
+            timings: vec![],
+            initiator,
+            responder,
+        })
+    }
+
+    fn repeat(body: Vec<ProcedureStep>) -> ProcedureStep {
+        ProcedureStep::Repeat(CountArgument::Count, body)
+    }
+
+    #[test]
+    fn bulk_both_ways() {
+        let pace = OperationCall::Pace(DelayArgument::Timing(0));
+        let send = vec![repeat(vec![
+            call(pace.clone()),
+            call(OperationCall::DataRequest(Unit)),
+        ])];
+        let take = repeat(vec![
+            call(OperationCall::AwaitDataIndication(Unit)),
+            call(OperationCall::WriteFile(Unit)),
+        ]);
+        let got = measured_by(
+            vec![
+                call(OperationCall::StartBulkGet),
+                take,
+                call(OperationCall::StopBulkGet),
+            ],
+            send.clone(),
+        )
+        .unwrap();
+        let WorkloadPattern::Bulk {
+            get: true,
+            waits,
+            connects: false,
+            count: CountArgument::Count,
+            ..
+        } = got
+        else {
+            panic!()
+        };
+        assert_eq!(waits, [DelayArgument::Timing(0)]);
+        let put = [
+            vec![call(OperationCall::StartBulkPut)],
+            send,
+            vec![call(OperationCall::StopBulkPut)],
+        ]
+        .concat();
+        assert!(matches!(
+            measured_by(put, vec![]).unwrap(),
+            WorkloadPattern::Bulk { get: false, .. }
+        ));
+    }
+
+    #[test]
+    fn calls_and_their_service() {
+        let body = vec![
+            call(OperationCall::RpcCall(Unit, Reply)),
+            call(OperationCall::RpcCall(Reply, Unit)),
+        ];
+        let delay = call(OperationCall::Delay(DelayArgument::Timing(1)));
+        let serve = vec![repeat(vec![
+            call(OperationCall::RpcAwaitCallInd(Unit)),
+            delay,
+            call(OperationCall::RpcReturn(Reply)),
+        ])];
+        let WorkloadPattern::Calls {
+            calls,
+            arrival,
+            service,
+            fresh,
+        } = measured_by(vec![repeat(body)], serve).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(
+            (calls.len(), arrival, service.len(), fresh),
+            (2, None, 1, false)
+        );
+    }
+
+    #[test]
+    fn connections_and_exchanges() {
+        let pair = vec![
+            call(OperationCall::ConnectRequest),
+            call(OperationCall::DisconnectRequest),
+        ];
+        assert_eq!(
+            measured_by(vec![repeat(pair)], vec![]).unwrap(),
+            WorkloadPattern::Connects { arrival: None }
+        );
+        let turns = vec![
+            call(OperationCall::DataRequest(Unit)),
+            call(OperationCall::AwaitDataIndication(Reply)),
+        ];
+        let shape = measured_by(vec![repeat(turns)], vec![]).unwrap();
+        assert_eq!(
+            shape,
+            WorkloadPattern::Exchange {
+                there: Unit,
+                back: Reply,
+                waits: vec![]
+            }
+        );
+        let short = vec![
+            call(OperationCall::ConnectRequest),
+            call(OperationCall::RpcCall(Unit, Unit)),
+            call(OperationCall::DisconnectRequest),
+        ];
+        assert!(matches!(
+            measured_by(vec![repeat(short)], vec![]).unwrap(),
+            WorkloadPattern::Calls { fresh: true, .. }
+        ));
+    }
+
+    #[test]
+    fn what_no_form_covers_is_said() {
+        let bare = vec![repeat(vec![call(OperationCall::DataRequest(Unit))])];
+        assert!(
+            measured_by(bare, vec![])
+                .unwrap_err()
+                .contains("DataRequest")
+        );
+        assert!(measured_by(vec![], vec![]).unwrap_err().contains("nothing"));
+        let nested = vec![repeat(vec![repeat(vec![call(OperationCall::RpcCall(
+            Unit, Unit,
+        ))])])];
+        assert!(
+            measured_by(nested, vec![])
+                .unwrap_err()
+                .contains("a repeat")
+        );
+        let clockless = Procedure {
+            name: "x".into(),
+            timings: vec![],
+            initiator: vec![],
+            responder: vec![],
+        };
+        assert!(recognise(&clockless).unwrap_err().contains("clock"));
+    }
+}

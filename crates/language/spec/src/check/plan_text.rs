@@ -1,0 +1,154 @@
+//! The texts of a plan: what was written, on one line, with variables and the stack filled in.
+//!
+//! Made from the tokens themselves, in the formatter's spelling, so they can be read again.
+
+use super::checker::Checker;
+use super::clauses::{clause_stacks, clause_world};
+use super::expansion::{StackOffer, StackSource, SweepCombination};
+use crate::token_layout::Marked;
+use crate::tree::{Clause, PartItem, Specification};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use stackline_core::plan::MeasurementPart;
+
+impl Checker<'_> {
+    /// A part by itself: its own clauses, and the stack it got.
+    pub(crate) fn part_text(
+        &self,
+        specification: &Specification,
+        index: usize,
+        chosen: &SweepCombination<'_>,
+    ) -> String {
+        let (Some(part), Some((offer, _))) =
+            (specification.parts.get(index), chosen.stacks.get(index))
+        else {
+            return String::new();
+        };
+        let mut words = self.part_words(specification, part, *offer, chosen);
+        if matches!(offer.from, StackSource::CommandLine | StackSource::Composer) {
+            words.push(self.over_text(specification, *offer, chosen));
+        }
+        words.join(" ")
+    }
+
+    /// A part as it stands in its measurement.
+    fn part_words(
+        &self,
+        specification: &Specification,
+        part: &PartItem,
+        offer: StackOffer,
+        chosen: &SweepCombination<'_>,
+    ) -> Vec<String> {
+        let mut words = alloc::vec![self.flat(part.head_at.clone(), chosen)];
+        let others = part.timings.iter().map(|(_, at)| at).chain(&part.late_at);
+        let others = others.map(|at| (at.start, self.flat(at.clone(), chosen)));
+        let clauses = part.clauses.iter().filter_map(|clause| {
+            let text = match clause_stacks(&clause.kind) {
+                Some(_) if matches!(offer.from, StackSource::Part(_)) => {
+                    self.over_text(specification, offer, chosen)
+                }
+                _ => self.clause_text(clause, chosen)?,
+            };
+            Some((clause.at.start, text))
+        });
+        let mut tail: Vec<(usize, String)> = others.chain(clauses).collect();
+        tail.sort_by_key(|(at, _)| *at);
+        words.extend(tail.into_iter().map(|(_, text)| text));
+        words
+    }
+
+    /// A clause that stays as it is; `None` for stacks, and for a world that the command line replaces.
+    fn clause_text(&self, clause: &Clause, chosen: &SweepCombination<'_>) -> Option<String> {
+        let replaced = clause_stacks(&clause.kind).is_some()
+            || (clause_world(&clause.kind).is_some() && self.overrides.world.is_some());
+        (!replaced).then(|| self.flat(clause.at.clone(), chosen))
+    }
+
+    fn over_text(
+        &self,
+        specification: &Specification,
+        offer: StackOffer,
+        chosen: &SweepCombination<'_>,
+    ) -> String {
+        let lists = |clauses: &[Clause]| {
+            clauses.iter().find_map(|c| {
+                clause_stacks(&c.kind)?
+                    .get(offer.index)
+                    .map(|s| s.at.clone())
+            })
+        };
+        let text = match offer.from {
+            StackSource::CommandLine => self.instead.as_ref().and_then(|instead| {
+                let at = instead.stacks.get(offer.index)?.at.clone();
+                Some(instead.marked.flat(at, &|name| chosen.text(name)))
+            }),
+            StackSource::Composer => lists(&specification.clauses).map(|at| self.flat(at, chosen)),
+            StackSource::Part(part) => {
+                let at = specification
+                    .parts
+                    .get(part)
+                    .and_then(|part| lists(&part.clauses));
+                at.map(|at| self.flat(at, chosen))
+            }
+            StackSource::Default => None,
+        };
+        format!("over {}", text.unwrap_or_default())
+    }
+
+    /// The whole measurement; parts that no pair does are left out.
+    pub(crate) fn measurement_text(
+        &self,
+        specification: &Specification,
+        chosen: &SweepCombination<'_>,
+        parts: &[Option<MeasurementPart>],
+    ) -> String {
+        let limits = core::iter::once(&specification.head_at).chain(&specification.late_at);
+        let mut words: Vec<String> = limits.map(|at| self.flat(at.clone(), chosen)).collect();
+        let mut shared: Vec<String> = Vec::new();
+        let offer = chosen.stacks.iter().map(|(offer, _)| *offer);
+        let mut left = offer
+            .clone()
+            .zip(parts)
+            .filter(|(_, part)| part.is_some())
+            .map(|(offer, _)| offer);
+        let common = left
+            .find(|offer| matches!(offer.from, StackSource::CommandLine | StackSource::Composer));
+        shared.extend(common.map(|offer| self.over_text(specification, offer, chosen)));
+        shared.extend(self.overrides.world.map(|world| format!("in {world}")));
+        let headed = !specification.composer_at.is_empty() || !specification.clauses.is_empty();
+        if headed {
+            words.extend(
+                (!specification.composer_at.is_empty())
+                    .then(|| self.flat(specification.composer_at.clone(), chosen)),
+            );
+            words.append(&mut shared);
+            words.extend(
+                specification
+                    .clauses
+                    .iter()
+                    .filter_map(|clause| self.clause_text(clause, chosen)),
+            );
+        }
+        let mut head = words.join(" ");
+        head.push_str(if headed { ": " } else { " " });
+        let written = specification
+            .parts
+            .iter()
+            .zip(offer)
+            .zip(parts)
+            .filter(|(_, part)| part.is_some());
+        let written: Vec<String> = written
+            .map(|((part, offer), _)| {
+                let mut words = self.part_words(specification, part, offer, chosen);
+                words.extend(shared.iter().cloned());
+                words.join(" ")
+            })
+            .collect();
+        head + &written.join(" | ") + &self.network_values(specification, chosen.bindings)
+    }
+
+    fn flat(&self, at: crate::tree::TokenIndices, chosen: &SweepCombination<'_>) -> String {
+        Marked::flat(self.marked, at, &|name| chosen.text(name))
+    }
+}

@@ -1,0 +1,341 @@
+//! Whether the world of a measurement can do what the measurement needs: the only judge of that.
+//!
+//! It compares the settled plan with the world's capabilities, the stacks' tables and the cores that this machine is said to have. What
+//! only the machine can answer (rights, addresses, files) is not known here.
+
+use super::checker::Checker;
+use super::clauses::{clause_network, find_effective_clause};
+use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::tree::{AccessItem, ClauseKind, PartItem, SpecItem, Specification, Tree};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use stackline_core::catalogue::{Capabilities, StackTable};
+use stackline_core::network::{DEFAULT_MTU, MOST_HOPS, MOST_IMP_HOPS, Network, NetworkLink};
+use stackline_core::plan::{Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Via};
+use stackline_core::procedure::{OperationCall, PairSide};
+use stackline_core::routes;
+
+impl Checker<'_> {
+    /// Reports what no world can do; of a specification, the first measurement that has any of it.
+    pub(crate) fn judge(&mut self, tree: &Tree) {
+        let mut refused = None;
+        for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
+            let Some(SpecItem::Specification(specification)) = tree.items.get(origin.item) else {
+                continue;
+            };
+            let available = self
+                .context
+                .worlds
+                .iter()
+                .find(|available| available.can.world == measurement.world);
+            let Some(available) = available.filter(|_| refused != Some(origin.item)) else {
+                continue;
+            };
+            let network = measurement.across.as_ref();
+            let network = network.and_then(|name| {
+                self.plan
+                    .networks
+                    .iter()
+                    .find(|network| network.name == *name)
+            });
+            let (hosts, cores) = (&self.plan.hosts, self.context.cores);
+            let case = WorldCase {
+                can: available.can,
+                specification,
+                measurement,
+                network,
+                hosts,
+                cores,
+            };
+            let mut found = case.of_the_whole();
+            for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
+                let table = available
+                    .stacks
+                    .iter()
+                    .find(|table| table.name == part.stack.name);
+                if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
+                    found.extend(case.of_a_part(&PartCase {
+                        part,
+                        item,
+                        table,
+                        stack: *stack,
+                    }));
+                }
+            }
+            if !found.is_empty() {
+                refused = Some(origin.item);
+            }
+            found
+                .into_iter()
+                .for_each(|diagnostic| self.report.push(diagnostic));
+        }
+    }
+}
+
+/// A measurement before its world.
+struct WorldCase<'c> {
+    can: Capabilities,
+    specification: &'c Specification,
+    measurement: &'c Measurement,
+    network: Option<&'c Network>,
+    hosts: &'c BTreeMap<String, HostPlan>,
+    /// Of this machine; empty where they are not known.
+    cores: &'c [usize],
+}
+
+/// A part, where it is written, its stack and where that is written.
+struct PartCase<'c> {
+    part: &'c MeasurementPart,
+    item: &'c PartItem,
+    table: &'c StackTable,
+    stack: Option<TextSpan>,
+}
+
+impl WorldCase<'_> {
+    fn of_the_whole(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        if let Some(network) = self.network {
+            found.extend(self.of_the_network(network));
+        }
+        if self.measurement.composer == Composer::PriorityBackground && !self.can.processors {
+            let message = "a simulated host has no processor whose time priorities could share out";
+            let diagnostic = Diagnostic::error(self.specification.span, message, self.here());
+            found.push(diagnostic.hint("use `background`"));
+        }
+        found
+    }
+
+    /// In words: `this measurement is simulated`.
+    fn here(&self) -> String {
+        format!("this measurement is {}", self.can.world)
+    }
+
+    /// Where the network is named; the whole where it was made up.
+    fn network_span(&self) -> TextSpan {
+        let first = self.specification.parts.first();
+        let clause =
+            first.and_then(|part| find_effective_clause(self.specification, part, clause_network));
+        clause.map_or(self.specification.span, |(_, clause)| clause.span)
+    }
+
+    fn of_the_network(&self, network: &Network) -> Option<Diagnostic> {
+        let refused = self.can.accepts(network).err()?;
+        let diagnostic = Diagnostic::error(self.network_span(), refused.message, self.here());
+        Some(diagnostic.hint(refused.hint.unwrap_or_default()))
+    }
+
+    fn of_a_part(&self, part: &PartCase<'_>) -> Vec<Diagnostic> {
+        let found = [
+            self.files(part),
+            self.cores(part),
+            self.same_host(part),
+            self.crossing(part),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    fn files(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        if self.can.files || !uses_files(part.part) {
+            return None;
+        }
+        let ends = [&part.item.source, &part.item.destination]
+            .into_iter()
+            .flatten();
+        let named = ends
+            .filter_map(AccessItem::file)
+            .map(|word| word.span)
+            .next();
+        let span = named.unwrap_or(part.item.application.span);
+        let diagnostic = Diagnostic::error(
+            span,
+            "files and virtual memory are not simulated",
+            self.here(),
+        );
+        Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))
+    }
+
+    fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        let pick = |kind: &ClauseKind| matches!(kind, ClauseKind::Cpu(..)).then_some(());
+        let clause = find_effective_clause(self.specification, part.item, pick)
+            .map(|((), clause)| clause.span);
+        let span = clause.unwrap_or(part.item.application.span);
+        if self.can.processors {
+            return self
+                .missing_core(part.part)
+                .map(|core| self.no_such_core(core, span));
+        }
+        if part.part.cpu == (None, None) {
+            return None;
+        }
+        let diagnostic = Diagnostic::error(
+            span,
+            "a simulated host has no cores to be placed on",
+            self.here(),
+        );
+        let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
+        Some(diagnostic.hint(hint))
+    }
+
+    /// A core that an end on this machine is placed on, and that is not there.
+    fn missing_core(&self, part: &MeasurementPart) -> Option<usize> {
+        let here = |name: &Option<String>| name.as_ref().and_then(|name| self.hosts.get(name));
+        let ends = [(&part.from, part.cpu.0), (&part.to, part.cpu.1)].into_iter();
+        let placed = ends.filter_map(|(name, core)| {
+            let host = here(name);
+            let local = host.is_none_or(|host| host.via == Via::Local);
+            core.or(host.and_then(|host| host.cpu)).filter(|_| local)
+        });
+        placed
+            .filter(|core| !self.cores.is_empty() && !self.cores.contains(core))
+            .min()
+    }
+
+    fn no_such_core(&self, core: usize, span: TextSpan) -> Diagnostic {
+        let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
+        let diagnostic = Diagnostic::error(
+            span,
+            format!("this machine has no core {core}"),
+            "to be placed on",
+        );
+        diagnostic.hint(format!("it has {}", cores.join(", ")))
+    }
+
+    fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        let host = part
+            .part
+            .from
+            .as_ref()
+            .filter(|from| part.part.to.as_ref() == Some(from))?;
+        if self.can.same_host {
+            return None;
+        }
+        let span = part
+            .item
+            .to
+            .as_ref()
+            .map_or(part.item.application.span, |word| word.span);
+        let message =
+            format!("the host {host} would send to itself, so nothing would cross the network");
+        Some(
+            Diagnostic::error(span, message, self.here())
+                .hint("FROM and TO name two hosts of the network"),
+        )
+    }
+
+    /// Whether the stack's packets cross the network.
+    fn crossing(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
+        let network = self.network.filter(|_| self.can.networks)?;
+        let (table, stack) = (part.table, &part.part.stack);
+        let span = part.stack.unwrap_or(part.item.application.span);
+        let error = |message: String| Diagnostic::error(span, message, self.here());
+        if table.one_host {
+            let message = format!(
+                "the stack `{}` works within one host, so nothing would cross the network",
+                table.name
+            );
+            return Some(error(message).hint("tcp and udp cross a network"));
+        }
+        if (table.raw_frames)(stack) && !self.can.ethernet {
+            let message = format!(
+                "an {} network carries IP, so raw Ethernet frames would not cross it",
+                self.can.world
+            );
+            return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
+        }
+        if network.has_imps() && !self.can.imps {
+            // Said of the network already.
+            return None;
+        }
+        if let Err(refused) = table.goes_across(network) {
+            return Some(error(refused.message).hint(refused.hint.unwrap_or_default()));
+        }
+        if network.has_imps() {
+            let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
+            // The interfaces at both ends are no lines.
+            let lines = routes::find_shortest_route(network, from, to)?
+                .len()
+                .saturating_sub(2);
+            let message = format!(
+                "{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached"
+            );
+            return (lines >= MOST_IMP_HOPS).then(|| {
+                error(message)
+                    .hint("more is what the routing of the time took for a loop; leave IMPs out")
+            });
+        }
+        let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
+        if let Some((from, to, links)) = [(from, to), (to, from)]
+            .into_iter()
+            .find_map(|(from, to)| too_far(network, from, to))
+        {
+            let message = format!(
+                "the path from {from} to {to} has {links} links, and a packet crosses at most {MOST_HOPS}"
+            );
+            return Some(
+                error(message).hint("its time to live ends there, as in Linux; leave switches out"),
+            );
+        }
+        let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
+        let needed = (table.least_mtu)(stack);
+        if needed <= mtu {
+            return None;
+        }
+        let message = format!(
+            "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its largest has {mtu}",
+            table.name
+        );
+        Some(
+            error(message).hint(
+                match ["packet", "mtu"]
+                    .into_iter()
+                    .find(|name| stack.number(name).is_some())
+                {
+                    Some(option) => format!(
+                        "give the links a larger `mtu`, or ask for smaller packets with `{option}`"
+                    ),
+                    None => "give the links a larger `mtu`".to_string(),
+                },
+            ),
+        )
+    }
+}
+
+fn uses_files(part: &MeasurementPart) -> bool {
+    let touches = |side| {
+        part.procedure.calls(side).iter().any(|call| {
+            matches!(
+                call,
+                OperationCall::ReadFile(_) | OperationCall::WriteFile(_)
+            )
+        })
+    };
+    [&part.source, &part.destination]
+        .into_iter()
+        .any(|access| *access != DataAccess::Memory)
+        || touches(PairSide::Initiator)
+        || touches(PairSide::Responder)
+}
+
+/// How many links lie between two hosts where a packet cannot cross them all.
+fn too_far<'n>(network: &Network, from: &'n str, to: &'n str) -> Option<(&'n str, &'n str, usize)> {
+    let most = usize::from(MOST_HOPS);
+    if network.links.len() <= most {
+        return None;
+    }
+    let links = routes::find_shortest_route(network, from, to)?.len();
+    (links > most).then_some((from, to, links))
+}
+
+/// Bytes of the network layer that the largest packet from one host to another has; `None` where no path leads.
+fn path_mtu(network: &Network, from: &str, to: &str) -> Option<u64> {
+    let first = network.links.first().map_or(DEFAULT_MTU, NetworkLink::mtu);
+    if network.links.iter().all(|link| link.mtu() == first) {
+        return Some(first);
+    }
+    routes::find_shortest_route(network, from, to)?
+        .into_iter()
+        .map(|(link, _)| link.mtu())
+        .min()
+}

@@ -1,0 +1,56 @@
+//! Changes of a text: what is put in the place of which bytes.
+
+use crate::diagnostic::TextSpan;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// One change.
+pub(super) struct LevelEdit {
+    at: Range<usize>,
+    text: String,
+}
+
+impl LevelEdit {
+    /// Puts a text in the place of another.
+    pub(super) fn replace(span: TextSpan, text: impl Into<String>) -> Self {
+        Self {
+            at: span.start..span.end,
+            text: text.into(),
+        }
+    }
+
+    /// Puts a text behind another.
+    pub(super) fn behind(span: TextSpan, text: impl Into<String>) -> Self {
+        Self {
+            at: span.end..span.end,
+            text: text.into(),
+        }
+    }
+
+    /// Puts a text before another.
+    pub(super) fn before(span: TextSpan, text: impl Into<String>) -> Self {
+        Self {
+            at: span.start..span.start,
+            text: text.into(),
+        }
+    }
+
+    /// Takes a text away.
+    pub(super) fn without(span: TextSpan) -> Self {
+        Self::replace(span, "")
+    }
+}
+
+/// The text with all changes.
+pub(super) fn apply_edits(source: &str, mut edits: Vec<LevelEdit>) -> String {
+    edits.sort_by_key(|edit| edit.at.start);
+    let (mut text, mut last) = (String::new(), 0);
+    for LevelEdit { at, text: new } in edits {
+        text.push_str(source.get(last..at.start).unwrap_or(""));
+        text.push_str(&new);
+        last = at.end;
+    }
+    text.push_str(source.get(last..).unwrap_or(""));
+    text
+}

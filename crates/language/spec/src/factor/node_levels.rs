@@ -1,0 +1,287 @@
+//! Processors of hosts and buffers of switches at a level.
+
+use super::level::FactorLevel;
+use super::level_edit::LevelEdit;
+use super::written_spec::WrittenSpec;
+use crate::token::TokenKind;
+use crate::tree::{NetworkItem, NodeItem, SpecItem, SpecValue, SwitchItem, Word};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use stackline_core::error::{Error, Result};
+
+fn networks<'w>(written: &'w WrittenSpec<'_>) -> impl Iterator<Item = &'w NetworkItem> {
+    written.tree.items.iter().filter_map(|item| {
+        if let SpecItem::Network(network) = item {
+            Some(network)
+        } else {
+            None
+        }
+    })
+}
+
+fn list<'n>(names: impl Iterator<Item = &'n Word>) -> String {
+    names
+        .take(12)
+        .map(|word| format!("`{}`", word.text))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The processor of a host, or of all. Those of `working` take time for more than is written.
+pub(super) fn cpu(
+    written: &WrittenSpec<'_>,
+    host: Option<&str>,
+    level: &FactorLevel,
+    working: &[&str],
+) -> Result<Vec<LevelEdit>> {
+    let items: Vec<&NodeItem> = networks(written)
+        .flat_map(|network| &network.hosts)
+        .collect();
+    let names = |item: &NodeItem| {
+        item.names
+            .iter()
+            .any(|word| host.is_none_or(|host| word.text == host))
+    };
+    let chosen: Vec<&&NodeItem> = items.iter().filter(|item| names(item)).collect();
+    if chosen.is_empty() {
+        return Err(no_host(written, host));
+    }
+    let works = |item: &NodeItem| item.names.iter().any(|word| working.contains(&&*word.text));
+    let costs = |item: &&&NodeItem| item.copy.or(item.work).is_some() || works(item);
+    let with_costs: Vec<&&NodeItem> = chosen.iter().filter(|item| costs(item)).copied().collect();
+    if with_costs.is_empty() {
+        let message = match host {
+            Some(host) => {
+                format!("the processor of `{host}` takes no time: no cost is written of it")
+            }
+            None => "the processors of the network take no time: no cost is written of them".into(),
+        };
+        return Err(Error::input(message)
+            .hint(
+                "say what its programs' work takes, `host a { work 0.1 ms per message; }`, or a packet, `copy 20 us per packet, 1 ns per byte;`; real and emulated processors have `share of a = 50%, 100%`",
+            ));
+    }
+    let mut edits = Vec::new();
+    for item in with_costs {
+        let only = item
+            .names
+            .iter()
+            .find(|word| host.is_some_and(|host| word.text == host));
+        edits.extend(property(
+            written,
+            &item.names,
+            only,
+            ("cpu", item.cpu.as_ref(), "1"),
+            level,
+        )?);
+    }
+    Ok(edits)
+}
+
+fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
+    let names = list(networks(written).flat_map(NetworkItem::host_names));
+    match host {
+        Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
+            .hint(format!("the hosts are {names}")),
+        _ => Error::input("there is no network whose hosts could be varied")
+            .hint("declare one and write `across` it; processors are simulated"),
+    }
+}
+
+/// The buffer of a switch, or of all that have one.
+pub(super) fn buffer(
+    written: &WrittenSpec<'_>,
+    switch: Option<&str>,
+    level: &FactorLevel,
+) -> Result<Vec<LevelEdit>> {
+    let items: Vec<&SwitchItem> = networks(written)
+        .flat_map(|network| &network.switches)
+        .collect();
+    let named = |item: &&SwitchItem| switch.is_none_or(|switch| item.name.text == switch);
+    let chosen: Vec<&SwitchItem> = items.iter().copied().filter(named).collect();
+    if chosen.is_empty() {
+        let names = list(items.iter().map(|item| &item.name));
+        let message = format!(
+            "no network has {}",
+            switch.map_or("a switch".into(), |name| format!("a switch `{name}`"))
+        );
+        let hint = if names.is_empty() {
+            "declare one, as in `switch edge { buffer 64 KiB; }`".into()
+        } else {
+            format!("the switches are {names}")
+        };
+        return Err(Error::input(message).hint(hint));
+    }
+    let mut edits: Vec<LevelEdit> = Vec::new();
+    let mut done = Vec::new();
+    for item in chosen {
+        let Some(value) = item.buffer.as_ref() else {
+            let message = format!(
+                "the switch `{}` has no buffer of a given size",
+                item.name.text
+            );
+            return Err(
+                Error::input(message).hint("say how large, as in `switch edge { buffer 64 KiB; }`")
+            );
+        };
+        // Switches that are declared together share what stands in the braces.
+        if done.contains(&value.span) {
+            continue;
+        }
+        done.push(value.span);
+        let together = items.iter().filter(|other| {
+            other
+                .buffer
+                .as_ref()
+                .is_some_and(|its| its.span == value.span)
+        });
+        let names: Vec<Word> = together.map(|other| other.name.clone()).collect();
+        let only = names
+            .iter()
+            .find(|word| switch.is_some_and(|switch| word.text == switch));
+        edits.extend(property(
+            written,
+            &names,
+            only,
+            ("buffer", Some(value), ""),
+            level,
+        )?);
+    }
+    Ok(edits)
+}
+
+/// The share of a processor of a host, or of all: in networks, and of hosts that are declared by themselves.
+pub(super) fn share(
+    written: &WrittenSpec<'_>,
+    host: Option<&str>,
+    level: &FactorLevel,
+) -> Result<Vec<LevelEdit>> {
+    const ALL: &str = "100%";
+    let is_meant = |names: &[Word]| {
+        names
+            .iter()
+            .any(|word| host.is_none_or(|host| word.text == host))
+    };
+    let mut edits = Vec::new();
+    for item in networks(written)
+        .flat_map(|network| &network.hosts)
+        .filter(|item| is_meant(&item.names))
+    {
+        let only = item
+            .names
+            .iter()
+            .find(|word| host.is_some_and(|host| word.text == host));
+        edits.extend(property(
+            written,
+            &item.names,
+            only,
+            ("share", item.share.as_ref(), ALL),
+            level,
+        )?);
+    }
+    let machines = written.tree.items.iter().filter_map(|item| {
+        if let SpecItem::Host(host) = item {
+            Some(host)
+        } else {
+            None
+        }
+    });
+    for item in machines.filter(|item| is_meant(&item.names)) {
+        if host.is_some() && item.names.len() > 1 {
+            let message = "its declaration is of several hosts at once";
+            return Err(
+                Error::input(message).hint("declare the one whose share is varied by itself")
+            );
+        }
+        let text = at_level(written, item.share.as_ref(), ALL, level)?;
+        edits.extend(match (&item.share, item.names.last()) {
+            (Some(value), _) => Some(LevelEdit::replace(value.span, text)),
+            (None, last) => last.map(|last| LevelEdit::behind(last.span, format!(" share {text}"))),
+        });
+    }
+    if edits.is_empty() {
+        let error = no_host(written, host);
+        return Err(error.hint("declare it: `host b;`, or a network with it"));
+    }
+    Ok(edits)
+}
+
+/// What is written at a level in the place of a value, or of what holds where there is none.
+fn at_level(
+    written: &WrittenSpec<'_>,
+    value: Option<&SpecValue>,
+    default: &str,
+    level: &FactorLevel,
+) -> Result<String> {
+    Ok(match (value, level) {
+        (Some(value), _) => written.value(value, level)?,
+        (None, FactorLevel::Times(times)) => {
+            let digits = default.trim_end_matches('%');
+            format!(
+                "{}{}",
+                digits.parse().unwrap_or(1.0) * times,
+                default.get(digits.len()..).unwrap_or("")
+            )
+        }
+        (None, _) => format!("{level}"),
+    })
+}
+
+/// A property in the braces behind names, for all of them or for one, which then gets braces of its own.
+fn property(
+    written: &WrittenSpec<'_>,
+    names: &[Word],
+    only: Option<&Word>,
+    (word, value, default): (&str, Option<&SpecValue>, &str),
+    level: &FactorLevel,
+) -> Result<Vec<LevelEdit>> {
+    let text = at_level(written, value, default, level)?;
+    let Some(last) = names.last() else {
+        return Ok(Vec::new());
+    };
+    let open = written.token_from(last.span.end);
+    let is_bare = written.kind(open) == TokenKind::Semicolon;
+    let Some(only) = only.filter(|_| names.len() > 1) else {
+        return Ok(vec![match value {
+            Some(value) => LevelEdit::replace(value.span, text),
+            None if is_bare => {
+                LevelEdit::replace(written.span(open), format!(" {{ {word} {text}; }}"))
+            }
+            None => LevelEdit::behind(written.span(open), format!(" {word} {text};")),
+        }]);
+    };
+    // One of several that share their braces: it gets the same braces, with its own value.
+    let close = (open..)
+        .find(|token| matches!(written.kind(*token), TokenKind::CloseBrace | TokenKind::End))
+        .unwrap_or(open);
+    let body = written.text(written.span(open).to(written.span(close)));
+    let start = written.span(open).start;
+    let own = match value {
+        Some(value) => {
+            let (from, to) = (value.span.start - start, value.span.end - start);
+            format!(
+                "{}{text}{}",
+                body.get(..from).unwrap_or(""),
+                body.get(to..).unwrap_or("")
+            )
+        }
+        None if is_bare => format!("{{ {word} {text}; }}"),
+        None => format!("{{ {word} {text};{}", body.get(1..).unwrap_or("")),
+    };
+    let first = written.token_from(names[0].span.start);
+    let keyword = written.span(first.saturating_sub(1));
+    let at = written.token_from(only.span.start);
+    // With the comma behind it, or before it where it is the last.
+    let gone = if only.span == last.span {
+        written.span(at - 1).to(only.span)
+    } else {
+        only.span.to(written.span(at + 1))
+    };
+    let word = String::from(written.text(keyword));
+    Ok(vec![
+        LevelEdit::before(keyword, format!("{word} {} {own}\n", only.text)),
+        LevelEdit::without(gone),
+    ])
+}

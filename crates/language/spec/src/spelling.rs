@@ -1,0 +1,146 @@
+//! Words of the language: which are its own, and when two spellings are the same name.
+//!
+//! It handles spellings only, never what a name stands for.
+
+use crate::prelude::PRELUDE;
+use alloc::string::{String, ToString};
+use stackline_core::distribution::TABLE;
+use stackline_core::procedure::OPERATIONS;
+use stackline_core::units::{SIZE_UNITS, TIME_UNITS};
+
+/// Words that begin an item.
+pub(crate) const ITEMS: &[&str] = &["factor", "host", "network", "procedure", "seed"];
+/// Words that begin a clause of a part or a composer.
+pub(crate) const CLAUSES: &[&str] = &["over", "in", "across", "on"];
+/// Words between the number of runs and the measurement.
+pub(crate) const HEADS: &[&str] = &["timelimit", "until", "warmup"];
+/// How parts go together.
+pub(crate) const COMPOSERS: &[&str] = &["parallel", "background", "priority background", "total"];
+/// Short names of application types, with what they stand for.
+pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("rr", "request_response"),
+    ("conn_disc", "connect_disconnect"),
+];
+const OTHERS: &[&str] = &[
+    "from",
+    "to",
+    "bytes",
+    "file",
+    "memory",
+    "virtual",
+    "priority",
+    "virtual_memory",
+    "priority_background",
+];
+
+/// One spelling for all of a name: lower case, `_` for `-`.
+pub(crate) fn fold(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c == '-' {
+                '_'
+            } else {
+                c.to_ascii_lowercase()
+            }
+        })
+        .collect()
+}
+
+/// Application types of the prelude: each of its procedures begins a line.
+pub(crate) fn prelude() -> impl Iterator<Item = &'static str> {
+    PRELUDE
+        .lines()
+        .filter_map(|line| line.strip_prefix("procedure ")?.split(['(', ' ']).next())
+}
+
+/// The key of an application type: folded, short names written out.
+pub(crate) fn application_key(name: &str) -> String {
+    let folded = fold(name);
+    ALIASES
+        .iter()
+        .find(|(short, _)| *short == folded)
+        .map_or(folded, |(_, long)| (*long).to_string())
+}
+
+/// How an application type's name is printed: `_` for `-`, the prelude's in lower case.
+pub(crate) fn application_text(name: &str) -> String {
+    let folded = fold(name);
+    let ours =
+        prelude().any(|name| name == folded) || ALIASES.iter().any(|(short, _)| *short == folded);
+    if ours { folded } else { name.replace('-', "_") }
+}
+
+/// The name in the table of operations that `name` is a spelling of.
+pub(crate) fn operation(name: &str) -> Option<&'static str> {
+    let bare = |text: &str| -> String {
+        text.chars()
+            .filter(|c| !matches!(c, '-' | '_'))
+            .map(|c| c.to_ascii_lowercase())
+            .collect()
+    };
+    let key = match bare(name).as_str() {
+        "awaitconnectind" => "awaitconnectindication".to_string(),
+        "awaitdisconnectind" => "awaitdisconnectindication".to_string(),
+        "awaitdataind" => "awaitdataindication".to_string(),
+        "startmeasurements" => "startmeasurement".to_string(),
+        "stopmeasurements" => "stopmeasurement".to_string(),
+        other => other.to_string(),
+    };
+    OPERATIONS
+        .iter()
+        .map(|(name, ..)| *name)
+        .find(|name| bare(name) == key)
+}
+
+/// Whether a distribution has that name.
+pub(crate) fn is_distribution(name: &str) -> bool {
+    let folded = fold(name);
+    folded == "empirical" || TABLE.iter().any(|(name, ..)| *name == folded)
+}
+
+/// Whether a word means something by itself, so nothing declared may have it as its name.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let folded = fold(name);
+    let word = folded.as_str();
+    [ITEMS, CLAUSES, HEADS, COMPOSERS, OTHERS]
+        .iter()
+        .any(|list| list.contains(&word))
+        || is_distribution(word)
+        || is_unit(name)
+}
+
+/// Whether it is a unit, which no variable may be called.
+pub(crate) fn is_unit(name: &str) -> bool {
+    SIZE_UNITS
+        .iter()
+        .chain(TIME_UNITS)
+        .any(|(unit, _)| *unit == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        assert_eq!(application_key("RR"), "request_response");
+        assert_eq!(application_key("Request-Response"), "request_response");
+        assert_eq!(application_text("BULK-GET"), "bulk_get");
+        assert_eq!(application_text("My-App"), "My_App");
+        assert_eq!(
+            operation("await_connect_ind"),
+            Some("AwaitConnectIndication")
+        );
+        assert_eq!(operation("StartMeasurements"), Some("StartMeasurement"));
+        assert_eq!(operation("rpc-call"), Some("RPCCall"));
+        assert_eq!(operation("nothing"), None);
+    }
+
+    #[test]
+    fn every_procedure_of_the_prelude_is_known_by_name() {
+        assert_eq!(prelude().count(), PRELUDE.matches("initiator {").count());
+        for name in prelude() {
+            assert_eq!(application_text(&name.to_ascii_uppercase()), name);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The figures of a network: every place where a number, and so a variable, may stand. It only finds them.
+
+use super::{
+    ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
+    RateItem, ScheduleItem, SettingItem, SpecUnit, SpecValue, SwitchItem,
+};
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FigureKind {
+    Plain,
+    Size,
+    Time,
+    Rate,
+    Percent,
+    /// A setting says it itself.
+    Any,
+}
+
+/// What is done with each figure.
+pub(crate) type Visit<'v> = dyn FnMut(&mut SpecValue, FigureKind) + 'v;
+
+impl NetworkItem {
+    /// Visits every figure.
+    pub(crate) fn figures(&mut self, visit: &mut Visit<'_>) {
+        self.hosts.iter_mut().for_each(|host| node(host, visit));
+        self.switches
+            .iter_mut()
+            .for_each(|item| switch(item, visit));
+        self.links.iter_mut().for_each(|item| link(item, visit));
+    }
+}
+
+fn all<'v>(
+    values: impl IntoIterator<Item = &'v mut SpecValue>,
+    figure: FigureKind,
+    visit: &mut Visit<'_>,
+) {
+    values.into_iter().for_each(|value| visit(value, figure));
+}
+
+fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
+    all(
+        host.buffer_frames.iter_mut().chain(&mut host.cpu),
+        FigureKind::Plain,
+        visit,
+    );
+    all(
+        host.copy_per_packet
+            .iter_mut()
+            .chain(&mut host.copy_per_byte),
+        FigureKind::Time,
+        visit,
+    );
+    let work = [
+        &mut host.work_per_operation,
+        &mut host.work_per_byte,
+        &mut host.work_per_message,
+    ];
+    let others = [&mut host.work_per_switch, &mut host.polls];
+    all(
+        work.into_iter().chain(others).flatten(),
+        FigureKind::Time,
+        visit,
+    );
+    all(&mut host.pace, FigureKind::Rate, visit);
+    all(&mut host.share, FigureKind::Percent, visit);
+    if let Some((from, to, _)) = &mut host.down {
+        all(core::iter::once(from).chain(to), FigureKind::Time, visit);
+    }
+    for clock in &mut host.clock {
+        match &mut clock.kind {
+            ClockKind::Drift => visit(&mut clock.value, FigureKind::Plain),
+            ClockKind::Offset => visit(&mut clock.value, FigureKind::Time),
+            ClockKind::Step(at) => all([&mut clock.value, at], FigureKind::Time, visit),
+        }
+    }
+}
+
+fn switch(item: &mut SwitchItem, visit: &mut Visit<'_>) {
+    all(
+        item.buffer.iter_mut().chain(&mut item.cells),
+        FigureKind::Size,
+        visit,
+    );
+    item.queue.iter_mut().for_each(|item| queue(item, visit));
+    if let Some(imp) = &mut item.imp {
+        let numbers = [
+            &mut imp.reassembly,
+            &mut imp.window,
+            &mut imp.channels,
+            &mut imp.buffers,
+        ];
+        all(numbers.into_iter().flatten(), FigureKind::Plain, visit);
+    }
+}
+
+fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
+    match &mut link.rate {
+        RateItem::Unlimited | RateItem::Trace(_) => {}
+        RateItem::Constant(value) => visit(value, FigureKind::Rate),
+        RateItem::Schedule(item) => {
+            schedule(item, visit, |rate, visit| visit(rate, FigureKind::Rate))
+        }
+    }
+    match &mut link.delay {
+        DelayItem::Constant(value) => visit(value, FigureKind::Time),
+        DelayItem::Schedule(item) => {
+            schedule(item, visit, |delay, visit| visit(delay, FigureKind::Time))
+        }
+    }
+    link.loss.iter_mut().for_each(|item| loss(item, visit));
+    all(
+        link.jitter
+            .iter_mut()
+            .flat_map(|jitter| &mut jitter.drawn.parameters),
+        FigureKind::Any,
+        visit,
+    );
+    all(&mut link.duplicate, FigureKind::Percent, visit);
+    all(&mut link.mtu, FigureKind::Size, visit);
+    link.queue.iter_mut().for_each(|item| queue(item, visit));
+}
+
+fn schedule<T>(
+    item: &mut ScheduleItem<T>,
+    visit: &mut Visit<'_>,
+    figure: impl Fn(&mut T, &mut Visit<'_>),
+) {
+    for (from, value) in &mut item.steps {
+        visit(from, FigureKind::Time);
+        figure(value, visit);
+    }
+    all(&mut item.every, FigureKind::Time, visit);
+}
+
+fn loss(loss: &mut LossItem, visit: &mut Visit<'_>) {
+    match loss {
+        LossItem::Schedule(item) => schedule(item, visit, self::loss),
+        LossItem::Share(value) => visit(value, FigureKind::Percent),
+        LossItem::BitErrors(value) | LossItem::Every(value) => visit(value, FigureKind::Plain),
+        LossItem::Packets(values) => all(values, FigureKind::Plain, visit),
+        LossItem::GilbertElliott(values) => all(values, FigureKind::Percent, visit),
+    }
+}
+
+fn queue(queue: &mut QueueItem, visit: &mut Visit<'_>) {
+    match &mut queue.limit {
+        Some(QueueLimit::Bytes(value)) => visit(value, FigureKind::Size),
+        Some(QueueLimit::Packets(value)) => visit(value, FigureKind::Plain),
+        None => {}
+    }
+    let settings = queue
+        .discipline
+        .iter_mut()
+        .flat_map(|discipline| &mut discipline.settings);
+    settings.for_each(|setting| self::setting(setting, visit));
+}
+
+fn setting(setting: &mut SettingItem, visit: &mut Visit<'_>) {
+    visit(&mut setting.value, FigureKind::Any);
+    setting.percent |= setting.value.unit == SpecUnit::Percent;
+}

@@ -1,0 +1,262 @@
+//! Events of a connection, derived from what it sends: packets sent first and again with the reason, missing packets,
+//! complete blasts, timers. A driver keeps a tracer while events are recorded.
+
+use super::connection::BlastOutput;
+use super::packet_run::{BlastPacketRun, BlastSendReason};
+use super::wire::{BlastHeader, BlastPacketKind, COMPLETE, LIMIT, UNSOLICITED};
+use alloc::collections::BTreeMap;
+
+/// Blasts of the peer's stream whose positions are kept.
+const REMEMBERED: usize = 256;
+
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Packets leave for the first time.
+    Send,
+    /// Packets leave again.
+    Retransmit,
+    /// A timer ran out.
+    Timer,
+    /// It reports missing packets of the peer's stream.
+    Nak,
+    /// It reports a blast of the peer's stream as complete.
+    Ack,
+}
+
+impl EventKind {
+    /// Its keyword in events.
+    #[must_use]
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::Send => "BLAST_SEND",
+            Self::Retransmit => "BLAST_RETRANSMIT",
+            Self::Timer => "BLAST_TIMER",
+            Self::Nak => "BLAST_NAK",
+            Self::Ack => "BLAST_ACK",
+        }
+    }
+
+    /// Whether it is about the own stream.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        matches!(self, Self::Send | Self::Retransmit | Self::Timer)
+    }
+}
+
+/// Something that a connection did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlastEvent {
+    /// What.
+    pub kind: EventKind,
+    /// The stream's bytes it is about: where they begin.
+    pub offset: Option<u64>,
+    /// How many; of what is missing, from the first to all of them.
+    pub bytes: u64,
+    /// The reason.
+    pub cause: &'static str,
+}
+
+/// Reads off.
+#[derive(Clone, Debug, Default)]
+pub struct BlastTracer {
+    /// Where blasts of the peer's stream begin, and their bytes.
+    blasts: BTreeMap<u32, (u64, u32)>,
+    /// The round that a timer began last.
+    timed: Option<(u32, u16)>,
+}
+
+impl BlastTracer {
+    /// A packet has arrived.
+    #[inline]
+    pub fn arrived(&mut self, header: &BlastHeader) {
+        if header.kind == BlastPacketKind::Data {
+            self.blasts
+                .insert(header.blast, (header.start, header.length));
+            if self.blasts.len() > REMEMBERED {
+                self.blasts.pop_first();
+            }
+        }
+    }
+
+    /// Something leaves; `packet` is the size of a full packet's data.
+    pub fn leaves(&mut self, output: &BlastOutput, packet: u32, emit: impl FnMut(BlastEvent)) {
+        match output {
+            BlastOutput::Run(run) => self.run(run, emit),
+            BlastOutput::Control(header, _) => self.answer(header, packet, emit),
+        }
+    }
+
+    /// Packets of a blast leave.
+    pub fn run(&mut self, run: &BlastPacketRun, mut emit: impl FnMut(BlastEvent)) {
+        let ((start, _), (last, length)) = (run.span(0), run.span(run.count.saturating_sub(1)));
+        let (offset, bytes, cause) = (
+            Some(start),
+            last + u64::from(length) - start,
+            run.reason.word(),
+        );
+        let round = (run.blast.number, run.round);
+        if matches!(
+            run.reason,
+            BlastSendReason::Timeout | BlastSendReason::Overtaken
+        ) && self.timed != Some(round)
+        {
+            self.timed = Some(round);
+            let bytes = u64::from(run.blast.length);
+            emit(BlastEvent {
+                kind: EventKind::Timer,
+                offset: Some(run.blast.start),
+                bytes,
+                cause,
+            });
+        }
+        let kind = if run.reason == BlastSendReason::New {
+            EventKind::Send
+        } else {
+            EventKind::Retransmit
+        };
+        emit(BlastEvent {
+            kind,
+            offset,
+            bytes,
+            cause,
+        });
+    }
+
+    fn answer(&self, header: &BlastHeader, packet: u32, mut emit: impl FnMut(BlastEvent)) {
+        if header.kind != BlastPacketKind::Answer || header.has(LIMIT) {
+            return;
+        }
+        let cause = if header.has(UNSOLICITED) {
+            "silence"
+        } else {
+            "asked"
+        };
+        let known = self.blasts.get(&header.blast);
+        let event = if header.has(COMPLETE) {
+            BlastEvent {
+                kind: EventKind::Ack,
+                offset: known.map(|(start, _)| *start),
+                bytes: known.map_or(0, |(_, length)| u64::from(*length)),
+                cause,
+            }
+        } else {
+            let before = u64::from(header.index) * u64::from(packet);
+            let rest = known.map_or(u64::MAX, |(_, length)| {
+                u64::from(*length).saturating_sub(before)
+            });
+            let bytes = (u64::from(header.check) * u64::from(packet)).min(rest);
+            BlastEvent {
+                kind: EventKind::Nak,
+                offset: known.map(|(start, _)| start + before),
+                bytes,
+                cause,
+            }
+        };
+        emit(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blast::BlastExtent;
+    use alloc::vec::Vec;
+
+    const BLAST: BlastExtent = BlastExtent {
+        number: 3,
+        start: 5000,
+        length: 950,
+        last: false,
+    };
+
+    fn events(
+        tracer: &mut BlastTracer,
+        output: &BlastOutput,
+    ) -> Vec<(EventKind, Option<u64>, u64, &'static str)> {
+        let mut all = Vec::new();
+        tracer.leaves(output, 100, |event| {
+            all.push((event.kind, event.offset, event.bytes, event.cause))
+        });
+        all
+    }
+
+    fn run(first: u32, count: u32, round: u16, reason: BlastSendReason) -> BlastOutput {
+        BlastOutput::Run(BlastPacketRun {
+            connection: 1,
+            blast: BLAST,
+            round,
+            first,
+            count,
+            requests_ack: false,
+            packet: 100,
+            reason,
+        })
+    }
+
+    #[test]
+    fn a_timer_is_emitted_once_a_round() {
+        let mut tracer = BlastTracer::default();
+        assert_eq!(
+            events(&mut tracer, &run(0, 10, 0, BlastSendReason::New)),
+            [(EventKind::Send, Some(5000), 950, "new")]
+        );
+        let again = (EventKind::Retransmit, Some(5900), 50, "timeout");
+        assert_eq!(
+            events(&mut tracer, &run(9, 1, 1, BlastSendReason::Timeout)),
+            [(EventKind::Timer, Some(5000), 950, "timeout"), again]
+        );
+        assert_eq!(
+            events(&mut tracer, &run(9, 1, 1, BlastSendReason::Timeout)),
+            [again]
+        );
+        assert_eq!(
+            events(&mut tracer, &run(9, 1, 2, BlastSendReason::Timeout)).len(),
+            2
+        );
+    }
+
+    #[test]
+    fn answers_are_emitted_with_their_bytes_if_the_blast_is_known() {
+        let mut tracer = BlastTracer::default();
+        let misses = BlastHeader {
+            blast: 3,
+            index: 8,
+            check: 2,
+            ..BlastHeader::new(BlastPacketKind::Answer, 1)
+        };
+        let answer = |header: BlastHeader| BlastOutput::Control(header, Vec::new());
+        assert_eq!(
+            events(&mut tracer, &answer(misses)),
+            [(EventKind::Nak, None, 200, "asked")]
+        );
+        tracer.arrived(&BlastHeader {
+            blast: 3,
+            start: 5000,
+            length: 950,
+            ..BlastHeader::new(BlastPacketKind::Data, 1)
+        });
+        assert_eq!(
+            events(&mut tracer, &answer(misses)),
+            [(EventKind::Nak, Some(5800), 150, "asked")]
+        );
+        let all = BlastHeader {
+            flags: COMPLETE | UNSOLICITED,
+            ..misses
+        };
+        assert_eq!(
+            events(&mut tracer, &answer(all)),
+            [(EventKind::Ack, Some(5000), 950, "silence")]
+        );
+        assert_eq!(
+            events(
+                &mut tracer,
+                &answer(BlastHeader {
+                    flags: LIMIT,
+                    ..misses
+                })
+            ),
+            []
+        );
+    }
+}

@@ -1,0 +1,639 @@
+//! An IMP as the destination of messages: room to put them together, their order, what is answered (BBN 2499, 2.3; RFC 442, RFC 626).
+//! It hands nothing to a host itself.
+
+use super::options::ImpOptions;
+use super::packet::{
+    ImpDeliveryFailure, ImpHostAddress, ImpMessage, ImpPacket, ImpPacketKind, MOST_PARTS,
+};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use stackline_core::time::{Duration, Instant};
+
+/// Room that is promised is taken back after this, and so is that of a message whose rest does not come (R442).
+const IDLE: Duration = Duration(120_000_000_000);
+
+/// A message that is put together, or waits for those before it.
+#[derive(Clone, Copy, Debug)]
+struct Assembly {
+    message: ImpMessage,
+    parts: u8,
+    /// A bit for each part that came.
+    came: u8,
+    /// The tick before the last of them came.
+    since: Instant,
+}
+
+impl Assembly {
+    const fn is_whole(&self) -> bool {
+        self.came.count_ones() == self.parts as u32
+    }
+}
+
+/// What there is from one other IMP.
+#[derive(Debug, Default)]
+struct ImpIncomingState {
+    epoch: u16,
+    /// The next message that goes to its host.
+    next: u32,
+    assemblies: BTreeMap<u32, Assembly>,
+    /// Rooms that are promised and not used yet, and since when the last one was.
+    promised: u32,
+    /// Messages of one packet that came in vain and have room now.
+    awaited: BTreeSet<u32>,
+    since: Instant,
+}
+
+/// Who waits for room.
+#[derive(Clone, Copy, Debug)]
+enum Want {
+    /// It was asked for.
+    Asked { by: ImpHostAddress, number: u32 },
+    /// The answer to a message is held back for it, until then.
+    Rfnm {
+        to: ImpHostAddress,
+        number: u32,
+        until: Instant,
+    },
+}
+
+/// A message that is whole, for a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ImpReassembledMessage {
+    pub(super) message: ImpMessage,
+    pub(super) number: u32,
+    /// Packets of buffers that it has.
+    packets: u32,
+}
+
+/// All other IMPs.
+#[derive(Debug)]
+pub(super) struct Destination {
+    own: u16,
+    epoch: u16,
+    /// Buffers for parts of messages.
+    free: u32,
+    all: u32,
+    /// The same for messages of one packet.
+    singles: u32,
+    /// Blocks that say what is put together.
+    blocks: Option<u32>,
+    from: BTreeMap<u16, ImpIncomingState>,
+    wants: VecDeque<Want>,
+    /// Messages of one packet that came in vain: whose, and their numbers.
+    refused: VecDeque<(ImpHostAddress, u32)>,
+    /// The last tick.
+    now: Instant,
+}
+
+/// What becomes of a packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImpPacketVerdict {
+    /// It is taken, or is there already.
+    Taken,
+    /// There is no room: as if it had not come.
+    Refused,
+}
+
+impl Destination {
+    pub(super) const fn new(options: &ImpOptions, own: u16, epoch: u16) -> Self {
+        let all = options.reassembly.saturating_mul(MOST_PARTS as u32);
+        Self {
+            own,
+            epoch,
+            free: all,
+            all,
+            singles: options.pending,
+            blocks: options.reassembly_blocks,
+            from: BTreeMap::new(),
+            wants: VecDeque::new(),
+            refused: VecDeque::new(),
+            now: Instant(0),
+        }
+    }
+
+    fn word(&self, to: ImpHostAddress, kind: ImpPacketKind, number: u32) -> ImpPacket {
+        let from = ImpHostAddress {
+            imp: self.own,
+            host: 0,
+        };
+        ImpPacket {
+            from,
+            to,
+            kind,
+            number,
+            first: 0,
+            epoch: self.epoch,
+            to_epoch: self.epoch_of(to.imp),
+            bits: 0,
+        }
+    }
+
+    /// Since when another IMP counts, as far as it is known.
+    pub(super) fn epoch_of(&self, by: u16) -> u16 {
+        self.from.get(&by).map_or(0, |known| known.epoch)
+    }
+
+    /// A packet of a message that was sent before this IMP was started anew: it may have been delivered then, so that it is not now.
+    pub(super) fn void_here(
+        &mut self,
+        options: &ImpOptions,
+        packet: &ImpPacket,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        out.push(self.word(
+            packet.from,
+            ImpPacketKind::Failed(ImpDeliveryFailure::Incomplete),
+            packet.number,
+        ));
+    }
+
+    /// The other one was started anew: what came from it before is void.
+    fn of_epoch(&mut self, options: &ImpOptions, by: u16, epoch: u16) {
+        let is_known = self.from.get(&by).map(|known| known.epoch == epoch);
+        if is_known == Some(false) {
+            self.void(options, by);
+        }
+        if is_known != Some(true) {
+            self.from.insert(
+                by,
+                ImpIncomingState {
+                    epoch,
+                    ..ImpIncomingState::default()
+                },
+            );
+        }
+    }
+
+    /// What is put together for another one, and what it was promised, is room again.
+    fn void(&mut self, options: &ImpOptions, by: u16) {
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
+        let promised = core::mem::take(&mut known.promised) * u32::from(MOST_PARTS);
+        self.singles += core::mem::take(&mut known.awaited).len() as u32;
+        self.refused.retain(|(to, _)| to.imp != by);
+        let assemblies = core::mem::take(&mut known.assemblies);
+        self.free += promised;
+        assemblies
+            .values()
+            .for_each(|one| self.let_go(options, one));
+    }
+
+    /// A message is no longer put together.
+    fn let_go(&mut self, options: &ImpOptions, one: &Assembly) {
+        self.blocks = self.blocks.map(|blocks| blocks + 1);
+        self.release(one.parts, buffers(options, one));
+    }
+
+    /// Buffers are free again.
+    const fn release(&mut self, parts: u8, packets: u32) {
+        if parts > 1 {
+            self.free += packets
+        } else {
+            self.singles += 1
+        }
+    }
+
+    /// Room is asked for.
+    pub(super) fn asked(
+        &mut self,
+        options: &ImpOptions,
+        packet: &ImpPacket,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        let is_waiting =
+            |want: &Want| matches!(want, Want::Asked { by, .. } if by.imp == packet.from.imp);
+        if !self.wants.iter().any(is_waiting) {
+            self.wants.push_back(Want::Asked {
+                by: packet.from,
+                number: packet.number,
+            });
+        }
+        self.serve(out);
+    }
+
+    /// Room comes back unused.
+    pub(super) fn given_back(
+        &mut self,
+        options: &ImpOptions,
+        packet: &ImpPacket,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        if let Some(from) = self
+            .from
+            .get_mut(&packet.from.imp)
+            .filter(|from| from.promised > 0)
+        {
+            from.promised -= 1;
+            self.free += u32::from(MOST_PARTS);
+        }
+        self.serve(out);
+    }
+
+    /// A packet of a message; messages that are whole by it go to `whole`.
+    pub(super) fn data(
+        &mut self,
+        options: &ImpOptions,
+        packet: &ImpPacket,
+        whole: &mut Vec<ImpReassembledMessage>,
+    ) -> ImpPacketVerdict {
+        let ImpPacketKind::Data {
+            part,
+            parts,
+            id,
+            of_bits,
+        } = packet.kind
+        else {
+            return ImpPacketVerdict::Taken;
+        };
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        self.skip(packet.from.imp, packet.first, options, whole);
+        let Self {
+            free,
+            singles,
+            blocks,
+            from,
+            refused,
+            now,
+            ..
+        } = self;
+        let Some(known) = from.get_mut(&packet.from.imp) else {
+            return ImpPacketVerdict::Refused;
+        };
+        let number = packet.number;
+        if number < known.next
+            || known
+                .assemblies
+                .get(&number)
+                .is_some_and(|one| one.came >> part & 1 == 1)
+        {
+            return ImpPacketVerdict::Taken;
+        }
+        if !known.assemblies.contains_key(&number) {
+            if *blocks == Some(0) {
+                return ImpPacketVerdict::Refused;
+            }
+            let is_promised = parts > 1 && known.promised > 0;
+            match parts {
+                1 if known.awaited.remove(&number) => {}
+                1 if has_room(*singles, number == known.next) => *singles -= 1,
+                1 => {
+                    if !refused.contains(&(packet.from, number)) {
+                        refused.push_back((packet.from, number));
+                    }
+                    return ImpPacketVerdict::Taken;
+                }
+                _ if is_promised => known.promised -= 1,
+                // Without reservation each packet takes a buffer for itself.
+                _ if !options.reservation => {}
+                _ if *free < u32::from(MOST_PARTS) => return ImpPacketVerdict::Refused,
+                _ => *free -= u32::from(MOST_PARTS),
+            }
+            *blocks = blocks.map(|blocks| blocks - 1);
+            let message = ImpMessage {
+                from: packet.from,
+                to: packet.to,
+                bits: of_bits,
+                id,
+            };
+            known.assemblies.insert(
+                number,
+                Assembly {
+                    message,
+                    parts,
+                    came: 0,
+                    since: *now,
+                },
+            );
+        }
+        if parts > 1 && !options.reservation {
+            if *free == 0 {
+                return ImpPacketVerdict::Refused;
+            }
+            *free -= 1;
+        }
+        if let Some(one) = known.assemblies.get_mut(&number) {
+            one.came |= 1 << part;
+            one.since = *now;
+        }
+        self.deliver(packet.from.imp, options, whole);
+        ImpPacketVerdict::Taken
+    }
+
+    /// What is whole and has none before it goes to its host.
+    fn deliver(&mut self, by: u16, options: &ImpOptions, whole: &mut Vec<ImpReassembledMessage>) {
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
+        while let Some(one) = known
+            .assemblies
+            .get(&known.next)
+            .copied()
+            .filter(Assembly::is_whole)
+        {
+            known.assemblies.remove(&known.next);
+            self.blocks = self.blocks.map(|blocks| blocks + 1);
+            let packets = buffers(options, &one);
+            whole.push(ImpReassembledMessage {
+                message: one.message,
+                number: known.next,
+                packets,
+            });
+            known.next += 1;
+        }
+    }
+
+    /// Its host has a message, or never will: what its sender is told.
+    pub(super) fn delivered(
+        &mut self,
+        options: &ImpOptions,
+        now: Instant,
+        one: &ImpReassembledMessage,
+        failure: Option<ImpDeliveryFailure>,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        self.release(one.message.parts(), one.packets);
+        match failure {
+            Some(failure) => {
+                out.push(self.word(one.message.from, ImpPacketKind::Failed(failure), one.number));
+                self.serve(out);
+            }
+            None => self.answered(options, now, one, out),
+        }
+    }
+
+    /// The buffers of a message that was answered before.
+    pub(super) fn is_taken(&mut self, one: &ImpReassembledMessage, out: &mut Vec<ImpPacket>) {
+        self.release(one.message.parts(), one.packets);
+        self.serve(out);
+    }
+
+    /// Answers a message that its host has, or begins to have.
+    pub(super) fn answered(
+        &mut self,
+        options: &ImpOptions,
+        now: Instant,
+        one: &ImpReassembledMessage,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        let to = one.message.from;
+        if options.reservation && one.message.parts() > 1 {
+            // The next of its sender is likely as long: the answer says at once that there is room, or waits a while for it.
+            self.wants.push_back(Want::Rfnm {
+                to,
+                number: one.number,
+                until: now + options.rfnm_waits,
+            });
+        } else {
+            out.push(self.word(to, ImpPacketKind::Rfnm { allocates: false }, one.number));
+        }
+        self.serve(out);
+    }
+
+    /// Gives room to those who wait for it, in their order.
+    fn serve(&mut self, out: &mut Vec<ImpPacket>) {
+        let eight = u32::from(MOST_PARTS);
+        while let Some(want) = self.wants.front().copied() {
+            let (to, kind, number) = match want {
+                Want::Asked { by, number } if self.free >= eight => (
+                    by,
+                    ImpPacketKind::Allocate {
+                        packets: MOST_PARTS,
+                    },
+                    number,
+                ),
+                Want::Rfnm { to, number, .. } if self.free >= eight => {
+                    (to, ImpPacketKind::Rfnm { allocates: true }, number)
+                }
+                _ => break,
+            };
+            self.wants.pop_front();
+            self.free -= eight;
+            let from = self.from.entry(to.imp).or_default();
+            from.promised += 1;
+            from.since = self.now;
+            out.push(self.word(to, kind, number));
+        }
+        self.serve_singles(out);
+    }
+
+    /// Asks for messages of one packet that came in vain, once there is room for them.
+    fn serve_singles(&mut self, out: &mut Vec<ImpPacket>) {
+        let Self {
+            refused,
+            from,
+            singles,
+            ..
+        } = self;
+        let may_come = |(by, number): &(ImpHostAddress, u32)| {
+            has_room(
+                *singles,
+                from.get(&by.imp).is_some_and(|known| known.next == *number),
+            )
+        };
+        let Some((by, number)) = refused
+            .iter()
+            .position(may_come)
+            .and_then(|at| refused.remove(at))
+        else {
+            return;
+        };
+        *singles -= 1;
+        let known = from.entry(by.imp).or_default();
+        known.awaited.insert(number);
+        known.since = self.now;
+        out.push(self.word(by, ImpPacketKind::Allocate { packets: 1 }, number));
+        self.serve_singles(out);
+    }
+
+    /// When an answer that waits for room goes without.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let until = |want: &Want| {
+            if let Want::Rfnm { until, .. } = want {
+                Some(*until)
+            } else {
+                None
+            }
+        };
+        self.wants.iter().filter_map(until).min()
+    }
+
+    /// Answers that waited long enough.
+    pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<ImpPacket>) {
+        let is_over = |want: &Want| matches!(want, Want::Rfnm { until, .. } if *until <= now);
+        let over: Vec<Want> = self.wants.iter().copied().filter(is_over).collect();
+        self.wants.retain(|want| !is_over(want));
+        for want in over {
+            if let Want::Rfnm { to, number, .. } = want {
+                out.push(self.word(to, ImpPacketKind::Rfnm { allocates: false }, number));
+            }
+        }
+    }
+
+    /// What became of a message is asked: where it is not here, it will not come.
+    pub(super) fn query(
+        &mut self,
+        options: &ImpOptions,
+        packet: &ImpPacket,
+        whole: &mut Vec<ImpReassembledMessage>,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        self.of_epoch(options, packet.from.imp, packet.epoch);
+        let number = packet.number;
+        let Some(known) = self.from.get_mut(&packet.from.imp) else {
+            return;
+        };
+        let waits = |want: &Want| matches!(want, Want::Rfnm { to, number: of, .. } if to.imp == packet.from.imp && *of == number);
+        if known
+            .assemblies
+            .get(&number)
+            .is_some_and(Assembly::is_whole)
+            || self.wants.iter().any(waits)
+        {
+            return;
+        }
+        if number >= known.next {
+            self.skip(packet.from.imp, packet.first, options, whole);
+            self.give_up(packet.from.imp, number, options, whole);
+        }
+        out.push(self.word(
+            packet.from,
+            ImpPacketKind::Failed(ImpDeliveryFailure::Incomplete),
+            number,
+        ));
+    }
+
+    /// No message before that one comes any more.
+    fn skip(
+        &mut self,
+        by: u16,
+        first: u32,
+        options: &ImpOptions,
+        whole: &mut Vec<ImpReassembledMessage>,
+    ) {
+        self.refused
+            .retain(|(of, refused)| of.imp != by || *refused >= first);
+        while let Some(known) = self.from.get(&by).filter(|known| known.next < first) {
+            let begun = known.assemblies.keys().chain(&known.awaited).copied().min();
+            match begun.filter(|number| *number < first) {
+                Some(number) => {
+                    if let Some(known) = self.from.get_mut(&by) {
+                        known.next = number;
+                    }
+                    self.give_up(by, number, options, whole);
+                }
+                None => self.from.entry(by).or_default().next = first,
+            }
+        }
+    }
+
+    /// Does not wait for a message any more.
+    fn give_up(
+        &mut self,
+        by: u16,
+        number: u32,
+        options: &ImpOptions,
+        whole: &mut Vec<ImpReassembledMessage>,
+    ) {
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
+        known.next += u32::from(number == known.next);
+        self.singles += u32::from(known.awaited.remove(&number));
+        self.refused
+            .retain(|(of, refused)| of.imp != by || *refused != number);
+        if let Some(one) = known.assemblies.remove(&number) {
+            self.let_go(options, &one);
+        }
+        self.deliver(by, options, whole);
+    }
+
+    /// Buffers that are free, of all.
+    pub(super) const fn buffers(&self) -> (u32, u32) {
+        (self.free, self.all)
+    }
+
+    /// Messages of one packet for which there is room.
+    pub(super) const fn singles(&self) -> u32 {
+        self.singles
+    }
+
+    /// Rooms that are promised and not used, in packets.
+    pub(super) fn promised(&self) -> u32 {
+        self.from
+            .values()
+            .map(|from| from.promised * u32::from(MOST_PARTS))
+            .sum()
+    }
+
+    /// A tick: those from another IMP that cannot be reached any more are given up, and room that was promised and is not used.
+    pub(super) fn forget(
+        &mut self,
+        options: &ImpOptions,
+        now: Instant,
+        reaches: impl Fn(u16) -> bool,
+        whole: &mut Vec<ImpReassembledMessage>,
+        out: &mut Vec<ImpPacket>,
+    ) {
+        let eight = u32::from(MOST_PARTS);
+        self.now = now;
+        for known in self
+            .from
+            .values_mut()
+            .filter(|known| known.since + IDLE <= now)
+        {
+            self.free += known.promised * eight;
+            known.promised = 0;
+            self.singles += core::mem::take(&mut known.awaited).len() as u32;
+        }
+        let gone: Vec<u16> = self
+            .from
+            .keys()
+            .copied()
+            .filter(|by| !reaches(*by))
+            .collect();
+        for by in gone {
+            self.void(options, by);
+            self.wants.retain(|want| match want {
+                Want::Asked { by: of, .. } | Want::Rfnm { to: of, .. } => of.imp != by,
+            });
+        }
+        let is_stale = |one: &Assembly| one.since + IDLE <= now;
+        let stale = |(by, known): (&u16, &ImpIncomingState)| {
+            known.assemblies.values().any(is_stale).then_some(*by)
+        };
+        let stale: Vec<u16> = self.from.iter().filter_map(stale).collect();
+        for by in stale {
+            let known = self
+                .from
+                .get(&by)
+                .into_iter()
+                .flat_map(|known| &known.assemblies);
+            let last = known
+                .filter(|(_, one)| is_stale(one))
+                .map(|(number, _)| *number)
+                .max();
+            // Whatever was to come before it does not come any more either: who sent it started anew, or gave it up.
+            self.skip(by, last.map_or(0, |number| number + 1), options, whole);
+        }
+        self.serve(out);
+    }
+}
+
+/// Whether a message of one packet finds room: the last is for one that no other has to come before, so that those that wait for it do
+/// not keep it out.
+const fn has_room(singles: u32, is_next: bool) -> bool {
+    singles > 1 || singles == 1 && is_next
+}
+
+/// Buffers that a message of several packets has: eight that were reserved, or one for each packet that came.
+const fn buffers(options: &ImpOptions, one: &Assembly) -> u32 {
+    if options.reservation {
+        MOST_PARTS as u32
+    } else {
+        one.came.count_ones()
+    }
+}

@@ -1,0 +1,164 @@
+//! Requests that wait for their answers, in their order. So many of them are known; of one beyond, only what tells where its answer ends
+//! is kept, alike ones together. So each answer goes to its own request, however many wait.
+
+use super::{DissectorEvent, MOST_WAITING, TOO_MANY};
+use crate::left_out::Bound;
+use std::collections::VecDeque;
+
+/// The exchange of a request that was left out: nothing is found of its answer.
+const LEFT_OUT: u64 = u64::MAX;
+/// Requests that are left out and not like the one before, at most; with more the dissector cannot keep in step.
+const MOST_UNLIKE: usize = 8 * Bound::Waiting.most();
+
+/// A request that waits.
+pub(super) trait PendingExchange: Clone + PartialEq {
+    /// Its exchange.
+    fn exchange(&mut self) -> &mut u64;
+
+    /// Drops what would take room where it is left out; the bound at which that counts, if there is any.
+    fn shrink(&mut self) -> Option<Bound> {
+        None
+    }
+}
+
+/// Those of one connection.
+#[derive(Debug)]
+pub(super) struct PendingExchangeQueue<W> {
+    /// Each, and how many more like it follow, all of them left out.
+    waiting: VecDeque<(W, u64)>,
+    /// Those that are not left out.
+    known: usize,
+    /// There were too many unlike ones: no answer is known from then on.
+    is_out_of_step: bool,
+}
+
+impl<W> Default for PendingExchangeQueue<W> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            known: 0,
+            is_out_of_step: false,
+        }
+    }
+}
+
+impl<W: PendingExchange> PendingExchangeQueue<W> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Records that are held.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn push_back(&mut self, waiting: W) {
+        self.waiting.push_back((waiting, 0));
+        self.known += 1;
+    }
+
+    pub(super) fn front(&self) -> Option<&W> {
+        self.waiting.front().map(|(waiting, _)| waiting)
+    }
+
+    pub(super) fn front_mut(&mut self) -> Option<&mut W> {
+        // What becomes of the first is nothing of those like it.
+        if let Some((waiting, more @ 1..)) = self.waiting.front_mut() {
+            *more -= 1;
+            let first = waiting.clone();
+            self.waiting.push_front((first, 0));
+        }
+        self.waiting.front_mut().map(|(waiting, _)| waiting)
+    }
+
+    pub(super) fn back(&self) -> Option<&W> {
+        self.waiting.back().map(|(waiting, _)| waiting)
+    }
+
+    /// The last one, if it is not left out.
+    pub(super) fn back_mut(&mut self) -> Option<&mut W> {
+        let (waiting, _) = self.waiting.back_mut()?;
+        (*waiting.exchange() != LEFT_OUT).then_some(waiting)
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<W> {
+        self.front_mut()?;
+        let (mut waiting, _) = self.waiting.pop_front()?;
+        self.known -= usize::from(*waiting.exchange() != LEFT_OUT);
+        Some(waiting)
+    }
+
+    /// As [`PendingExchangeQueue::pop_front`], of the last, which is not left out.
+    pub(super) fn pop_back(&mut self) {
+        if self.back_mut().is_some() {
+            self.waiting.pop_back();
+            self.known -= 1;
+        }
+    }
+
+    /// Nothing waits any more: the exchanges that did and were not left out.
+    pub(super) fn clear(&mut self) -> Vec<u64> {
+        self.known = 0;
+        let exchanges = self
+            .waiting
+            .drain(..)
+            .map(|(mut waiting, _)| *waiting.exchange());
+        exchanges.filter(|exchange| *exchange != LEFT_OUT).collect()
+    }
+
+    /// All of the last request that will be found was found: it is left out where too many wait. Whether answers can still be told
+    /// apart; if not, what the other side says from now on is of no use.
+    pub(super) fn settle(&mut self, exchange: u64, found: &mut Vec<DissectorEvent>) -> bool {
+        if self.known <= MOST_WAITING && !self.is_out_of_step {
+            return true;
+        }
+        let is_last = self
+            .back_mut()
+            .is_some_and(|last| *last.exchange() == exchange);
+        let Some((mut last, _)) = is_last.then(|| self.waiting.pop_back()).flatten() else {
+            return !self.is_out_of_step;
+        };
+        self.known -= 1;
+        found.push(DissectorEvent::Void {
+            exchange,
+            why: TOO_MANY,
+        });
+        found.push(DissectorEvent::LeftOut(Bound::Waiting, 1));
+        if self.is_out_of_step {
+            return false;
+        }
+        *last.exchange() = LEFT_OUT;
+        found.extend(last.shrink().map(|bound| DissectorEvent::LeftOut(bound, 1)));
+        match self.waiting.back_mut() {
+            Some((before, more)) if *before == last => *more += 1,
+            _ => self.waiting.push_back((last, 0)),
+        }
+        self.is_out_of_step = self.waiting.len() > MOST_WAITING + MOST_UNLIKE;
+        if self.is_out_of_step {
+            let known = self.clear();
+            found.push(DissectorEvent::LeftOut(Bound::Waiting, known.len() as u64));
+            found.extend(known.into_iter().map(|exchange| DissectorEvent::Void {
+                exchange,
+                why: TOO_MANY,
+            }));
+        }
+        !self.is_out_of_step
+    }
+}
+
+/// What is found of an answer, unless its request was left out.
+pub(super) fn of_answer(one: DissectorEvent, found: &mut Vec<DissectorEvent>) {
+    found.extend((one.exchange() != Some(LEFT_OUT)).then_some(one));
+}
+
+/// The exchange of an answer, unless its request was left out.
+pub(super) const fn known_exchange(exchange: u64) -> Option<u64> {
+    if exchange == LEFT_OUT {
+        None
+    } else {
+        Some(exchange)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The generic dissector: a request is what one side says until the other speaks, its response what that one says until the first
+//! speaks again. It works for everything that takes turns, encrypted or not, and is wrong where requests are pipelined.
+
+use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole};
+use stackline_events::unit_ids::EventStreamDirection;
+
+/// One connection.
+#[derive(Debug)]
+pub struct TurnDissector {
+    name: &'static str,
+    asks: EventStreamDirection,
+    speaks: Option<Speech>,
+    /// The exchange whose request is whole and whose response has not begun.
+    open: Option<u64>,
+    next: u64,
+}
+
+/// What one side says.
+#[derive(Debug)]
+struct Speech {
+    exchange: u64,
+    role: ExchangeRole,
+    side: EventStreamDirection,
+    /// Behind its last byte so far.
+    end: u64,
+}
+
+impl TurnDissector {
+    /// Of a protocol that goes by that name, in which that side asks.
+    #[must_use]
+    pub const fn new(name: &'static str, asks: EventStreamDirection) -> Self {
+        Self {
+            name,
+            asks,
+            speaks: None,
+            open: None,
+            next: 0,
+        }
+    }
+
+    fn said(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        if count == 0 {
+            return;
+        }
+        match &mut self.speaks {
+            Some(speech) if speech.side == side => speech.end = at + count,
+            _ => self.turn(side, at, at + count, found),
+        }
+    }
+
+    /// The other side speaks now.
+    fn turn(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        end: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        self.finish(found);
+        let role = if side == self.asks {
+            ExchangeRole::Request
+        } else {
+            ExchangeRole::Response
+        };
+        let answered = self.open.take().filter(|_| role == ExchangeRole::Response);
+        // Whoever is asked and speaks first says something of its own, as a greeting.
+        let kind = if role == ExchangeRole::Response && answered.is_none() {
+            ExchangeKind::OneWay
+        } else {
+            ExchangeKind::Call
+        };
+        let exchange = answered.unwrap_or(self.next);
+        self.next = self.next.max(exchange + 1);
+        found.push(DissectorEvent::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        self.speaks = Some(Speech {
+            exchange,
+            role,
+            side,
+            end,
+        });
+    }
+
+    /// What is said is whole.
+    fn finish(&mut self, found: &mut Vec<DissectorEvent>) {
+        if let Some(Speech {
+            exchange,
+            role,
+            side,
+            end,
+        }) = self.speaks.take()
+        {
+            found.push(DissectorEvent::Ends {
+                exchange,
+                role,
+                side,
+                at: end,
+            });
+            self.open = (role == ExchangeRole::Request).then_some(exchange);
+        }
+    }
+}
+
+impl Dissector for TurnDissector {
+    fn bytes(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        self.said(side, at, bytes.len() as u64, found);
+    }
+
+    fn unseen(
+        &mut self,
+        side: EventStreamDirection,
+        at: u64,
+        count: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        self.said(side, at, count, found);
+    }
+
+    fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
+        if self
+            .speaks
+            .as_ref()
+            .is_some_and(|speech| speech.side == side)
+        {
+            self.finish(found);
+        }
+    }
+
+    fn protocol(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script_testing::{DialogueScript, run_script};
+    use super::*;
+
+    #[test]
+    fn a_side_speaks_until_the_other_does() {
+        let mut turns = TurnDissector::new("turns", EventStreamDirection::There);
+        let script: DialogueScript<'_> = &[
+            ('>', b"one"),
+            ('>', b"more"),
+            ('<', b"answer"),
+            ('>', b"two"),
+            ('<', b"x"),
+            ('<', b""),
+        ];
+        assert_eq!(
+            run_script(&mut turns, script),
+            [
+                "0 request begins > 0",
+                "0 request ends > 7",
+                "0 response begins < 0",
+                "0 response ends < 6",
+                "1 request begins > 7",
+                "1 request ends > 10",
+                "1 response begins < 6",
+                "1 response ends < 7",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_greeting_answers_nothing() {
+        let mut turns = TurnDissector::new("turns", EventStreamDirection::There);
+        let script: DialogueScript<'_> = &[
+            ('<', b"220 ready"),
+            ('>', b"HELO"),
+            ('<', b"250"),
+            ('<', b""),
+        ];
+        assert_eq!(
+            run_script(&mut turns, script),
+            [
+                "0 response begins < 0 (one way)",
+                "0 response ends < 9",
+                "1 request begins > 0",
+                "1 request ends > 4",
+                "1 response begins < 9",
+                "1 response ends < 12",
+            ]
+        );
+    }
+}

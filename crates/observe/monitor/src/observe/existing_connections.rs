@@ -1,0 +1,101 @@
+//! The TCP connections that processes have now, as the system lists them (proc(5)). It opens nothing and keeps nothing.
+
+use crate::socket_descriptors::sockets_of;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A connection: this end, and the other.
+pub type ExistingConnection = (SocketAddr, SocketAddr);
+
+/// How the list calls a connection that is established.
+const ESTABLISHED: &str = "01";
+
+/// The established connections of processes; of those that are not there, none.
+#[must_use]
+pub fn connections_of(pids: &[u32]) -> BTreeSet<ExistingConnection> {
+    let mut all = BTreeSet::new();
+    for pid in pids {
+        let sockets = sockets_of(&pid.to_string());
+        for file in ["tcp", "tcp6"] {
+            let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
+            all.extend(
+                established(&list)
+                    .into_iter()
+                    .filter(|(socket, _)| sockets.contains(socket))
+                    .map(|(_, pair)| pair),
+            );
+        }
+    }
+    all
+}
+
+/// The established connections of such a list, by the numbers of their sockets.
+fn established(list: &str) -> BTreeMap<u64, ExistingConnection> {
+    let line = |line: &str| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+        let number = words.nth(5)?.parse().ok()?;
+        Some((number, (address(local)?, address(remote)?))).filter(|_| state == ESTABLISHED)
+    };
+    list.lines().filter_map(line).collect()
+}
+
+/// An address as it is listed: words of 32 bits in the machine's order, and the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        u32::from_str_radix(ip.get(at * 8..at * 8 + 8)?, 16)
+            .ok()
+            .map(u32::to_ne_bytes)
+    };
+    let ip = match ip.len() {
+        8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
+            // IPv4 through a socket of IPv6 is IPv4 to everybody else.
+            IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)).to_canonical()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn established_connections_of_a_process_are_found() {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (_server, from) = listener.accept().unwrap();
+        let own = client.local_addr().unwrap();
+        assert_eq!(from.ip().to_canonical(), own.ip());
+        let found = connections_of(&[std::process::id()]);
+        let other = SocketAddr::from(([127, 0, 0, 1], port));
+        assert!(
+            found.contains(&(own, other)) && found.contains(&(other, own)),
+            "{found:?}"
+        );
+        assert!(
+            found.iter().all(|(_, remote)| remote.port() != 0),
+            "a socket that listens is no connection"
+        );
+    }
+
+    #[test]
+    fn what_is_no_list_holds_nothing() {
+        for text in [
+            "",
+            "sl local\n",
+            "0: 0100007F:1F90 x:y 01\n",
+            "0: 0100007F:1F90 0100007F:1F91 01 a b c d e f g\n",
+        ] {
+            assert!(established(text).is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What to watch, and what was observed: the plain types of a watch.
+
+use crate::snmp::SnmpSwitch;
+use stackline_events::EventLog;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The default interval between two samples.
+pub const EVERY: Duration = Duration::from_millis(100);
+/// The shortest and the longest interval.
+pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+
+/// Ports of watched connections, by the end they belong to: of two processes on one machine, each then records its own end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchedPorts {
+    /// Ports at this end, of sockets that listen here.
+    pub local: BTreeSet<u16>,
+    /// Ports at the other end, of sockets connected to.
+    pub remote: BTreeSet<u16>,
+}
+
+/// Which TCP connections are watched. Those of other network namespaces never are, as far as addresses show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchedConnections {
+    /// Those of this process. Ports are learned from its sockets at each sample, so a connection that opens and closes
+    /// between two samples is recognised by the port its process listens on or has connected to before.
+    Process,
+    /// Those with these ports; the kernel filters out all others. See also [`crate::Watch::follow`].
+    Ports(WatchedPorts),
+    /// All of this network namespace.
+    All,
+}
+
+/// What to watch, and how often.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The host that events are recorded for.
+    pub host: String,
+    /// The interval between samples, limited to [`INTERVALS`].
+    pub interval: Duration,
+    /// Which TCP connections are watched.
+    pub connections: WatchedConnections,
+    /// Interfaces by name; none means all.
+    pub interfaces: Vec<String>,
+    /// Whether kernel trace events are used. Without them, and where the kernel refuses, connections are polled only.
+    pub kernel: bool,
+    /// Whether all system calls of the machine are counted, which costs each of them a little.
+    pub system_calls: bool,
+    /// Switches whose port counters are polled.
+    pub switches: Vec<SnmpSwitch>,
+}
+
+impl Config {
+    /// Everything, every 100 ms, of this process's own connections.
+    #[must_use]
+    pub fn of(host: &str) -> Self {
+        Self {
+            host: host.into(),
+            interval: EVERY,
+            connections: WatchedConnections::Process,
+            interfaces: Vec::new(),
+            kernel: true,
+            system_calls: false,
+            switches: Vec::new(),
+        }
+    }
+
+    /// The interval within its limits.
+    pub(crate) fn limited_interval(&self) -> Duration {
+        self.interval.clamp(INTERVALS.0, INTERVALS.1)
+    }
+}
+
+/// What a watch observed.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The events that were not taken before, in no order. Behind a sink this tape goes on with the sink's names.
+    pub event_log: EventLog,
+    /// Number of events the sink took.
+    pub handed_over: u64,
+    /// Number of events lost, because the buffer was full or the sink refused them; `EVENTS_LOST` records them too.
+    pub lost: u64,
+    /// The sink's first error.
+    pub sink_error: Option<String>,
+    /// CPU seconds by consumer.
+    pub cost_s: BTreeMap<String, f64>,
+    /// What could not be watched, and why.
+    pub absent: BTreeMap<String, String>,
+    /// Remarks for the reader.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,857 @@
+//! Takes what was seen, source by source and in any order within a short time, and gives exchanges that are over.
+//!
+//! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
+//! from the connection's first byte, so sockets that were there before have no place in their streams.
+
+use crate::connection::{Passing, RequestConnection};
+use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use stackline_dissect::conversation::tls::session_secrets::Secrets;
+use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
+use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_dissect::segment::{DissectedDatagram, DissectedSegment, PacketTransport, of_ip};
+use stackline_events::unit_ids::EventStreamDirection;
+use stackline_redact::RedactedName;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// Connections that are told apart; of more the oldest idle one goes first.
+const MOST_CONNECTIONS: usize = Bound::Connections.most();
+/// Connections that are found at once to give way next.
+const BATCH: usize = 1024;
+/// Beginnings of connections that are remembered.
+const MOST_ORIGINS: usize = Bound::Origins.most();
+/// Questions after names that wait for an answer.
+const MOST_LOOKUPS: usize = Bound::Lookups.most();
+/// Answers that wait for a connection.
+const MOST_ANSWERED: usize = Bound::Answered.most();
+/// Calls at a socket that wait for the first packet of its connection.
+const MOST_EARLY: usize = Bound::EarlyCalls.most();
+/// Sockets that are known; what is done at further ones is not.
+const MOST_SOCKETS: usize = Bound::Sockets.most();
+/// Exchanges that are over and are not taken yet, after which they should be.
+const MANY_DONE: usize = 4096;
+/// Why a question that gave way has no answer.
+const TOO_MANY_LOOKUPS: &str = "more than 4,096 questions of DNS waited for an answer";
+/// Ports of name servers, also of those within a network.
+const DNS_PORTS: [u16; 2] = [53, 5353];
+/// A connection that is asked for so soon behind an answer was asked after.
+const LOOKUP_NS: u64 = 100_000_000;
+/// A connection whose sides have finished is forgotten after this.
+const LINGERS_NS: u64 = 2_000_000_000;
+
+/// A host that is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObservedHost {
+    /// Its name.
+    pub name: String,
+    /// Its addresses; none: it is the only one, and all local addresses are its.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// What a socket did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketEvent {
+    /// It has those ends now: its own, and the other's.
+    Opened(SocketAddr, SocketAddr),
+    /// It has those ends and was there before anybody looked; what it did before is not known.
+    Found(SocketAddr, SocketAddr),
+    /// Its program wrote so many bytes.
+    Wrote(u64),
+    /// Its program read so many.
+    Read(u64),
+    /// It is closed.
+    Closed,
+}
+
+/// How a packet passes the place where it is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketPassage {
+    /// It leaves the host.
+    Leaves,
+    /// It arrives there.
+    Arrives,
+    /// It passes by: neither end is there.
+    Between,
+}
+
+/// Why something is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Connections that were there before anybody looked.
+    pub midway: u64,
+    /// Connections of which only one side's data were seen.
+    pub one_way: u64,
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
+    /// Bytes that no capture saw.
+    pub lost_bytes: u64,
+    /// Bytes of sockets that were there before anybody looked.
+    pub early_sockets: u64,
+}
+
+/// Who opened a connection and who was connected to.
+type RequestConnectionEnds = (SocketAddr, SocketAddr);
+
+/// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
+pub type ConnectionOrigin = (SocketAddr, SocketAddr, u32);
+
+/// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct RequestConnectionKey {
+    within: Option<usize>,
+    ends: RequestConnectionEnds,
+    flow: Option<u32>,
+}
+
+impl RequestConnectionKey {
+    fn new(host: usize, ends: RequestConnectionEnds) -> Self {
+        Self {
+            within: ends.0.ip().is_loopback().then_some(host),
+            ends,
+            flow: None,
+        }
+    }
+}
+
+/// A question after a name.
+#[derive(Debug)]
+struct Lookup {
+    exchange: Exchange,
+    id: u16,
+    host: usize,
+}
+
+#[derive(Debug, Default)]
+struct SocketProgress {
+    ends: Option<(SocketAddr, SocketAddr)>,
+    wrote: u64,
+    read: u64,
+    /// What was done before its connection was seen: it is counted, and given to it.
+    early: Vec<(bool, u64, u64, u32)>,
+}
+
+/// Takes what was seen.
+#[derive(Debug)]
+pub struct Builder {
+    hosts: Vec<ObservedHost>,
+    connections: HashMap<RequestConnectionKey, RequestConnection>,
+    /// Those that give way next, with the last moment at which something passed on them.
+    idlest: VecDeque<(u64, RequestConnectionKey)>,
+    sockets: HashMap<u64, SocketProgress>,
+    lookups: VecDeque<Lookup>,
+    answered: VecDeque<(usize, u64, u64)>,
+    done: Vec<Exchange>,
+    next_flow: u32,
+    /// Which connection has which number, where others want to know it.
+    origins: Option<BTreeMap<ConnectionOrigin, u32>>,
+    unknown: Unknown,
+    secrets: Option<Secrets>,
+}
+
+/// What of a datagram was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfDatagram {
+    /// A message of DNS.
+    Read,
+    /// Nothing: it is of no port of DNS.
+    NoDns,
+    /// Nothing: it is of a port of DNS, and is no whole message of it.
+    Unreadable,
+}
+
+impl Builder {
+    /// Of those hosts.
+    #[must_use]
+    pub fn new(hosts: Vec<ObservedHost>) -> Self {
+        Self {
+            hosts,
+            connections: HashMap::new(),
+            idlest: VecDeque::new(),
+            sockets: HashMap::new(),
+            lookups: VecDeque::new(),
+            answered: VecDeque::new(),
+            done: Vec::new(),
+            next_flow: 0,
+            origins: None,
+            unknown: Unknown::default(),
+            secrets: None,
+        }
+    }
+
+    /// TLS is opened with those secrets, of which more may be learnt while it goes on.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = Some(secrets);
+        self
+    }
+
+    /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
+    #[must_use]
+    pub fn remembering_origins(mut self) -> Self {
+        self.origins = Some(BTreeMap::new());
+        self
+    }
+
+    /// The flows of connections whose beginning was seen, as far as they are remembered.
+    #[must_use]
+    pub fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
+        self.origins.as_ref()?.get(origin).copied()
+    }
+
+    /// The first number that no flow has.
+    #[must_use]
+    pub const fn next_flow(&self) -> u32 {
+        self.next_flow
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub fn hosts(&self) -> &[ObservedHost] {
+        &self.hosts
+    }
+
+    /// A packet at a host's door, from its IP header on: one that leaves, or one that arrives; on a host's own loopback both.
+    pub fn packet(&mut self, host: usize, outgoing: bool, at_ns: u64, bytes: &[u8], length: u64) {
+        match of_ip(bytes, length) {
+            Some(PacketTransport::Tcp(segment, data)) => {
+                self.segment(host, outgoing, at_ns, &segment, data)
+            }
+            Some(PacketTransport::Udp(datagram, data)) => {
+                self.datagram(host, outgoing, at_ns, &datagram, data);
+            }
+            None => {}
+        }
+    }
+
+    /// A segment at a host's door.
+    pub fn segment(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        segment: &DissectedSegment,
+        data: &[u8],
+    ) {
+        let door = if outgoing {
+            PacketPassage::Leaves
+        } else {
+            PacketPassage::Arrives
+        };
+        let Some((key, way)) = self.connection(host, door, at_ns, segment) else {
+            return;
+        };
+        self.pass((host, door), at_ns, (key, way), segment, data);
+    }
+
+    /// A segment of a connection that has that number, in the direction that is told: numbers are given elsewhere.
+    pub fn located(
+        &mut self,
+        (host, door): (usize, PacketPassage),
+        at_ns: u64,
+        (flow, way): (u32, EventStreamDirection),
+        segment: &DissectedSegment,
+        data: &[u8],
+    ) {
+        let (from, to) = segment.ends;
+        let ends = if way == EventStreamDirection::There {
+            (from, to)
+        } else {
+            (to, from)
+        };
+        let key = RequestConnectionKey {
+            flow: Some(flow),
+            ..RequestConnectionKey::new(host, ends)
+        };
+        if !self.connections.contains_key(&key) {
+            if segment.reset || (segment.bytes == 0 && !segment.syn) {
+                return; // What is left of a connection that nobody knows any more.
+            }
+            self.open(host, door, at_ns, (key, way), segment);
+        }
+        self.pass((host, door), at_ns, (key, way), segment, data);
+    }
+
+    /// The first number that is given to what has none from elsewhere.
+    pub const fn number_from(&mut self, flow: u32) {
+        self.next_flow = flow;
+    }
+
+    fn pass(
+        &mut self,
+        (host, door): (usize, PacketPassage),
+        at_ns: u64,
+        (key, way): (RequestConnectionKey, EventStreamDirection),
+        segment: &DissectedSegment,
+        data: &[u8],
+    ) {
+        let (from, to) = segment.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        let Some(connection) = self.connections.get_mut(&key) else {
+            return;
+        };
+        let Some(is_dissected) = connection.is_dissected_at(host, door == PacketPassage::Between)
+        else {
+            return;
+        };
+        // Between its ends it is seen as at the door of who asks.
+        let between = door == PacketPassage::Between;
+        let leaves = door == PacketPassage::Leaves
+            || is_loop
+            || (between && way == EventStreamDirection::There);
+        let arrives = door == PacketPassage::Arrives
+            || is_loop
+            || (between && way == EventStreamDirection::Back);
+        connection.segment(
+            at_ns,
+            way,
+            Passing {
+                leaves,
+                arrives,
+                is_dissected,
+            },
+            (segment, data),
+            &mut self.done,
+        );
+    }
+
+    /// Whether an address is the host's: one that is listed, or any of its own loopback.
+    fn is_own(&self, host: usize, address: IpAddr) -> bool {
+        address.is_loopback()
+            || self
+                .hosts
+                .get(host)
+                .is_some_and(|host| host.addresses.contains(&address))
+    }
+
+    /// The connection of a segment, and its direction.
+    fn connection(
+        &mut self,
+        host: usize,
+        door: PacketPassage,
+        at_ns: u64,
+        segment: &DissectedSegment,
+    ) -> Option<(RequestConnectionKey, EventStreamDirection)> {
+        let (from, to) = segment.ends;
+        let opens = segment.syn && segment.acknowledged.is_none();
+        for (ends, way) in [
+            ((from, to), EventStreamDirection::There),
+            ((to, from), EventStreamDirection::Back),
+        ] {
+            let key = RequestConnectionKey::new(host, ends);
+            if let Some(known) = self.connections.get(&key)
+                && !(opens && way == EventStreamDirection::There && known.is_over())
+                && !(opens && way == EventStreamDirection::Back)
+            {
+                return Some((key, way));
+            }
+        }
+        if segment.reset || (segment.bytes == 0 && !segment.syn) {
+            return None; // What is left of a connection that nobody knows any more.
+        }
+        // Where the first packet was not seen, the answer to it tells who opened; else whoever serves at the lower port was
+        // connected to.
+        let is_back = !opens && (segment.syn || from.port() < to.port());
+        let (ends, way) = if is_back {
+            ((to, from), EventStreamDirection::Back)
+        } else {
+            ((from, to), EventStreamDirection::There)
+        };
+        let key = RequestConnectionKey::new(host, ends);
+        if let Some(old) = self.connections.remove(&key) {
+            self.end_connection(old);
+        }
+        self.open(host, door, at_ns, (key, way), segment);
+        Some((key, way))
+    }
+
+    /// A connection that was not known.
+    fn open(
+        &mut self,
+        host: usize,
+        door: PacketPassage,
+        at_ns: u64,
+        (key, way): (RequestConnectionKey, EventStreamDirection),
+        segment: &DissectedSegment,
+    ) {
+        self.make_room();
+        let own = |address: SocketAddr, here: bool| ExchangeEnd {
+            host: self.host_of(host, address.ip(), here),
+            address,
+        };
+        let (from_here, to_here) = (
+            door == PacketPassage::Leaves,
+            door == PacketPassage::Arrives,
+        );
+        let places = match way {
+            EventStreamDirection::There => [own(key.ends.0, from_here), own(key.ends.1, to_here)],
+            EventStreamDirection::Back => [own(key.ends.0, to_here), own(key.ends.1, from_here)],
+        };
+        let client_host = places[0].host;
+        let seen_at = (door == PacketPassage::Between
+            && places.iter().all(|place| place.host.is_none()))
+        .then_some(host);
+        let flow = key.flow.unwrap_or(self.next_flow);
+        self.next_flow = self.next_flow.saturating_add(u32::from(key.flow.is_none()));
+        self.remember(&key, way, segment, flow);
+        let mut connection =
+            RequestConnection::new(flow, places, !segment.syn, self.secrets.clone());
+        connection.seen_at = seen_at;
+        self.unknown.midway += u64::from(!segment.syn);
+        connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));
+        self.adopt_sockets(key.ends, &mut connection);
+        self.connections.insert(key, connection);
+    }
+
+    /// The beginning of a flow, which a first segment of that direction shows.
+    fn remember(
+        &mut self,
+        key: &RequestConnectionKey,
+        way: EventStreamDirection,
+        segment: &DissectedSegment,
+        flow: u32,
+    ) {
+        let first = match way {
+            EventStreamDirection::There => Some(segment.sequence.wrapping_add(1)),
+            EventStreamDirection::Back => segment.acknowledged,
+        };
+        if let Some(origins) = &mut self.origins
+            && let Some(first) = first.filter(|_| segment.syn && key.within.is_none())
+        {
+            if origins.len() >= MOST_ORIGINS {
+                return self.unknown.left_out.add(Bound::Origins, 1);
+            }
+            origins.insert((key.ends.0, key.ends.1, first), flow);
+        }
+    }
+
+    /// The host of an address, seen at a host's door where `here` says that it is this host's side.
+    fn host_of(&self, host: usize, address: IpAddr, here: bool) -> Option<usize> {
+        if here || address.is_loopback() || self.is_own(host, address) {
+            return Some(host);
+        }
+        self.hosts
+            .iter()
+            .position(|other| other.addresses.contains(&address))
+    }
+
+    /// The connection that is over or idle for longest gives way. Who they are is looked up for many at a time, so that each costs little.
+    fn make_room(&mut self) {
+        if self.connections.len() < MOST_CONNECTIONS {
+            return;
+        }
+        loop {
+            if self.idlest.is_empty() {
+                let ages = self
+                    .connections
+                    .iter()
+                    .map(|(key, known)| (!known.is_over(), known.last_ns, *key));
+                let mut ages: Vec<_> = ages.collect();
+                let batch = BATCH.min(ages.len());
+                ages.select_nth_unstable(batch - 1);
+                ages.truncate(batch);
+                ages.sort_unstable();
+                self.idlest = ages
+                    .into_iter()
+                    .map(|(_, last_ns, key)| (last_ns, key))
+                    .collect();
+            }
+            let Some((last_ns, key)) = self.idlest.pop_front() else {
+                return;
+            };
+            // One on which something passed since, or that is another one by now, stays.
+            let is_idle = self
+                .connections
+                .get(&key)
+                .is_some_and(|known| known.last_ns == last_ns);
+            if is_idle && let Some(old) = self.connections.remove(&key) {
+                self.unknown
+                    .left_out
+                    .add(Bound::Connections, u64::from(!old.is_over()));
+                return self.end_connection(old);
+            }
+        }
+    }
+
+    fn end_connection(&mut self, mut connection: RequestConnection) {
+        connection.over(u64::MAX >> 1, true, &mut self.done);
+        self.done.extend(connection.unopened());
+        self.unknown.left_out.merge(&connection.left_out());
+        self.unknown.lost_bytes += connection.lost();
+        self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
+    }
+
+    // --- names ---
+
+    /// A datagram at a host's door; what of it was read.
+    pub fn datagram(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        data: &[u8],
+    ) -> OfDatagram {
+        let (from, to) = datagram.ends;
+        let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
+        if !is_dns {
+            return OfDatagram::NoDns;
+        }
+        match dns::read_message(data) {
+            Ok(message) if message.response => {
+                self.answer(host, outgoing, at_ns, datagram, &message)
+            }
+            Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
+            Err(dns::DnsReadError::Pointers) => {
+                self.unknown.left_out.add(Bound::Pointers, 1);
+                return OfDatagram::Unreadable;
+            }
+            Err(dns::DnsReadError::Foreign) => return OfDatagram::Unreadable,
+        }
+        OfDatagram::Read
+    }
+
+    fn question(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        message: &dns::DnsMessage,
+    ) {
+        let (id, name) = (message.id, message.name());
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        if let Some(known) = self
+            .lookups
+            .iter_mut()
+            .find(|known| known.id == id && known.exchange.client.address == from)
+        {
+            let request = &mut known.exchange.request;
+            match outgoing && !is_loop {
+                // The same question again.
+                true if request.left.is_some() => {
+                    request.again += 1;
+                    request.again_ns =
+                        at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
+                }
+                _ => request.arrived = Some((at_ns, at_ns)),
+            }
+            return;
+        }
+        if self.lookups.len() >= MOST_LOOKUPS
+            && let Some(mut oldest) = self.lookups.pop_front()
+        {
+            oldest.exchange.void = Some(TOO_MANY_LOOKUPS);
+            self.done.push(oldest.exchange);
+            self.unknown.left_out.add(Bound::Lookups, 1);
+        }
+        let here = Some((at_ns, at_ns));
+        let (client_host, server_host) = (
+            self.host_of(host, from.ip(), outgoing),
+            self.host_of(host, to.ip(), !outgoing),
+        );
+        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
+        let exchange = Exchange {
+            flow: self.next_flow,
+            number: 0,
+            kind: ExchangeKind::Call,
+            protocol: "DNS",
+            exact: true,
+            name,
+            status: RedactedName::default(),
+            client: ExchangeEnd {
+                host: client_host,
+                address: from,
+            },
+            server: ExchangeEnd {
+                host: server_host,
+                address: to,
+            },
+            seen_at: None,
+            reversed: false,
+            request: ExchangeMessage {
+                end: datagram.bytes,
+                left: here.filter(|_| leaves),
+                arrived: here.filter(|_| arrives),
+                ..ExchangeMessage::default()
+            },
+            response: None,
+            parts: 0,
+            lookup: None,
+            connect: None,
+            connect_again: 0,
+            handshake: None,
+            round_trip_ns: None,
+            void: None,
+            is_unopened: false,
+            gave_up: None,
+        };
+        self.next_flow = self.next_flow.saturating_add(1);
+        self.lookups.push_back(Lookup {
+            exchange,
+            id,
+            host: client_host.unwrap_or(host),
+        });
+    }
+
+    fn answer(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        message: &dns::DnsMessage,
+    ) {
+        let id = message.id;
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        let Some(at) = self
+            .lookups
+            .iter()
+            .position(|known| known.id == id && known.exchange.client.address == to)
+        else {
+            return;
+        };
+        let known = &mut self.lookups[at];
+        let response = known
+            .exchange
+            .response
+            .get_or_insert_with(|| ExchangeMessage {
+                end: datagram.bytes,
+                ..ExchangeMessage::default()
+            });
+        if outgoing || is_loop {
+            response.left = Some((at_ns, at_ns));
+        }
+        let at_client = !outgoing || is_loop || known.exchange.client.host.is_none();
+        if !at_client {
+            return;
+        }
+        response.arrived = Some((at_ns, at_ns));
+        known.exchange.status = message.name();
+        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else {
+            return;
+        };
+        if let Some(begin) = exchange.begin_ns() {
+            self.answered
+                .retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
+            if self.answered.len() >= MOST_ANSWERED {
+                self.answered.pop_front();
+                self.unknown.left_out.add(Bound::Answered, 1);
+            }
+            self.answered.push_back((host, begin, at_ns));
+        }
+        self.done.push(exchange);
+    }
+
+    /// What a host asked after just before it opens a connection: from the first question to the last answer.
+    fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
+        let recent = |(of, _, end): &(usize, u64, u64)| {
+            *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS
+        };
+        let last = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, _, end)| *end)
+            .max()?;
+        let first = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, begin, _)| *begin)
+            .min()?;
+        self.answered
+            .retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
+        Some((first, last))
+    }
+
+    // --- sockets ---
+
+    /// A socket did something, by a thread of the kernel's number.
+    pub fn socket(&mut self, at_ns: u64, socket: u64, thread: u32, event: SocketEvent) {
+        if matches!(event, SocketEvent::Opened(..) | SocketEvent::Found(..))
+            && self.sockets.len() >= MOST_SOCKETS
+            && !self.sockets.contains_key(&socket)
+        {
+            return self.unknown.left_out.add(Bound::Sockets, 1);
+        }
+        match event {
+            SocketEvent::Opened(own, other) => {
+                let known = self.sockets.entry(socket).or_default();
+                if known.ends != Some((own, other)) {
+                    *known = SocketProgress {
+                        ends: Some((own, other)),
+                        ..SocketProgress::default()
+                    };
+                }
+            }
+            SocketEvent::Found(own, other) => {
+                self.sockets
+                    .entry(socket)
+                    .or_default()
+                    .ends
+                    .get_or_insert((own, other));
+            }
+            SocketEvent::Closed => {
+                self.sockets.remove(&socket);
+            }
+            SocketEvent::Wrote(bytes) | SocketEvent::Read(bytes) => {
+                let wrote = matches!(event, SocketEvent::Wrote(_));
+                let Some(known) = self.sockets.get_mut(&socket) else {
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
+                    return;
+                };
+                let count = if wrote {
+                    &mut known.wrote
+                } else {
+                    &mut known.read
+                };
+                *count = count.saturating_add(bytes);
+                let up_to = *count;
+                let Some((own, other)) = known.ends else {
+                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
+                    return;
+                };
+                match self.of_socket(own, other) {
+                    Some((connection, end)) if connection.midway => {
+                        connection.counted(end, wrote, up_to, at_ns, thread);
+                    }
+                    Some((connection, end)) => {
+                        record_socket_progress(connection, end, wrote, up_to, at_ns, thread)
+                    }
+                    None => {
+                        let known = self.sockets.entry(socket).or_default();
+                        if known.early.len() < MOST_EARLY {
+                            known.early.push((wrote, up_to, at_ns, thread));
+                        } else {
+                            self.unknown.left_out.add(Bound::EarlyCalls, 1);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection of a socket with those ends, and which end of it that is.
+    fn of_socket(
+        &mut self,
+        own: SocketAddr,
+        other: SocketAddr,
+    ) -> Option<(&mut RequestConnection, EventStreamDirection)> {
+        let loopback = own.ip().is_loopback();
+        let hosts = (0..self.hosts.len().max(1)).filter(|host| loopback || *host == 0);
+        let mut keys = hosts.flat_map(|host| {
+            let key = |ends| RequestConnectionKey::new(host, ends);
+            [
+                (key((own, other)), EventStreamDirection::There),
+                (key((other, own)), EventStreamDirection::Back),
+            ]
+        });
+        let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
+        Some((self.connections.get_mut(&key)?, end))
+    }
+
+    /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
+    pub fn lost_sockets(&mut self) {
+        self.sockets
+            .values_mut()
+            .for_each(|socket| *socket = SocketProgress::default());
+        self.connections
+            .values_mut()
+            .for_each(|connection| connection.sockets = [false; 2]);
+    }
+
+    /// What sockets of a connection did before its packets were seen.
+    fn adopt_sockets(&mut self, ends: RequestConnectionEnds, connection: &mut RequestConnection) {
+        let midway = connection.midway;
+        for socket in self
+            .sockets
+            .values_mut()
+            .filter(|socket| !socket.early.is_empty())
+        {
+            let end = match socket.ends {
+                Some(own) if own == ends => EventStreamDirection::There,
+                Some((own, other)) if (other, own) == ends => EventStreamDirection::Back,
+                _ => continue,
+            };
+            let early = std::mem::take(&mut socket.early);
+            for (wrote, up_to, at_ns, thread) in early.into_iter().filter(|_| !midway) {
+                record_socket_progress(connection, end, wrote, up_to, at_ns, thread);
+            }
+        }
+    }
+
+    // --- what is over ---
+
+    /// Exchanges that are over by now. What sources report later than half a second after it happened is too late.
+    pub fn advance(&mut self, now_ns: u64) -> Vec<Exchange> {
+        let done = &mut self.done;
+        let mut gone = BTreeMap::new();
+        for (key, connection) in &mut self.connections {
+            connection.over(now_ns, false, done);
+            if connection.is_over() && connection.last_ns.saturating_add(LINGERS_NS) <= now_ns {
+                gone.insert(connection.flow, *key);
+            }
+        }
+        for key in gone.into_values() {
+            if let Some(connection) = self.connections.remove(&key) {
+                self.end_connection(connection);
+            }
+        }
+        self.take_done()
+    }
+
+    /// Everything that is left, and what is not known.
+    pub fn finish(&mut self) -> (Vec<Exchange>, Unknown) {
+        let connections: BTreeMap<u32, RequestConnection> = self
+            .connections
+            .drain()
+            .map(|(_, connection)| (connection.flow, connection))
+            .collect();
+        for connection in connections.into_values() {
+            self.end_connection(connection);
+        }
+        for mut lookup in self.lookups.drain(..) {
+            lookup.exchange.void = Some(UNANSWERED);
+            self.done.push(lookup.exchange);
+        }
+        self.unknown.left_out.add(
+            Bound::Sessions,
+            self.secrets.as_ref().map_or(0, Secrets::left_out),
+        );
+        (self.take_done(), self.unknown.clone())
+    }
+
+    /// Whether so many exchanges are over that they should be taken before time goes on.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.done.len() >= MANY_DONE
+    }
+
+    /// Exchanges that are over already; [`Builder::advance`] looks for further ones.
+    pub fn take_done(&mut self) -> Vec<Exchange> {
+        let mut done = std::mem::take(&mut self.done);
+        done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
+        done
+    }
+}
+
+fn record_socket_progress(
+    connection: &mut RequestConnection,
+    end: EventStreamDirection,
+    wrote: bool,
+    up_to: u64,
+    at_ns: u64,
+    thread: u32,
+) {
+    match wrote {
+        true => connection.wrote(end, up_to, at_ns, thread),
+        false => connection.has_read(end, up_to, at_ns, thread),
+    }
+}
+
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! An exchange as events: points on the lifeline of its unit, as programs of our own emit them, and what is said of it beside
+//! (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). It decides nothing.
+
+use crate::exchange::ExchangeKind;
+use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::time_account::account_time;
+use stackline_events::EventValue;
+use stackline_events::unit_ids::{self, EventStreamDirection};
+
+/// Takes an event: host, keyword, moment, data.
+pub type RequestEventSink<'e> = dyn FnMut(&str, &str, u64, &[EventValue<'_>]) + 'e;
+
+/// What the server's thread did between the request and the answer, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerThreadWork {
+    /// The thread.
+    pub thread: u32,
+    /// It computed.
+    pub cpu_ns: u64,
+    /// It could have, and had no core.
+    pub runnable_ns: u64,
+    /// It waited for a lock.
+    pub lock_ns: u64,
+    /// For a disk.
+    pub disk_ns: u64,
+    /// It slept.
+    pub sleep_ns: u64,
+    /// It waited for a socket.
+    pub socket_ns: u64,
+    /// For a process that it had started.
+    pub child_ns: u64,
+    /// It was stopped.
+    pub stopped_ns: u64,
+    /// It was held up while its process collected garbage.
+    pub collect_ns: u64,
+    /// It could have computed on a core that whoever looks had.
+    pub observer_ns: u64,
+    /// For something else.
+    pub other_ns: u64,
+}
+
+/// What is known of an exchange beside its packets and sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeContext<'k> {
+    /// The programs of both ends, client's first.
+    pub programs: (&'k str, &'k str),
+    /// What the server did.
+    pub work: Option<ServerThreadWork>,
+    /// What the thread that read the request did while that lay unread.
+    pub wait: Option<ServerThreadWork>,
+    /// Whether names and statuses are kept whole, with all that is in them.
+    pub contents: bool,
+    /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
+    pub segments: bool,
+}
+
+/// The unit of an exchange.
+#[must_use]
+pub fn unit_of(exchange: &Exchange) -> i64 {
+    unit_ids::unit(exchange.flow & unit_ids::LAST_FLOW, exchange.number)
+}
+
+/// The name of a place: its host, or its address where it is elsewhere.
+#[must_use]
+pub fn place_name(place: &ExchangeEnd, hosts: &[String]) -> String {
+    place
+        .host
+        .and_then(|host| hosts.get(host).cloned())
+        .unwrap_or_else(|| place.address.ip().to_string())
+}
+
+/// Emits all events of an exchange. Hosts are those that are watched, by number.
+pub fn emit_exchange(
+    exchange: &Exchange,
+    known: &ExchangeContext<'_>,
+    hosts: &[String],
+    emit: &mut RequestEventSink<'_>,
+) {
+    let way = if exchange.reversed {
+        [EventStreamDirection::Back, EventStreamDirection::There]
+    } else {
+        [EventStreamDirection::There, EventStreamDirection::Back]
+    };
+    let names = [
+        place_name(&exchange.client, hosts),
+        place_name(&exchange.server, hosts),
+    ];
+    let one = ExchangeEventWriter {
+        exchange,
+        unit: unit_of(exchange),
+        names: &names,
+        way,
+        hosts,
+    };
+    one.points(known.segments, emit);
+    one.facts(known, emit);
+}
+
+struct ExchangeEventWriter<'l> {
+    exchange: &'l Exchange,
+    unit: i64,
+    names: &'l [String; 2],
+    /// Directions of request and response.
+    way: [EventStreamDirection; 2],
+    hosts: &'l [String],
+}
+
+impl ExchangeEventWriter<'_> {
+    fn host(&self, place: &ExchangeEnd) -> Option<&str> {
+        place
+            .host
+            .and_then(|host| self.hosts.get(host))
+            .map(String::as_str)
+    }
+
+    fn points(&self, segments: bool, emit: &mut RequestEventSink<'_>) {
+        let exchange = self.exchange;
+        let between = exchange
+            .seen_at
+            .and_then(|host| self.hosts.get(host))
+            .map(String::as_str);
+        // Between its ends it is seen as at the door of who asks.
+        let (client, server) = (
+            self.host(&exchange.client).or(between),
+            self.host(&exchange.server),
+        );
+        let flow = exchange.flow & unit_ids::LAST_FLOW;
+        if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
+            let connection = EventValue::from(unit_ids::connection(flow, 0));
+            emit(host, "APP_CONNECT", asked, &[connection]);
+            emit(host, "APP_CONNECTED", there, &[connection]);
+        }
+        let request = &exchange.request;
+        let range = |message: &ExchangeMessage, way: EventStreamDirection| {
+            let stream = EventValue::from(unit_ids::stream(flow, way));
+            [
+                self.unit.into(),
+                stream,
+                message.from.into(),
+                (message.end - message.from).into(),
+            ]
+        };
+        let ask = range(request, self.way[0]);
+        let left = request.written.or(request.left).is_some();
+        if let (Some(host), Some(at_ns)) = (client.filter(|_| left), exchange.asked_ns()) {
+            emit(host, "APP_CALL", at_ns, &ask);
+        }
+        if !(segments && left && client.is_some()) {
+            self.crosses(
+                request,
+                ask,
+                [client, server],
+                &format!("{}>{}", self.names[0], self.names[1]),
+                emit,
+            );
+        }
+        if let (Some(host), Some(at_ns)) = (server, request.read) {
+            emit(host, "SOCK_RECEIVED", at_ns, &ask);
+            emit(host, "APP_INDICATION", at_ns, &ask);
+        }
+        let Some(response) = &exchange.response else {
+            return;
+        };
+        let answer = range(response, self.way[1]);
+        if let (Some(host), Some((at_ns, _))) = (server, response.left) {
+            emit(host, "APP_REPLY", at_ns, &answer);
+        }
+        self.crosses(
+            response,
+            answer,
+            [server, client],
+            &format!("{}>{}", self.names[1], self.names[0]),
+            emit,
+        );
+        if let (Some(host), Some(at_ns)) = (client, response.read) {
+            emit(host, "SOCK_RECEIVED", at_ns, &answer);
+        }
+        let came =
+            exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
+        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| came)) {
+            emit(host, "APP_RESPONSE", at_ns, &answer);
+        }
+    }
+
+    /// The last byte of a message at the doors of both hosts.
+    fn crosses(
+        &self,
+        message: &ExchangeMessage,
+        range: [EventValue<'_>; 4],
+        hosts: [Option<&str>; 2],
+        way: &str,
+        emit: &mut RequestEventSink<'_>,
+    ) {
+        for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
+            if let (Some(host), Some((_, at_ns))) = (host, passed) {
+                let [unit, stream, from, bytes] = range;
+                emit(
+                    host,
+                    "NET_SEEN",
+                    at_ns,
+                    &[unit, stream, from, bytes, way.into(), way.into()],
+                );
+            }
+        }
+    }
+
+    fn facts(&self, known: &ExchangeContext<'_>, emit: &mut RequestEventSink<'_>) {
+        let exchange = self.exchange;
+        let between = || {
+            exchange
+                .seen_at
+                .and_then(|host| self.hosts.get(host))
+                .map(String::as_str)
+        };
+        let host = self
+            .host(&exchange.client)
+            .or_else(|| self.host(&exchange.server))
+            .or_else(between);
+        let Some(host) = host else { return };
+        let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
+        let bytes = |message: &ExchangeMessage| message.end - message.from;
+        let kind = match exchange.kind {
+            ExchangeKind::Call if exchange.is_unopened => "connection",
+            ExchangeKind::Call => "call",
+            ExchangeKind::Handshake => "handshake",
+            ExchangeKind::OneWay => "one way",
+        };
+        emit(
+            host,
+            "REQUEST",
+            at_ns,
+            &[
+                self.unit.into(),
+                kind.into(),
+                exchange.protocol.into(),
+                i64::from(exchange.exact).into(),
+                exchange.name.text(known.contents).into(),
+                exchange.status.text(known.contents).into(),
+                self.names[0].as_str().into(),
+                self.names[1].as_str().into(),
+                known.programs.0.into(),
+                known.programs.1.into(),
+                bytes(&exchange.request).into(),
+                exchange.response.as_ref().map(bytes).into(),
+                exchange.parts.into(),
+                exchange.void.map_or(EventValue::Absent, EventValue::Text),
+            ],
+        );
+        if let Some(account) = account_time(exchange) {
+            let begin = exchange.begin_ns().unwrap_or(at_ns);
+            let mut values = vec![
+                EventValue::from(self.unit),
+                EventValue::from(at_ns.saturating_sub(begin)),
+            ];
+            values.extend(account.map(EventValue::from));
+            values.push(exchange.round_trip_ns.into());
+            emit(host, "REQUEST_TIME", at_ns, &values);
+        }
+        self.network(host, at_ns, emit);
+        for (name, work) in [("REQUEST_WORK", &known.work), ("REQUEST_WAIT", &known.wait)] {
+            let Some(work) = work else { continue };
+            let values = [
+                work.cpu_ns,
+                work.runnable_ns,
+                work.lock_ns,
+                work.disk_ns,
+                work.sleep_ns,
+                work.socket_ns,
+                work.child_ns,
+                work.stopped_ns,
+                work.collect_ns,
+                work.observer_ns,
+                work.other_ns,
+            ];
+            let mut row = vec![EventValue::from(self.unit), EventValue::from(work.thread)];
+            row.extend(values.map(EventValue::from));
+            emit(host, name, at_ns, &row);
+        }
+    }
+
+    fn network(&self, host: &str, at_ns: u64, emit: &mut RequestEventSink<'_>) {
+        let nothing = ExchangeMessage::default();
+        let (request, response) = (
+            &self.exchange.request,
+            self.exchange.response.as_ref().unwrap_or(&nothing),
+        );
+        let values = [
+            request.again,
+            request.again_ns,
+            response.again,
+            response.again_ns,
+            request.held_ns,
+            response.held_ns,
+            request.window_ns,
+            response.window_ns,
+            self.exchange.connect_again,
+            response.late_ns,
+        ];
+        if values.iter().any(|value| *value > 0) {
+            let mut row = vec![EventValue::from(self.unit)];
+            row.extend(values.map(EventValue::from));
+            emit(host, "REQUEST_NETWORK", at_ns, &row);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Which requests were made for which others: those that a server makes while it has a request. Told by the thread, or by the process
+//! and the time with less certainty; where several could be meant, none is.
+
+use stackline_dissect::left_out::{Bound, LeftOut};
+use std::collections::HashMap;
+
+/// A request as far as that needs it: who asks, who answers, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestSpan {
+    /// Its unit.
+    pub unit: i64,
+    /// Where it is asked, by number; what is elsewhere has none.
+    pub client_host: Option<usize>,
+    /// The thread that asks, 0 where it is not known, and its process.
+    pub client: (u32, u32),
+    /// When it began and was answered, ns.
+    pub asked: (u64, u64),
+    /// Where it is answered.
+    pub server_host: Option<usize>,
+    /// The threads that read it and answered it, and their process.
+    pub server: (u32, u32, u32),
+    /// When the server had it and when its answer was gone, ns.
+    pub served: (u64, u64),
+}
+
+/// The thread is the same, so the one is in the midst of the other.
+pub const BY_THREAD: u32 = 980_000;
+/// The process is, and had no other request at that time.
+pub const BY_PROCESS: u32 = 850_000;
+/// Several could be meant, and the thread read one of them alone since it asked last.
+pub const BY_TURN: u32 = 900_000;
+/// Only the host and the time are.
+pub const BY_TIME: u32 = 600_000;
+/// What happens within this is right behind.
+const RIGHT_BEHIND_NS: u64 = 2_000_000;
+/// Requests that a host has at the same time, at most; beyond that none is told by time.
+const MOST: usize = Bound::Parents.most();
+
+/// Pairs of a request and the one that it was made for, and how sure that is, parts of a million.
+#[must_use]
+pub fn find_parents(spans: &[RequestSpan], left_out: &mut LeftOut) -> Vec<(i64, i64, u32)> {
+    let mut served: Vec<&RequestSpan> = spans
+        .iter()
+        .filter(|span| span.server_host.is_some())
+        .collect();
+    served.sort_unstable_by_key(|span| span.served.0);
+    let mut asked: Vec<&RequestSpan> = spans
+        .iter()
+        .filter(|span| span.client_host.is_some())
+        .collect();
+    asked.sort_unstable_by_key(|span| span.asked.0);
+    let (mut next, mut open, mut found) = (0, Vec::<&RequestSpan>::new(), Vec::new());
+    // When each thread asked last.
+    let mut last: HashMap<(Option<usize>, u32), u64> = HashMap::new();
+    for child in asked {
+        while next < served.len() && served[next].served.0 <= child.asked.0 {
+            open.push(served[next]);
+            next += 1;
+        }
+        open.retain(|span| span.served.1 >= child.asked.0);
+        let asked_before = last
+            .insert((child.client_host, child.client.0), child.asked.0)
+            .unwrap_or(0);
+        if open.len() > MOST {
+            left_out.add(Bound::Parents, 1);
+            continue;
+        }
+        let holds = |span: &&&RequestSpan| {
+            span.server_host == child.client_host
+                && span.unit != child.unit
+                && span.served.1 >= child.asked.1
+        };
+        found.extend(parent(
+            child,
+            &open.iter().filter(holds).copied().collect::<Vec<_>>(),
+            asked_before,
+        ));
+    }
+    found
+}
+
+fn parent(
+    child: &RequestSpan,
+    candidates: &[&RequestSpan],
+    asked_before: u64,
+) -> Option<(i64, i64, u32)> {
+    let (thread, process) = child.client;
+    let only = |kept: Vec<&&RequestSpan>, ppm: u32| match kept[..] {
+        [one] => Some((child.unit, one.unit, ppm)),
+        _ => in_turn(child, &kept, asked_before).map(|one| (child.unit, one.unit, BY_TURN)),
+    };
+    if thread != 0 {
+        let same = candidates
+            .iter()
+            .filter(|span| span.server.0 == thread || span.server.1 == thread)
+            .collect::<Vec<_>>();
+        if !same.is_empty() {
+            return only(same, BY_THREAD);
+        }
+        let same = candidates
+            .iter()
+            .filter(|span| span.server.2 == process && process != 0)
+            .collect();
+        return only(same, BY_PROCESS);
+    }
+    only(
+        candidates
+            .iter()
+            .filter(|span| span.server.2 == 0)
+            .collect(),
+        BY_TIME,
+    )
+}
+
+/// Of several requests that a server has, the only one that its thread read since it asked last: who does one thing after the
+/// other passes a request on when it has read it.
+fn in_turn<'s>(
+    child: &RequestSpan,
+    candidates: &[&&'s RequestSpan],
+    asked_before: u64,
+) -> Option<&'s RequestSpan> {
+    let since = |span: &&&&RequestSpan| {
+        span.served.0 >= asked_before && child.asked.0 - span.served.0 <= RIGHT_BEHIND_NS
+    };
+    let read: Vec<&'s RequestSpan> = candidates.iter().filter(since).map(|span| **span).collect();
+    let [one] = read[..] else { return None };
+    Some(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parents(spans: &[RequestSpan]) -> Vec<(i64, i64, u32)> {
+        find_parents(spans, &mut LeftOut::default())
+    }
+
+    fn span(
+        unit: i64,
+        client: u32,
+        server: u32,
+        asked: (u64, u64),
+        served: (u64, u64),
+    ) -> RequestSpan {
+        RequestSpan {
+            unit,
+            client_host: Some(usize::from(client >= 10)),
+            client: (client, client),
+            asked,
+            server_host: Some(usize::from(server >= 10)),
+            server: (server, server, server),
+            served,
+        }
+    }
+
+    #[test]
+    fn what_a_thread_asks_while_it_has_a_request_is_for_that() {
+        let outer = span(1, 5, 10, (0, 100), (10, 90));
+        let other = span(2, 6, 11, (0, 100), (10, 90));
+        let inner = span(3, 10, 2, (20, 40), (25, 35));
+        let later = span(4, 10, 2, (95, 99), (96, 98));
+        assert_eq!(parents(&[outer, other, inner, later]), [(3, 1, BY_THREAD)]);
+    }
+
+    #[test]
+    fn of_several_that_could_be_meant_none_is() {
+        let outer = |unit| RequestSpan {
+            server: (0, 0, 0),
+            ..span(unit, 5, 10, (0, 100), (10, 90))
+        };
+        let inner = RequestSpan {
+            client: (0, 0),
+            ..span(3, 10, 2, (20, 40), (25, 35))
+        };
+        assert_eq!(parents(&[outer(1), inner]), [(3, 1, BY_TIME)]);
+        assert_eq!(parents(&[outer(1), outer(2), inner]), []);
+    }
+
+    #[test]
+    fn who_passes_requests_on_in_turn_asks_right_behind_each() {
+        const MS: u64 = 1_000_000;
+        // One thread reads two requests, passes each on at once, gets both answers and passes them back.
+        let outer = |unit, from: u64| {
+            span(
+                unit,
+                5,
+                10,
+                (from, from + 62 * MS),
+                (from + MS / 10, from + 61 * MS),
+            )
+        };
+        let inner = |unit, from: u64| {
+            span(
+                unit,
+                10,
+                2,
+                (from + MS / 5, from + 60 * MS),
+                (from + MS, from + 59 * MS),
+            )
+        };
+        let all = [outer(1, 0), outer(2, MS / 2), inner(3, 0), inner(4, MS / 2)];
+        assert_eq!(parents(&all), [(3, 1, BY_THREAD), (4, 2, BY_TURN)]);
+        // A second one of either cannot be told from the other's.
+        let later = RequestSpan {
+            asked: (MS, 30 * MS),
+            ..inner(5, 0)
+        };
+        assert_eq!(parents(&[&all[..], &[later]].concat()).len(), 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! When bytes of a stream first passed a point: at which moment each of them was there. Offsets in, times out; no more than a bounded
+//! number of moments is kept.
+
+use stackline_dissect::left_out::{Bound, LeftOut};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Moments that are kept; of more every second one goes.
+const MOST: usize = Bound::Moments.most();
+/// Pieces that are ahead of a hole, at most; the farthest are forgotten.
+const MOST_AHEAD: usize = Bound::Ahead.most();
+
+/// A moment: everything before `end` had passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgressMoment {
+    /// The offset behind the last byte.
+    pub end: u64,
+    /// When, ns.
+    pub at_ns: u64,
+    /// The thread that did it; 0 where none did, or it is not known.
+    pub thread: u32,
+}
+
+/// How a stream passed a point.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPointProgress {
+    moments: VecDeque<ProgressMoment>,
+    /// When bytes before it passed is not known.
+    begin: u64,
+    /// Behind the farthest byte that passed.
+    end: u64,
+    /// Moments that went, as there were more than are kept.
+    thinned: u64,
+}
+
+impl StreamPointProgress {
+    /// Nobody looked before that offset had passed.
+    pub const fn begin_at(&mut self, offset: u64) {
+        (self.begin, self.end) = (offset, offset);
+    }
+
+    /// Bytes up to `end` have passed.
+    pub fn pass(&mut self, end: u64, at_ns: u64, thread: u32) {
+        if end <= self.end {
+            return;
+        }
+        self.end = end;
+        self.moments
+            .push_back(ProgressMoment { end, at_ns, thread });
+        if self.moments.len() > MOST {
+            let before = self.moments.len();
+            let mut place = 0;
+            self.moments.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            self.thinned += (before - self.moments.len()) as u64;
+        }
+    }
+
+    /// Adds what was left out, as there was more than is kept.
+    pub fn left_out(&self, into: &mut LeftOut) {
+        into.add(Bound::Moments, self.thinned);
+    }
+
+    /// Behind the farthest byte.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// When the byte at that offset passed.
+    #[must_use]
+    pub fn of(&self, offset: u64) -> Option<ProgressMoment> {
+        let at = self.moments.partition_point(|moment| moment.end <= offset);
+        self.moments
+            .get(at)
+            .filter(|_| offset >= self.begin)
+            .copied()
+    }
+
+    /// When all bytes before that offset had passed.
+    #[must_use]
+    pub fn whole(&self, end: u64) -> Option<ProgressMoment> {
+        self.of(end.checked_sub(1)?)
+    }
+
+    /// The moments at which bytes between two offsets passed.
+    #[must_use]
+    pub fn between(&self, from: u64, end: u64) -> Vec<ProgressMoment> {
+        let at = self.moments.partition_point(|moment| moment.end <= from);
+        let until = self.moments.partition_point(|moment| moment.end < end);
+        self.moments
+            .range(at..self.moments.len().min(until + 1))
+            .copied()
+            .collect()
+    }
+
+    /// Nobody asks for bytes before that offset any more.
+    pub fn forget(&mut self, offset: u64) {
+        while self
+            .moments
+            .front()
+            .is_some_and(|moment| moment.end <= offset)
+        {
+            self.moments.pop_front();
+        }
+    }
+}
+
+/// How a stream arrived: a byte is there when all before it are.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    progress: StreamPointProgress,
+    ahead: BTreeMap<u64, u64>,
+    /// Pieces that were one more than are remembered.
+    forgotten: u64,
+}
+
+impl Arrivals {
+    /// From that offset on.
+    #[must_use]
+    pub fn from(offset: u64) -> Self {
+        Self {
+            progress: StreamPointProgress {
+                end: offset,
+                ..StreamPointProgress::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// A segment arrived.
+    pub fn segment(&mut self, from: u64, end: u64, at_ns: u64) {
+        if from > self.progress.end {
+            if self.ahead.len() >= MOST_AHEAD && !self.ahead.contains_key(&from) {
+                self.forgotten += 1;
+                return;
+            }
+            let known = self.ahead.entry(from).or_default();
+            *known = end.max(*known);
+            return;
+        }
+        let mut end = end;
+        while let Some(entry) = self.ahead.first_entry().filter(|entry| *entry.key() <= end) {
+            end = end.max(entry.remove());
+        }
+        self.progress.pass(end, at_ns, 0);
+    }
+
+    /// Everything before that offset is there, as its receiver says.
+    pub fn acknowledged(&mut self, end: u64, at_ns: u64) {
+        self.segment(self.progress.end, end, at_ns);
+    }
+
+    /// Adds what was left out, as there was more than is kept.
+    pub fn left_out(&self, into: &mut LeftOut) {
+        self.progress.left_out(into);
+        into.add(Bound::Ahead, self.forgotten);
+    }
+
+    /// Whether something came behind a hole.
+    #[must_use]
+    pub fn has_hole(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// As the receiver has it.
+    #[must_use]
+    pub const fn progress(&self) -> &StreamPointProgress {
+        &self.progress
+    }
+
+    /// As [`StreamPointProgress::forget`].
+    pub fn forget(&mut self, offset: u64) {
+        self.progress.forget(offset);
+    }
+}
+
+/// How long bytes of a message lay unread at its receiver while it read nothing for so long, at least, ns.
+pub const LATE_NS: u64 = 1_000_000;
+
+/// How long a receiver let bytes lie, [`LATE_NS`] or more at once, from when they arrived and when it read them; 0 where it is not
+/// seen to read.
+#[must_use]
+pub fn late_ns(arrived: &[ProgressMoment], read: &[ProgressMoment]) -> u64 {
+    let mut late_ns = 0_u64;
+    // What was read so far, and when.
+    let (mut taken, mut since_ns) = (None::<u64>, 0);
+    for moment in read {
+        let next = match taken {
+            Some(taken) => arrived.get(arrived.partition_point(|arrived| arrived.end <= taken)),
+            None => arrived.first(),
+        };
+        let idle_ns = next.map_or(0, |next| {
+            moment.at_ns.saturating_sub(next.at_ns.max(since_ns))
+        });
+        late_ns = late_ns.saturating_add(if idle_ns >= LATE_NS { idle_ns } else { 0 });
+        (taken, since_ns) = (Some(moment.end), moment.at_ns);
+    }
+    late_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_passes_when_it_first_does() {
+        let mut progress = StreamPointProgress::default();
+        for (end, at_ns) in [(10, 1), (10, 2), (5, 3), (30, 4)] {
+            progress.pass(end, at_ns, 7);
+        }
+        let at = |moment: Option<ProgressMoment>| moment.map(|moment| moment.at_ns);
+        assert_eq!(
+            [0, 9, 10, 29, 30].map(|offset| at(progress.of(offset))),
+            [Some(1), Some(1), Some(4), Some(4), None]
+        );
+        assert_eq!(
+            [0, 10, 11].map(|end| at(progress.whole(end))),
+            [None, Some(1), Some(4)]
+        );
+        progress.forget(10);
+        assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
+        let mut late = StreamPointProgress::default();
+        late.begin_at(20);
+        late.pass(30, 5, 7);
+        assert_eq!(
+            [10, 19, 20].map(|offset| at(late.of(offset))),
+            [None, None, Some(5)],
+            "nobody looked before"
+        );
+    }
+
+    #[test]
+    fn who_reads_in_pauses_is_late_while_something_lies_there() {
+        const MS: u64 = 1_000_000;
+        let moment = |(end, at_ms): (u64, u64)| ProgressMoment {
+            end,
+            at_ns: at_ms * MS,
+            thread: 0,
+        };
+        let late = |arrived: &[(u64, u64)], read: &[(u64, u64)]| {
+            let of =
+                |moments: &[(u64, u64)]| moments.iter().copied().map(moment).collect::<Vec<_>>();
+            late_ns(&of(arrived), &of(read)) / MS
+        };
+        assert_eq!(
+            late(&[(100, 1)], &[(40, 1), (80, 11), (100, 21)]),
+            20,
+            "the rest lay there during both pauses"
+        );
+        assert_eq!(
+            late(&[(40, 1), (100, 11)], &[(40, 1), (100, 11)]),
+            0,
+            "nothing lay there"
+        );
+        assert_eq!(late(&[(40, 1), (100, 8)], &[(40, 1), (100, 11)]), 3);
+        assert_eq!(late(&[(40, 1)], &[]), 0, "it is not seen to read");
+    }
+
+    #[test]
+    fn what_comes_behind_a_hole_is_there_when_the_hole_is_filled() {
+        let mut arrivals = Arrivals::default();
+        for (from, end, at_ns) in [
+            (0, 10, 1),
+            (20, 30, 2),
+            (30, 40, 3),
+            (10, 20, 9),
+            (5, 15, 10),
+        ] {
+            arrivals.segment(from, end, at_ns);
+        }
+        let at = |end| arrivals.progress().whole(end).map(|moment| moment.at_ns);
+        assert_eq!([10, 11, 40].map(at), [Some(1), Some(9), Some(9)]);
+        assert!(!arrivals.has_hole());
+    }
+}

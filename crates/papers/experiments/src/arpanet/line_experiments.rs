@@ -1,0 +1,369 @@
+//! Table 4 and section 2.2.1: one line between two machines, several sources to one destination, sources that share lines, two paths,
+//! a fast line, a satellite.
+
+use super::internal::MACHINES;
+use super::network_setup::{
+    LINE, add_fake_host, background, full_message_sender, imp_options_of, line,
+    measure_sender_rates, network,
+};
+use super::printed::PAIRS;
+use crate::parallel;
+use stackline_core::time::Duration;
+use stackline_model::arpanet_messages::{PACKET_BITS, split_gain};
+use stackline_proto::imp::{ImpHardware, ImpOptions};
+use stackline_report::sheet::{Sheet, SheetCell};
+
+/// Warm-up and counted time of each, s.
+const TIMES: (f64, f64) = (20.0, 200.0);
+/// Messages that a generator keeps under way: more than the window lets it.
+const MANY: u32 = 8;
+/// What others send over a line of the network in use (2.2.1).
+const BACKGROUND: f64 = 0.035;
+
+/// kbit/s over a line from one machine to another: one way, then both ways (the first way of them).
+fn pair(from: ImpHardware, to: ImpHardware, is_busy: bool, seed: u64) -> (f64, f64) {
+    let mut plan = network(
+        &[imp_options_of(from), imp_options_of(to)],
+        vec![line((0, 1), LINE, 10.0)],
+    );
+    let (sends, gets) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 1));
+    let (back, got) = (add_fake_host(&mut plan, 1), add_fake_host(&mut plan, 0));
+    let mut others = Vec::new();
+    if is_busy {
+        others = vec![
+            background(&mut plan, 0, 1, BACKGROUND),
+            background(&mut plan, 1, 0, BACKGROUND),
+        ];
+    }
+    let one = [&[full_message_sender(sends, gets, MANY)], &others[..]].concat();
+    let both = [
+        &[
+            full_message_sender(sends, gets, MANY),
+            full_message_sender(back, got, MANY),
+        ],
+        &others[..],
+    ]
+    .concat();
+    (
+        measure_sender_rates(&plan, &one, seed, TIMES)[0],
+        measure_sender_rates(&plan, &both, seed, TIMES)[0],
+    )
+}
+
+/// Table 4.
+pub(super) fn pairs(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 4",
+        "throughput over a 50 kbit/s line, kbit/s: one way (both ways), printed and simulated",
+        &[
+            ("to", "to"),
+            ("from_516", "from 516"),
+            ("from_516_simulated", "simulated"),
+            ("from_316", "from 316"),
+            ("from_316_simulated", "simulated"),
+            ("from_tip", "from TIP"),
+            ("from_tip_simulated", "simulated"),
+        ],
+    );
+    let cells: Vec<(usize, usize)> = (0..3)
+        .flat_map(|to| (0..3).map(move |from| (to, from)))
+        .collect();
+    let found = parallel::each(&cells, |(to, from)| {
+        pair(MACHINES[*from].1, MACHINES[*to].1, true, seed)
+    });
+    let words = |(one, both): (f64, f64), digits| {
+        SheetCell::text(format!("{one:.digits$} ({both:.digits$})"))
+    };
+    let mut worst: f64 = 0.0;
+    for ((to, printed), found) in PAIRS.iter().zip(found.chunks(3)) {
+        let mut row = vec![SheetCell::text(*to)];
+        for (printed, found) in printed.iter().zip(found) {
+            worst = worst
+                .max((printed.0 - found.0).abs())
+                .max((printed.1 - found.1).abs());
+            row.extend([words(*printed, 0), words(*found, 1)]);
+        }
+        sheet.rows.push(row);
+    }
+    let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
+    sheet
+        .note(format!("Background of 3.5 % each way. Most difference {worst:.1} kbit/s. A spur line without background: {spur:.1} (printed 40)."))
+        .note("Of 43.4 kbit/s that headers leave, routing takes 1.6, and as long as the processor takes to put the next packet on the line that is idle: 0.3 ms on a 516, of the 1160 cycles a packet.")
+}
+
+/// Sources around one destination, each over a line of its own.
+fn around(sources: u16, reassembly: u32, seed: u64) -> Vec<f64> {
+    let options = ImpOptions {
+        reassembly,
+        ..ImpOptions::default()
+    };
+    let lines = (0..sources)
+        .map(|source| line((source + 1, 0), LINE, 10.0))
+        .collect();
+    let mut all = vec![options];
+    all.extend((0..sources).map(|_| ImpOptions::default()));
+    let mut plan = network(&all, lines);
+    let mut senders = Vec::new();
+    for source in 0..sources {
+        let (from, to) = (
+            add_fake_host(&mut plan, source + 1),
+            add_fake_host(&mut plan, 0),
+        );
+        senders.push(full_message_sender(from, to, MANY));
+    }
+    measure_sender_rates(&plan, &senders, seed, TIMES)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Jain's index of fairness: 1 where all have as much.
+fn fairness(values: &[f64]) -> f64 {
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    let sum: f64 = values.iter().sum();
+    sum * sum / (values.len() as f64 * squares)
+}
+
+/// Several sources to one 516 (2.2.1.4).
+pub(super) fn sources(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.4",
+        "several adjacent sources to one 516, kbit/s each on average",
+        &[
+            ("sources", "sources"),
+            ("printed", "printed"),
+            ("room_3", "room for 3 messages"),
+            ("fairness", "fairness"),
+            ("room_10", "room for 10"),
+            ("fairness_10", "fairness"),
+        ],
+    );
+    let printed = [
+        "36 to 38",
+        "no less",
+        "32 to 33; no less at BBN (10)",
+        "26 to 27",
+    ];
+    let cases: Vec<(u16, u32)> = (1..=4)
+        .flat_map(|sources| [(sources, 3), (sources, 10)])
+        .collect();
+    let found = parallel::each(&cases, |(sources, reassembly)| {
+        around(*sources, *reassembly, seed)
+    });
+    for (number, (printed, found)) in printed.iter().zip(found.chunks(2)).enumerate() {
+        let mut row = vec![
+            SheetCell::Number(number as f64 + 1.0, 0),
+            SheetCell::text(*printed),
+        ];
+        for rates in found {
+            row.extend([
+                SheetCell::Number(mean(rates), 1),
+                SheetCell::Number(fairness(rates), 3),
+            ]);
+        }
+        sheet.rows.push(row);
+    }
+    sheet.note("No background. Each stream needs one message to be put together, and room for the next while its host takes the one before: with room for 3 the third and fourth wait for it, with room for 10 nobody does.")
+}
+
+/// Sources in a row behind one line, and two rows (2.2.1.4).
+pub(super) fn shared(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.4, shared",
+        "sources that share lines, kbit/s each",
+        &[
+            ("case", "case"),
+            ("printed", "printed"),
+            ("rates", "simulated"),
+            ("fairness", "fairness"),
+        ],
+    );
+    let chain = |length: u16, rows: u16| {
+        let mut lines = Vec::new();
+        for row in 0..rows {
+            for place in 0..length {
+                let before = if place == 0 { 0 } else { row * length + place };
+                lines.push(line((row * length + place + 1, before), LINE, 10.0));
+            }
+        }
+        let options = ImpOptions {
+            reassembly: 10,
+            ..ImpOptions::default()
+        };
+        let mut plan = network(&vec![options; usize::from(length * rows) + 1], lines);
+        let mut senders = Vec::new();
+        for source in 1..=length * rows {
+            let (from, to) = (
+                add_fake_host(&mut plan, source),
+                add_fake_host(&mut plan, 0),
+            );
+            senders.push(full_message_sender(from, to, MANY));
+        }
+        measure_sender_rates(&plan, &senders, seed, TIMES)
+    };
+    let cases = [
+        ("2 in a row", "20 each", chain(2, 1)),
+        ("3 in a row", "-", chain(3, 1)),
+        ("two rows of 2", "-", chain(2, 2)),
+    ];
+    for (case, printed, rates) in cases {
+        let words: Vec<String> = rates.iter().map(|rate| format!("{rate:.1}")).collect();
+        let row = [
+            SheetCell::text(case),
+            SheetCell::text(printed),
+            SheetCell::text(words.join(", ")),
+        ];
+        sheet.rows.push(
+            row.into_iter()
+                .chain([SheetCell::Number(fairness(&rates), 3)])
+                .collect(),
+        );
+    }
+    sheet.note("From the nearest to the farthest; room for 10 messages at the destination.")
+}
+
+/// kbit/s over two paths of two lines each, or over one.
+fn split(channels: u16, paths: u16, splits: bool, seed: u64) -> f64 {
+    let free = ImpOptions {
+        channels,
+        window: 64,
+        reassembly: 64,
+        machine: ImpHardware::H516,
+        ..ImpOptions::default()
+    };
+    let mut lines = vec![line((0, 1), LINE, 10.0), line((1, 3), LINE, 10.0)];
+    if paths > 1 {
+        lines.extend([line((0, 2), LINE, 10.0), line((2, 3), LINE, 10.0)]);
+    }
+    let mut plan = network(
+        &[ImpOptions {
+            store_and_forward: 200,
+            ..free
+        }; 4],
+        lines,
+    );
+    plan.imps.iter_mut().for_each(|node| node.splits = splits);
+    let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 3));
+    measure_sender_rates(&plan, &[full_message_sender(from, to, 32)], seed, TIMES)[0]
+}
+
+/// Two paths for one stream (2.2.1.5).
+pub(super) fn splitting(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.5",
+        "one stream over two paths of two lines: what the second gains, %",
+        &[
+            ("rule", "rule"),
+            ("printed", "printed"),
+            ("formula", "formula"),
+            ("simulated", "simulated"),
+        ],
+    );
+    let gain = |channels, splits| {
+        100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0)
+    };
+    let formula = |queue| {
+        100.0 * split_gain(queue, PACKET_BITS, LINE, Duration::from_seconds(2.0 / 3.0)).min(1.0)
+    };
+    for (rule, printed, channels, splits) in [
+        ("routing alone, queues of 8", "25", 8, false),
+        ("routing alone, queues of 30", "-", 30, false),
+        ("explicit choice, queues of 8", "-", 8, true),
+    ] {
+        let formula = if splits {
+            SheetCell::Absent
+        } else {
+            SheetCell::Number(formula(f64::from(channels)), 1)
+        };
+        sheet.rows.push(vec![
+            SheetCell::text(rule),
+            SheetCell::text(printed),
+            formula,
+            SheetCell::Number(gain(channels, splits), 1),
+        ]);
+    }
+    sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
+}
+
+/// A fast line and a satellite (2.2.1.6).
+pub(super) fn fast(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.6",
+        "other lines, kbit/s",
+        &[
+            ("line", "line"),
+            ("printed", "printed"),
+            ("simulated", "simulated"),
+        ],
+    );
+    let over = |bit_s, miles, options: ImpOptions, generator: Option<(u64, u64)>| {
+        let mut plan = network(&[options; 2], vec![line((0, 1), bit_s, miles)]);
+        let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 1));
+        if let Some(cycles) = generator {
+            plan.hosts
+                .iter_mut()
+                .for_each(|host| host.kind.fake_cycles = cycles);
+        }
+        measure_sender_rates(&plan, &[full_message_sender(from, to, 32)], seed, TIMES)[0]
+    };
+    let satellite = |channels| ImpOptions {
+        satellite_channels: channels,
+        window: 32,
+        reassembly: 32,
+        store_and_forward: 200,
+        ..ImpOptions::default()
+    };
+    let miles = stackline_model::arpanet_messages::SATELLITE_MILES;
+    // A packet at a time costs next to nothing a word.
+    let at_a_time = Some((1, 1));
+    let rows = [
+        (
+            "230.4 kbit/s, TIPs, a word at a time",
+            "120",
+            over(230.4e3, 0.1, imp_options_of(ImpHardware::TIP), None),
+        ),
+        (
+            "230.4 kbit/s, 516s, a packet at a time",
+            "190",
+            over(230.4e3, 0.1, imp_options_of(ImpHardware::H516), at_a_time),
+        ),
+        (
+            "230.4 kbit/s, free processors",
+            "191 (formula)",
+            over(230.4e3, 0.1, imp_options_of(ImpHardware::FREE), at_a_time),
+        ),
+        (
+            "satellite, 8 channels",
+            "-",
+            over(LINE, miles, satellite(8), None),
+        ),
+        (
+            "satellite, 32 channels",
+            "40 (planned)",
+            over(LINE, miles, satellite(32), None),
+        ),
+        (
+            "satellite, 32 channels, window of 4, room for 10",
+            "-",
+            over(
+                LINE,
+                miles,
+                ImpOptions {
+                    reassembly: 10,
+                    store_and_forward: 200,
+                    ..ImpOptions::default()
+                },
+                None,
+            ),
+        ),
+    ];
+    for (words, printed, rate) in rows {
+        sheet.rows.push(vec![
+            SheetCell::text(words),
+            SheetCell::text(printed),
+            SheetCell::Number(rate, 1),
+        ]);
+    }
+    sheet
+}

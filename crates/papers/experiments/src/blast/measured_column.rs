@@ -1,0 +1,90 @@
+//! The column `here` and its notes, from what was measured on this machine.
+
+use super::case::BlastSheet;
+use super::formulas::BlastFigureProtocol;
+use super::measure::{Measurements, Standalone};
+use super::tables::OBSERVED;
+use stackline_core::units::format_time;
+use stackline_report::paper::{MeasuredTransfers, PaperRow};
+
+/// Fills in what was measured, and says where it was not, and why.
+pub(super) fn fill(sheets: &mut [BlastSheet], measurements: &Measurements) {
+    for sheet in sheets {
+        match (sheet.name, &measurements.standalone, &measurements.moves) {
+            ("Table 1", Ok(standalone), _) => {
+                rows(sheet, |row| find(standalone, &row.subject, row.packets?));
+                sheet.notes.push(ratios(standalone));
+            }
+            ("Table 2", Ok(standalone), _) => {
+                rows(sheet, |row| {
+                    (row.subject == OBSERVED).then_some(standalone.observed)
+                });
+                sheet.notes.push(parts(standalone));
+            }
+            ("Table 3", _, Ok(moves)) => {
+                rows(sheet, |row| {
+                    moves
+                        .iter()
+                        .find(|(n, _)| Some(*n) == row.packets)
+                        .map(|(_, times)| *times)
+                });
+                sheet
+                    .notes
+                    .push("Here: between two threads, over UDP on the loopback interface.".into());
+            }
+            ("Table 1" | "Table 2", Err(reason), _) | ("Table 3", _, Err(reason)) => {
+                sheet.notes.push(format!(
+                    "Not measured here: {}.",
+                    reason.replace('\n', "; ")
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn rows(sheet: &mut BlastSheet, found: impl Fn(&PaperRow) -> Option<MeasuredTransfers>) {
+    for line in &mut sheet.lines {
+        line.row.measured = found(&line.row);
+    }
+}
+
+fn find(standalone: &Standalone, program: &str, packets: u32) -> Option<MeasuredTransfers> {
+    let same = standalone
+        .elapsed
+        .iter()
+        .find(|(name, n, _)| name == program && *n == packets);
+    same.map(|(.., times)| *times)
+}
+
+fn ratios(standalone: &Standalone) -> String {
+    let how = "Here: between two threads that wait busily, raw frames over the loopback interface, a system call for each.";
+    let median = |protocol: BlastFigureProtocol| {
+        find(standalone, protocol.name(), 64).map(|times| times.median)
+    };
+    let [saw, window, blast] = [
+        BlastFigureProtocol::StopAndWait,
+        BlastFigureProtocol::SlidingWindow,
+        BlastFigureProtocol::Blast,
+    ]
+    .map(median);
+    match (saw, window, blast) {
+        (Some(saw), Some(window), Some(blast)) => format!(
+            "{how} 64 packets: stop-and-wait takes {:.2} times the sliding window, {:.2} times the blast.",
+            saw / window,
+            saw / blast
+        ),
+        _ => how.into(),
+    }
+}
+
+fn parts(standalone: &Standalone) -> String {
+    let sum: f64 = standalone.parts.iter().map(|part| part.median).sum();
+    let [send_data, take_data, send_ack, take_ack] =
+        standalone.parts.map(|part| format_time(part.median));
+    format!(
+        "Here copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out \
+         takes {take_data} and {take_ack}. Together {}, with a reading of the clock in each.",
+        format_time(sum)
+    )
+}

@@ -1,0 +1,214 @@
+//! One transfer, packet by packet: two machines, the network between their hosts, and the two processors that move packets
+//! from a machine to an interface. It draws nothing: whoever asks for it says of each packet that arrives whether it is lost.
+
+use super::experiment::BlastExperiment;
+use stackline_core::error::{Error, Result};
+use stackline_core::random::Seed;
+use stackline_core::time::{Duration, Instant};
+use stackline_net::{
+    EcnMarking, NetworkPacket, NodeIndex, PacketNetwork, PacketPayload, SegmentSizes,
+};
+use stackline_proto::blast::{
+    BlastHeader, BlastOptions, BlastPacing, BlastReceiver, BlastSender, BlastTimeout,
+};
+
+/// Steps at one instant, after which nothing will ever move on.
+const STEPS_AN_INSTANT: u32 = 1 << 20;
+/// Both machines' connection.
+const CONNECTION: u32 = 1;
+
+/// What a transfer took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlastTransferResult {
+    /// From the beginning of the first copy to the end of the last.
+    pub elapsed: Duration,
+    /// Data packets sent.
+    pub data: u64,
+    /// Answers sent.
+    pub answers: u64,
+    /// Packets that had arrived by then, lost ones included.
+    pub arrivals: u64,
+}
+
+impl<'n> BlastExperiment<'n> {
+    /// One transfer of which nothing is lost: exact.
+    ///
+    /// # Errors
+    /// An [`Error`] when the transfer does not end: no path, packets larger than its MTU, an interface whose buffers
+    /// overflow each time.
+    pub fn error_free(&self) -> Result<BlastTransferResult> {
+        // Sent again and again without a loss, it never ends.
+        walk(self, 1000 + 16 * u64::from(self.packets), || false)
+    }
+
+    /// The same with the paper's retransmission interval: an answer is waited for To(1) + `interval`, To(1) being the
+    /// error-free time of a single packet; the receiver only speaks when asked, and nothing is paced. What the model calls
+    /// Tr is `interval`.
+    ///
+    /// # Errors
+    /// See [`BlastExperiment::error_free`].
+    pub fn waiting(self, interval: Duration) -> Result<Self> {
+        let single = Self { packets: 1, ..self }.error_free()?.elapsed;
+        let options = BlastOptions {
+            interval: BlastTimeout::Fixed(single + interval),
+            nak_delay: None,
+            pacing: BlastPacing::Off,
+            ..self.options
+        };
+        Ok(Self { options, ..self })
+    }
+}
+
+/// What travels.
+#[derive(Clone, Debug)]
+enum BlastTransferPayload {
+    Data(BlastHeader, u32),
+    Answer(BlastHeader, Vec<u8>),
+}
+
+impl PacketPayload for BlastTransferPayload {
+    fn split(&mut self, _: u32) -> Self {
+        // Handed over one by one, so there is never anything to cut.
+        self.clone()
+    }
+
+    fn mark(&mut self) {}
+
+    fn again(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// A transfer that goes on.
+struct BlastTransferWalk<'w> {
+    experiment: &'w BlastExperiment<'w>,
+    network: PacketNetwork<BlastTransferPayload>,
+    sender: BlastSender,
+    receiver: BlastReceiver,
+    now: Instant,
+    steps: u32,
+    most: u64,
+    answers: u64,
+    arrivals: u64,
+}
+
+/// Carries out one transfer; `lost` is asked once for each packet that arrives, in their order. It is given up when it has
+/// not ended after `most` data packets.
+pub(super) fn walk(
+    experiment: &BlastExperiment<'_>,
+    most: u64,
+    mut lost: impl FnMut() -> bool,
+) -> Result<BlastTransferResult> {
+    let mut sender = BlastSender::new(&experiment.options, CONNECTION, experiment.options.buffer);
+    sender.send(u64::from(experiment.packets) * u64::from(experiment.options.packet));
+    let mut walk = BlastTransferWalk {
+        experiment,
+        network: PacketNetwork::new(experiment.network, Seed::root(0), ()),
+        sender,
+        receiver: BlastReceiver::new(&experiment.options, CONNECTION),
+        now: Instant(0),
+        steps: 0,
+        most,
+        answers: 0,
+        arrivals: 0,
+    };
+    loop {
+        walk.hand_over();
+        walk.go_on()?;
+        while let Some(delivery) = walk.network.poll(walk.now) {
+            walk.arrivals += 1;
+            walk.arrived(delivery.packet.payload, lost());
+            if walk.sender.is_idle() {
+                return Ok(walk.done());
+            }
+        }
+    }
+}
+
+impl BlastTransferWalk<'_> {
+    /// Each processor takes from its machine what its interface can begin to copy now.
+    fn hand_over(&mut self) {
+        let [from, to] = self.experiment.hosts;
+        while self.network.begins(self.now, from) <= self.now
+            && let Some(run) = self.sender.poll(self.now, 1)
+        {
+            let (_, bytes) = run.span(0);
+            self.send(
+                [from, to],
+                bytes,
+                BlastTransferPayload::Data(run.header(0, 0), bytes),
+            );
+        }
+        while self.network.begins(self.now, to) <= self.now
+            && let Some((header, body)) = self.receiver.poll(self.now)
+        {
+            self.answers += 1;
+            self.send(
+                [to, from],
+                self.experiment.answer,
+                BlastTransferPayload::Answer(header, body),
+            );
+        }
+    }
+
+    fn send(&mut self, [from, to]: [NodeIndex; 2], bytes: u32, payload: BlastTransferPayload) {
+        let segments = SegmentSizes::one(bytes);
+        let packet = NetworkPacket {
+            number: 0,
+            from,
+            to,
+            flow: 0,
+            ecn: EcnMarking::NotCapable,
+            segments,
+            payload,
+        };
+        self.network.handle(self.now, packet);
+    }
+
+    /// On to the next moment at which something can happen.
+    fn go_on(&mut self) -> Result<()> {
+        let [from, to] = self
+            .experiment
+            .hosts
+            .map(|host| self.network.begins(self.now, host));
+        let sends = self.sender.deadline(self.now).map(|(at, _)| at.max(from));
+        let answers = self.receiver.deadline(self.now).map(|at| at.max(to));
+        let moves = self.network.deadline().map(|(at, _)| at);
+        let next = [sends, answers, moves].into_iter().flatten().min();
+        let next = next.ok_or_else(|| self.stuck())?.max(self.now);
+        self.steps = if next > self.now { 0 } else { self.steps + 1 };
+        self.now = next;
+        let over = self.steps > STEPS_AN_INSTANT || self.sender.counters().packets > self.most;
+        if over { Err(self.stuck()) } else { Ok(()) }
+    }
+
+    fn stuck(&self) -> Error {
+        Error::measurement(format!("the transfer does not end: nothing more comes after {} s", self.now)).hint(
+            "the network has no path back, a packet is larger than its MTU, or the receiver's interface overflows each time",
+        )
+    }
+
+    fn arrived(&mut self, carried: BlastTransferPayload, lost: bool) {
+        match carried {
+            _ if lost => {}
+            BlastTransferPayload::Data(header, bytes) => {
+                self.receiver.handle(self.now, &header, bytes as usize);
+                self.receiver.consume(self.receiver.delivered());
+            }
+            BlastTransferPayload::Answer(header, body) => {
+                self.sender.handle(self.now, &header, &body)
+            }
+        }
+    }
+
+    fn done(&self) -> BlastTransferResult {
+        let (data, answers, arrivals) =
+            (self.sender.counters().packets, self.answers, self.arrivals);
+        BlastTransferResult {
+            elapsed: self.now - Instant(0),
+            data,
+            answers,
+            arrivals,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! How near simulated cells are to printed ones.
+
+use super::case::{Machines, VSystemCase, Version};
+use super::printed::{VSystemCell as Printed, VSystemTable};
+use crate::parallel;
+use stackline_core::error::Result;
+use stackline_report::sheet::{Sheet, SheetCell};
+
+/// A cell may be off by so much, or by what its printed digits leave open.
+const WITHIN: f64 = 0.15;
+/// The same of serial lines.
+const WITHIN_SERIAL: f64 = 0.10;
+
+/// A table with what was simulated of each cell.
+pub(super) struct Judged {
+    pub(super) table: VSystemTable,
+    pub(super) simulated: Vec<f64>,
+}
+
+/// Simulates all cells of some tables; an experiment that several cells are is made once.
+pub(super) fn simulate(tables: Vec<VSystemTable>) -> Result<Vec<Judged>> {
+    let machines = Machines::read()?;
+    let mut cases: Vec<_> = Vec::new();
+    for cell in tables.iter().flat_map(|table| &table.cells) {
+        if !cases.contains(&cell.case) {
+            cases.push(cell.case);
+        }
+    }
+    let rates: Vec<f64> = parallel::each(&cases, |case| case.simulated(&machines))
+        .into_iter()
+        .collect::<Result<_>>()?;
+    let rate = |cell: &Printed| {
+        let found = cases
+            .iter()
+            .zip(&rates)
+            .find(|(case, _)| **case == cell.case);
+        found.map_or(f64::NAN, |(_, rate)| *rate)
+    };
+    let judged = |table: VSystemTable| Judged {
+        simulated: table.cells.iter().map(rate).collect(),
+        table,
+    };
+    Ok(tables.into_iter().map(judged).collect())
+}
+
+/// Half of the last printed digit: two digits are printed, or one.
+fn rounding(printed: f64) -> f64 {
+    let magnitude = 10f64.powf(printed.log10().floor());
+    if printed < 10.0 && printed.fract() == 0.0 {
+        0.5
+    } else {
+        magnitude / 20.0
+    }
+}
+
+/// Whether a simulated cell is as near as is asked.
+fn is_within(version: Version, printed: f64, simulated: f64) -> bool {
+    let share = if version == Version::Serial {
+        WITHIN_SERIAL
+    } else {
+        WITHIN
+    };
+    let off = (simulated - printed).abs();
+    off <= share * printed || off <= rounding(printed)
+}
+
+impl Judged {
+    /// Of the cells that set nothing: how many there are, how many are within.
+    fn predicted(&self) -> (usize, usize) {
+        let free = self
+            .table
+            .cells
+            .iter()
+            .zip(&self.simulated)
+            .filter(|(cell, _)| cell.sets.is_none());
+        let within = |(cell, simulated): &(&Printed, &f64)| {
+            is_within(self.table.version, cell.printed, **simulated)
+        };
+        (free.clone().count(), free.filter(within).count())
+    }
+
+    /// Pairs of cells of a row whose printed numbers differ, and how many of these have the same order simulated.
+    fn orders(&self) -> (usize, usize) {
+        let (mut all, mut same) = (0, 0);
+        for (at, (one, of_one)) in self.table.cells.iter().zip(&self.simulated).enumerate() {
+            for (other, of_other) in self.table.cells.iter().zip(&self.simulated).skip(at + 1) {
+                if one.row == other.row && one.printed != other.printed {
+                    all += 1;
+                    same += usize::from((one.printed < other.printed) == (of_one < of_other));
+                }
+            }
+        }
+        (all, same)
+    }
+
+    /// The table.
+    pub(super) fn sheet(&self) -> Sheet {
+        let columns = [
+            ("row", ""),
+            ("column", ""),
+            ("printed", "printed"),
+            ("simulated", "simulated"),
+            ("difference", "%"),
+            ("is", ""),
+        ];
+        let mut sheet = Sheet::new(self.table.name, self.table.title, &columns);
+        for (cell, simulated) in self.table.cells.iter().zip(&self.simulated) {
+            let digits = usize::from(cell.printed < 100.0);
+            let is = match cell.sets {
+                Some(what) => format!("sets {what}"),
+                None if is_within(self.table.version, cell.printed, *simulated) => String::new(),
+                None => "off".into(),
+            };
+            sheet.rows.push(vec![
+                SheetCell::text(cell.row),
+                SheetCell::text(cell.column),
+                SheetCell::Number(cell.printed, usize::from(cell.printed.fract() > 0.0)),
+                SheetCell::Number(*simulated, digits),
+                differs(*simulated, cell.printed),
+                SheetCell::text(is),
+            ]);
+        }
+        let ((free, within), (pairs, same)) = (self.predicted(), self.orders());
+        let set = self.table.cells.len() - free;
+        let share = if self.table.version == Version::Serial {
+            WITHIN_SERIAL
+        } else {
+            WITHIN
+        };
+        sheet.note(format!(
+            "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or the rounding. Orders of a row: {same} of {pairs} as printed.",
+            self.table.cells.len(),
+            100.0 * share
+        ))
+    }
+}
+
+/// All versions of the programs: experiments, those that set something, those within of the others.
+pub(super) fn summary(all: &[Judged]) -> Sheet {
+    let columns = [
+        ("tables", "tables"),
+        ("experiments", "experiments"),
+        ("set", "set"),
+        ("predicted", "others"),
+        ("within", "within"),
+        ("share", "%"),
+        ("pairs", "orders"),
+        ("same", "as printed"),
+    ];
+    let mut sheet = Sheet::new(
+        "Judgement",
+        "how much of the paper its profile predicts",
+        &columns,
+    );
+    let mut totals = [0usize; 5];
+    for (version, tables) in Version::ALL {
+        let own: Vec<&Judged> = all
+            .iter()
+            .filter(|judged| judged.table.version == version)
+            .collect();
+        let (experiments, free, within) = experiments(&own);
+        let orders = own
+            .iter()
+            .map(|judged| judged.orders())
+            .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let row = [experiments, free, within, orders.0, orders.1];
+        totals
+            .iter_mut()
+            .zip(row)
+            .for_each(|(total, own)| *total += own);
+        sheet.rows.push(line(tables, row));
+    }
+    sheet.rows.push(line("all", totals));
+    sheet.note(
+        "A cell that repeats an experiment counts with it, as Table 3-2 with the row of 4-1 that it is, digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the \
+         last printed digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each version has machines of its own.",
+    )
+}
+
+/// Experiments of some tables: how many there are, how many of them set nothing, and how many of those are within in every cell that is one.
+fn experiments(tables: &[&Judged]) -> (usize, usize, usize) {
+    let cells = || {
+        tables.iter().flat_map(|judged| {
+            judged
+                .table
+                .cells
+                .iter()
+                .zip(&judged.simulated)
+                .map(|cell| (judged.table.version, cell))
+        })
+    };
+    let mut cases = Vec::new();
+    for (_, (cell, _)) in cells() {
+        if !cases.contains(&cell.case) {
+            cases.push(cell.case);
+        }
+    }
+    let of = |case: &VSystemCase| {
+        cells()
+            .filter(|(_, (cell, _))| cell.case == *case)
+            .collect::<Vec<_>>()
+    };
+    let free: Vec<_> = cases
+        .iter()
+        .map(of)
+        .filter(|cells| cells.iter().all(|(_, (cell, _))| cell.sets.is_none()))
+        .collect();
+    let good = |cells: &&Vec<(Version, (&Printed, &f64))>| {
+        cells
+            .iter()
+            .all(|(version, (cell, rate))| is_within(*version, cell.printed, **rate))
+    };
+    (cases.len(), free.len(), free.iter().filter(good).count())
+}
+
+fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<SheetCell> {
+    let count = |count: usize| SheetCell::Number(count as f64, 0);
+    let share = if free > 0 {
+        SheetCell::Number(100.0 * within as f64 / free as f64, 0)
+    } else {
+        SheetCell::Absent
+    };
+    vec![
+        SheetCell::text(name),
+        count(cells),
+        count(cells - free),
+        count(free),
+        count(within),
+        share,
+        count(pairs),
+        count(same),
+    ]
+}
+
+/// By how many percent that differs from what is printed: to a tenth, so that what is beyond a bound is seen to be.
+fn differs(simulated: f64, printed: f64) -> SheetCell {
+    let percent = 100.0 * (simulated / printed - 1.0);
+    SheetCell::Number(if percent.abs() < 0.05 { 0.0 } else { percent }, 1)
+}
+
+/// What each step of the protocol gains (section 5), by Table 5-1.
+pub(super) fn gains(all: &[Judged]) -> Sheet {
+    let columns = [
+        ("gain", ""),
+        ("column", ""),
+        ("printed", "printed"),
+        ("simulated", "simulated"),
+        ("difference", "%"),
+    ];
+    let mut sheet = Sheet::new(
+        "5.1 to 5.3",
+        "what pipelining, batching and structure gain, times",
+        &columns,
+    );
+    let Some(levels) = all.iter().find(|judged| judged.table.name == "Table 5-1") else {
+        return sheet;
+    };
+    let of = |row: &str, column: &str| {
+        let mut cells = levels.table.cells.iter().zip(&levels.simulated);
+        cells
+            .find(|(cell, _)| cell.row == row && cell.column == column)
+            .map(|(cell, rate)| (cell.printed, *rate))
+    };
+    let steps = [
+        ("pipelining", "incremental", "pipelined incremental"),
+        ("batching", "pipelined incremental", "batch unstructured"),
+        ("structure", "batch unstructured", "batch structured"),
+    ];
+    for (name, before, after) in steps {
+        for column in ["Local", "E-IP", "A-IP"] {
+            if let (Some(before), Some(after)) = (of(before, column), of(after, column)) {
+                let (printed, simulated) = (after.0 / before.0, after.1 / before.1);
+                sheet.rows.push(vec![
+                    SheetCell::text(name),
+                    SheetCell::text(column),
+                    SheetCell::Number(printed, 2),
+                    SheetCell::Number(simulated, 2),
+                    differs(simulated, printed),
+                ]);
+            }
+        }
+    }
+    sheet.note("Printed 5 and 2 a second have one digit: what pipelining gains lies between 12 and 15 times over E-IP, 14 and 24 over A-IP.")
+}

@@ -1,0 +1,124 @@
+//! The paper's pictures on this machine: a display and its client as threads of one process, over a unix socket.
+
+use crate::measuring::end_with_parent;
+use serde::{Deserialize, Serialize};
+use stackline_core::error::{Error, Result};
+use stackline_display::symbols::DisplayClientLimits;
+use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::bench::{self, DisplayBenchSubject};
+use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::send_level::DisplaySendLevel;
+use stackline_displayserver::server::DisplayServer;
+use stackline_guard::scratch;
+use stackline_report::sheet::{Sheet, SheetCell};
+
+/// Its name among the tables.
+pub(super) const NAME: &str = "Today";
+/// Trials, as printed (3.1.1), whatever number of runs is asked for of shorter programs.
+const TRIALS: usize = 10;
+
+/// What a rate was here.
+#[derive(Debug, Serialize, Deserialize)]
+struct VSystemLocalRate {
+    picture: String,
+    rate: String,
+    a_second: f64,
+}
+
+/// Measures in a process of its own.
+pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
+    end_with_parent();
+    let directory = scratch::create_directory("vsystem").map_err(|error| {
+        Error::environment(format!("no directory for a socket can be made: {error}"))
+    })?;
+    let address = DisplayAddress::Unix(directory.path().join("display"));
+    let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
+    server.listen(DisplayListener::at(&address)?, |_| {});
+    serde_json::to_value(all(&address)?).map_err(|error| Error::measurement(error.to_string()))
+}
+
+fn all(address: &DisplayAddress) -> Result<Vec<VSystemLocalRate>> {
+    let levels: Vec<DisplaySendLevel> = DisplaySendLevel::ALL
+        .iter()
+        .map(|(_, level)| *level)
+        .collect();
+    let mut found = Vec::new();
+    for picture in bench::pictures()
+        .iter()
+        .filter(|picture| picture.name != "short")
+    {
+        let mut client = DisplayClient::connect(address, b"")?;
+        let rates = bench::rates(picture, &levels);
+        let measured = bench::measure(&mut client, picture, &rates, TRIALS, &mut |_, _| true)?;
+        found.extend(measured.iter().map(|one| VSystemLocalRate {
+            picture: picture.name.to_owned(),
+            rate: one.rate.name().to_owned(),
+            a_second: one.trials.iter().sum::<f64>() / one.trials.len().max(1) as f64,
+        }));
+    }
+    Ok(found)
+}
+
+/// What is printed of a local application, and what there is here.
+pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> Sheet {
+    let columns = [
+        ("picture", ""),
+        ("rate", ""),
+        ("printed", "1985, local"),
+        ("here", "here"),
+        ("times", "times"),
+    ];
+    let mut sheet = Sheet::new(
+        NAME,
+        "the same pictures on this machine, items or characters a second",
+        &columns,
+    );
+    let here: std::result::Result<Vec<VSystemLocalRate>, String> = match measured {
+        None => Err("nothing was run (`--runs 0`, or another table was asked for)".into()),
+        Some(Err(reason)) => Err(reason.clone()),
+        Some(Ok(bytes)) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+    };
+    for (picture, rate, name, printed) in PRINTED {
+        let found = here.as_ref().ok().and_then(|all| {
+            all.iter()
+                .find(|one| one.picture == picture && one.rate == name)
+        });
+        let (value, times) = found.map_or((SheetCell::Absent, SheetCell::Absent), |one| {
+            (
+                SheetCell::Number(one.a_second, 0),
+                SheetCell::Number(one.a_second / printed, 0),
+            )
+        });
+        sheet.rows.push(vec![
+            SheetCell::text(picture),
+            SheetCell::text(rate),
+            SheetCell::Number(printed, 0),
+            value,
+            times,
+        ]);
+    }
+    match here {
+        Ok(_) => sheet.note(format!(
+            "Means of {TRIALS} trials, client and display as threads of one process over a unix socket. An answer for each item costs two switches of \
+             threads today, and drawing as much as all else: `{}` and `{}` differ less than in 1985.",
+            DisplayBenchSubject::At(DisplaySendLevel::Batched).name(),
+            DisplayBenchSubject::Construction.name()
+        )),
+        Err(reason) => sheet.note(format!("Not measured here: {}.", reason.replace('\n', "; "))),
+    }
+}
+
+/// Picture, what is printed of it, what that is called here, what is printed (Tables 3-1, 3-2 and 5-1).
+const PRINTED: [(&str, &str, &str, f64); 10] = [
+    ("vectors", "display", "display", 430.0),
+    ("vectors", "construction", "construction", 440.0),
+    ("vectors", "batch", "batched", 220.0),
+    ("vectors", "incremental", "pipelined", 62.0),
+    ("rectangles", "incremental", "stop-and-wait", 41.0),
+    ("rectangles", "pipelined incremental", "pipelined", 61.0),
+    ("rectangles", "batch unstructured", "batched", 310.0),
+    ("rectangles", "batch structured", "structured", 1070.0),
+    ("text", "text", "batched", 7700.0),
+    ("text", "text, pipelined", "pipelined", 7700.0),
+];

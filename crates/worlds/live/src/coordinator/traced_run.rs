@@ -1,0 +1,262 @@
+//! A traced run: agents record while it goes on, and hand over what they have when it is over. Before, after, and once a
+//! second during it, clocks that are not the coordinator's are compared with that.
+
+use super::clocks::{AgentHostClock, EVERY};
+use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, hosts_of_run};
+use super::mailbox::Coordinator;
+use crate::clock;
+use crate::control::{AgentRecordingSummary, FromAgent, MAX_EVENT_LOG_BYTES, ToAgent};
+use crate::error::{Error, Result};
+use stackline_core::clock_offset::delay_ns;
+use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::trace_index::{ClockExchange, HostTrace, UNNAMED};
+use stackline_events::{EventLog, clock as events};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Exchanges at a time; the one that was under way for the least time is kept.
+const EXCHANGES: usize = 8;
+
+/// As many bytes of events of one run as an agent may hand over: more than it keeps.
+const MOST_BYTES: u64 = MAX_EVENT_LOG_BYTES + (1 << 30);
+
+/// Takes tapes of hosts, by name.
+pub type KeepHostLog<'k> = dyn FnMut(&str, &EventLog) -> std::result::Result<(), String> + 'k;
+
+/// What is known of a traced run beside its events.
+#[derive(Clone, Debug, Default)]
+pub struct LiveRunTrace {
+    /// When it began and was over, by the coordinator's clock, ns.
+    pub span_ns: (u64, u64),
+    /// What is known of each host.
+    pub hosts: BTreeMap<String, HostTrace>,
+    /// Why events could not be kept, when they could not.
+    pub unkept: Option<String>,
+}
+
+/// What the files of a host's events are called.
+fn shown(host: &str) -> &str {
+    match host {
+        LOCAL_INITIATOR => UNNAMED.0,
+        LOCAL_RESPONDER => UNNAMED.1,
+        host => host,
+    }
+}
+
+impl Coordinator<'_> {
+    /// Makes one run and records it. Of each part there are the first flow and, where responders are to listen on ports that
+    /// are known before (and their stack has some), the first port. `keep` is given the events. What was traced is there
+    /// also when the run failed.
+    pub fn make_traced(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        (flows, ports): (&[u32], &[u16]),
+        keep: &mut KeepHostLog<'_>,
+    ) -> (Result<Vec<RunRecord>>, LiveRunTrace) {
+        let mut traced = LiveRunTrace::default();
+        if let Err(error) = self.compare_clocks(scheduled) {
+            return (Err(error), traced);
+        }
+        if let Err(error) = self.record(scheduled, &mut traced.hosts) {
+            return (Err(error), traced);
+        }
+        traced.span_ns.0 = events::now_ns();
+        (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
+        self.begin_asking(scheduled);
+        let made = self.make(scheduled);
+        self.asking.times = None;
+        (self.flows, self.ports) = (Vec::new(), Vec::new());
+        traced.span_ns.1 = events::now_ns();
+        self.taking = true;
+        let compared = self.compare_clocks(scheduled);
+        for host in hosts_of_run(scheduled) {
+            let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
+            if let Err(error) = self.take_over(&host, trace, keep, &mut traced.unkept) {
+                trace.absent.insert("events".into(), error.message);
+            }
+            if let Some(clock) = self.clocks.get_mut(&host) {
+                trace.clock = clock.report(&trace.clock);
+            }
+        }
+        self.taking = false;
+        let failed = compared.err().filter(|_| made.is_ok());
+        (failed.map_or(made, Err), traced)
+    }
+
+    /// The first host of those whose clock is the coordinator's.
+    #[must_use]
+    pub fn same_clock(&self) -> Option<&str> {
+        self.clocks
+            .iter()
+            .find(|(_, clock)| clock.same.is_some())
+            .map(|(name, _)| shown(name))
+    }
+
+    fn record(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        traces: &mut BTreeMap<String, HostTrace>,
+    ) -> Result<()> {
+        let mut watched: BTreeMap<String, String> = BTreeMap::new();
+        for host in hosts_of_run(scheduled) {
+            let network = self
+                .hellos
+                .get(&host)
+                .and_then(|hello| hello.network.clone());
+            let other = network
+                .as_ref()
+                .and_then(|network| watched.get(network))
+                .cloned();
+            let trace = traces.entry(shown(&host).to_owned()).or_default();
+            if let Some(other) = &other {
+                let reason = format!("it shares a machine with {other}, whose monitors cover both");
+                trace.absent.insert("monitors".into(), reason);
+            } else if let Some(network) = network {
+                watched.insert(network, shown(&host).to_owned());
+            }
+            let question = ToAgent::Record {
+                host: shown(&host).to_owned(),
+                monitors: other.is_none(),
+            };
+            let answer = |message| {
+                if let FromAgent::Recording { refused } = message {
+                    Some(refused)
+                } else {
+                    None
+                }
+            };
+            if let Some(refused) = self.ask_one(&host, &question, answer)? {
+                trace.absent.insert("events".into(), refused);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a host's recording and takes its events.
+    fn take_over(
+        &mut self,
+        host: &str,
+        trace: &mut HostTrace,
+        keep: &mut KeepHostLog<'_>,
+        unkept: &mut Option<String>,
+    ) -> Result<()> {
+        let answer = |message| {
+            if let FromAgent::Recorded(recorded) = message {
+                Some(*recorded)
+            } else {
+                None
+            }
+        };
+        let recorded = self.ask_one(host, &ToAgent::StopRecording, answer)?;
+        let mut taken = 0;
+        loop {
+            let answer = |message| {
+                if let FromAgent::Tape { bytes, .. } = message {
+                    Some(bytes)
+                } else {
+                    None
+                }
+            };
+            let bytes = self.ask_one(host, &ToAgent::Tape, answer)?;
+            if bytes.is_empty() {
+                break;
+            }
+            taken += bytes.len() as u64;
+            if taken > MOST_BYTES {
+                return Err(Error::measurement(format!(
+                    "the agent of host {host} sends events without end"
+                )));
+            }
+            if unkept.is_none() {
+                *unkept = keep(shown(host), &EventLog::from_bytes(bytes)).err();
+            }
+        }
+        let AgentRecordingSummary {
+            recorded,
+            lost,
+            stamp_error_ns,
+            cost_s,
+            absent,
+            notes,
+            kernel,
+        } = recorded;
+        trace.recorded += recorded;
+        trace.lost += lost;
+        trace.cost_s.extend(cost_s);
+        trace.absent.extend(absent);
+        trace.notes.extend(notes);
+        trace.clock.kernel = kernel;
+        trace.clock.error_ns = Some(stamp_error_ns);
+        Ok(())
+    }
+
+    /// Queries the clock of every host of a run, unless it is ours.
+    fn compare_clocks(&mut self, scheduled: &ScheduledRun<'_>) -> Result<()> {
+        for host in hosts_of_run(scheduled) {
+            if !self.clocks.contains_key(&host) {
+                let met = self.meet(&host)?;
+                self.clocks.insert(host.clone(), met);
+            }
+            if self
+                .clocks
+                .get(&host)
+                .is_some_and(|clock| clock.same.is_some())
+            {
+                continue;
+            }
+            let mut best: Option<ClockExchange> = None;
+            for _ in 0..EXCHANGES {
+                let exchange = self.exchange(&host)?;
+                if best.is_none_or(|best| delay_ns(&exchange) < delay_ns(&best)) {
+                    best = Some(exchange);
+                }
+            }
+            if let (Some(clock), Some(exchange)) = (self.clocks.get_mut(&host), best) {
+                clock.take(exchange);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_asking(&mut self, scheduled: &ScheduledRun<'_>) {
+        let now = Instant::now();
+        let other = |host: &String| {
+            self.clocks
+                .get(host)
+                .is_some_and(|clock| clock.same.is_none())
+        };
+        self.asking.hosts = hosts_of_run(scheduled).into_iter().filter(other).collect();
+        self.asking.times = Some((now, now + EVERY));
+    }
+
+    /// An agent whose clock is ours stamps events as we do.
+    fn meet(&mut self, host: &str) -> Result<AgentHostClock> {
+        let theirs = self.hellos.get(host).and_then(|hello| hello.clock.clone());
+        if theirs.is_none() || theirs != clock::identity() {
+            return Ok(AgentHostClock::default());
+        }
+        let (ahead_ns, (.., error_ns)) = (clock::ahead_of_monotonic_ns(), clock::read_clocks());
+        self.send(host, &ToAgent::SameClock { ahead_ns })?;
+        Ok(AgentHostClock::same(error_ns))
+    }
+
+    fn exchange(&mut self, host: &str) -> Result<ClockExchange> {
+        let asked_ns = events::now_ns();
+        let answer = |message| match message {
+            FromAgent::Clock {
+                heard_ns,
+                answered_ns,
+                returned_ns,
+            } => Some((heard_ns, answered_ns, returned_ns)),
+            _ => None,
+        };
+        let (heard_ns, answered_ns, returned_ns) = self.ask_one(host, &ToAgent::Clock, answer)?;
+        Ok(ClockExchange {
+            asked_ns,
+            heard_ns,
+            answered_ns,
+            returned_ns,
+        })
+    }
+}

@@ -1,0 +1,489 @@
+//! A connection whose operations are emitted as events: a wrapper around any stack's, there only while a run is traced.
+//!
+//! Both ends give a data unit the same id. Units go one by one where they would go in a row, so that each has its moments; what
+//! leaves in one system call all the same (a batch of datagrams, a blast) has events before and after it.
+
+use crate::buffers::LiveThreadBuffers;
+use crate::error::Result;
+use crate::stacks::contract::{Connector, LiveConnection, LiveListener};
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::TransportRecord;
+use stackline_core::run_record::UnitLosses;
+use stackline_core::time::Instant;
+use stackline_endpoint::BulkDirection;
+use stackline_events::unit_ids::{EventStreamDirection, Numbering};
+use stackline_events::{EventValue, Keyword, clock, event, recorder, scope};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
+static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
+static SEND: Keyword = Keyword::new("APP_SEND");
+static SENT: Keyword = Keyword::new("APP_SENT");
+static AWAIT: Keyword = Keyword::new("APP_AWAIT");
+static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
+static ENDED: Keyword = Keyword::new("APP_ENDED");
+static CALL: Keyword = Keyword::new("APP_CALL");
+static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
+static LOST: Keyword = Keyword::new("APP_LOST");
+static INDICATION: Keyword = Keyword::new("APP_INDICATION");
+static REPLY: Keyword = Keyword::new("APP_REPLY");
+static REPLIED: Keyword = Keyword::new("APP_REPLIED");
+
+/// Most units with events before they leave in one go: their events have room in a ring.
+const MOST_TOGETHER: u64 = 4096;
+
+/// What the connections of one endpoint share: the numbers go on from one to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowTrace {
+    numbering: Arc<Mutex<Numbering>>,
+    sends: EventStreamDirection,
+    takes: EventStreamDirection,
+}
+
+impl FlowTrace {
+    /// Of an endpoint of that flow.
+    pub(crate) fn new(flow: u32, side: PairSide, both_ways: bool) -> Self {
+        let (sends, takes) = match side {
+            PairSide::Initiator => (EventStreamDirection::There, EventStreamDirection::Back),
+            PairSide::Responder => (EventStreamDirection::Back, EventStreamDirection::There),
+        };
+        Self {
+            numbering: Arc::new(Mutex::new(Numbering::new(flow, both_ways))),
+            sends,
+            takes,
+        }
+    }
+
+    /// Emits events of everything that goes over the connector's connections.
+    pub(crate) fn connector(self, inner: Box<dyn Connector>) -> Box<dyn Connector> {
+        Box::new(TracedLiveEndpoint {
+            inner,
+            flow_trace: self,
+        })
+    }
+
+    /// Emits events of everything that goes over the listener's connections.
+    pub(crate) fn listener(self, inner: Box<dyn LiveListener>) -> Box<dyn LiveListener> {
+        Box::new(TracedLiveEndpoint {
+            inner,
+            flow_trace: self,
+        })
+    }
+
+    /// A new connection: its id, and what it numbers units with.
+    fn connect(&self) -> (i64, Numbers) {
+        let mut numbering = self
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let id = numbering.connect();
+        scope::begin_connection((numbering.stream(self.sends), numbering.stream(self.takes)));
+        let taken_before = numbering.count(self.takes);
+        (
+            id,
+            Numbers {
+                numbering: numbering.clone(),
+                taken_before,
+                flow_trace: self.clone(),
+            },
+        )
+    }
+}
+
+/// The numbers of one connection's units; the next connection goes on from there.
+struct Numbers {
+    numbering: Numbering,
+    /// How many units had come on the connections before.
+    taken_before: u64,
+    flow_trace: FlowTrace,
+}
+
+impl Numbers {
+    fn sends(&self) -> i64 {
+        self.numbering.stream(self.flow_trace.sends)
+    }
+
+    /// The peer has sent so many on this connection, whether they came or not.
+    fn peer_sent(&mut self, units: Option<u64>) {
+        if let Some(units) = units {
+            self.numbering
+                .go_on(self.flow_trace.takes, self.taken_before + units);
+        }
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        let mut shared = self
+            .flow_trace
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for way in [self.flow_trace.sends, self.flow_trace.takes] {
+            shared.go_on(way, self.numbering.count(way));
+        }
+    }
+}
+
+/// A connector or listener whose connections emit events.
+struct TracedLiveEndpoint<T> {
+    inner: T,
+    flow_trace: FlowTrace,
+}
+
+impl Connector for TracedLiveEndpoint<Box<dyn Connector>> {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let (id, numbers) = self.flow_trace.connect();
+        event!("APP_CONNECT", id, numbers.sends());
+        let inner = self.inner.connect(buffers)?;
+        Ok(Box::new(TracedLiveConnection::open(
+            inner, id, numbers, &CONNECTED,
+        )))
+    }
+}
+
+impl LiveListener for TracedLiveEndpoint<Box<dyn LiveListener>> {
+    fn address(&self) -> String {
+        self.inner.address()
+    }
+
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let (id, numbers) = self.flow_trace.connect();
+        let inner = self.inner.accept(buffers)?;
+        Ok(Box::new(TracedLiveConnection::open(
+            inner, id, numbers, &ACCEPTED,
+        )))
+    }
+}
+
+/// One data unit as its events name it.
+#[derive(Clone, Copy)]
+struct TracedDataUnit {
+    id: i64,
+    stream: i64,
+    offset: Option<u64>,
+    bytes: u64,
+}
+
+impl TracedDataUnit {
+    fn emit(self, keyword: &Keyword) {
+        if recorder::is_recording() {
+            let values = [
+                self.id.into(),
+                self.stream.into(),
+                self.offset.into(),
+                self.bytes.into(),
+            ];
+            recorder::emit(keyword, &values);
+        }
+    }
+}
+
+/// A connection that emits events.
+struct TracedLiveConnection {
+    inner: Box<dyn LiveConnection>,
+    id: i64,
+    numbers: Numbers,
+    /// The request whose response is awaited from the application.
+    called: Option<i64>,
+}
+
+impl TracedLiveConnection {
+    fn open(inner: Box<dyn LiveConnection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
+        let at_ns = clock::now_ns();
+        let places = inner.places();
+        let addresses = inner
+            .addresses()
+            .map(|(local, remote)| (shown(local), shown(remote)));
+        let (local, remote) = addresses
+            .as_ref()
+            .map(|(local, remote)| (local.as_str(), remote.as_str()))
+            .unzip();
+        let offset = EventValue::from(places.map(|(sent, _)| sent));
+        let values = [
+            id.into(),
+            numbers.sends().into(),
+            offset,
+            EventValue::Absent,
+            local.into(),
+            remote.into(),
+        ];
+        recorder::emit_at(keyword.id(), at_ns, &values);
+        Self {
+            inner,
+            id,
+            numbers,
+            called: None,
+        }
+    }
+
+    /// The unit that is `ahead` units of that size after the next to be sent.
+    fn outgoing(&self, bytes: u64, ahead: u64) -> TracedDataUnit {
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
+        let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
+        TracedDataUnit {
+            id: numbering.id(way, numbering.count(way) + ahead),
+            stream: numbering.stream(way),
+            offset,
+            bytes,
+        }
+    }
+
+    /// The next unit that comes, as far as one can know before it is there.
+    fn incoming(&self, bytes: u64) -> TracedDataUnit {
+        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
+        let offset = self.inner.places().map(|(_, taken)| taken);
+        TracedDataUnit {
+            id: numbering.id(way, numbering.count(way)),
+            stream: numbering.stream(way),
+            offset,
+            bytes,
+        }
+    }
+
+    /// It came: the same one, unless it carries another number.
+    fn came(&mut self, unit: TracedDataUnit) -> TracedDataUnit {
+        let Numbers {
+            numbering,
+            taken_before,
+            flow_trace,
+        } = &mut self.numbers;
+        let (way, before) = (flow_trace.takes, *taken_before);
+        let expected = numbering.count(way);
+        let carried = self
+            .inner
+            .number()
+            .map(|(number, bits)| before + near(number, bits, expected - before));
+        let number = carried.unwrap_or(expected);
+        numbering.go_on(way, number + 1);
+        let id = numbering.id(way, number);
+        scope::note_received_unit(id);
+        TracedDataUnit { id, ..unit }
+    }
+
+    fn send_together(
+        &mut self,
+        bytes: usize,
+        units: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        let unit = self.outgoing(bytes as u64, 0);
+        scope::work_for(Some(unit.id));
+        unit.emit(&SEND);
+        let others: Vec<TracedDataUnit> = (1..units)
+            .map(|ahead| self.outgoing(bytes as u64, ahead))
+            .collect();
+        others.iter().for_each(|unit| unit.emit(&SEND));
+        let sent = self.inner.send(bytes, units, buffers)?;
+        let all = std::iter::once(&unit).chain(&others);
+        all.take(usize::try_from(sent).unwrap_or(usize::MAX))
+            .for_each(|unit| unit.emit(&SENT));
+        let way = self.numbers.flow_trace.sends;
+        self.numbers
+            .numbering
+            .go_on(way, self.numbers.numbering.count(way) + sent);
+        Ok(sent)
+    }
+}
+
+/// The number nearest to the expected one of which only so many bits are known.
+fn near(number: u64, bits: u32, expected: u64) -> u64 {
+    if bits >= u64::BITS {
+        return number;
+    }
+    let round = 1 << bits;
+    let candidate = (expected & !(round - 1)) | (number & (round - 1));
+    let half = round / 2;
+    match () {
+        () if candidate + half < expected => candidate + round,
+        () if candidate > expected + half && candidate >= round => candidate - round,
+        () => candidate,
+    }
+}
+
+/// An address as all events show it: an IPv4 one as such.
+fn shown(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+}
+
+impl LiveConnection for TracedLiveConnection {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
+        let together = self.inner.together(bytes).clamp(1, MOST_TOGETHER);
+        let mut done = 0;
+        while done < times && !(times > 1 && buffers.flags.limit()) {
+            // A single one that is left over goes with those before it.
+            let left = times - done;
+            let units = if left <= together + 1 && together > 1 {
+                left
+            } else {
+                left.min(together)
+            };
+            let sent = self.send_together(bytes, units, buffers)?;
+            done += sent;
+            if sent < units {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        for done in 0..times {
+            let unit = self.incoming(bytes as u64);
+            scope::work_for(Some(unit.id));
+            unit.emit(&AWAIT);
+            if self.inner.receive(bytes, 1, buffers)? == 0 {
+                unit.emit(&ENDED);
+                return Ok(done);
+            }
+            let unit = self.came(unit);
+            unit.emit(&RECEIVED);
+        }
+        Ok(times)
+    }
+
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        since: Instant,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        let unit = self.outgoing(request as u64, 0);
+        scope::work_for(Some(unit.id));
+        unit.emit(&CALL);
+        self.numbers.numbering.next(self.numbers.flow_trace.sends);
+        let back = TracedDataUnit {
+            id: unit.id,
+            ..self.incoming(response as u64)
+        };
+        let answered = self.inner.call(request, response, since, buffers)?;
+        if answered {
+            scope::note_received_unit(unit.id);
+            back.emit(&RESPONSE);
+        } else {
+            unit.emit(&LOST);
+        }
+        Ok(answered)
+    }
+
+    fn await_call(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<bool> {
+        let unit = self.incoming(bytes as u64);
+        scope::work_for(Some(unit.id));
+        if !self.inner.await_call(bytes, buffers)? {
+            return Ok(false);
+        }
+        let unit = self.came(unit);
+        unit.emit(&INDICATION);
+        self.called = Some(unit.id);
+        Ok(true)
+    }
+
+    fn reply(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        let unit = self.outgoing(bytes as u64, 0);
+        let unit = TracedDataUnit {
+            id: self.called.take().unwrap_or(unit.id),
+            ..unit
+        };
+        scope::work_for(Some(unit.id));
+        unit.emit(&REPLY);
+        self.inner.reply(bytes, buffers)?;
+        unit.emit(&REPLIED);
+        Ok(())
+    }
+
+    fn settle(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.inner.settle(buffers)
+    }
+
+    fn confirms(&self) -> bool {
+        self.inner.confirms()
+    }
+
+    fn closed(&self) -> bool {
+        self.inner.closed()
+    }
+
+    fn start_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        self.inner.start_bulk(way, buffers)
+    }
+
+    fn await_start_bulk(
+        &mut self,
+        way: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        scope::work_for(None);
+        self.inner.await_start_bulk(way, buffers)
+    }
+
+    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        self.inner.stop_bulk(way, buffers)
+    }
+
+    fn await_stop_bulk(
+        &mut self,
+        way: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        scope::work_for(None);
+        self.inner.await_stop_bulk(way, buffers)
+    }
+
+    fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        self.inner.end_stream(buffers)
+    }
+
+    fn disconnect(self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        let Self {
+            inner,
+            id,
+            mut numbers,
+            ..
+        } = *self;
+        event!("APP_DISCONNECT", id, numbers.sends());
+        numbers.peer_sent(inner.peer_sent());
+        inner.disconnect(buffers)?;
+        event!("APP_DISCONNECTED", id, numbers.sends());
+        Ok(())
+    }
+
+    fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        self.inner.await_disconnect(buffers)?;
+        self.numbers.peer_sent(self.inner.peer_sent());
+        event!("APP_DISCONNECTED", self.id, self.numbers.sends());
+        Ok(())
+    }
+
+    fn transport(&self) -> Option<TransportRecord> {
+        self.inner.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.inner.settings()
+    }
+
+    fn losses(&self) -> Option<UnitLosses> {
+        self.inner.losses()
+    }
+
+    fn received_bytes(&self) -> Option<u64> {
+        self.inner.received_bytes()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+}

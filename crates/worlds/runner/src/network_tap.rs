@@ -1,0 +1,14 @@
+//! What happens in a network's machine, recorded.
+
+mod captures;
+mod events;
+mod names;
+mod packet;
+mod recorder;
+#[cfg(test)]
+mod testing;
+
+pub(crate) use captures::CaptureSite;
+pub(crate) use events::TraceClockStamp;
+pub(crate) use packet::PacketStreams;
+pub(crate) use recorder::RunTapRecorder;

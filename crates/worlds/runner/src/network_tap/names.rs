@@ -1,0 +1,80 @@
+//! Names of what the network's machine knows by number.
+
+use stackline_core::network::Network;
+use stackline_net::{NetworkLocation, NodeIndex, PortIndex};
+use std::borrow::Cow;
+
+/// Names of what the machine knows by number.
+#[derive(Debug)]
+pub(super) struct TapNames {
+    pub(super) nodes: Vec<String>,
+    hosts: usize,
+    /// Of each port, its own name and the node that sends into it.
+    ports: Vec<(String, u32)>,
+    /// Of each two hosts, `khons>udjat`.
+    ways: Vec<String>,
+}
+
+impl TapNames {
+    pub(super) fn of(network: &Network) -> Self {
+        let hosts = network.hosts.iter().map(|host| host.name.clone());
+        let nodes: Vec<String> = hosts
+            .chain(network.switches.iter().map(|switch| switch.name.clone()))
+            .collect();
+        let node = |name: &str| {
+            (0..)
+                .zip(&nodes)
+                .find(|(_, node)| *node == name)
+                .map_or(u32::MAX, |(number, _)| number)
+        };
+        let directions = network
+            .links
+            .iter()
+            .flat_map(|link| [node(&link.ends.0), node(&link.ends.1)]);
+        let ports = (0..)
+            .zip(directions)
+            .map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
+        let ports = ports.collect();
+        // Of thousands of hosts there are more ways than are worth keeping.
+        let hosts = if network.hosts.len() <= 256 {
+            network.hosts.len()
+        } else {
+            0
+        };
+        let way = |at: usize| format!("{}>{}", nodes[at / hosts], nodes[at % hosts]);
+        let ways = (0..hosts * hosts).map(way).collect();
+        Self {
+            nodes,
+            hosts,
+            ports,
+            ways,
+        }
+    }
+
+    /// The node and the name of the place in it.
+    pub(super) fn place(&self, place: NetworkLocation) -> (u32, &str) {
+        match place {
+            NetworkLocation::Port(PortIndex(port)) => self
+                .ports
+                .get(port as usize)
+                .map_or((u32::MAX, "?"), |(name, node)| (*node, name)),
+            NetworkLocation::Host(NodeIndex(node)) => (
+                node,
+                self.nodes.get(node as usize).map_or("?", String::as_str),
+            ),
+        }
+    }
+
+    /// From which host to which.
+    pub(super) fn way(&self, from: NodeIndex, to: NodeIndex) -> Cow<'_, str> {
+        match self.ways.get(from.0 as usize * self.hosts + to.0 as usize) {
+            Some(way) => Cow::Borrowed(way),
+            None => {
+                let node = |NodeIndex(node): NodeIndex| {
+                    self.nodes.get(node as usize).map_or("?", String::as_str)
+                };
+                Cow::Owned(format!("{}>{}", node(from), node(to)))
+            }
+        }
+    }
+}

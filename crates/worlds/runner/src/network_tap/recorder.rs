@@ -1,0 +1,102 @@
+//! Keeps what happens in a network, as events and as packets for pcapng. It never changes what happens.
+//!
+//! The machine reports some of it ahead: whoever reads it sorts it by time.
+
+use super::captures::{CaptureSite, Captures};
+use super::events::{NetworkEventLogs, TraceClockStamp};
+use super::names::TapNames;
+use super::packet::{PacketStreams, WirePayload};
+use stackline_core::network::Network;
+use stackline_core::time::Instant;
+use stackline_dissect::pcapng::{PcapngSettings, PcapngTotals};
+use stackline_events::{EventLog, EventLogs};
+use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket, Tap};
+use std::fs::File;
+use std::io;
+
+/// Keeps the events and the packets of one network that are wanted.
+#[derive(Debug)]
+pub(crate) struct RunTapRecorder {
+    names: TapNames,
+    events: Option<NetworkEventLogs>,
+    captures: Option<Captures>,
+}
+
+impl RunTapRecorder {
+    /// Keeps nothing yet.
+    pub(crate) fn new(network: &Network) -> Self {
+        Self {
+            names: TapNames::of(network),
+            events: None,
+            captures: None,
+        }
+    }
+
+    /// Keeps events; `put` takes tapes of each node, or says why it cannot.
+    pub(crate) fn events(
+        mut self,
+        put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
+        stamp: TraceClockStamp,
+        streams: PacketStreams,
+    ) -> Self {
+        let event_logs = EventLogs::new(self.names.nodes.iter().cloned(), put);
+        self.events = Some(NetworkEventLogs::new(event_logs, stamp, streams));
+        self
+    }
+
+    /// The network's time begins then, ns.
+    pub(crate) const fn begin(&mut self, origin_ns: u64) {
+        if let Some(events) = &mut self.events {
+            events.begin(origin_ns);
+        }
+    }
+
+    /// Captures the packets of some sites into a file each.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(crate) fn capture(
+        mut self,
+        network: &Network,
+        sites: Vec<(CaptureSite, File)>,
+    ) -> io::Result<Self> {
+        // Time in a file is the model's, from 0: the same run writes the same bytes.
+        self.captures = Some(Captures::new(network, sites, &PcapngSettings::default())?);
+        Ok(self)
+    }
+
+    /// Hands on what is left of the events, writes the captured packets to their file; says how many of these.
+    ///
+    /// # Errors
+    /// One sentence when some of it cannot be kept.
+    pub(crate) fn finish(self) -> Result<PcapngTotals, String> {
+        self.events.map_or(Ok(()), NetworkEventLogs::finish)?;
+        let failed = |cause: io::Error| {
+            format!(
+                "the captured packets cannot be written: {cause}; check that the disk is not full, or capture fewer ports"
+            )
+        };
+        self.captures
+            .map_or(Ok(PcapngTotals::default()), Captures::finish)
+            .map_err(failed)
+    }
+}
+
+impl<P: WirePayload> Tap<P> for RunTapRecorder {
+    const ON: bool = true;
+
+    fn record(
+        &mut self,
+        at: Instant,
+        place: NetworkLocation,
+        what: NetworkEvent,
+        packet: &NetworkPacket<P>,
+    ) {
+        if let Some(events) = &mut self.events {
+            events.record(&self.names, at, place, what, packet);
+        }
+        if let Some(captures) = &mut self.captures {
+            captures.record(at, place, what, packet);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! All runs of a plan, in order: opens the worlds, makes the runs, keeps what is known of the worlds before and after.
+
+use crate::backend::RunContext;
+use crate::run_writer::RunWriter;
+use crate::worlds::Worlds;
+use stackline_core::error::{Blame, Error};
+use stackline_core::run_record::WakeUp;
+
+/// How the runs ended, and what is known beside their records.
+#[derive(Clone, Debug, Default)]
+pub struct RunsOutcome {
+    /// Why they ended early.
+    pub failed: Option<Error>,
+    /// What waking a core costs where programs really run.
+    pub wake_up: Option<WakeUp>,
+    /// What tracing cost, for people.
+    pub tracing_cost: Option<String>,
+    /// What is to be known of the worlds, for people.
+    pub notes: Vec<String>,
+    /// How many simulated runs there were, and the digest of all their events.
+    pub digest: Option<(u64, u64)>,
+}
+
+/// Makes all runs of a plan in their worlds. What was done before a failure is kept.
+pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOutcome {
+    let mut worlds = match Worlds::open(context) {
+        Ok(worlds) => worlds,
+        Err(fault) => {
+            return RunsOutcome {
+                failed: Some(fault),
+                ..RunsOutcome::default()
+            };
+        }
+    };
+    writer.environment(worlds.environment(false));
+    let failed = worlds.make_runs(writer).err();
+    let (failed, tracing_cost) = match worlds.finish() {
+        Ok(cost) => (failed, cost),
+        Err(fault) => (failed.or(Some(fault)), None),
+    };
+    if failed
+        .as_ref()
+        .is_none_or(|fault| fault.blame != Blame::Interrupted)
+    {
+        writer.environment(worlds.environment(true));
+    }
+    let notes = worlds.notes();
+    RunsOutcome {
+        failed,
+        wake_up: worlds.wake_up(),
+        tracing_cost,
+        notes,
+        digest: worlds.digest(),
+    }
+}

@@ -1,0 +1,248 @@
+//! What programs take of their host's processor, around the operations of a stack: before data is handed over and after it has come.
+//! A host whose programs take no time goes straight to its stack.
+
+use crate::context::SimEndpointContext;
+use crate::error::Result;
+use stackline_core::network::{NetworkHost, ProgramCosts, WorkKind};
+use stackline_core::run_record::TransportRecord;
+use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A stack's connection, and the host's costs where it has any.
+pub(crate) struct Working<S> {
+    service: S,
+    context: Rc<SimEndpointContext>,
+    costs: Option<HostWorkCosts>,
+}
+
+/// What a host's programs take, at its speed.
+#[derive(Clone, Debug)]
+pub struct HostWorkCosts {
+    work: ProgramCosts,
+    speed: f64,
+}
+
+impl HostWorkCosts {
+    /// Of a host; nothing where its programs take no time.
+    #[must_use]
+    pub fn of(host: &NetworkHost) -> Option<Self> {
+        (!host.work.is_nothing()).then(|| Self {
+            work: host.work.clone(),
+            speed: host.interface.speed(),
+        })
+    }
+
+    /// An operation on so many bytes.
+    #[must_use]
+    pub fn operation(&self, bytes: u64) -> Duration {
+        self.scaled(self.work.operation_ns(bytes))
+    }
+
+    /// So many bytes of an operation that is under way.
+    #[must_use]
+    pub fn bytes(&self, bytes: u64) -> Duration {
+        self.scaled(self.work.ns_per_byte * bytes as f64)
+    }
+
+    /// A message between a program and its transport.
+    #[must_use]
+    pub fn message(&self) -> Duration {
+        self.scaled(self.work.per_message.0 as f64)
+    }
+
+    /// Going from one program to another.
+    #[must_use]
+    pub fn switch(&self) -> Duration {
+        self.scaled(self.work.per_switch.0 as f64)
+    }
+
+    /// So many ns at the speed for which costs were measured.
+    #[must_use]
+    pub fn scaled(&self, ns: f64) -> Duration {
+        Duration((ns / self.speed + 0.5) as u64)
+    }
+
+    /// When a program sees what is there at `now`.
+    #[must_use]
+    pub fn seen(&self, now: Instant) -> Instant {
+        let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else {
+            return now;
+        };
+        Instant(now.0.div_ceil(every.0) * every.0)
+    }
+}
+
+impl<S> Working<S> {
+    pub(crate) fn new(service: S, context: &Rc<SimEndpointContext>) -> Self {
+        Self {
+            service,
+            context: Rc::clone(context),
+            costs: context.costs.clone(),
+        }
+    }
+
+    /// The program computes, then hands over what it has computed.
+    async fn hand(&self, of: impl FnOnce(&HostWorkCosts) -> Duration) -> Result<()> {
+        if let Some(costs) = &self.costs {
+            self.context.work(WorkKind::Operations, of(costs)).await?;
+            self.context
+                .work(WorkKind::Messages, costs.message())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The program sees what has come, takes it, and computes.
+    async fn take(&self, of: impl FnOnce(&HostWorkCosts) -> Duration) -> Result<()> {
+        if let Some(costs) = &self.costs {
+            let seen = costs.seen(self.context.now());
+            if seen > self.context.now() {
+                self.context.sleep(seen).await?;
+            }
+            self.context
+                .work(WorkKind::Messages, costs.message())
+                .await?;
+            self.context.work(WorkKind::Operations, of(costs)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: EndpointService> EndpointService for Working<S> {
+    async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        if self.costs.is_none() {
+            return self.service.send(bytes, times).await;
+        }
+        for sent in 0..times {
+            self.hand(|costs| costs.operation(bytes)).await?;
+            if self.service.send(bytes, 1).await? == 0 {
+                return Ok(sent);
+            }
+        }
+        Ok(times)
+    }
+
+    async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
+        if self.costs.is_none() {
+            return self.service.receive(bytes, times).await;
+        }
+        for received in 0..times {
+            if self.service.receive(bytes, 1).await? == 0 {
+                return Ok(received);
+            }
+            self.take(|costs| costs.operation(bytes)).await?;
+        }
+        Ok(times)
+    }
+
+    async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
+        self.hand(|costs| costs.operation(request)).await?;
+        let came = self.service.call(request, response, since).await?;
+        if came {
+            self.take(|costs| costs.bytes(response)).await?;
+        }
+        Ok(came)
+    }
+
+    async fn await_call(&mut self, bytes: u64) -> Result<bool> {
+        let came = self.service.await_call(bytes).await?;
+        if came {
+            self.take(|costs| costs.operation(bytes)).await?;
+        }
+        Ok(came)
+    }
+
+    async fn reply(&mut self, bytes: u64) -> Result<()> {
+        self.hand(|costs| costs.bytes(bytes)).await?;
+        self.service.reply(bytes).await
+    }
+
+    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
+        self.service.start_bulk(way).await
+    }
+
+    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
+        self.service.await_start_bulk(way).await
+    }
+
+    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+        self.service.stop_bulk(way).await
+    }
+
+    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+        self.service.await_stop_bulk(way).await
+    }
+
+    async fn end_stream(&mut self) -> Result<()> {
+        self.service.end_stream().await
+    }
+
+    async fn disconnect(self) -> Result<()> {
+        self.service.disconnect().await
+    }
+
+    async fn await_disconnect(&mut self) -> Result<()> {
+        self.service.await_disconnect().await
+    }
+
+    async fn settle(&mut self) -> Result<()> {
+        self.service.settle().await
+    }
+
+    fn confirms(&self) -> bool {
+        self.service.confirms()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.service.is_closed()
+    }
+
+    fn transport(&self) -> Option<TransportRecord> {
+        self.service.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.service.settings()
+    }
+
+    fn facts(&self) -> ConnectionFacts {
+        self.service.facts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_core::network::NetworkInterface;
+
+    #[test]
+    fn costs_are_those_of_the_measured_speed_divided_by_its_own() {
+        const MS: u64 = 1_000_000;
+        let work = ProgramCosts {
+            per_operation: Duration(2 * MS),
+            ns_per_byte: 1e3,
+            polls: Some(Duration(200 * MS)),
+            ..ProgramCosts::default()
+        };
+        let interface = NetworkInterface {
+            cpu_speed: Some(2.0),
+            ..NetworkInterface::default()
+        };
+        let costs = HostWorkCosts::of(&NetworkHost {
+            work,
+            interface,
+            ..NetworkHost::default()
+        })
+        .unwrap();
+        assert_eq!(
+            (costs.operation(1000), costs.bytes(1000)),
+            (Duration(3 * MS / 2), Duration(MS / 2))
+        );
+        // Who looks now and then sees it at the next look.
+        let seen = [0, 1, 200, 201].map(|at| costs.seen(Instant(at * MS)).0 / MS);
+        assert_eq!(seen, [0, 200, 200, 400]);
+        assert!(HostWorkCosts::of(&NetworkHost::default()).is_none());
+    }
+}

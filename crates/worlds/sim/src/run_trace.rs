@@ -1,0 +1,601 @@
+//! What a traced run records: events of endpoints and protocol machines on their hosts' tapes, each
+//! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
+
+use crate::clock::SimHostClock;
+use crate::port_events::{SimProcessorSpending, processor_shares_ppm};
+use stackline_core::procedure::PairSide;
+use stackline_core::time::{Duration, Instant};
+use stackline_endpoint::EndpointStep;
+use stackline_events::unit_ids::{self, EventStreamDirection, Numbering};
+use stackline_events::{EventLogs, EventValue, Keyword};
+use stackline_net::NodeIndex;
+use stackline_proto::blast::event_tracer::{self as blast, EventKind};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+static CONNECT: Keyword = Keyword::new("APP_CONNECT");
+static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
+static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
+static START: Keyword = Keyword::new("APP_START");
+static CALL: Keyword = Keyword::new("APP_CALL");
+static SEND: Keyword = Keyword::new("APP_SEND");
+static SENT: Keyword = Keyword::new("APP_SENT");
+static INDICATION: Keyword = Keyword::new("APP_INDICATION");
+static REPLY: Keyword = Keyword::new("APP_REPLY");
+static REPLIED: Keyword = Keyword::new("APP_REPLIED");
+static AWAIT: Keyword = Keyword::new("APP_AWAIT");
+static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
+static ENDED: Keyword = Keyword::new("APP_ENDED");
+static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
+static LOST: Keyword = Keyword::new("APP_LOST");
+static STOP: Keyword = Keyword::new("APP_STOP");
+static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
+static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
+static BLAST_SEND: Keyword = Keyword::new(EventKind::Send.keyword());
+static BLAST_RETRANSMIT: Keyword = Keyword::new(EventKind::Retransmit.keyword());
+static BLAST_TIMER: Keyword = Keyword::new(EventKind::Timer.keyword());
+static BLAST_NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
+static BLAST_ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
+static CPU_USE: Keyword = Keyword::new("CPU_USE");
+
+/// The parameters of a traced run.
+#[derive(Debug)]
+pub struct SimTraceParameters {
+    /// The first flow of each part; those of its replicas follow.
+    pub flows: Vec<u32>,
+    /// What a right clock reads at the run's beginning, ns.
+    pub zero_ns: u64,
+    /// Takes the events; its hosts are the network's, in their order, and behind them its IMPs.
+    pub event_logs: EventLogs,
+}
+
+/// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Info {
+    /// Congestion window.
+    pub(crate) cwnd_bytes: Option<u64>,
+    /// Sent and neither acknowledged nor lost, as far as is known.
+    pub(crate) in_flight_bytes: Option<u64>,
+    /// Smoothed round trip time.
+    pub(crate) rtt: Option<Duration>,
+    /// Segments or packets sent again, until now.
+    pub(crate) retransmits: u64,
+    /// Time with data to send or on its way, until now.
+    pub(crate) busy: Option<Duration>,
+    /// Of it, held back by the peer's window.
+    pub(crate) receive_window_limited: Option<Duration>,
+    /// Of it, with a full send buffer that was all on its way.
+    pub(crate) send_buffer_limited: Option<Duration>,
+    /// Handed over and not sent.
+    pub(crate) unsent_bytes: Option<u64>,
+    /// Arrived and not taken.
+    pub(crate) receive_queue_bytes: Option<u64>,
+    /// The peer's window.
+    pub(crate) send_window_bytes: Option<u64>,
+    /// Size of a full segment or packet.
+    pub(crate) mss_bytes: Option<u64>,
+    /// Bytes that the peer has acknowledged, until now.
+    pub(crate) acked_bytes: Option<u64>,
+}
+
+/// Where events of a run go.
+#[derive(Debug)]
+pub(crate) struct SimTraceLog {
+    flows: Vec<u32>,
+    zero_ns: u64,
+    event_logs: RefCell<EventLogs>,
+    clocks: Vec<Rc<SimHostClock>>,
+    /// Of each pair, its flow and the hosts of its two sides.
+    pairs: RefCell<Vec<(u32, [usize; 2])>>,
+    /// When connections are sampled next.
+    next_sample: Cell<Instant>,
+    /// What processors had spent when they were sampled last, by host.
+    spent_ns: RefCell<BTreeMap<u32, (u64, u64)>>,
+}
+
+/// How often connections are sampled.
+const SAMPLE_EVERY: Duration = Duration(100_000_000);
+
+impl SimTraceLog {
+    pub(crate) fn new(trace: SimTraceParameters, clocks: Vec<Rc<SimHostClock>>) -> Self {
+        let SimTraceParameters {
+            flows,
+            zero_ns,
+            event_logs,
+        } = trace;
+        Self {
+            flows,
+            zero_ns,
+            event_logs: RefCell::new(event_logs),
+            clocks,
+            pairs: RefCell::default(),
+            next_sample: Cell::new(Instant(0) + SAMPLE_EVERY),
+            spent_ns: RefCell::default(),
+        }
+    }
+
+    /// The next pair: the part it belongs to, which replica it is, its hosts.
+    pub(crate) fn add_pair(&self, part: usize, replica: u32, hosts: [usize; 2]) {
+        let flow = self.flows.get(part).copied().unwrap_or(0) + replica;
+        self.pairs.borrow_mut().push((flow, hosts));
+    }
+
+    fn pair(&self, pair: u32) -> (u32, [usize; 2]) {
+        self.pairs
+            .borrow()
+            .get(pair as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The moment before `until` at which connections are to be sampled, after the last one.
+    #[inline]
+    pub(crate) fn look_before(&self, until: Instant) -> Option<Instant> {
+        let next = self.next_sample.get();
+        (next < until).then(|| {
+            self.next_sample.set(next + SAMPLE_EVERY);
+            next
+        })
+    }
+
+    /// Nothing is sampled before `at`.
+    pub(crate) fn skip_to(&self, at: Instant) {
+        let ahead = at.since(self.next_sample.get()).0 / SAMPLE_EVERY.0;
+        self.next_sample
+            .set(self.next_sample.get() + Duration(ahead * SAMPLE_EVERY.0));
+    }
+
+    /// A connection as its machine reports it now, for one side of a pair.
+    pub(crate) fn info(
+        &self,
+        keyword: &Keyword,
+        (pair, side): (u32, PairSide),
+        at: Instant,
+        before: &Info,
+        now: &Info,
+    ) {
+        let (stream, host) = self.stream(pair, side);
+        let value = |value: Option<u64>| value.map_or(EventValue::Absent, EventValue::from);
+        let grew = |get: fn(&Info) -> Option<u64>| {
+            value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))))
+        };
+        let values = [
+            SAMPLE_EVERY.0.into(),
+            stream.into(),
+            EventValue::Absent,
+            EventValue::Absent,
+            value(now.cwnd_bytes),
+            value(now.in_flight_bytes),
+            value(now.rtt.map(|rtt| rtt.0)),
+            now.retransmits.saturating_sub(before.retransmits).into(),
+            grew(|info| info.busy.map(|time| time.0)),
+            grew(|info| info.receive_window_limited.map(|time| time.0)),
+            grew(|info| info.send_buffer_limited.map(|time| time.0)),
+            value(now.unsent_bytes),
+            value(now.receive_queue_bytes),
+            value(now.send_window_bytes),
+            value(now.mss_bytes),
+            grew(|info| info.acked_bytes),
+        ];
+        self.put(host, at, keyword, &values);
+    }
+
+    /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
+    /// last.
+    pub(crate) fn processor(
+        &self,
+        NodeIndex(host): NodeIndex,
+        at: Instant,
+        copied_ns: u64,
+        worked_ns: u64,
+    ) -> bool {
+        let (copied, worked) = self
+            .spent_ns
+            .borrow_mut()
+            .insert(host, (copied_ns, worked_ns))
+            .unwrap_or_default();
+        let did = SimProcessorSpending {
+            copied_ns: copied_ns.saturating_sub(copied),
+            worked_ns: worked_ns.saturating_sub(worked),
+        };
+        let [user, system, idle] = processor_shares_ppm(SAMPLE_EVERY.0, did);
+        let busy = user + system;
+        if busy > 0 {
+            let [interval, core] = [SAMPLE_EVERY.0, 0].map(EventValue::from);
+            let [softirq, irq, steal] = [EventValue::Absent; 3];
+            let values = [
+                interval,
+                core,
+                user.into(),
+                system.into(),
+                softirq,
+                irq,
+                steal,
+                idle.into(),
+            ];
+            self.put(host as usize, at, &CPU_USE, &values);
+        }
+        busy > 0
+    }
+
+    /// What a machine of `proto::blast` does on one side of a pair.
+    pub(crate) fn blast(
+        &self,
+        (pair, side): (u32, PairSide),
+        at: Instant,
+        event: blast::BlastEvent,
+    ) {
+        let (own, host) = self.stream(pair, side);
+        let stream = if event.kind.is_own() {
+            own
+        } else {
+            self.stream(pair, side.other()).0
+        };
+        let keyword = match event.kind {
+            EventKind::Send => &BLAST_SEND,
+            EventKind::Retransmit => &BLAST_RETRANSMIT,
+            EventKind::Timer => &BLAST_TIMER,
+            EventKind::Nak => &BLAST_NAK,
+            EventKind::Ack => &BLAST_ACK,
+        };
+        let values = [
+            EventValue::Absent,
+            stream.into(),
+            event.offset.into(),
+            event.bytes.into(),
+            EventValue::Text(event.cause),
+        ];
+        self.put(host, at, keyword, &values);
+    }
+
+    /// An event on a host, at a true moment.
+    pub(crate) fn put(
+        &self,
+        host: usize,
+        at: Instant,
+        keyword: &Keyword,
+        values: &[EventValue<'_>],
+    ) {
+        let reading = self
+            .clocks
+            .get(host)
+            .map_or(i128::from(at.0), |clock| clock.reading_ns(at));
+        let at_ns = u64::try_from((i128::from(self.zero_ns) + reading).max(0)).unwrap_or(u64::MAX);
+        self.event_logs
+            .borrow_mut()
+            .push(host, keyword.id(), at_ns, values);
+    }
+
+    /// The stream that one side of a pair sends, and its host.
+    pub(crate) fn stream(&self, pair: u32, side: PairSide) -> (i64, usize) {
+        let (flow, hosts) = self.pair(pair);
+        (
+            unit_ids::stream(flow, way_of(side)),
+            hosts[way_of(side) as usize],
+        )
+    }
+
+    /// Hands on what is left.
+    ///
+    /// # Errors
+    /// Why something was not kept.
+    pub(crate) fn finish(&self) -> Result<(), String> {
+        self.event_logs
+            .replace(EventLogs::new([], |_, _| Ok(())))
+            .finish()
+    }
+}
+
+/// Where the data of that side goes.
+pub(crate) const fn way_of(side: PairSide) -> EventStreamDirection {
+    match side {
+        PairSide::Initiator => EventStreamDirection::There,
+        PairSide::Responder => EventStreamDirection::Back,
+    }
+}
+
+const fn opposite(way: EventStreamDirection) -> EventStreamDirection {
+    match way {
+        EventStreamDirection::There => EventStreamDirection::Back,
+        EventStreamDirection::Back => EventStreamDirection::There,
+    }
+}
+
+/// What leaves an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SimDepartureKind {
+    Unit,
+    Call,
+    Reply,
+}
+
+/// What comes to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coming {
+    Unit,
+    Call,
+    Response,
+}
+
+/// An endpoint's place in a trace: the numbers of its units, how far its streams are.
+#[derive(Debug)]
+pub(crate) struct SimEndpointTrace {
+    log: Rc<SimTraceLog>,
+    host: usize,
+    own: EventStreamDirection,
+    numbering: RefCell<Numbering>,
+    connection: Cell<i64>,
+    /// Bytes handed over and taken on this connection; absent where there is no stream.
+    out: Cell<u64>,
+    taken: Cell<u64>,
+    streams: Cell<bool>,
+    /// The unit that leaves, and where in the stream it begins.
+    leaving: Cell<(i64, u64)>,
+    /// The call that was made or taken last.
+    call: Cell<i64>,
+    /// Units of either direction before this connection.
+    before: Cell<[u64; 2]>,
+}
+
+impl SimEndpointTrace {
+    pub(crate) fn new(log: &Rc<SimTraceLog>, pair: u32, side: PairSide, both_ways: bool) -> Self {
+        let (flow, hosts) = log.pair(pair);
+        let own = way_of(side);
+        Self {
+            log: Rc::clone(log),
+            host: hosts[own as usize],
+            own,
+            numbering: RefCell::new(Numbering::new(flow, both_ways)),
+            connection: Cell::new(0),
+            out: Cell::new(0),
+            taken: Cell::new(0),
+            streams: Cell::new(false),
+            leaving: Cell::new((0, 0)),
+            call: Cell::new(0),
+            before: Cell::new([0; 2]),
+        }
+    }
+
+    fn offset(&self, of: &Cell<u64>) -> Option<u64> {
+        self.streams.get().then_some(of.get())
+    }
+
+    /// A new connection begins.
+    fn begin(&self) {
+        let mut numbering = self.numbering.borrow_mut();
+        self.connection.set(numbering.connect());
+        self.before.set(
+            [EventStreamDirection::There, EventStreamDirection::Back]
+                .map(|way| numbering.count(way)),
+        );
+        self.out.set(0);
+        self.taken.set(0);
+    }
+
+    fn number(&self, way: EventStreamDirection, number: Option<u64>) -> i64 {
+        let mut numbering = self.numbering.borrow_mut();
+        match number {
+            Some(number) => {
+                let number = self.before.get()[way as usize] + number;
+                numbering.go_on(way, number + 1);
+                numbering.id(way, number)
+            }
+            None => numbering.next(way),
+        }
+    }
+
+    fn put(&self, at: Instant, keyword: &Keyword, values: &[EventValue<'_>]) {
+        self.log.put(self.host, at, keyword, values);
+    }
+
+    /// The stream it sends on, and the one it takes from.
+    fn own_stream(&self) -> i64 {
+        self.numbering.borrow().stream(self.own)
+    }
+
+    fn peer_stream(&self) -> i64 {
+        self.numbering.borrow().stream(opposite(self.own))
+    }
+
+    /// A step of the endpoint itself.
+    pub(crate) fn step(&self, at: Instant, step: EndpointStep) {
+        if matches!(step, EndpointStep::Connect | EndpointStep::Accept) {
+            self.begin();
+        }
+        match step {
+            // The responder begins to wait: nothing is recorded of it.
+            EndpointStep::Accept => {}
+            EndpointStep::Connect => self.connection(at, &CONNECT, None),
+            EndpointStep::Connected => self.connection(at, &CONNECTED, self.offset(&self.out)),
+            EndpointStep::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
+            EndpointStep::Disconnect => self.connection(at, &DISCONNECT, None),
+            EndpointStep::Disconnected => self.connection(at, &DISCONNECTED, None),
+            EndpointStep::ClockStarts => self.put(
+                at,
+                &START,
+                &[self.connection.get().into(), self.own_stream().into()],
+            ),
+            EndpointStep::ClockStops => self.put(
+                at,
+                &STOP,
+                &[self.connection.get().into(), self.own_stream().into()],
+            ),
+            EndpointStep::AwaitsWord => {
+                let values = [
+                    EventValue::Absent,
+                    self.peer_stream().into(),
+                    self.offset(&self.taken).into(),
+                ];
+                self.put(at, &AWAIT, &values);
+            }
+            EndpointStep::StreamEnded => {
+                let (unit, stream) = self.next_taken();
+                self.put(
+                    at,
+                    &ENDED,
+                    &[unit.into(), stream.into(), self.offset(&self.taken).into()],
+                );
+            }
+        }
+    }
+
+    fn connection(&self, at: Instant, keyword: &Keyword, begins: Option<u64>) {
+        let values = [
+            self.connection.get().into(),
+            self.own_stream().into(),
+            begins.into(),
+            EventValue::Absent,
+        ];
+        self.put(at, keyword, &values);
+    }
+
+    /// The next unit that comes, and its stream.
+    fn next_taken(&self) -> (i64, i64) {
+        let (numbering, way) = (self.numbering.borrow(), opposite(self.own));
+        (
+            numbering.id(way, numbering.count(way)),
+            numbering.stream(way),
+        )
+    }
+
+    /// This connection carries streams of bytes.
+    pub(crate) fn carries_streams(&self) {
+        self.streams.set(true);
+    }
+
+    /// Bytes were handed over to the stream, or taken from it.
+    pub(crate) fn moved(&self, out: u64, taken: u64) {
+        self.out.set(self.out.get() + out);
+        self.taken.set(self.taken.get() + taken);
+    }
+
+    /// A data unit of so many bytes begins to leave; its id. Calls and replies are numbered by the call.
+    pub(crate) fn leaves(&self, at: Instant, what: SimDepartureKind, bytes: u64) -> i64 {
+        let unit = if what == SimDepartureKind::Reply {
+            self.call.get()
+        } else {
+            self.number(self.own, None)
+        };
+        let keyword = match what {
+            SimDepartureKind::Unit => &SEND,
+            SimDepartureKind::Call => &CALL,
+            SimDepartureKind::Reply => &REPLY,
+        };
+        if what == SimDepartureKind::Call {
+            self.call.set(unit);
+        }
+        self.leaving.set((unit, self.out.get()));
+        let offset = self.offset(&self.out);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.own_stream().into(),
+                offset.into(),
+                bytes.into(),
+            ],
+        );
+        unit
+    }
+
+    /// The operation that handed it over returns.
+    pub(crate) fn left(&self, at: Instant, what: SimDepartureKind, bytes: u64) {
+        let (unit, begin) = self.leaving.get();
+        let keyword = match what {
+            SimDepartureKind::Unit => &SENT,
+            SimDepartureKind::Reply => &REPLIED,
+            SimDepartureKind::Call => return,
+        };
+        self.has_left(at, keyword, (unit, begin), bytes);
+    }
+
+    fn has_left(&self, at: Instant, keyword: &Keyword, (unit, begin): (i64, u64), bytes: u64) {
+        let begin = self.streams.get().then_some(begin);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.own_stream().into(),
+                begin.into(),
+                bytes.into(),
+            ],
+        );
+    }
+
+    /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
+    pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
+        units
+            .iter()
+            .for_each(|unit| self.has_left(at, &SENT, *unit, bytes));
+    }
+
+    /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.
+    pub(crate) fn handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
+        let moments = handed
+            .iter()
+            .flat_map(|(at, units)| (0..*units).map(move |_| *at));
+        let hand = |at: Instant| {
+            let unit = self.leaves(at, SimDepartureKind::Unit, bytes);
+            let begin = self.out.get();
+            self.moved(bytes, 0);
+            (unit, begin)
+        };
+        moments.map(hand).collect()
+    }
+
+    /// The application waits for its next data unit, or for a call.
+    pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
+        let (unit, stream) = self.next_taken();
+        self.put(
+            at,
+            &AWAIT,
+            &[
+                unit.into(),
+                stream.into(),
+                self.offset(&self.taken).into(),
+                bytes.into(),
+            ],
+        );
+    }
+
+    /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
+    pub(crate) fn comes(&self, at: Instant, what: Coming, bytes: u64, number: Option<u64>) {
+        let way = opposite(self.own);
+        let (keyword, unit) = match what {
+            Coming::Unit => (&RECEIVED, self.number(way, number)),
+            Coming::Call => (&INDICATION, self.number(way, number)),
+            Coming::Response => (&RESPONSE, self.call.get()),
+        };
+        if what == Coming::Call {
+            self.call.set(unit);
+        }
+        let offset = self.offset(&self.taken);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.peer_stream().into(),
+                offset.into(),
+                bytes.into(),
+            ],
+        );
+    }
+
+    /// The last call is given up.
+    pub(crate) fn lost(&self, at: Instant, bytes: u64) {
+        self.put(
+            at,
+            &LOST,
+            &[
+                self.call.get().into(),
+                self.own_stream().into(),
+                EventValue::Absent,
+                bytes.into(),
+            ],
+        );
+    }
+}
