@@ -259,6 +259,21 @@ fn folders_use_only_folders_above_them() {
     }
 }
 
+/// One version of each crate of others, in one place.
+#[test]
+fn versions_stand_in_the_manifest_of_the_workspace() {
+    for folder in tree::crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let (_, dependencies) = manifest.split_once("dependencies]").unwrap_or_default();
+        let named = dependencies.lines().find(|line| {
+            let value = line.split_once(" = ").map_or("", |(_, value)| value);
+            value.starts_with('"') && value[1..].starts_with(char::is_numeric)
+                || value.contains("version = ")
+        });
+        assert!(named.is_none(), "{}: {named:?}", folder.display());
+    }
+}
+
 #[test]
 fn the_map_names_every_crate() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
