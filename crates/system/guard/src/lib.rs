@@ -12,7 +12,6 @@
 //! | [`deadline`] | one bound of time on several reads |
 //! | [`attempts`] | a bound on how fast secrets can be guessed |
 //! | [`keeper`] | processes that end and remove what a command leaves, however it ends |
-//! | `sys` | the only unsafe code |
 
 pub mod attempts;
 pub mod connection_slots;
@@ -23,6 +22,5 @@ pub mod keeper;
 pub mod scratch;
 pub mod secret;
 pub mod socket;
-mod sys;
 
-pub use sys::descriptors::keep_from_programs as keep_descriptors_from_programs;
+pub use stackline_os::descriptors::keep_from_programs as keep_descriptors_from_programs;
