@@ -107,8 +107,7 @@ impl DiskServerShared {
                 Some(BlockSideSender::Datagrams(datagrams.paced(attach.pace)))
             }
             BlockDataTransport::Blast => Some(BlockSideSender::Blasts(
-                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stopped)?
-                    .into(),
+                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stop)?.into(),
             )),
         })
     }
