@@ -16,7 +16,8 @@ use tree::root;
 /// Each crate and what it may use of ours.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
-    ("guard", &["core"]),
+    ("os", &["core"]),
+    ("guard", &["core", "os"]),
     ("spec", &["core"]),
     ("net", &["core"]),
     ("model", &["core"]),
@@ -26,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "blockserver",
         &[
-            "core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer",
+            "core", "blocks", "events", "guard", "net", "os", "sim", "transfer",
         ],
     ),
     ("blockclient", &["core", "blocks", "blockserver"]),
@@ -35,14 +36,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("requests", &["dissect", "events", "redact"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
-    ("shares", &["core", "monitor"]),
-    ("emu", &["core", "guard", "net", "shares"]),
-    ("transfer", &["core", "proto", "events"]),
-    ("monitor", &["core", "events"]),
+    ("emu", &["core", "guard", "net", "os"]),
+    ("transfer", &["core", "proto", "events", "os"]),
+    ("monitor", &["core", "events", "os"]),
     (
         "live",
         &[
-            "core", "guard", "proto", "transfer", "endpoint", "events", "monitor", "shares",
+            "core", "guard", "os", "proto", "transfer", "endpoint", "events", "monitor",
         ],
     ),
     ("events", &[]),
@@ -93,7 +93,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "core",
             "guard",
-            "shares",
+            "os",
             "spec",
             "net",
             "proto",
@@ -126,14 +126,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const FOLDERS: &[(&str, &[&str])] = &[
     ("language", &["core", "model", "spec"]),
     ("network", &["net", "proto"]),
-    ("system", &["guard"]),
+    ("system", &["guard", "os"]),
     ("record", &["events", "runs"]),
     ("observe", &["dissect", "monitor", "redact", "requests"]),
     (
         "worlds",
-        &[
-            "emu", "endpoint", "live", "runner", "shares", "sim", "transfer",
-        ],
+        &["emu", "endpoint", "live", "runner", "sim", "transfer"],
     ),
     ("answer", &["analyze", "exchange", "factors", "report"]),
     (
