@@ -195,10 +195,14 @@ impl SimTraceLog {
             .borrow_mut()
             .insert(host, (copied_ns, worked_ns))
             .unwrap_or_default();
-        let did = SimProcessorSpending {
-            copied_ns: copied_ns.saturating_sub(copied),
-            worked_ns: worked_ns.saturating_sub(worked),
+        let now = SimProcessorSpending {
+            copied_ns,
+            worked_ns,
         };
+        let did = now.since(SimProcessorSpending {
+            copied_ns: copied,
+            worked_ns: worked,
+        });
         let [user, system, idle] = processor_shares_ppm(SAMPLE_EVERY.0, did);
         let busy = user + system;
         if busy > 0 {

@@ -57,15 +57,6 @@ impl<M> MessageCallPair<M> {
         }
     }
 
-    /// The side on that host.
-    pub(super) const fn side_of(&self, node: NodeIndex) -> PairSide {
-        if self.wires[0].nodes[0].0 == node.0 {
-            PairSide::Initiator
-        } else {
-            PairSide::Responder
-        }
-    }
-
     /// Bytes that a message has room for.
     pub(super) const fn room(&self) -> u32 {
         self.client.options().room()
