@@ -1,6 +1,6 @@
 //! Programs of a simulated application that ask and answer each other by V's messages.
 
-use super::calls::{ArrivedMessage, MessageCallPair};
+use super::calls::MessageCallPair;
 use crate::application::{Mailbox, Signal};
 use crate::datagram::SimDatagram;
 use crate::executor::{Executor, Timer};
@@ -27,8 +27,7 @@ pub(crate) fn calls<M: 'static>(
     let pair = Rc::new(CallPair {
         number,
         calls: RefCell::new(MessageCallPair::new(number, nodes, packet as u32)),
-        questions: Rc::new(Mailbox::new(executor)),
-        answers: Rc::new(Mailbox::new(executor)),
+        arrived: [(); 2].map(|()| Rc::new(Mailbox::new(executor))),
         broken: Signal::new(executor),
         executor: Rc::clone(executor),
     });
@@ -40,8 +39,8 @@ pub(crate) fn calls<M: 'static>(
 struct CallPair<M> {
     number: u32,
     calls: RefCell<MessageCallPair<M>>,
-    questions: Rc<Mailbox<M>>,
-    answers: Rc<Mailbox<M>>,
+    /// Answers, and questions.
+    arrived: [Rc<Mailbox<M>>; 2],
     broken: Signal,
     executor: Rc<Executor>,
 }
@@ -73,12 +72,12 @@ impl<M: 'static> CallPort<M> {
         let now = self.0.executor.now();
         self.0.calls.borrow_mut().ask(now, bytes as u32, message);
         self.0.flush(PairSide::Initiator);
-        self.0.answers.next().await
+        self.0.arrived[0].next().await
     }
 
     /// Waits until it is asked.
     pub async fn asked(&self) -> M {
-        self.0.questions.next().await
+        self.0.arrived[1].next().await
     }
 
     /// Answers what was asked.
@@ -131,17 +130,11 @@ impl<M: 'static> SimConnectionPair for CallPair<M> {
         packet: &mut NetworkPacket<SimDatagram>,
         executor: &Rc<Executor>,
     ) {
-        let came = self
-            .calls
-            .borrow_mut()
-            .arrived(executor.now(), side, &packet.payload);
-        let (mailbox, message) = match came {
-            Some(ArrivedMessage::Question(message)) => (&self.questions, Some(message)),
-            Some(ArrivedMessage::Answer(message)) => (&self.answers, Some(message)),
-            None => (&self.answers, None),
-        };
+        let mut calls = self.calls.borrow_mut();
+        let message = calls.arrived(executor.now(), side, &packet.payload);
+        drop(calls);
         if let Some(message) = message {
-            let mailbox = Rc::clone(mailbox);
+            let mailbox = Rc::clone(&self.arrived[side.index()]);
             executor
                 .tasks
                 .notify(Box::new(move || mailbox.put(message)));
