@@ -100,6 +100,17 @@ pub struct SimProcessorSpending {
     pub worked_ns: u64,
 }
 
+impl SimProcessorSpending {
+    /// What it was spent on since then.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            copied_ns: self.copied_ns.saturating_sub(before.copied_ns),
+            worked_ns: self.worked_ns.saturating_sub(before.worked_ns),
+        }
+    }
+}
+
 /// Says what a host's processor did in an interval that ends then and is so long, both in ns.
 pub fn processor_use(
     host: &str,

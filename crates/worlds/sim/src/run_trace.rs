@@ -197,10 +197,14 @@ impl SimTraceLog {
             .borrow_mut()
             .insert(host, (copied_ns, worked_ns))
             .unwrap_or_default();
-        let did = SimProcessorSpending {
-            copied_ns: copied_ns.saturating_sub(copied),
-            worked_ns: worked_ns.saturating_sub(worked),
+        let now = SimProcessorSpending {
+            copied_ns,
+            worked_ns,
         };
+        let did = now.since(SimProcessorSpending {
+            copied_ns: copied,
+            worked_ns: worked,
+        });
         let used = cpu_use(SAMPLE_EVERY, did);
         let busy =
             used.user_ppm != EventValue::Number(0) || used.system_ppm != EventValue::Number(0);

@@ -8,7 +8,7 @@ use super::{DiskServerShared, KnownConnectionSlot, SharedPooledBlock, now};
 use crate::blast_transport::BlockBlastSender;
 use crate::connection::{BlockConnectionEnd, BlockMessageReceiver, BlockMessageSender};
 use crate::datagrams::BlockDatagramSender;
-use stackline_blocks::send_window::{BlockSendWindow, RoundTrips};
+use stackline_blocks::send_window::{BlockSendWindow, PartStart, RoundTrips};
 use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{BlockDataTransport, Message};
@@ -239,13 +239,10 @@ impl AttachedBlockClient<'_> {
         let Some(flight) = &mut self.flight else {
             return BellWaitPurpose::Now;
         };
-        if !flight.may_begin() {
-            look(flight, stream);
-        }
-        match flight.may_begin() {
-            true if has_room => BellWaitPurpose::Now,
-            true => BellWaitPurpose::Room,
-            false => BellWaitPurpose::Later(Duration::from_nanos(flight.look_again().0)),
+        match flight.next_part(has_room, |flight| look(flight, stream)) {
+            PartStart::Now => BellWaitPurpose::Now,
+            PartStart::Room => BellWaitPurpose::Room,
+            PartStart::Later(time) => BellWaitPurpose::Later(Duration::from_nanos(time.0)),
         }
     }
 
