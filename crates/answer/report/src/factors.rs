@@ -118,7 +118,7 @@ pub struct FactorLimit {
     pub factor: usize,
     /// How many times as fast, and its 95 % interval.
     pub times: Option<(f64, f64, f64)>,
-    /// The same by the account of one traced run as it is: its time without the factor's; where that can be told.
+    /// The same by the account of one traced run as it is: its time without the factor's; where that is known.
     pub by_account: Option<f64>,
     /// What limits then.
     pub next: Option<String>,
@@ -353,7 +353,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     out
 }
 
-/// What is not told apart from nothing has no rank.
+/// An effect that cannot be distinguished from nothing has no rank.
 fn rank(effect: &Effect, answer: &FactorAnswer) -> String {
     if effect.estimate.may_be_zero() {
         return "-".into();
@@ -562,7 +562,7 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
     ))
 }
 
-/// What cannot be told apart, joined by `=`.
+/// Factors that cannot be distinguished, joined by `=`.
 fn one_of(outcome: &FactorOutcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
     let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
     all.map(|factors| outcome.names(factors))

@@ -7,7 +7,7 @@ use stackline_events::EventTable;
 use stackline_events::catalogue::{self, CatalogueEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Curves beyond this cannot be told apart.
+/// Curves beyond this cannot be distinguished.
 pub const MOST_CURVES: usize = 6;
 
 /// Fields that say which one of several a monitor means.
