@@ -462,7 +462,7 @@ fn reveals_written_blocks(actions: &Actions) -> bool {
     let reveals = |message: &Message| {
         matches!(
             message,
-            Message::Mapped(_) | Message::Told(_) | Message::Created(_)
+            Message::Mapped(_) | Message::Inventory(_) | Message::Created(_)
         )
     };
     actions.sends.iter().any(|(_, message)| reveals(message))
@@ -476,7 +476,7 @@ fn refuse(job: &mut MasterJob, words: &str) {
             Message::Created(created) => created.request,
             Message::Reserved(reserved) => reserved.request,
             Message::Mapped(mapped) => mapped.request,
-            Message::Told(inventory) => inventory.request,
+            Message::Inventory(inventory) => inventory.request,
             _ => continue,
         };
         *message = BlockRequestRefused {
