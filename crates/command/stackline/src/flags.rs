@@ -1,6 +1,7 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
 mod blocks;
+mod choice;
 mod clean;
 mod client;
 mod display;
@@ -45,7 +46,7 @@ pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow
 pub(crate) use results_table::{Show, TableFlags, TableNotesFlag};
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::{SpecTextFlags, WorldFlag};
-pub(crate) use trace::{TraceFlags, TraceScopeFlag};
+pub(crate) use trace::TraceFlags;
 pub(crate) use unit_durations::Took;
 pub(crate) use watch::{SnmpCipherFlag, SnmpHashFlag, WatchFlags};
 

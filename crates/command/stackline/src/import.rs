@@ -4,7 +4,6 @@ mod import_ending;
 mod log_clocks;
 mod server_logs;
 
-use crate::contents_notice;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::formats::{self, FROM, ImportContext, LOOKED_AT};
@@ -227,7 +226,7 @@ fn fill(
     if flags.keep_contents {
         log_clocks::note(
             index.hosts.entry(index.reference.clone()).or_default(),
-            contents_notice::OF_LOGS.to_owned(),
+            stackline_requests::contents::OF_LOGS.to_owned(),
         );
     }
     if !is_measured {

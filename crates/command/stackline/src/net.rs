@@ -9,7 +9,7 @@ mod set;
 mod up;
 
 pub(crate) use exec::emulate;
-pub(crate) use host_network::{is_host, notes, open_host_network};
+pub(crate) use host_network::{is_host, open_host_network};
 pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};

@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("blockclient", &["core", "blocks", "blockserver"]),
     ("redact", &[]),
     ("dissect", &["proto", "events", "redact"]),
-    ("requests", &["dissect", "events", "redact"]),
+    ("requests", &["dissect", "events", "redact", "core"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("shares", &["core", "monitor"]),
@@ -89,6 +89,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "trace",
+        &[
+            "core", "guard", "events", "runs", "monitor", "requests", "sim", "emu", "runner",
+        ],
+    ),
+    (
         "stackline",
         &[
             "core",
@@ -117,6 +123,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors",
             "display",
             "displayserver",
+            "trace",
         ],
     ),
     ("testing", &[]),
@@ -132,7 +139,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "worlds",
         &[
-            "emu", "endpoint", "live", "runner", "shares", "sim", "transfer",
+            "emu", "endpoint", "live", "runner", "shares", "sim", "trace", "transfer",
         ],
     ),
     ("answer", &["analyze", "exchange", "factors", "report"]),

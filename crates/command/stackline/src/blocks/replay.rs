@@ -9,7 +9,6 @@ mod session_demand;
 mod session_results;
 mod simulated;
 
-use crate::event_run;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{BlockTransport, Replay};
 use crate::output;
@@ -141,8 +140,9 @@ fn against(flags: &Replay) -> Result {
     let record = outcome.record;
     let run = match flags.no_history {
         true => None,
-        false => Some(event_run::keep_run(
-            (&flags.name, flags.sharing.access()),
+        false => Some(stackline_runs::events::keep_run(
+            &flags.name,
+            flags.sharing.access(),
             &names_of_hosts.client,
             |emit| {
                 emit_block_events(&record, &names_of_hosts, 0, emit);

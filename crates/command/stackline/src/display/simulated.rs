@@ -13,11 +13,12 @@ use super::rates::{levels, pictures, rows, show};
 use crate::exit::{Exit, Result};
 use crate::flags::DisplayBench;
 use crate::network_stack;
-use crate::{event_run, output};
+use crate::output;
 use stackline_displayserver::bench::{self, DisplayBenchResult};
 use stackline_displayserver::simulated::{DisplayRequestPaths, measure, trace};
 use stackline_report::display::DisplayRateRow;
 use stackline_runs::RunFileAccess;
+use stackline_runs::events::keep_run;
 use std::time::{SystemTime, UNIX_EPOCH};
 use testbed::DisplayTestbed;
 
@@ -82,7 +83,7 @@ fn keep(
     let zero = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as u64);
-    event_run::keep_run(kept_as, stage.client(), |emit| {
+    keep_run(kept_as.0, kept_as.1, stage.client(), |emit| {
         ways.emit_events(&stage.network, zero, emit)
     })
 }

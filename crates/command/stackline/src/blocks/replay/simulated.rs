@@ -4,7 +4,6 @@ use super::super::disk_time;
 use super::network_session::{Roles, network, set, stack};
 use super::session_demand::{demand, keeps, schedule};
 use super::session_results::{BlocksReplaySession, show};
-use crate::event_run;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::Replay;
 use stackline_blockserver::simulated::{
@@ -104,9 +103,7 @@ fn keep(flags: &Replay, scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> 
     let zero = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as u64);
-    event_run::keep_run(
-        (&flags.name, flags.sharing.access()),
-        &scene.client,
-        |emit| emit_scene_events(scene, outcome, zero, emit),
-    )
+    stackline_runs::events::keep_run(&flags.name, flags.sharing.access(), &scene.client, |emit| {
+        emit_scene_events(scene, outcome, zero, emit)
+    })
 }

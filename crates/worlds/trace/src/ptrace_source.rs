@@ -1,21 +1,13 @@
 //! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
-//! and what it tells. What is told of several programs is kept apart: each may have process numbers of its own.
+//! and what it reports. Reports of several programs are kept apart: each may have process numbers of its own.
 
-use super::process_threads::own_thread;
-use crate::exit::{Error, Exit, Result};
-use crate::flags;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
+use crate::thread_directory::own_thread;
+use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::ScratchDirectory;
-use stackline_monitor::observe::observation_cost::PingPong;
-use stackline_monitor::observe::ptrace::record::{
-    PtraceChange, PtraceRecord, PtraceRecordReader, PtraceRecordWriter,
-};
-use stackline_monitor::observe::ptrace::{tracee_setup, tracer};
+use stackline_monitor::observe::ptrace::record::{PtraceChange, PtraceRecord, PtraceRecordReader};
 use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState, Transport};
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -24,86 +16,13 @@ const COMMAND: &str = "ptrace";
 /// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which program it is.
 const NUMBERS: u32 = 1 << 22;
 
-/// `stackline ptrace`: starts a program and stops it at calls, or is what is stopped.
-pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
-    if flags.ping_pong {
-        return ping_pong();
-    }
-    if flags.traced {
-        let error = tracee_setup::become_program(&flags.command);
-        let name = flags
-            .command
-            .first()
-            .map(|name| name.to_string_lossy())
-            .unwrap_or_default();
-        eprintln!("error: {name} cannot be started: {error}");
-        return Ok(Exit::Program(if error.kind() == ErrorKind::NotFound {
-            127
-        } else {
-            126
-        }));
-    }
-    // The program that is stopped ends with this process (PTRACE_O_EXITKILL), and this one with the trace.
-    let _ = set_pdeathsig(Signal::SIGKILL);
-    let mut writer = flags
-        .to
-        .as_ref()
-        .map(|to| PtraceRecordWriter::open(to))
-        .transpose()
-        .map_err(|error| {
-            Error::environment(format!("what the program does cannot be told: {error}"))
-        })?;
-    let mut command = Command::new(own()?);
-    command
-        .args([COMMAND, "--traced", "--"])
-        .args(&flags.command);
-    let ended = tracer::trace_command(&mut command, |record| {
-        writer.iter_mut().for_each(|writer| writer.put(&record))
-    });
-    let code = ended.or_else(|error| {
-        let why = format!("programs may not be stopped here: {error}");
-        let absent = PtraceRecord {
-            at_ns: stackline_events::clock::now_ns(),
-            thread: 0,
-            what: PtraceChange::Absent { why },
-        };
-        writer.iter_mut().for_each(|writer| writer.put(&absent));
-        untraced(&flags.command)
-    })?;
-    Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
-}
-
-/// The program as it is, in this process's place.
-fn untraced(command: &[OsString]) -> Result<i32> {
-    use std::os::unix::process::CommandExt as _;
-    let Some((name, arguments)) = command.split_first() else {
-        return Ok(0);
-    };
-    let error = Command::new(name).args(arguments).exec();
-    Err(Error::input(format!(
-        "{} cannot be started: {error}",
-        name.to_string_lossy()
-    )))
-}
-
 fn own() -> Result<PathBuf> {
     std::env::current_exe()
         .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
 }
 
-/// Measures what a message and its answer take, and prints a batch a line, ns.
-fn ping_pong() -> Result {
-    let batches = PingPong::start()
-        .and_then(PingPong::elapsed)
-        .map_err(|error| Error::environment(format!("nothing can be measured: {error}")))?;
-    for ns in batches {
-        crate::output::print(&format!("{ns}\n"))?;
-    }
-    Ok(Exit::Done)
-}
-
 /// What a message and its answer take a program, elapsed ns of each batch: as it is, or `stopped` at its calls.
-pub(super) fn measured(stopped: bool) -> Vec<f64> {
+pub(crate) fn measured(stopped: bool) -> Vec<f64> {
     let Ok(own) = own() else { return Vec::new() };
     let mut command = Command::new(&own);
     if stopped {
@@ -122,7 +41,7 @@ pub(super) fn measured(stopped: bool) -> Vec<f64> {
 
 /// What is told of one program.
 #[derive(Debug)]
-pub(super) struct PtraceSource {
+pub(crate) struct PtraceSource {
     reader: PtraceRecordReader,
     path: PathBuf,
     /// Added to all its numbers.
@@ -132,7 +51,7 @@ pub(super) struct PtraceSource {
 
 /// What it comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum PtraceEvent {
+pub(crate) enum PtraceEvent {
     Socket(SocketEvent),
     Thread(ThreadEvent),
     Lost(u64),
@@ -141,7 +60,7 @@ pub(super) enum PtraceEvent {
 
 impl PtraceSource {
     /// Of the program of that number; its pipe is made in a directory of the trace's own.
-    pub(super) fn create(directory: &ScratchDirectory, number: usize) -> Result<Self> {
+    pub(crate) fn create(directory: &ScratchDirectory, number: usize) -> Result<Self> {
         let path = directory.path().join(format!("calls.{number}"));
         let failed =
             |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
@@ -158,7 +77,7 @@ impl PtraceSource {
     }
 
     /// The command that starts the program.
-    pub(super) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
+    pub(crate) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
         let words = [
             own()?.into(),
             COMMAND.into(),
@@ -170,7 +89,7 @@ impl PtraceSource {
     }
 
     /// What was told since the last time.
-    pub(super) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
+    pub(crate) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
         let mut records = Vec::new();
         let wrong = self.reader.drain(&mut records)?;
         let mut news: Vec<PtraceEvent> = records
@@ -250,8 +169,7 @@ impl PtraceSource {
             PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             PtraceChange::Lost { count } => PtraceEvent::Lost(count),
             PtraceChange::Absent { why } => PtraceEvent::Absent(why),
-        };
-        // The first is of the program's first thread, which this process began.
+        }; // The first is of the program's first thread, which this process began.
         let is_first = !std::mem::replace(&mut self.begun, true);
         let first = is_first.then(|| {
             let what = ThreadChange::Forked {
@@ -273,6 +191,7 @@ impl Drop for PtraceSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_monitor::observe::ptrace::record::PtraceRecordWriter;
 
     #[test]
     fn programs_have_numbers_of_their_own() {

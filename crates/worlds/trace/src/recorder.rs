@@ -1,23 +1,20 @@
 //! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
 
-use super::thread_directory::ThreadDirectory;
-use super::trace_sources::TraceSourceEvent;
-use crate::event_run::put_event;
-use crate::exit::Result;
-use stackline_core::trace_index::{Index, RunFlow};
+use crate::thread_directory::ThreadDirectory;
+use crate::trace_sources::TraceSourceEvent;
+use stackline_core::error::Result;
 use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
-use stackline_requests::exchange::ExchangeKind;
+use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_builder::ConnectionOrigin;
-use stackline_requests::exchange_events::{self, ExchangeContext, ServerThreadWork};
-use stackline_requests::request_parents::{RequestSpan, find_parents};
+use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
 use stackline_requests::{
     Bound, Builder, Exchange, LeftOut, ObservedHost, Secrets, SocketEvent, Unknown,
 };
-use stackline_runs::events::{Spool, Spooling};
+use stackline_runs::events::{Spool, Spooling, put_event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads did is remembered for so long.
@@ -26,20 +23,16 @@ const REMEMBERED_NS: u64 = 30_000_000_000;
 const UNREAD_NS: u64 = 200_000;
 /// Waits for locks that are shorter are not looked at for what else went on.
 const COLLECTED_NS: u64 = 500_000;
-/// Requests of which it is told what they were made for, at most.
-const MOST_SPANS: usize = Bound::Spans.most();
-/// Connections that have a name in the index, at most.
-const MOST_FLOWS: usize = Bound::Named.most();
 /// Connections whose programs are remembered.
 const MOST_OWNERS: usize = Bound::Owners.most();
 /// Bytes of events that are written together.
 const AT_ONCE: usize = 1 << 20;
 
 /// Makes requests of what was seen.
-pub(super) struct RequestRecorder {
+pub(crate) struct RequestRecorder {
     builder: Builder,
-    hosts: Vec<String>,
-    pub(super) who: ThreadDirectory,
+    collector: RequestCollector,
+    pub(crate) who: ThreadDirectory,
     sockets: SocketConnections,
     times: ThreadTimes,
     has_threads: bool,
@@ -49,23 +42,17 @@ pub(super) struct RequestRecorder {
     logs: BTreeMap<String, EventLog>,
     /// What is seen at the doors of hosts, apart where the network itself is recorded.
     doors: Option<(Spool, BTreeMap<String, EventLog>)>,
-    spans: Vec<RequestSpan>,
-    /// Times of calls by unit, ns; in the end only of those that no other was made for.
-    totals: BTreeMap<i64, u64>,
-    flows: BTreeMap<u32, RunFlow>,
     /// The last known threads of each connection's client and server.
     owners: BTreeMap<u32, (u32, u32)>,
-    pub(super) count: u64,
-    pub(super) by_protocol: BTreeMap<&'static str, u64>,
-    pub(super) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
-    pub(super) foreign: u64,
+    pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    pub(crate) foreign: u64,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     left_out: LeftOut,
 }
 
 impl RequestRecorder {
-    pub(super) fn new(
+    pub(crate) fn new(
         hosts: Vec<ObservedHost>,
         has_threads: bool,
         only_traced: bool,
@@ -74,7 +61,7 @@ impl RequestRecorder {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
             builder: Builder::new(hosts),
-            hosts: names,
+            collector: RequestCollector::new(names),
             who: ThreadDirectory::default(),
             sockets: SocketConnections::default(),
             times: ThreadTimes::default(),
@@ -83,12 +70,7 @@ impl RequestRecorder {
             contents,
             logs: BTreeMap::new(),
             doors: None,
-            spans: Vec::new(),
-            totals: BTreeMap::new(),
-            flows: BTreeMap::new(),
             owners: BTreeMap::new(),
-            count: 0,
-            by_protocol: BTreeMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
             lost_since_ns: 0,
@@ -97,27 +79,27 @@ impl RequestRecorder {
     }
 
     /// TLS is opened with those.
-    pub(super) fn with_secrets(mut self, secrets: Secrets) -> Self {
+    pub(crate) fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.builder = self.builder.with_secrets(secrets);
         self
     }
 
     /// What is seen at the doors of hosts goes there, and how connections began is remembered: the network itself is recorded.
-    pub(super) fn with_doors_apart(mut self, doors: Spool) -> Self {
+    pub(crate) fn with_doors_apart(mut self, doors: Spool) -> Self {
         self.doors = Some((doors, BTreeMap::new()));
         self.builder = self.builder.remembering_origins();
         self
     }
 
     /// The flow of a connection that began so.
-    pub(super) fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
+    pub(crate) fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
         self.builder
             .flow_of(origin)
             .map(|flow| flow & unit_ids::LAST_FLOW)
     }
 
     /// From which number on no flow has one.
-    pub(super) const fn free_flow(&self) -> u32 {
+    pub(crate) const fn free_flow(&self) -> u32 {
         let next = self.builder.next_flow();
         if next > unit_ids::LAST_FLOW {
             unit_ids::LAST_FLOW + 1
@@ -126,18 +108,18 @@ impl RequestRecorder {
         }
     }
 
-    /// An event beside those of requests.
     /// Whether names of requests are kept whole.
-    pub(super) const fn keeps_contents(&self) -> bool {
+    pub(crate) const fn keeps_contents(&self) -> bool {
         self.contents
     }
 
-    pub(super) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
+    /// An event beside those of requests.
+    pub(crate) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
         put_event(&mut self.logs, host, name, at_ns, values);
     }
 
     /// Something happened.
-    pub(super) fn see(&mut self, at_ns: u64, seen: TraceSourceEvent) {
+    pub(crate) fn see(&mut self, at_ns: u64, seen: TraceSourceEvent) {
         match seen {
             TraceSourceEvent::Packet {
                 host,
@@ -156,7 +138,7 @@ impl RequestRecorder {
     }
 
     /// Keeps what is over and writes events, when there are so many of either that they should not wait for the time.
-    pub(super) fn relieve(&mut self, spool: &Spooling) -> Result<()> {
+    pub(crate) fn relieve(&mut self, spool: &Spooling) -> Result<()> {
         if !self.builder.is_full() {
             return Ok(());
         }
@@ -202,7 +184,7 @@ impl RequestRecorder {
     }
 
     /// Emits what is over by now.
-    pub(super) fn advance(&mut self, now_ns: u64, spool: &Spooling) -> Result<()> {
+    pub(crate) fn advance(&mut self, now_ns: u64, spool: &Spooling) -> Result<()> {
         for exchange in self.builder.advance(now_ns) {
             self.keep(&exchange);
         }
@@ -211,31 +193,19 @@ impl RequestRecorder {
     }
 
     /// Emits all that is left, and what requests were made for.
-    pub(super) fn finish(&mut self, spool: &Spooling) -> Result<Unknown> {
+    pub(crate) fn finish(&mut self, spool: &Spooling) -> Result<Unknown> {
         let (left, unknown) = self.builder.finish();
         for exchange in left {
             self.keep(&exchange);
         }
-        let spans = std::mem::take(&mut self.spans);
-        let ends: BTreeMap<i64, (usize, u64)> = spans
-            .iter()
-            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
-            .collect();
-        for (child, parent, ppm) in find_parents(&spans, &mut self.left_out) {
-            self.totals.remove(&child);
-            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
-            let host = self.hosts.get(host).cloned().unwrap_or_default();
-            put_event(
-                &mut self.logs,
-                &host,
-                "REQUEST_PARENT",
-                at_ns,
-                &[child.into(), parent.into(), i64::from(ppm).into()],
-            );
-        }
+        let logs = &mut self.logs;
+        self.collector.finish(&mut |host, name, at_ns, values| {
+            put_event(logs, host, name, at_ns, values);
+        });
         self.write(spool, 0)?;
         self.left_out.merge(&unknown.left_out);
         self.left_out.merge(&self.who.left_out);
+        self.left_out.merge(self.collector.left_out());
         Ok(Unknown {
             left_out: self.left_out.clone(),
             ..unknown
@@ -243,14 +213,14 @@ impl RequestRecorder {
     }
 
     /// Events that were lost are one themselves; `seen` is how many were not.
-    pub(super) fn lost(&mut self, at_ns: u64, packets: u64, records: u64, seen: u64) {
+    pub(crate) fn lost(&mut self, at_ns: u64, packets: u64, records: u64, seen: u64) {
         let count = packets + records;
         if records > 0 {
             self.builder.lost_sockets();
             self.times.lost(self.lost_since_ns, at_ns);
         }
         self.lost_since_ns = at_ns;
-        if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
+        if let Some(host) = self.hosts().first().cloned().filter(|_| count > 0) {
             put_event(
                 &mut self.logs,
                 &host,
@@ -262,8 +232,8 @@ impl RequestRecorder {
     }
 
     /// What it cost programs to be looked at is an event itself.
-    pub(super) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
-        if let Some(host) = self.hosts.first().cloned() {
+    pub(crate) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
+        if let Some(host) = self.hosts().first().cloned() {
             let (without, with) = cost.medians_ns;
             let batches = (cost.batches.0 + cost.batches.1) as u64;
             let values =
@@ -273,23 +243,18 @@ impl RequestRecorder {
     }
 
     /// These threads look.
-    pub(super) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
+    pub(crate) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
         self.times.observed_by(threads);
     }
 
     /// The hosts, by number.
-    pub(super) fn hosts(&self) -> &[String] {
-        &self.hosts
+    pub(crate) fn hosts(&self) -> &[String] {
+        self.collector.hosts()
     }
 
-    /// The times of requests that no other was made for, ns.
-    pub(super) fn totals(&self) -> Vec<u64> {
-        self.totals.values().copied().collect()
-    }
-
-    /// What the index knows of connections.
-    pub(super) fn index(&self, index: &mut Index) {
-        index.flows.extend(self.flows.values().cloned());
+    /// The requests so far.
+    pub(crate) const fn requests(&self) -> &RequestCollector {
+        &self.collector
     }
 
     fn keep(&mut self, exchange: &Exchange) {
@@ -315,18 +280,25 @@ impl RequestRecorder {
             segments: false,
             contents: self.contents,
         };
+        let process = |thread: u32| self.who.process(thread).unwrap_or(0);
+        let threads = ExchangeThreads {
+            client,
+            client_process: process(client),
+            reader: exchange.request.threads.1,
+            server,
+            server_process: process(server),
+        };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
-        exchange_events::emit_exchange(
+        self.collector.add(
             exchange,
             &known,
-            &self.hosts,
+            threads,
             &mut |host, name, at_ns, values| match &mut doors {
                 Some(doors) if name == "NET_SEEN" => put_event(doors, host, name, at_ns, values),
                 _ => put_event(logs, host, name, at_ns, values),
             },
         );
         self.note(exchange, &names);
-        self.span(exchange, client, server);
     }
 
     /// The threads of both ends, or where these are not known for once those of an earlier exchange of the connection: a connection
@@ -343,68 +315,16 @@ impl RequestRecorder {
         *known
     }
 
+    /// The programs of both ends, with what they spoke.
     fn note(&mut self, exchange: &Exchange, names: &(String, String)) {
-        self.count += 1;
-        *self.by_protocol.entry(exchange.protocol).or_default() += 1;
-        let places = [
-            exchange_events::place_name(&exchange.client, &self.hosts),
-            exchange_events::place_name(&exchange.server, &self.hosts),
-        ];
-        for (place, name) in places.iter().zip([&names.0, &names.1]) {
+        let places = [&exchange.client, &exchange.server]
+            .map(|place| place_name(place, self.collector.hosts()));
+        for (place, name) in places.into_iter().zip([&names.0, &names.1]) {
             self.programs
-                .entry((place.clone(), name.clone()))
+                .entry((place, name.clone()))
                 .or_default()
                 .insert(exchange.protocol);
         }
-        let id = exchange.flow & unit_ids::LAST_FLOW;
-        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
-            self.left_out.add(Bound::Named, 1);
-        } else {
-            let [client, server] = places;
-            let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(RunFlow {
-                id,
-                hosts: (client, server),
-                stack,
-                ..RunFlow::default()
-            });
-        }
-    }
-
-    fn span(&mut self, exchange: &Exchange, client: u32, server: u32) {
-        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
-            return;
-        };
-        if self.spans.len() >= MOST_SPANS {
-            return self.left_out.add(Bound::Spans, 1);
-        }
-        let request = &exchange.request;
-        let from = request
-            .read
-            .or(request.arrived.map(|(_, last)| last))
-            .unwrap_or(begin);
-        let to = exchange
-            .response
-            .as_ref()
-            .and_then(|answer| answer.left)
-            .map_or(end, |(_, last)| last);
-        if exchange.kind == ExchangeKind::Call && exchange.void.is_none() {
-            let first = exchange.begin_ns().unwrap_or(begin);
-            self.totals.insert(
-                exchange_events::unit_of(exchange),
-                end.saturating_sub(first),
-            );
-        }
-        let process = |thread: u32| self.who.process(thread).unwrap_or(0);
-        self.spans.push(RequestSpan {
-            unit: exchange_events::unit_of(exchange),
-            client_host: exchange.client.host,
-            client: (client, process(client)),
-            asked: (exchange.begin_ns().unwrap_or(begin), end),
-            server_host: exchange.server.host,
-            server: (request.threads.1, server, process(server)),
-            served: (from, to),
-        });
     }
 
     /// What the thread that answered did since the request was read.
@@ -443,8 +363,7 @@ impl RequestRecorder {
                     .locked_while(thread, self.who.collectors(process, to), from, to)
             }
             None => 0,
-        };
-        // Who waits for a descriptor while a process is there that it began for this waits for that.
+        }; // Who waits for a descriptor while a process is there that it began for this waits for that.
         let begun = self.who.begun_within(thread, from, to);
         let of_child = self
             .times

@@ -5,9 +5,9 @@
 //! alone do. Programs on hosts have process numbers of their own and do not see the trace, so their file has a name, in a directory that
 //! nobody else may enter.
 
-use crate::exit::{Error, Result};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::{Mode, fchmod};
+use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_requests::Secrets;
 use std::fs::File;
@@ -17,13 +17,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The variable that names the file.
-pub(super) const VARIABLE: &str = "SSLKEYLOGFILE";
+pub(crate) const VARIABLE: &str = "SSLKEYLOGFILE";
 /// Bytes that are read of it at once, at most.
 const AT_ONCE: u64 = 1 << 20;
 
 /// Where programs write their secrets.
 #[derive(Debug)]
-pub(super) struct KeyLog {
+pub(crate) struct KeyLog {
     path: PathBuf,
     _own: KeyLogOwnership,
 }
@@ -41,7 +41,7 @@ enum KeyLogOwnership {
 
 impl KeyLog {
     /// Of a trace: its own file, or the one that the environment names; `None`: programs are not asked for secrets.
-    pub(super) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
+    pub(crate) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
             .map(PathBuf::from);
@@ -59,12 +59,12 @@ impl KeyLog {
     }
 
     /// The file.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Reads what is written from now on.
-    pub(super) fn reader(&self) -> KeyLogReader {
+    pub(crate) fn reader(&self) -> KeyLogReader {
         let at = std::fs::metadata(&self.path).map_or(0, |known| known.len());
         KeyLogReader {
             path: self.path.clone(),
@@ -107,25 +107,24 @@ fn in_a_directory() -> io::Result<KeyLog> {
 
 /// What was written so far.
 #[derive(Debug)]
-pub(super) struct KeyLogReader {
+pub(crate) struct KeyLogReader {
     path: PathBuf,
     at: u64,
-    pub(super) secrets: Secrets,
+    pub(crate) secrets: Secrets,
     /// How many secrets that was.
-    pub(super) learnt: usize,
+    pub(crate) learnt: usize,
 }
 
 impl KeyLogReader {
     /// Learns the lines that have been written since. What is not there, or cannot be read, is none.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         let Ok(mut file) = File::open(&self.path) else {
             return;
         };
         let mut bytes = Vec::new();
         let read = file
             .seek(SeekFrom::Start(self.at))
-            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
-        // A line that is not whole is read again.
+            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes)); // A line that is not whole is read again.
         let whole = bytes
             .iter()
             .rposition(|byte| *byte == b'\n')
@@ -151,8 +150,7 @@ mod tests {
             let keys = KeyLog::of(true, on_hosts).unwrap().unwrap();
             let mut reader = keys.reader();
             reader.read();
-            let random = "ab".repeat(32);
-            // As programs open it (`fopen(path, "a")`), and others of their user.
+            let random = "ab".repeat(32); // As programs open it (`fopen(path, "a")`), and others of their user.
             let mut file = File::options()
                 .append(true)
                 .create(true)
@@ -179,8 +177,7 @@ mod tests {
                 !on_hosts || directory.mode() & 0o777 == 0o700,
                 "nobody else may enter"
             );
-            drop((keys, file, again));
-            // Another thread's file may have the number of the descriptor by now.
+            drop((keys, file, again)); // Another thread's file may have the number of the descriptor by now.
             let same =
                 |there: std::fs::Metadata| (there.dev(), there.ino()) == (known.dev(), known.ino());
             assert!(!std::fs::metadata(&path).is_ok_and(same));

@@ -1,11 +1,11 @@
 //! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
 //! these are not to be had what programs do when they are stopped at their calls. It brings what they report into the order of time, some milliseconds late, and decides nothing.
 
-use super::process_threads::own_thread;
-use super::programs::TracedProgram;
-use super::ptrace_source::{self, PtraceEvent, PtraceSource};
-use crate::exit::{Error, Result};
-use crate::flags::TraceScopeFlag;
+use crate::programs::TracedProgram;
+use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
+use crate::session::TraceScope;
+use crate::thread_directory::own_thread;
+use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_monitor::capture::{Capture, CaptureOptions};
 use stackline_monitor::observe::existing_connections::connections_of;
@@ -25,15 +25,15 @@ const RING: usize = 32 << 20;
 
 /// A host whose packets are looked at.
 #[derive(Clone, Debug)]
-pub(super) struct TracedHost {
-    pub(super) name: String,
+pub(crate) struct TracedHost {
+    pub(crate) name: String,
     /// Its network namespace, and the user namespace to enter first; this process's own without.
-    pub(super) net: Option<(PathBuf, Option<PathBuf>)>,
+    pub(crate) net: Option<(PathBuf, Option<PathBuf>)>,
 }
 
 /// What happened, and when.
 #[derive(Clone, Debug)]
-pub(super) enum TraceSourceEvent {
+pub(crate) enum TraceSourceEvent {
     Packet {
         host: usize,
         outgoing: bool,
@@ -45,7 +45,7 @@ pub(super) enum TraceSourceEvent {
 }
 
 /// All that is looked at.
-pub(super) struct Sources {
+pub(crate) struct Sources {
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
@@ -55,12 +55,12 @@ pub(super) struct Sources {
     pipes: Option<ScratchDirectory>,
     pending: Vec<(u64, u64, TraceSourceEvent)>,
     next: u64,
-    pub(super) packets: u64,
-    pub(super) lost_packets: u64,
-    pub(super) records: u64,
-    pub(super) lost_records: u64,
+    pub(crate) packets: u64,
+    pub(crate) lost_packets: u64,
+    pub(crate) records: u64,
+    pub(crate) lost_records: u64,
     /// What cannot be looked at, and why.
-    pub(super) absent: BTreeMap<String, String>,
+    pub(crate) absent: BTreeMap<String, String>,
     measured: TraceOverhead,
 }
 
@@ -90,9 +90,8 @@ impl TraceOverhead {
 impl Sources {
     /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
-    pub(super) fn open(doors: &[TracedHost], see: TraceScopeFlag, pids: &[u32]) -> Result<Self> {
-        let calls = see == TraceScopeFlag::Calls;
-        // Whoever runs already may not be stopped at will.
+    pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
+        let calls = see == TraceScope::Calls; // Whoever runs already may not be stopped at will.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
         let mut measured = TraceOverhead {
@@ -117,8 +116,7 @@ impl Sources {
         if calls {
             match SocketTrace::start() {
                 Ok((mut trace, missing)) => {
-                    absent.extend(missing);
-                    // Which connections their sockets are is not said otherwise of those that were there before.
+                    absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
                     let before = connections_of(pids);
                     if !before.is_empty()
                         && let Err(why) = trace.probe(
@@ -153,7 +151,7 @@ impl Sources {
                 Err(why) => drop(absent.insert("threads".into(), why)),
             }
         }
-        let stops = is_started && (see == TraceScopeFlag::Ptrace || calls && sockets.is_none());
+        let stops = is_started && (see == TraceScope::Ptrace || calls && sockets.is_none());
         if stops {
             measured.without = ptrace_source::measured(false);
         }
@@ -208,7 +206,7 @@ impl Sources {
     }
 
     /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
-    pub(super) fn close(&mut self) -> Option<ObservationCost> {
+    pub(crate) fn close(&mut self) -> Option<ObservationCost> {
         if !self.measured.with.is_empty() {
             self.measure();
         }
@@ -227,17 +225,17 @@ impl Sources {
     }
 
     /// Whether sockets are looked at.
-    pub(super) const fn has_sockets(&self) -> bool {
+    pub(crate) const fn has_sockets(&self) -> bool {
         self.sockets.is_some()
     }
 
     /// Whether programs are stopped at their calls.
-    pub(super) const fn has_stopped(&self) -> bool {
+    pub(crate) const fn has_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
     /// The programs by the commands that stop them, where that is how they are looked at.
-    pub(super) fn stopping(&mut self, programs: Vec<TracedProgram>) -> Result<Vec<TracedProgram>> {
+    pub(crate) fn stopping(&mut self, programs: Vec<TracedProgram>) -> Result<Vec<TracedProgram>> {
         let Some(stopped) = &mut self.stopped else {
             return Ok(programs);
         };
@@ -255,12 +253,12 @@ impl Sources {
     }
 
     /// Whether threads are.
-    pub(super) const fn has_threads(&self) -> bool {
+    pub(crate) const fn has_threads(&self) -> bool {
         self.threads.is_some()
     }
 
     /// Gives what happened, in the order of time, but for the last moments; at the `end` those too.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         now_ns: u64,
         end: bool,

@@ -1,4 +1,4 @@
-//! Which threads belong to the programs that are traced, and what these are called.
+//! Threads by their numbers: which belong to the programs that are traced, what these are called, and which are of this process.
 
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
 use stackline_requests::{Bound, LeftOut};
@@ -19,7 +19,7 @@ struct TracedThread {
 
 /// Threads by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct ThreadDirectory {
+pub(crate) struct ThreadDirectory {
     threads: HashMap<u32, TracedThread>,
     /// Processes that a thread began, each from when to when.
     begun: HashMap<u32, VecDeque<(u32, u64, u64)>>,
@@ -27,7 +27,7 @@ pub(super) struct ThreadDirectory {
     begun_by: HashMap<u32, u32>,
     /// The threads of a process that collect garbage, and when they were looked for.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
-    pub(super) left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
 }
 
 /// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
@@ -60,7 +60,7 @@ fn collectors(process: u32) -> Vec<u32> {
 
 impl ThreadDirectory {
     /// The threads of a process are traced, and whatever they begin.
-    pub(super) fn trace(&mut self, process: u32) {
+    pub(crate) fn trace(&mut self, process: u32) {
         let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
         let tasks = tasks.into_iter().flatten().flatten();
         let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
@@ -77,7 +77,7 @@ impl ThreadDirectory {
     }
 
     /// This thread's children are traced, not it itself.
-    pub(super) fn trace_children_of(&mut self, thread: u32) {
+    pub(crate) fn trace_children_of(&mut self, thread: u32) {
         let known = self.look(thread);
         self.insert(
             thread,
@@ -89,7 +89,7 @@ impl ThreadDirectory {
     }
 
     /// Takes an event into account.
-    pub(super) fn see(&mut self, event: &ThreadEvent) {
+    pub(crate) fn see(&mut self, event: &ThreadEvent) {
         match &event.what {
             ThreadChange::Forked { child, is_process } => {
                 let known = self.threads.get(&event.thread).cloned();
@@ -138,7 +138,7 @@ impl ThreadDirectory {
     }
 
     /// When processes were there that a thread began within an interval.
-    pub(super) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
         let within = |(_, begin, _): &&(u32, u64, u64)| (from_ns..to_ns).contains(begin);
         let begun = self.begun.get(&thread).into_iter().flatten();
         begun
@@ -169,8 +169,7 @@ impl ThreadDirectory {
         };
         let process: u32 = field("Tgid:")
             .and_then(|text| text.parse().ok())
-            .unwrap_or(thread);
-        // A thread may have a name of its own: the process's is meant.
+            .unwrap_or(thread); // A thread may have a name of its own: the process's is meant.
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let name = of_process
             .or_else(|| field("Name:").map(str::to_owned))
@@ -183,7 +182,7 @@ impl ThreadDirectory {
     }
 
     /// Remembers what a thread is while it is there.
-    pub(super) fn notice(&mut self, thread: u32) {
+    pub(crate) fn notice(&mut self, thread: u32) {
         if thread != 0 && !self.threads.contains_key(&thread) {
             let known = self.look(thread);
             self.insert(thread, known);
@@ -191,7 +190,7 @@ impl ThreadDirectory {
     }
 
     /// The threads of a process that collect its garbage, as far as their names say so.
-    pub(super) fn collectors(&mut self, process: u32, now_ns: u64) -> &[u32] {
+    pub(crate) fn collectors(&mut self, process: u32, now_ns: u64) -> &[u32] {
         let (looked_ns, known) = self.collectors.entry(process).or_default();
         if *looked_ns + LOOKS_AGAIN_NS <= now_ns {
             *looked_ns = now_ns;
@@ -204,21 +203,37 @@ impl ThreadDirectory {
     }
 
     /// The name of a thread's program; empty where it is not known.
-    pub(super) fn name(&self, thread: u32) -> &str {
+    pub(crate) fn name(&self, thread: u32) -> &str {
         self.threads
             .get(&thread)
             .map_or("", |known| known.name.as_str())
     }
 
     /// The process of a thread.
-    pub(super) fn process(&self, thread: u32) -> Option<u32> {
+    pub(crate) fn process(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread).map(|known| known.process)
     }
 
     /// Whether a thread is of a program that is traced.
-    pub(super) fn is_traced(&self, thread: u32) -> bool {
+    pub(crate) fn is_traced(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_some_and(|known| known.traced)
     }
+}
+
+/// The threads of this process.
+pub(crate) fn own_threads() -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    tasks
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// The thread that asks.
+pub(crate) fn own_thread() -> u32 {
+    nix::unistd::gettid().as_raw().unsigned_abs()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
 
-use crate::exit::{Error, Result};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
+use stackline_core::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The host of programs on this machine.
-pub(super) const HERE: &str = "here";
+pub const HERE: &str = "here";
 /// How long a program that serves may take until it listens.
 const LISTENS: Duration = Duration::from_secs(3);
 /// How long one may take to end after it was asked to.
@@ -22,14 +22,19 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that is to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TracedProgram {
-    pub(super) host: String,
-    pub(super) command: Vec<OsString>,
+pub struct TracedProgram {
+    /// Where: a host of the network, or [`HERE`].
+    pub host: String,
+    /// It and its arguments.
+    pub command: Vec<OsString>,
 }
 
 impl TracedProgram {
     /// Refuses one that is not there, or may not be executed, before anything is made for it. Hosts have the files of this machine.
-    pub(super) fn can_be_started(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it is not there, or may not be executed.
+    pub fn can_be_started(&self) -> Result<()> {
         let name = &self.command[0];
         let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let places = match name.as_bytes().contains(&b'/') {
@@ -66,7 +71,10 @@ fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
 }
 
 /// The programs that the words of a command line name.
-pub(super) fn programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
+///
+/// # Errors
+/// When none is named.
+pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
     let is_break = |at: usize| words.get(at).is_some_and(|word| word == "--");
     let hint = "stackline trace -- COMMAND, or HOST -- COMMAND [HOST2 -- COMMAND2]; `here` is this machine";
     let mut found: Vec<TracedProgram> = Vec::new();
@@ -107,13 +115,13 @@ pub(super) fn programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
 
 /// Programs that run.
 #[derive(Debug)]
-pub(super) struct RunningPrograms {
+pub(crate) struct RunningPrograms {
     children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
 }
 
 impl RunningPrograms {
     /// Starts them in their order; `command` makes the command of each. Those before the last have time to listen.
-    pub(super) fn start(
+    pub(crate) fn start(
         programs: Vec<TracedProgram>,
         command: impl Fn(&TracedProgram) -> Result<Command>,
         stop: &AtomicBool,
@@ -125,8 +133,7 @@ impl RunningPrograms {
         let last = programs.len().saturating_sub(1);
         for (number, program) in programs.into_iter().enumerate() {
             let listened = listeners(std::process::id());
-            let mut command = command(&program)?;
-            // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
+            let mut command = command(&program)?; // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
             if number < last {
                 command.process_group(0);
             }
@@ -157,8 +164,7 @@ impl RunningPrograms {
         let until = Instant::now() + LISTENS;
         let is_here = program.host == HERE;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            *ended = child.try_wait().ok().flatten();
-            // Before it has entered its host, it sees who listens on this machine.
+            *ended = child.try_wait().ok().flatten(); // Before it has entered its host, it sees who listens on this machine.
             let entered = is_here || network_of(child.id()) != network_of(std::process::id());
             let before = if is_here { before } else { 0 };
             if ended.is_some() || (entered && listeners(child.id()) > before) {
@@ -169,7 +175,7 @@ impl RunningPrograms {
     }
 
     /// Waits until the last one has ended, or `stop` says so.
-    pub(super) fn wait(&mut self, stop: &AtomicBool) {
+    pub(crate) fn wait(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let Some((_, child, ended)) = self.children.last_mut() else {
                 return;
@@ -183,7 +189,7 @@ impl RunningPrograms {
     }
 
     /// Ends those that still run: asked first, then killed. How the last one ended.
-    pub(super) fn end(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         for (_, child, ended) in &mut self.children {
             if ended.is_none() {
                 ask_to_end(child);
@@ -245,7 +251,7 @@ mod tests {
                 .collect();
             (program.host.clone(), words.join(" "))
         };
-        programs(&words).unwrap().iter().map(line).collect()
+        parse_programs(&words).unwrap().iter().map(line).collect()
     }
 
     #[test]
@@ -313,7 +319,7 @@ mod tests {
         ] {
             let words: Vec<OsString> = wrong.iter().map(OsString::from).collect();
             assert!(
-                programs(&words).is_err_and(|error| error.hint.is_some()),
+                parse_programs(&words).is_err_and(|error| error.hint.is_some()),
                 "{wrong:?}"
             );
         }

@@ -1,9 +1,8 @@
 //! What happens within an emulated network while programs on it are traced: its emulator records that, numbers connections by itself,
 //! and in the end their numbers become those of the trace.
 
-use super::recorder::RequestRecorder;
-use crate::exit::{Error, Result};
-use crate::net::notes;
+use crate::recorder::RequestRecorder;
+use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -17,10 +16,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The network on whose hosts programs are traced.
-pub(super) struct OnNetwork {
+pub(crate) struct TracedNetwork {
     /// As it is called on the command line.
-    pub(super) word: String,
-    pub(super) emulation: Emulation,
+    pub(crate) word: String,
+    pub(crate) emulation: Emulation,
     network: Network,
     seed: Seed,
     /// Others that use it.
@@ -28,14 +27,14 @@ pub(super) struct OnNetwork {
 }
 
 /// Where a network's emulator records, and where what is seen at the doors of hosts waits until it is known whether that did.
-pub(super) struct Queues {
+pub(crate) struct NetworkEvents {
     network: PathBuf,
     doors: PathBuf,
 }
 
-impl OnNetwork {
+impl TracedNetwork {
     /// Uses it from now on.
-    pub(super) fn uses(word: String, mut emulation: Emulation) -> Result<Self> {
+    pub(crate) fn uses(word: String, mut emulation: Emulation) -> Result<Self> {
         emulation.uses()?;
         let now = emulation.describe()?;
         Ok(Self {
@@ -48,16 +47,15 @@ impl OnNetwork {
     }
 
     /// Records what happens in it from now on, unless others use it: it has to be begun anew for that.
-    pub(super) fn record(&mut self, run: &Path) -> Result<Option<Queues>> {
+    pub(crate) fn record(&mut self, run: &Path) -> Result<Option<NetworkEvents>> {
         if self.others > 0 {
             return Ok(None);
         }
-        self.network = self.emulation.describe()?.network;
-        // The emulator writes there, too, from another directory.
+        self.network = self.emulation.describe()?.network; // The emulator writes there, too, from another directory.
         let run = std::path::absolute(run).map_err(|error| {
             Error::environment(format!("the run directory has no path: {error}"))
         })?;
-        let queues = Queues {
+        let queues = NetworkEvents {
             network: run.join("network"),
             doors: run.join("doors"),
         };
@@ -69,12 +67,12 @@ impl OnNetwork {
     }
 
     /// What has to be said of it in the end.
-    pub(super) fn notes(&mut self) -> Result<Vec<String>> {
-        Ok(notes(&self.emulation.report()?, &self.network))
+    pub(crate) fn notes(&mut self) -> Result<Vec<String>> {
+        Ok(self.emulation.report()?.notes(&self.network.name))
     }
 
     /// Why its queues are not recorded.
-    pub(super) fn unrecorded(&self) -> String {
+    pub(crate) fn unrecorded(&self) -> String {
         let others = if self.others == 1 {
             "another program uses".into()
         } else {
@@ -84,7 +82,7 @@ impl OnNetwork {
     }
 
     /// What its ports are, as events.
-    pub(super) fn ports(&self, recorder: &mut RequestRecorder) {
+    pub(crate) fn ports(&self, recorder: &mut RequestRecorder) {
         let at_ns = clock::now_ns();
         for port in (0..).take(2 * self.network.links.len()) {
             port_setup(
@@ -99,16 +97,16 @@ impl OnNetwork {
     }
 }
 
-impl Queues {
+impl NetworkEvents {
     /// Where events at the doors of hosts wait.
-    pub(super) fn doors(&self) -> Spool {
+    pub(crate) fn doors(&self) -> Spool {
         Spool::of(&self.doors)
     }
 
     /// Brings what was recorded into the run's events; how many bytes of it are damaged.
     ///
     /// `flow_of` knows the trace's numbers, and from `free` on no flow has one: those of connections that it does not know.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         self,
         spool: &Spooling,
         flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
@@ -131,8 +129,7 @@ impl Queues {
                 *value = mapped(number);
             }
             true
-        })?;
-        // Where the network says when a packet passed, its host's door says nothing new.
+        })?; // Where the network says when a packet passed, its host's door says nothing new.
         let network_flows: BTreeSet<u32> = known.into_values().collect();
         spool.adopt(&self.doors, |_, values| {
             let flow = values[1].number().map(|number| stream_parts(number).0);
@@ -198,7 +195,7 @@ mod tests {
     #[test]
     fn the_emulators_flows_become_those_of_the_trace() {
         let run = tempfile::tempdir().unwrap();
-        let queues = Queues {
+        let queues = NetworkEvents {
             network: run.path().join("network"),
             doors: run.path().join("doors"),
         };

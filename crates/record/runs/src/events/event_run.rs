@@ -1,15 +1,15 @@
-//! Events that a command makes itself as a run in the directory of runs: the ways of blocks, and of requests for a display.
+//! Events that a program makes itself as a run in the directory of runs: the ways of blocks, and of requests for a display.
 
-use crate::exit::Result;
+use super::{SortStopSignal, Spooling, write_index};
+use crate::{RunDirectory, RunFileAccess, runs_root};
+use stackline_core::error::Result;
 use stackline_core::trace_index::{HostTrace, Index};
 use stackline_events::{EventEmitter, EventLog, EventValue, keyword};
-use stackline_runs::events::{SortStopSignal, Spooling, write_index};
-use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Puts an event into its host's log, which begins with its first one.
-pub(crate) fn put_event(
+pub fn put_event(
     logs: &mut BTreeMap<String, EventLog>,
     host: &str,
     name: &str,
@@ -26,9 +26,13 @@ pub(crate) fn put_event(
     }
 }
 
-/// Keeps a run of what `tell` emits; where. `reference` is the host whose clock lifelines are drawn in.
-pub(crate) fn keep_run(
-    (name, access): (&str, RunFileAccess),
+/// Keeps a run of what `emit_events` emits; where. `reference` is the host whose clock lifelines are drawn in.
+///
+/// # Errors
+/// When it cannot be kept.
+pub fn keep_run(
+    name: &str,
+    access: RunFileAccess,
     reference: &str,
     emit_events: impl FnOnce(&mut EventEmitter<'_>),
 ) -> Result<String> {
