@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "blockserver",
         &[
-            "core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer",
+            "core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer", "runs", "emu",
         ],
     ),
     ("blockclient", &["core", "blocks", "blockserver"]),
@@ -47,24 +47,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("events", &[]),
     ("runs", &["core", "events", "guard"]),
-    ("analyze", &["core", "events", "model"]),
+    ("analyze", &["core", "events", "model", "runs"]),
     (
         "exchange",
-        &["core", "events", "analyze", "dissect", "requests", "redact"],
+        &[
+            "core", "events", "analyze", "dissect", "requests", "redact", "guard", "runs",
+        ],
     ),
-    ("factors", &[]),
+    ("factors", &["core"]),
     ("display", &[]),
     (
         "displayserver",
         &[
-            "core", "display", "events", "guard", "net", "proto", "sim", "transfer",
+            "core", "display", "events", "guard", "net", "proto", "sim", "transfer", "spec",
+            "factors", "report", "runner", "whatif",
         ],
     ),
     ("report", &["core", "events", "analyze", "factors"]),
     (
         "runner",
         &[
-            "core", "net", "dissect", "sim", "emu", "live", "events", "runs",
+            "core", "net", "dissect", "sim", "emu", "live", "events", "runs", "guard", "spec",
         ],
     ),
     (
@@ -92,6 +95,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "trace",
         &[
             "core", "guard", "events", "runs", "monitor", "requests", "sim", "emu", "runner",
+        ],
+    ),
+    (
+        "whatif",
+        &[
+            "core", "guard", "spec", "events", "runs", "live", "runner", "analyze", "factors",
+            "report",
         ],
     ),
     (
@@ -124,6 +134,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "display",
             "displayserver",
             "trace",
+            "whatif",
         ],
     ),
     ("testing", &[]),
@@ -142,7 +153,10 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "emu", "endpoint", "live", "runner", "shares", "sim", "trace", "transfer",
         ],
     ),
-    ("answer", &["analyze", "exchange", "factors", "report"]),
+    (
+        "answer",
+        &["analyze", "exchange", "factors", "report", "whatif"],
+    ),
     (
         "applications",
         &[

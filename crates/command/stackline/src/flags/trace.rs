@@ -28,7 +28,7 @@ pub(crate) struct TraceFlags {
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
     /// How long programs that run already are traced; until Ctrl-C without it
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::time::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// What is looked at beside packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]

@@ -6,7 +6,7 @@ use super::running_networks::{by_name, is_second, join_network};
 use crate::exit::{Error, Result};
 use crate::flags::SpecTextFlags;
 use crate::output;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
@@ -44,7 +44,7 @@ pub(super) fn declared(
     text: &SpecTextFlags,
     host: &str,
 ) -> Result<(Emulation, Network)> {
-    let source = SpecSource::of(text)?;
+    let source = source_of(text)?;
     let plan = source.declarations(text)?;
     let network = holding(&plan.networks, host, chosen.network, &source)?;
     stackline_emu::CAPABILITIES
