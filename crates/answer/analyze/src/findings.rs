@@ -12,86 +12,37 @@
 //! | `suspects` | what the specification has that could cost time |
 //! | `change` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
-//! | `rows`, `log` | events by keyword, with the bytes they are about; what is computed of them once |
-//! | `measurement`, `part` | a measurement and its parts: runs, paths, what transports report of their time |
-//! | `account` | where a part's time went by its senders' own account |
-//! | `path` | each direction of each link: how full, what it dropped |
-//! | `endpoints` | what each endpoint did with its time, what it waited for |
-//! | `receive_backlog` | how long bytes waited for a reader that was away |
-//! | `correlate` | which events explain which waits, by bytes or against chance |
-//! | `losses`, `queues`, `lost_data` | what losses cost and where they were |
-//! | `processors` | processors at their limit |
-//! | `context` | all of that, once a measurement |
-//! | `parallel_parts` | a kind over all parallel parts, each by itself |
-//! | `observed` | connections of any programs, where nothing was measured |
-//! | `session`, `session_between`, `session_left`, `session_network`, `session_turns`, `session_use` | units that events follow over hosts, where nothing was measured |
-//! | `requests`, `request_costs`, `request_causes` | requests of programs that are not ours: their time, by cause, as findings |
-//! | `request_network` | what an emulated network did to them: whose packets they waited behind, where they were dropped |
-//! | `buffer` | how a larger buffer is requested |
-//! | the others | one kind of finding each: its file has its name |
+//! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
+//! | `measured` | what kinds share about a measurement: its parts, paths, ends, and which events explain which waits |
+//! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
+//! | `calls` | kinds about calls, each of which waits for its answer |
+//! | `requests` | kinds about requests of programs that are not ours: their time, by cause |
+//! | `sessions` | units that events follow over hosts, where nothing was measured: blocks, a display |
+//! | `observed` | kinds about connections of any programs, where nothing was measured |
+//! | `imps` | what holds messages up between hosts of IMPs, and the IMPs' processors |
+//! | `environment` | kinds about what is around a run: clocks, processors, stopped processes, lost events |
+//! | `unexplained`, `healthy` | time without a cause, and runs that nothing limits |
+//!
+//! In a folder, a kind of finding is a file with the name of the kind.
 
-mod account;
-mod application_limited;
-mod attempts;
-mod buffer;
+mod bulk;
+mod calls;
 mod change;
-mod clock_trouble;
-mod context;
-mod correlate;
-mod cpu_limit;
-mod endpoints;
+mod environment;
 mod event_log;
 mod finding;
 mod healthy;
 mod imps;
 mod input;
 mod kind;
-mod link_loss;
-mod losses;
-mod lost_data;
-mod lost_events;
-mod measurement;
-mod nagle_delayed_ack;
-mod network_limited;
+mod measured;
 mod observed;
-mod observed_loss;
-mod observed_quiet;
-mod observed_unread;
-mod observed_window;
 mod packets;
-mod parallel_parts;
-mod part;
-mod path;
-mod paused_process;
-mod processors;
-mod queue_drop;
-mod queues;
-mod receive_backlog;
-mod receiver_limited;
-mod request_causes;
-mod request_costs;
-mod request_network;
-mod request_queues;
-mod request_worst;
 mod requests;
-mod retransmission_stall;
 mod rows;
-mod sender_limited;
-mod serial_round_trips;
-mod session;
-mod session_between;
-mod session_left;
-mod session_network;
-mod session_turns;
-mod session_use;
-mod slow_start;
-mod socket_buffer;
-mod stage_limited;
+mod sessions;
 mod suspects;
-mod synchronised_loss;
-mod undersized_buffer;
 mod unexplained;
-mod window_below_bdp;
 
 pub use change::PlanChange;
 pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
@@ -100,10 +51,10 @@ pub use kind::FindingKind;
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
-use context::FindingContext;
 use event_log::FindingEventLog;
 use kind::Find;
-use measurement::FindingMeasurement;
+use measured::context::FindingContext;
+use measured::measurement::FindingMeasurement;
 use stackline_core::plan::Plan;
 use stackline_core::trace_index::Index;
 use stackline_events::EventTable;
@@ -111,53 +62,53 @@ use std::collections::BTreeMap;
 
 /// Every kind; of two findings that rank alike, the one of the kind listed first comes first.
 pub const KINDS: &[FindingKind] = &[
-    lost_events::KIND,
-    clock_trouble::KIND,
-    stage_limited::KIND,
-    sender_limited::KIND,
-    network_limited::KIND,
-    retransmission_stall::KIND,
-    queue_drop::KIND,
-    link_loss::KIND,
-    paused_process::KIND,
-    cpu_limit::KIND,
-    nagle_delayed_ack::KIND,
-    undersized_buffer::KIND,
-    synchronised_loss::KIND,
-    application_limited::KIND,
-    receiver_limited::KIND,
-    socket_buffer::KIND,
-    observed_unread::KIND,
-    observed_window::KIND,
-    observed_loss::KIND,
-    observed_quiet::KIND,
-    serial_round_trips::KIND,
-    window_below_bdp::KIND,
-    slow_start::KIND,
-    request_causes::UNANSWERED,
-    request_causes::BACKS_OFF,
-    request_causes::SLOW_LOOKUP,
-    request_causes::LOST_CONNECT,
-    request_causes::CONNECTION_EACH,
-    request_causes::HANDSHAKE_EACH,
-    request_causes::REQUEST_LOSS,
-    request_causes::REQUEST_WINDOW,
-    request_causes::REQUEST_RATE,
-    request_causes::REQUEST_QUEUE,
-    request_causes::ONE_AT_A_TIME,
-    request_causes::SERVER_AWAY,
-    request_causes::SERVER_COMPUTES,
-    request_causes::SERVER_NO_CORE,
-    request_causes::SERVER_LOCK,
-    request_causes::SERVER_DISK,
-    request_causes::SERVER_SLEEPS,
-    request_causes::SERVER_CHILD,
-    request_causes::SERVER_STOPPED,
-    request_causes::SERVER_COLLECTS,
-    request_causes::SERVER_TAKES,
-    request_causes::CHATTY,
-    request_causes::CLIENT_LATE,
-    request_causes::REQUEST_HELD,
+    environment::lost_events::KIND,
+    environment::clock_trouble::KIND,
+    environment::stage_limited::KIND,
+    bulk::sender_limited::KIND,
+    bulk::network_limited::KIND,
+    bulk::retransmission_stall::KIND,
+    bulk::queue_drop::KIND,
+    bulk::link_loss::KIND,
+    environment::paused_process::KIND,
+    environment::cpu_limit::KIND,
+    calls::nagle_delayed_ack::KIND,
+    bulk::undersized_buffer::KIND,
+    bulk::synchronised_loss::KIND,
+    bulk::application_limited::KIND,
+    bulk::receiver_limited::KIND,
+    bulk::socket_buffer::KIND,
+    observed::unread::KIND,
+    observed::window::KIND,
+    observed::loss::KIND,
+    observed::quiet::KIND,
+    calls::serial_round_trips::KIND,
+    bulk::window_below_bdp::KIND,
+    bulk::slow_start::KIND,
+    requests::causes::UNANSWERED,
+    requests::causes::BACKS_OFF,
+    requests::causes::SLOW_LOOKUP,
+    requests::causes::LOST_CONNECT,
+    requests::causes::CONNECTION_EACH,
+    requests::causes::HANDSHAKE_EACH,
+    requests::causes::REQUEST_LOSS,
+    requests::causes::REQUEST_WINDOW,
+    requests::causes::REQUEST_RATE,
+    requests::causes::REQUEST_QUEUE,
+    requests::causes::ONE_AT_A_TIME,
+    requests::causes::SERVER_AWAY,
+    requests::causes::SERVER_COMPUTES,
+    requests::causes::SERVER_NO_CORE,
+    requests::causes::SERVER_LOCK,
+    requests::causes::SERVER_DISK,
+    requests::causes::SERVER_SLEEPS,
+    requests::causes::SERVER_CHILD,
+    requests::causes::SERVER_STOPPED,
+    requests::causes::SERVER_COLLECTS,
+    requests::causes::SERVER_TAKES,
+    requests::causes::CHATTY,
+    requests::causes::CLIENT_LATE,
+    requests::causes::REQUEST_HELD,
     unexplained::KIND,
     healthy::KIND,
 ];
@@ -258,7 +209,7 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = finds().filter_map(of_all).collect();
     let of_each = |find: &Find| {
         if let Find::Part(find) = find {
-            parallel_parts::find(context, *find)
+            measured::parallel_parts::find(context, *find)
         } else {
             None
         }
@@ -284,7 +235,7 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
 fn tier(finding: &Finding) -> u8 {
     match finding.kind {
         kind if kind == unexplained::KIND.name => 1,
-        kind if kind == clock_trouble::KIND.name && finding.share < LEAST => 2,
+        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 2,
         _ => 0,
     }
 }

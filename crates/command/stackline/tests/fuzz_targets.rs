@@ -399,7 +399,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     ),
     (
         "tcp_info",
-        "monitor/src/tcp_info.rs",
+        "os/src/tcp_info.rs",
         "parse",
         "kernel",
         "fuzzing::bytes",

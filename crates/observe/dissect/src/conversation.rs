@@ -6,19 +6,20 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`connection`] | one connection: reassembled, recognised, told |
+//! | [`connection`] | one connection: reassembled, recognised, its exchanges found |
 //! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
 //! | [`protocols`] | the list of protocols, and which of them a connection speaks |
 //! | [`opening`] | how a connection begins |
-//! | [`turns`] | the generic one: a request is what one side says until the other speaks |
+//! | [`turn_dissector`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
-//! | `records` | what protocols of records share: heads that announce bodies |
+//! | `records` | records: heads that announce bodies |
+//! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
-//! | `waiting` | requests that wait for their answers, and more than are known |
-//! | `texts` | texts of prepared statements |
+//! | `pending_requests` | requests that wait for their answers, and more than are known |
+//! | `statement_texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
@@ -34,6 +35,7 @@ mod pending_requests;
 pub mod postgres;
 pub mod protocols;
 pub mod reassembly;
+mod record_dialogue;
 mod records;
 pub mod resp;
 mod statement_texts;
@@ -79,6 +81,16 @@ pub enum ExchangeRole {
     Request,
     /// What answers it.
     Response,
+}
+
+impl ExchangeRole {
+    /// Who sends such a message, where the initiator of the connection asks.
+    const fn sender(self) -> EventStreamDirection {
+        match self {
+            Self::Request => EventStreamDirection::There,
+            Self::Response => EventStreamDirection::Back,
+        }
+    }
 }
 
 /// What kind of exchange it is.
@@ -193,6 +205,50 @@ pub trait Dissector: fmt::Debug + Send {
 }
 
 impl DissectorEvent {
+    /// A message begins, which the side sends whose role it is.
+    const fn begins(exchange: u64, role: ExchangeRole, kind: ExchangeKind, at: u64) -> Self {
+        Self::Begins {
+            exchange,
+            role,
+            kind,
+            side: role.sender(),
+            at,
+        }
+    }
+
+    const fn named(exchange: u64, role: ExchangeRole, name: RedactedName) -> Self {
+        Self::Named {
+            exchange,
+            role,
+            name,
+        }
+    }
+
+    /// As [`DissectorEvent::begins`]: the message is whole.
+    const fn ends(exchange: u64, role: ExchangeRole, at: u64) -> Self {
+        Self::Ends {
+            exchange,
+            role,
+            side: role.sender(),
+            at,
+        }
+    }
+
+    /// A message that answers nothing and is not answered, whole.
+    const fn one_way(
+        exchange: u64,
+        role: ExchangeRole,
+        name: RedactedName,
+        at: u64,
+        end: u64,
+    ) -> [Self; 3] {
+        [
+            Self::begins(exchange, role, ExchangeKind::OneWay, at),
+            Self::named(exchange, role, name),
+            Self::ends(exchange, role, end),
+        ]
+    }
+
     /// Which exchange it is about, if it is about one.
     #[must_use]
     pub const fn exchange(&self) -> Option<u64> {

@@ -70,7 +70,11 @@ pub struct FlowAt {
 }
 
 /// Who sends and who receives.
-type FrameEnds = (SocketAddrV4, SocketAddrV4);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FrameEnds {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+}
 
 /// The flows of a run, and how far each connection has come.
 #[derive(Clone, Debug, Default)]
@@ -125,19 +129,19 @@ impl FrameLocator {
     pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<FrameStreamRange> {
         let Ipv4Content {
             protocol,
-            ends: (from, to),
+            ends,
             data,
         } = Ipv4Content::read(packet)?;
         if let Some(learning) = &mut self.learning {
-            return learning.range(protocol, (from, to), data, &mut self.left_out);
+            return learning.range(protocol, ends, data, &mut self.left_out);
         }
-        let (flow, carries, way) = match (self.flows.get(&to), self.flows.get(&from)) {
+        let (flow, carries, way) = match (self.flows.get(&ends.to), self.flows.get(&ends.from)) {
             (Some((flow, carries)), _) => (*flow, *carries, EventStreamDirection::There),
             (None, Some((flow, carries))) => (*flow, *carries, EventStreamDirection::Back),
             (None, None) => return None,
         };
         let range = match (carries, protocol) {
-            (Carries::Stream, TCP) => self.of_stream((from, to), data),
+            (Carries::Stream, TCP) => self.of_stream(ends, data),
             (Carries::Units { both_ways }, UDP) => of_unit(data, segments)
                 .map(|(number, range)| (number.map(|n| (way, n, both_ways)), range)),
             (Carries::Calls, UDP) => {
@@ -147,7 +151,7 @@ impl FrameLocator {
                 };
                 of_unit(data, segments).map(|(number, range)| (number.and_then(call), range))
             }
-            (Carries::Blasts { sealed }, UDP) => self.of_blast((from, to), data, segments, sealed),
+            (Carries::Blasts { sealed }, UDP) => self.of_blast(ends, data, segments, sealed),
             _ => None,
         };
         let (unit, range) = range?;
@@ -266,7 +270,7 @@ struct Ipv4Content<'p> {
 }
 
 impl<'p> Ipv4Content<'p> {
-    /// A packet that begins with the ports: no later fragment.
+    /// A packet that begins with the ports, which a later fragment does not.
     fn read(packet: &'p [u8]) -> Option<Self> {
         let header = packet.first_chunk::<20>()?;
         let (version, words) = (header[0] >> 4, usize::from(header[0] & 15));
@@ -286,10 +290,10 @@ impl<'p> Ipv4Content<'p> {
         let address =
             |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
         let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
-        let ends = (
-            SocketAddrV4::new(address(12), port(0)),
-            SocketAddrV4::new(address(16), port(2)),
-        );
+        let ends = FrameEnds {
+            from: SocketAddrV4::new(address(12), port(0)),
+            to: SocketAddrV4::new(address(16), port(2)),
+        };
         let protocol = header[9];
         let data = if protocol == UDP {
             behind.get(8..)?

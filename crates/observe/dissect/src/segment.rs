@@ -1,8 +1,8 @@
 //! A captured packet of any kind of link to its TCP segment or UDP datagram.
 
-use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_parser::Linktype;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Linux cooked, second version.
 const LINUX_SLL2: Linktype = Linktype(276);
@@ -139,103 +139,117 @@ fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, PacketRead
     })
 }
 
+/// What the header of the network layer says.
+struct NetworkHeader {
+    from: IpAddr,
+    to: IpAddr,
+    /// Its own bytes, with its extensions.
+    bytes: usize,
+    /// Of the packet; 0 where it is longer than the header can say.
+    total: u64,
+    ttl: u8,
+}
+
+impl NetworkHeader {
+    fn read(net: &LaxNetSlice<'_>) -> Option<Self> {
+        match net {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                Some(Self {
+                    from: header.source_addr().into(),
+                    to: header.destination_addr().into(),
+                    bytes: header.slice().len(),
+                    total: u64::from(header.total_len()),
+                    ttl: header.ttl(),
+                })
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let header = ip.header();
+                let payload = u64::from(header.payload_length());
+                Some(Self {
+                    from: header.source_addr().into(),
+                    to: header.destination_addr().into(),
+                    bytes: 40 + ip.extensions().slice().len(),
+                    total: if payload == 0 { 0 } else { 40 + payload },
+                    ttl: header.hop_limit(),
+                })
+            }
+            LaxNetSlice::Arp(_) => None,
+        }
+    }
+
+    /// Bytes of a packet before the data of its segment.
+    fn before(&self, tcp: &TcpSlice<'_>) -> u64 {
+        (self.bytes + tcp.header_slice().len()) as u64
+    }
+
+    /// The segment behind it, with so many bytes of data.
+    fn segment(&self, tcp: &TcpSlice<'_>, bytes: u64) -> DissectedSegment {
+        let option = |wanted: fn(&TcpOptionElement) -> Option<u16>| {
+            let mut options = tcp.options_iterator().filter(|_| tcp.syn()).flatten();
+            options.find_map(|element| wanted(&element))
+        };
+        let scale = |element: &TcpOptionElement| match element {
+            // RFC 7323: a larger one counts as 14.
+            TcpOptionElement::WindowScale(bits) => Some(u16::from(*bits).min(14)),
+            _ => None,
+        };
+        let largest = |element: &TcpOptionElement| match element {
+            TcpOptionElement::MaximumSegmentSize(bytes) => Some(*bytes),
+            _ => None,
+        };
+        DissectedSegment {
+            ends: self.ends(tcp.source_port(), tcp.destination_port()),
+            sequence: tcp.sequence_number(),
+            bytes,
+            syn: tcp.syn(),
+            fin: tcp.fin(),
+            reset: tcp.rst(),
+            acknowledged: tcp.ack().then(|| tcp.acknowledgment_number()),
+            window: tcp.window_size(),
+            window_scale: option(scale).map(|bits| bits as u8),
+            largest_segment: option(largest),
+            ttl: self.ttl,
+            length: self.before(tcp) + bytes,
+        }
+    }
+
+    fn ends(&self, from: u16, to: u16) -> (SocketAddr, SocketAddr) {
+        (
+            SocketAddr::new(self.from, from),
+            SocketAddr::new(self.to, to),
+        )
+    }
+}
+
 fn carried<'p>(
     packet: &LaxSlicedPacket<'p>,
     data: &[u8],
     length: u64,
 ) -> Option<PacketTransport<'p>> {
-    let (from, to, ip_header, total, ttl) = match packet.net.as_ref()? {
-        LaxNetSlice::Ipv4(ip) => {
-            let header = ip.header();
-            let (from, to) = (
-                header.source_addr().into(),
-                header.destination_addr().into(),
-            );
-            (
-                from,
-                to,
-                header.slice().len(),
-                u64::from(header.total_len()),
-                header.ttl(),
-            )
+    let header = NetworkHeader::read(packet.net.as_ref()?)?;
+    match packet.transport.as_ref()? {
+        TransportSlice::Tcp(tcp) => {
+            let bytes = if header.total == 0 {
+                // Segments that offload joined into more than the header can say.
+                length.saturating_sub((data.len() - tcp.payload().len()) as u64)
+            } else {
+                header.total.saturating_sub(header.before(tcp))
+            };
+            let segment = header.segment(tcp, bytes);
+            Some(PacketTransport::Tcp(segment, tcp.payload()))
         }
-        LaxNetSlice::Ipv6(ip) => {
-            let header = ip.header();
-            let (from, to) = (
-                header.source_addr().into(),
-                header.destination_addr().into(),
-            );
-            let payload = u64::from(header.payload_length());
-            let total = if payload == 0 { 0 } else { 40 + payload };
-            (
-                from,
-                to,
-                40 + ip.extensions().slice().len(),
-                total,
-                header.hop_limit(),
-            )
-        }
-        LaxNetSlice::Arp(_) => return None,
-    };
-    let tcp = match packet.transport.as_ref()? {
-        TransportSlice::Tcp(tcp) => tcp,
         TransportSlice::Udp(udp) => {
-            let ends = (
-                SocketAddr::new(from, udp.source_port()),
-                SocketAddr::new(to, udp.destination_port()),
-            );
-            let bytes = total
-                .saturating_sub(ip_header as u64 + 8)
+            let ends = header.ends(udp.source_port(), udp.destination_port());
+            let bytes = header
+                .total
+                .saturating_sub(header.bytes as u64 + 8)
                 .max(udp.payload().len() as u64);
-            return Some(PacketTransport::Udp(
+            Some(PacketTransport::Udp(
                 DissectedDatagram { ends, bytes },
                 udp.payload(),
-            ));
+            ))
         }
-        _ => return None,
-    };
-    let headers = (ip_header + tcp.header_slice().len()) as u64;
-    let bytes = if total == 0 {
-        // Segments that offload joined into more than the header can say.
-        length.saturating_sub((data.len() - tcp.payload().len()) as u64)
-    } else {
-        total.saturating_sub(headers)
-    };
-    let ends = (
-        SocketAddr::new(from, tcp.source_port()),
-        SocketAddr::new(to, tcp.destination_port()),
-    );
-    let option = |wanted: fn(&TcpOptionElement) -> Option<u16>| {
-        tcp.syn()
-            .then(|| {
-                tcp.options_iterator()
-                    .flatten()
-                    .find_map(|element| wanted(&element))
-            })
-            .flatten()
-    };
-    let scale = |element: &TcpOptionElement| match element {
-        // RFC 7323: a larger one counts as 14.
-        TcpOptionElement::WindowScale(bits) => Some(u16::from(*bits).min(14)),
         _ => None,
-    };
-    let largest = |element: &TcpOptionElement| match element {
-        TcpOptionElement::MaximumSegmentSize(bytes) => Some(*bytes),
-        _ => None,
-    };
-    let segment = DissectedSegment {
-        ends,
-        sequence: tcp.sequence_number(),
-        bytes,
-        syn: tcp.syn(),
-        fin: tcp.fin(),
-        reset: tcp.rst(),
-        acknowledged: tcp.ack().then(|| tcp.acknowledgment_number()),
-        window: tcp.window_size(),
-        window_scale: option(scale).map(|bits| bits as u8),
-        largest_segment: option(largest),
-        ttl,
-        length: headers + bytes,
-    };
-    Some(PacketTransport::Tcp(segment, tcp.payload()))
+    }
 }

@@ -111,7 +111,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn rows_are_told_apart_and_their_data_fit_a_record() {
+    fn rows_are_distinguished_and_their_data_fit_a_record() {
         let keywords: BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.keyword).collect();
         assert_eq!(keywords.len(), ENTRIES.len());
         for entry in ENTRIES {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_data_is_told_by_the_keyword() {
+    fn the_keyword_says_what_became_of_data() {
         for keyword in [
             "TCP_RETRANSMIT",
             "BLAST_RETRANSMIT",

@@ -1,6 +1,6 @@
 //! What a finding is: a sentence with its evidence and what to try. It finds nothing.
 
-use super::change::PlanChange;
+use crate::findings::change::PlanChange;
 use serde::Serialize;
 use stackline_core::units;
 

@@ -1,10 +1,11 @@
 //! Nothing limits but the work itself.
 
-use super::context::FindingContext;
-use super::event_log::FindingEventLog;
-use super::finding::{Finding, HEALTHY};
-use super::kind::{Find, FindingKind};
-use super::{request_causes, session_network};
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, HEALTHY};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::requests::causes;
+use crate::findings::sessions::network;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,
@@ -14,7 +15,7 @@ pub(super) const KIND: FindingKind = FindingKind {
 
 /// Of units that events follow, where nothing was measured.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
-    request_causes::healthy(&KIND, log).or_else(|| session_network::healthy(&KIND, log))
+    causes::healthy(&KIND, log).or_else(|| network::healthy(&KIND, log))
 }
 
 /// The finding of a measurement in which no other kind was found.

@@ -1,9 +1,9 @@
 //! What a kind of finding is: its name, its meaning, and where it is searched for.
 
-use super::context::FindingContext;
-use super::event_log::FindingEventLog;
-use super::finding::Finding;
-use super::part::MeasuredPart;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::Finding;
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::MeasuredPart;
 
 /// A kind of finding: each file of a kind has one, and `KINDS` lists them all.
 #[derive(Clone, Copy, Debug)]

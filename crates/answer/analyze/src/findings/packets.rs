@@ -1,6 +1,6 @@
 //! Events of packets in a network, read by the places of their fields: there are millions of them.
 
-use super::rows::{EventRows, FlowByteRange};
+use crate::findings::rows::{EventRows, FlowByteRange};
 use stackline_events::catalogue;
 
 /// Fields of events of a network, which all begin alike.

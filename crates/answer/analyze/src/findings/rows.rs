@@ -1,7 +1,7 @@
 //! The events of a run: by keyword in the order of reference time, with the bytes they are about.
 
-use super::finding::Evidence;
-use super::input::AnalysisInput;
+use crate::findings::finding::Evidence;
+use crate::findings::input::AnalysisInput;
 use stackline_events::catalogue;
 use stackline_events::unit_ids::stream_parts;
 use std::collections::BTreeMap;

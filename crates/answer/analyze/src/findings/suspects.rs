@@ -1,16 +1,21 @@
 //! What the specification has that could cost time, as findings that nobody has proved: each has one change that takes it away. Whoever
 //! can run the plan with that change and without knows. It looks at what is written, not at events.
 
-use super::change::PlanChange;
-use super::finding::{Advice, Finding};
-use super::kind::FindingKind;
-use super::measurement::FindingMeasurement;
-use super::part::{MeasuredPart, PartWorkload};
-use super::path::PathPort;
-use super::{
-    application_limited, cpu_limit, link_loss, nagle_delayed_ack, network_limited, queue_drop,
-    receiver_limited, socket_buffer, window_below_bdp,
-};
+use crate::findings::bulk::application_limited;
+use crate::findings::bulk::link_loss;
+use crate::findings::bulk::network_limited;
+use crate::findings::bulk::queue_drop;
+use crate::findings::bulk::receiver_limited;
+use crate::findings::bulk::socket_buffer;
+use crate::findings::bulk::window_below_bdp;
+use crate::findings::calls::nagle_delayed_ack;
+use crate::findings::change::PlanChange;
+use crate::findings::environment::cpu_limit;
+use crate::findings::finding::{Advice, Finding};
+use crate::findings::kind::FindingKind;
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::path::PathPort;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::LossModel;
 use stackline_core::procedure::{self, OperationCall, PairSide};

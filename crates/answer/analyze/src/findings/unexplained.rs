@@ -1,9 +1,9 @@
 //! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
-use super::context::FindingContext;
-use super::finding::{Finding, LEAST, percent};
-use super::kind::{Find, FindingKind};
-use super::part::{MeasuredPart, PartWorkload};
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use stackline_core::procedure::PairSide;
 
 pub(super) const KIND: FindingKind = FindingKind {

@@ -13,7 +13,7 @@ use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{BlockDataTransport, Message};
 use stackline_blocks::wire::server_messages::{Attach, Attached, BlockHead};
-use stackline_monitor::tcp_info::TcpInfo;
+use stackline_os::tcp_info::TcpInfo;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -107,8 +107,7 @@ impl DiskServerShared {
                 Some(BlockSideSender::Datagrams(datagrams.paced(attach.pace)))
             }
             BlockDataTransport::Blast => Some(BlockSideSender::Blasts(
-                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stopped)?
-                    .into(),
+                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stop)?.into(),
             )),
         })
     }

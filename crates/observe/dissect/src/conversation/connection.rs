@@ -1,4 +1,4 @@
-//! One connection: both directions reassembled, its protocol recognised, its exchanges told. It knows no time.
+//! One connection: both directions reassembled, its protocol recognised, its exchanges found. It knows no time.
 
 use super::opening::ConversationOpening;
 use super::protocols::{self, ENOUGH};
@@ -131,7 +131,7 @@ impl Conversation {
         }
     }
 
-    /// Whether exchanges are told by what the protocol says, not by turns.
+    /// Whether exchanges are found by what the protocol says, not by turns.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(&self.speaks, Speaks::Known(dissector) if dissector.is_exact())

@@ -2,12 +2,9 @@
 //! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
 //! which each is a part. Records are not looked at.
 
-use super::records::{
-    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
-};
-use super::{
-    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY,
-};
+use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::records::{Extent, RecordFieldReader};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
@@ -232,19 +229,11 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Dns {
-    sides: [DnsSide; 2],
+    dialogue: RecordDialogue,
+    /// The exchange of the question that is not whole.
+    asked: Option<u64>,
     /// Questions that are not answered yet.
     waiting: Vec<PendingDnsQuestion>,
-    next: u64,
-    /// Where messages begin is not known any more.
-    gone: bool,
-}
-
-#[derive(Debug, Default)]
-struct DnsSide {
-    records: RecordParser,
-    /// The exchange whose message goes on, once it is told.
-    exchange: Option<u64>,
 }
 
 /// A question that is not answered yet.
@@ -265,75 +254,39 @@ impl PendingDnsQuestion {
     }
 }
 
-impl Dissector for Dns {
-    fn bytes(
-        &mut self,
-        side: EventStreamDirection,
-        at: u64,
-        bytes: &[u8],
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        let mut input = RecordInput { at, bytes };
-        while !self.gone {
-            match self.sides[side as usize].records.next(&mut input, extent) {
-                None => return,
-                Some(RecordProgress::Head) => self.headed(side, found),
-                Some(RecordProgress::Whole) => self.message(side, found),
-                Some(RecordProgress::Wrong) => self.lose("it is not DNS", found),
-            }
-        }
+impl RecordProtocol for Dns {
+    const FOREIGN: &'static str = "it is not DNS";
+
+    type Phase = ();
+
+    fn dialogue(&self) -> &RecordDialogue {
+        &self.dialogue
     }
 
-    fn unseen(
-        &mut self,
-        side: EventStreamDirection,
-        _: u64,
-        count: u64,
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        if self.gone {
-            return;
-        }
-        let skipped = self.sides[side as usize].records.unseen(count);
-        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
-            self.message(side, found);
-        }
-        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
-            self.lose("bytes of it were not captured", found);
-        }
+    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
+        &mut self.dialogue
     }
 
-    fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
-        if !self.gone && !self.sides[side as usize].records.is_between() {
-            self.lose("the connection ended within it", found);
-        }
-        if side == EventStreamDirection::Back {
-            let transfers: Vec<PendingDnsQuestion> = self
-                .waiting
-                .extract_if(.., |waiting| waiting.end.is_some())
-                .collect();
-            transfers
-                .into_iter()
-                .for_each(|waiting| ends(&waiting, found));
-        }
-    }
+    fn phase(&self) {}
 
-    fn protocol(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "DNS"
     }
-}
 
-impl Dns {
+    fn extent(_: (), _: EventStreamDirection, head: &[u8]) -> Extent {
+        extent(head)
+    }
+
     /// Nothing more is known: a length stands nowhere but between messages.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
-        let begun = self.sides[0].exchange.take();
+        let begun = self.asked.take();
         let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
         found.extend(
             waiting
                 .chain(begun)
                 .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
-        self.gone = true;
+        self.dialogue.lose();
     }
 
     /// The length of a message is there. Which question a response answers is known when it is whole.
@@ -341,21 +294,13 @@ impl Dns {
         if side == EventStreamDirection::Back {
             return;
         }
-        let (exchange, at) = (self.next, self.sides[0].records.at());
-        self.next += 1;
-        self.sides[0].exchange = Some(exchange);
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role: ExchangeRole::Request,
-            kind: ExchangeKind::Call,
-            side,
-            at,
-        });
+        let at = self.dialogue.records(side).at();
+        self.asked = Some(self.dialogue.asks(ExchangeKind::Call, at, found));
     }
 
     /// A message is whole.
-    fn message(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        let records = &self.sides[side as usize].records;
+    fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(side);
         let message = read_message(records.held().get(2..).unwrap_or_default());
         if message == Err(DnsReadError::Pointers) {
             found.push(DissectorEvent::LeftOut(Bound::Pointers, 1));
@@ -373,9 +318,23 @@ impl Dns {
         }
     }
 
+    fn side_ended(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        if side == EventStreamDirection::Back {
+            let transfers: Vec<PendingDnsQuestion> = self
+                .waiting
+                .extract_if(.., |waiting| waiting.end.is_some())
+                .collect();
+            transfers
+                .into_iter()
+                .for_each(|waiting| ends(&waiting, found));
+        }
+    }
+}
+
+impl Dns {
     /// A message of which the question is not known; the next one may be.
     fn unknown(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        if let Some(exchange) = self.sides[side as usize].exchange.take() {
+        if let Some(exchange) = self.asked.take_if(|_| side == EventStreamDirection::There) {
             found.push(DissectorEvent::Void {
                 exchange,
                 why: "its question is not known",
@@ -384,21 +343,12 @@ impl Dns {
     }
 
     fn question(&mut self, message: DnsMessage, at: u64, found: &mut Vec<DissectorEvent>) {
-        let Some(exchange) = self.sides[0].exchange.take() else {
+        let Some(exchange) = self.asked.take() else {
             return;
         };
         let (role, name) = (ExchangeRole::Request, message.name());
-        found.push(DissectorEvent::Named {
-            exchange,
-            role,
-            name,
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side: EventStreamDirection::There,
-            at,
-        });
+        found.push(DissectorEvent::named(exchange, role, name));
+        found.push(DissectorEvent::ends(exchange, role, at));
         let DnsMessage {
             id, question, kind, ..
         } = message;
@@ -436,25 +386,11 @@ impl Dns {
             return;
         };
         let waiting = &mut self.waiting[index];
-        let (exchange, role, side, kind) = (
-            waiting.exchange,
-            ExchangeRole::Response,
-            EventStreamDirection::Back,
-            ExchangeKind::Call,
-        );
+        let (exchange, side) = (waiting.exchange, EventStreamDirection::Back);
         if waiting.end.is_none() {
-            found.push(DissectorEvent::Begins {
-                exchange,
-                role,
-                kind,
-                side,
-                at,
-            });
-            found.push(DissectorEvent::Named {
-                exchange,
-                role,
-                name: message.name(),
-            });
+            let (role, kind) = (ExchangeRole::Response, ExchangeKind::Call);
+            found.push(DissectorEvent::begins(exchange, role, kind, at));
+            found.push(DissectorEvent::named(exchange, role, message.name()));
         }
         waiting.end = Some(end);
         if waiting.is_transfer() && message.code == 0 {
@@ -477,12 +413,7 @@ fn ends(waiting: &PendingDnsQuestion, found: &mut Vec<DissectorEvent>) {
         ..
     } = *waiting
     {
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role: ExchangeRole::Response,
-            side: EventStreamDirection::Back,
-            at,
-        });
+        found.push(DissectorEvent::ends(exchange, ExchangeRole::Response, at));
     }
 }
 

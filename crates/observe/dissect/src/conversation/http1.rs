@@ -1,5 +1,5 @@
 //! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): heads by httparse, bodies by their length. Requests are answered in their order, also when
-//! they are pipelined; interim responses, HEAD, CONNECT and upgrades are told apart. What a body holds is not looked at, but for
+//! they are pipelined; interim responses, HEAD, CONNECT and upgrades are distinguished. What a body holds is not looked at, but for
 //! the events of an event stream.
 
 use super::{
@@ -53,7 +53,7 @@ pub struct Http1 {
     /// Requests that are not answered yet, in their order.
     waiting: PendingExchangeQueue<PendingHttp1Request>,
     next: u64,
-    /// Answers cannot be told apart any more.
+    /// Answers cannot be distinguished any more.
     is_out_of_step: bool,
     /// What is spoken after an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
@@ -311,16 +311,8 @@ impl Http1 {
             .front_mut()
             .filter(|_| role == ExchangeRole::Response);
         if !first.is_some_and(|waiting| std::mem::replace(&mut waiting.answered, true)) {
-            of_answer(
-                DissectorEvent::Begins {
-                    exchange,
-                    role,
-                    kind: ExchangeKind::Call,
-                    side,
-                    at,
-                },
-                found,
-            );
+            let kind = ExchangeKind::Call;
+            of_answer(DissectorEvent::begins(exchange, role, kind, at), found);
         }
     }
 
@@ -345,11 +337,11 @@ impl Http1 {
             request.path.unwrap_or_default(),
         );
         let framing = framing(request.headers);
-        found.push(DissectorEvent::Named {
+        found.push(DissectorEvent::named(
             exchange,
-            role: ExchangeRole::Request,
-            name: http::redact_request(method.as_bytes(), target.as_bytes()),
-        });
+            ExchangeRole::Request,
+            http::redact_request(method.as_bytes(), target.as_bytes()),
+        ));
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
         self.waiting.push_back(PendingHttp1Request {
@@ -403,19 +395,11 @@ impl Http1 {
             )));
             return;
         }
-        let (exchange, role, name) = (
-            waiting.exchange,
+        let (role, name) = (
             ExchangeRole::Response,
             RedactedName::number("", status.into()),
         );
-        of_answer(
-            DissectorEvent::Named {
-                exchange,
-                role,
-                name,
-            },
-            found,
-        );
+        of_answer(DissectorEvent::named(waiting.exchange, role, name), found);
         let becomes_tunnel = (waiting.is_connect && (200..300).contains(&status))
             || (waiting.upgrades && status == 101);
         let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);
@@ -531,12 +515,11 @@ impl Http1 {
         } else {
             ExchangeRole::Response
         };
-        found.extend(own.exchange.take().map(|exchange| DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at,
-        }));
+        found.extend(
+            own.exchange
+                .take()
+                .map(|exchange| DissectorEvent::ends(exchange, role, at)),
+        );
         if side == EventStreamDirection::Back {
             self.waiting.pop_front();
         }

@@ -253,19 +253,14 @@ impl Http2 {
 
     /// The initiator opens a stream.
     fn opens(&mut self, frame: &Http2Frame, found: &mut Vec<DissectorEvent>) {
-        let (exchange, role, side) = (
-            self.next,
-            ExchangeRole::Request,
-            EventStreamDirection::There,
-        );
+        let (exchange, role) = (self.next, ExchangeRole::Request);
         self.next += 1;
-        found.push(DissectorEvent::Begins {
+        found.push(DissectorEvent::begins(
             exchange,
             role,
-            kind: ExchangeKind::Call,
-            side,
-            at: frame.at,
-        });
+            ExchangeKind::Call,
+            frame.at,
+        ));
         self.insert(
             frame.stream,
             Http2Stream {
@@ -312,17 +307,8 @@ impl Http2 {
         head.into_iter()
             .for_each(|head| stream.request(head, found));
         self.is_grpc |= stream.is_grpc;
-        let (exchange, role, side) = (
-            stream.exchange,
-            ExchangeRole::Request,
-            EventStreamDirection::There,
-        );
-        found.extend(end.map(|at| DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at,
-        }));
+        let (exchange, role) = (stream.exchange, ExchangeRole::Request);
+        found.extend(end.map(|at| DissectorEvent::ends(exchange, role, at)));
         self.give_up_unanswered(found);
         true
     }
@@ -343,18 +329,13 @@ impl Http2 {
             return;
         };
         if !std::mem::replace(&mut stream.response_began, true) {
-            let (exchange, role, side) = (
-                stream.exchange,
-                ExchangeRole::Response,
-                EventStreamDirection::Back,
-            );
-            found.push(DissectorEvent::Begins {
+            let (exchange, role) = (stream.exchange, ExchangeRole::Response);
+            found.push(DissectorEvent::begins(
                 exchange,
                 role,
-                kind: ExchangeKind::Call,
-                side,
-                at: frame.at,
-            });
+                ExchangeKind::Call,
+                frame.at,
+            ));
         }
     }
 
@@ -375,13 +356,12 @@ impl Http2 {
         self.sides[1].highest = number;
         let (exchange, role) = (self.next, ExchangeRole::Response);
         self.next += 1;
-        found.push(DissectorEvent::Begins {
+        found.push(DissectorEvent::begins(
             exchange,
             role,
-            kind: ExchangeKind::OneWay,
-            side,
-            at: frame.at,
-        });
+            ExchangeKind::OneWay,
+            frame.at,
+        ));
         let stream = Http2Stream {
             exchange,
             request_whole: true,
@@ -525,12 +505,7 @@ impl Http2 {
             EventStreamDirection::Back => (ExchangeRole::Response, &mut stream.response_whole),
         };
         if !std::mem::replace(whole, true) {
-            found.push(DissectorEvent::Ends {
-                exchange: stream.exchange,
-                role,
-                side,
-                at,
-            });
+            found.push(DissectorEvent::ends(stream.exchange, role, at));
         }
         if stream.request_whole && stream.response_whole {
             self.streams.remove(&number);
@@ -633,11 +608,11 @@ impl Http2Stream {
         self.asked = true;
         self.is_grpc = head.is_grpc;
         if let Some(name) = head.name() {
-            found.push(DissectorEvent::Named {
-                exchange: self.exchange,
-                role: ExchangeRole::Request,
+            found.push(DissectorEvent::named(
+                self.exchange,
+                ExchangeRole::Request,
                 name,
-            });
+            ));
         }
     }
 
@@ -664,11 +639,11 @@ impl Http2Stream {
         if let Some(name) = of_grpc.or(of_http)
             && !std::mem::replace(&mut self.named, true)
         {
-            found.push(DissectorEvent::Named {
-                exchange: self.exchange,
-                role: ExchangeRole::Response,
+            found.push(DissectorEvent::named(
+                self.exchange,
+                ExchangeRole::Response,
                 name,
-            });
+            ));
         }
     }
 

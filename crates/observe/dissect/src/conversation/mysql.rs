@@ -1,21 +1,20 @@
 //! MySQL and MariaDB, version 10 of their protocol: packets of a length and a number. A command has a packet of number 0; where its
-//! answer ends is told by `answer`. Where that cannot be known, as of commands we do not know and of packets of which nothing was
+//! answer ends is found by `answer`. Where that cannot be known, as of commands we do not know and of packets of which nothing was
 //! seen, the answer is whole when the next command begins. What is said in TLS goes to [`tls`](super::tls), what is compressed by
 //! turns. After lengths that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined
 //! before: then nothing more is known. Rows and parameters are not looked at.
 
 mod answer;
 
-use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
-use super::records::{
-    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+use super::pending_requests::{
+    PendingExchange, PendingExchangeQueue, answer_begins, answer_ends, of_answer,
 };
+use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::records::{Extent, RecordFieldReader};
 use super::statement_texts::StatementTexts;
 use super::tls::TlsDissector;
 use super::turn_dissector::TurnDissector;
-use super::{
-    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName, renumber,
-};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
 use answer::{Abilities, ExpectedMysqlPacket, Means, number};
@@ -73,14 +72,15 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Mysql {
-    sides: [MysqlSide; 2],
+    dialogue: RecordDialogue,
+    /// The packet of each side before was of the greatest length.
+    continues: [bool; 2],
     phase: MysqlPhase,
     /// What the server can do, then what both can.
     bits: u64,
     abilities: Abilities,
     /// Commands that are not answered yet, in their order.
     waiting: PendingExchangeQueue<PendingMysqlCommand>,
-    next: u64,
     /// The command that is not whole.
     command: Option<OpenMysqlCommand>,
     texts: StatementTexts,
@@ -94,18 +94,6 @@ pub struct Mysql {
     server_end: u64,
     /// Nothing more will be known.
     gone: bool,
-    /// What is said in TLS or compressed, and how many exchanges were before it.
-    inner: Option<Box<dyn Dissector>>,
-    before_inner: u64,
-}
-
-#[derive(Debug, Default)]
-struct MysqlSide {
-    records: RecordParser,
-    /// The packet before was of the greatest length.
-    continues: bool,
-    /// Nothing is known until a command begins.
-    lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,93 +134,43 @@ impl PendingExchange for PendingMysqlCommand {
     }
 }
 
-impl Dissector for Mysql {
-    fn bytes(
-        &mut self,
-        side: EventStreamDirection,
-        at: u64,
-        bytes: &[u8],
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        self.find_again(side, bytes);
-        let mut input = RecordInput { at, bytes };
-        loop {
-            if self.inner.is_some() {
-                return self.within(
-                    |inner, found| inner.bytes(side, input.at, input.bytes, found),
-                    found,
-                );
-            }
-            let own = &mut self.sides[side as usize];
-            if own.lost {
-                return;
-            }
-            match own.records.next(&mut input, |head| extent(side, head)) {
-                None => return,
-                Some(RecordProgress::Head) => self.headed(side, found),
-                Some(RecordProgress::Whole) => self.packet(side, found),
-                Some(RecordProgress::Wrong) => self.lose("it is not MySQL", found),
-            }
-        }
+impl RecordProtocol for Mysql {
+    const FOREIGN: &'static str = "it is not MySQL";
+
+    type Phase = ();
+
+    fn dialogue(&self) -> &RecordDialogue {
+        &self.dialogue
     }
 
-    fn unseen(
-        &mut self,
-        side: EventStreamDirection,
-        at: u64,
-        count: u64,
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        if self.inner.is_some() {
-            return self.within(|inner, found| inner.unseen(side, at, count, found), found);
-        }
-        let own = &mut self.sides[side as usize];
-        if own.lost {
-            return;
-        }
-        let skipped = own.records.unseen(count);
-        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
-            self.packet(side, found);
-        }
-        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
-            self.lose("bytes of it were not captured", found);
-        }
+    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
+        &mut self.dialogue
     }
 
-    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
-        if self.inner.is_some() {
-            return self.within(|inner, found| inner.end(side, at, found), found);
-        }
-        let own = &self.sides[side as usize];
-        if !own.lost && !own.records.is_between() {
-            self.lose("the connection ended within it", found);
-        }
-        if side == EventStreamDirection::Back {
-            self.finish_unknown(found);
-        }
-    }
+    fn phase(&self) {}
 
-    fn protocol(&self) -> &'static str {
-        match &self.inner {
+    fn name(&self) -> &'static str {
+        match self.dialogue.inner() {
             None => "MySQL",
             Some(_) if self.bits & TLS != 0 => "MySQL in TLS, by turns",
             Some(_) => "MySQL, compressed, by turns",
         }
     }
 
-    fn is_exact(&self) -> bool {
-        self.inner.as_ref().is_none_or(|inner| inner.is_exact())
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
+        extent(side, head)
     }
-}
 
-impl Mysql {
     /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
     fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
-        let lost = self.sides[0].lost && side == EventStreamDirection::There && !self.gone;
+        let lost = self.dialogue.is_lost(EventStreamDirection::There)
+            && side == EventStreamDirection::There
+            && !self.gone;
         if lost
             && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if ExpectedMysqlPacket::of(command) != ExpectedMysqlPacket::Unknown)
         {
-            self.sides = Default::default();
+            self.dialogue.begin_anew();
+            self.continues = [false; 2];
         }
     }
 
@@ -247,8 +185,8 @@ impl Mysql {
                 .chain(command)
                 .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
-        self.sides = Default::default();
-        self.sides.iter_mut().for_each(|side| side.lost = true);
+        self.dialogue.lose();
+        self.continues = [false; 2];
         self.gone |= self.pipelined || self.phase != MysqlPhase::Commands;
         self.backslash = Backslash::Unknown;
         self.file = false;
@@ -256,13 +194,13 @@ impl Mysql {
 
     /// The head of a packet is whole.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        let own = &self.sides[side as usize];
-        let (head, at) = (own.records.held(), own.records.at());
+        let records = self.dialogue.records(side);
+        let (head, at) = (records.held(), records.at());
         match (side, self.phase) {
             (_, MysqlPhase::Greeting) | (EventStreamDirection::There, MysqlPhase::Login) => {}
             (EventStreamDirection::There, MysqlPhase::Commands) => {
                 if let &[_, _, _, 0, command] = head
-                    && !own.continues
+                    && !self.continues[side as usize]
                     && !self.file
                 {
                     self.command(command, at, found);
@@ -272,6 +210,41 @@ impl Mysql {
         }
     }
 
+    /// A packet is whole.
+    fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(side);
+        let (at, end) = (records.at(), records.end());
+        let length = end - at - HEAD as u64;
+        let is_first = !std::mem::replace(&mut self.continues[side as usize], length == LONGEST);
+        let held = if self.phase == MysqlPhase::Commands {
+            Vec::new()
+        } else {
+            records.held().to_vec()
+        };
+        match (side, self.phase) {
+            (EventStreamDirection::Back, MysqlPhase::Greeting) => self.greeting(&held, found),
+            (EventStreamDirection::There, MysqlPhase::Greeting) => self.lose(Self::FOREIGN, found),
+            (EventStreamDirection::There, MysqlPhase::Login) => self.login(&held, at, end, found),
+            (EventStreamDirection::There, MysqlPhase::Commands) => {
+                self.of_client(length, end, found)
+            }
+            (EventStreamDirection::Back, _) => {
+                self.server_end = end;
+                if is_first {
+                    self.of_server(length, end, found);
+                }
+            }
+        }
+    }
+
+    fn side_ended(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        if side == EventStreamDirection::Back {
+            self.finish_unknown(found);
+        }
+    }
+}
+
+impl Mysql {
     /// A command begins.
     fn command(&mut self, command: u8, at: u64, found: &mut Vec<DissectorEvent>) {
         self.finish_unknown(found);
@@ -280,15 +253,7 @@ impl Mysql {
             0x11 => ExchangeKind::Handshake,
             _ => ExchangeKind::Call,
         };
-        let exchange = self.next;
-        self.next += 1;
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role: ExchangeRole::Request,
-            kind,
-            side: EventStreamDirection::There,
-            at,
-        });
+        let exchange = self.dialogue.asks(kind, at, found);
         self.command = Some(OpenMysqlCommand {
             exchange,
             named: false,
@@ -337,72 +302,25 @@ impl Mysql {
         };
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         if !std::mem::replace(&mut waiting.answered, true) {
-            of_answer(
-                DissectorEvent::Begins {
-                    exchange,
-                    role: ExchangeRole::Response,
-                    kind,
-                    side: EventStreamDirection::Back,
-                    at,
-                },
-                found,
-            );
+            answer_begins(exchange, kind, at, found);
         }
     }
 
-    /// A packet is whole.
-    fn packet(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        let own = &mut self.sides[side as usize];
-        let (at, end) = (own.records.at(), own.records.end());
-        let length = end - at - HEAD as u64;
-        let is_first = !std::mem::replace(&mut own.continues, length == LONGEST);
-        let held = if self.phase == MysqlPhase::Commands {
-            Vec::new()
-        } else {
-            own.records.held().to_vec()
-        };
-        match (side, self.phase) {
-            (EventStreamDirection::Back, MysqlPhase::Greeting) => {
-                self.greeting(&held, at, end, found)
-            }
-            (EventStreamDirection::There, MysqlPhase::Greeting) => {
-                self.lose("it is not MySQL", found)
-            }
-            (EventStreamDirection::There, MysqlPhase::Login) => self.login(&held, at, end, found),
-            (EventStreamDirection::There, MysqlPhase::Commands) => {
-                self.of_client(length, end, found)
-            }
-            (EventStreamDirection::Back, _) => {
-                self.server_end = end;
-                if is_first {
-                    self.of_server(length, at, end, found);
-                }
-            }
-        }
-    }
-
-    fn greeting(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+    fn greeting(&mut self, held: &[u8], found: &mut Vec<DissectorEvent>) {
         let mut fields = RecordFieldReader(&held[HEAD..]);
         let version = match fields.number(1) {
             Some(10) => fields.text(),
             Some(0xff) => {
-                return self.one_way(
-                    EventStreamDirection::Back,
+                return self.dialogue.one_way(
+                    ExchangeRole::Response,
                     answer::error(&held[HEAD..]),
-                    at,
-                    end,
                     found,
                 );
             }
-            _ => return self.lose("it is not MySQL", found),
+            _ => return self.lose(Self::FOREIGN, found),
         };
-        self.one_way(
-            EventStreamDirection::Back,
-            answers::greeting(version),
-            at,
-            end,
-            found,
-        );
+        self.dialogue
+            .one_way(ExchangeRole::Response, answers::greeting(version), found);
         self.bits = greeting_bits(fields).unwrap_or(u64::MAX);
         self.phase = MysqlPhase::Login;
     }
@@ -415,14 +333,12 @@ impl Mysql {
         };
         if end - at == TLS_REQUEST && bits & TLS != 0 {
             self.bits &= bits;
-            self.one_way(
-                EventStreamDirection::There,
+            self.dialogue.one_way(
+                ExchangeRole::Request,
                 RedactedName::fixed("SSLRequest"),
-                at,
-                end,
                 found,
             );
-            return self.goes_on_in(Box::<TlsDissector>::default());
+            return self.dialogue.hand_over(Box::<TlsDissector>::default());
         }
         self.bits &= bits & !TLS;
         self.abilities = Abilities {
@@ -431,32 +347,15 @@ impl Mysql {
             may_know_columns: self.bits & MAY_KNOW_COLUMNS != 0,
             attributes: self.bits & ATTRIBUTES != 0,
         };
-        let exchange = self.next;
-        self.next += 1;
         self.phase = MysqlPhase::Commands;
-        let (role, side, kind) = (
-            ExchangeRole::Request,
-            EventStreamDirection::There,
-            ExchangeKind::Handshake,
-        );
-        found.push(DissectorEvent::Begins {
+        let (role, kind) = (ExchangeRole::Request, ExchangeKind::Handshake);
+        let exchange = self.dialogue.asks(kind, at, found);
+        found.push(DissectorEvent::named(
             exchange,
             role,
-            kind,
-            side,
-            at,
-        });
-        found.push(DissectorEvent::Named {
-            exchange,
-            role,
-            name: login_name(fields, bits),
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at: end,
-        });
+            login_name(fields, bits),
+        ));
+        found.push(DissectorEvent::ends(exchange, role, end));
         self.wait(exchange, kind, ExpectedMysqlPacket::Login, found);
     }
 
@@ -470,32 +369,27 @@ impl Mysql {
                 named: true,
                 ..command
             });
-            found.push(DissectorEvent::Named {
-                exchange: command.exchange,
-                role: ExchangeRole::Request,
+            found.push(DissectorEvent::named(
+                command.exchange,
+                ExchangeRole::Request,
                 name,
-            });
+            ));
         }
         if length < LONGEST {
-            let (role, side) = (ExchangeRole::Request, EventStreamDirection::There);
-            found.push(DissectorEvent::Ends {
-                exchange: command.exchange,
-                role,
-                side,
-                at: end,
-            });
+            let role = ExchangeRole::Request;
+            found.push(DissectorEvent::ends(command.exchange, role, end));
             self.command = None;
             if !self.waiting.settle(command.exchange, found) {
-                self.sides[1].lost = true;
+                self.dialogue.lose_side(EventStreamDirection::Back);
             }
         }
     }
 
     fn name_command(&mut self, found: &mut Vec<DissectorEvent>) -> RedactedName {
-        let records = &self.sides[0].records;
+        let records = self.dialogue.records(EventStreamDirection::There);
         let (held, is_whole) = (
             records.held(),
-            records.is_held_whole() && !self.sides[0].continues,
+            records.is_held_whole() && !self.continues[0],
         );
         let mut fields = RecordFieldReader(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
@@ -525,7 +419,7 @@ impl Mysql {
         }
     }
 
-    fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+    fn of_server(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         if self
             .waiting
             .front()
@@ -534,17 +428,19 @@ impl Mysql {
             // It had begun before that was asked.
             return self.lose("nothing asked for it", found);
         }
-        let bytes = self.sides[1].records.held().get(HEAD..).unwrap_or_default();
+        let bytes = self
+            .dialogue
+            .records(EventStreamDirection::Back)
+            .held()
+            .get(HEAD..)
+            .unwrap_or_default();
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
-                Some(0xff) => self.one_way(
-                    EventStreamDirection::Back,
-                    answer::error(bytes),
-                    at,
-                    end,
-                    found,
-                ),
+                Some(0xff) => {
+                    self.dialogue
+                        .one_way(ExchangeRole::Response, answer::error(bytes), found)
+                }
                 _ => self.lose("nothing asked for it", found),
             };
         };
@@ -583,7 +479,7 @@ impl Mysql {
                 }
                 if before == ExpectedMysqlPacket::Login && succeeded && self.bits & COMPRESSED != 0
                 {
-                    self.goes_on_in(Box::new(TurnDissector::new(
+                    self.dialogue.hand_over(Box::new(TurnDissector::new(
                         "by turns",
                         EventStreamDirection::There,
                     )));
@@ -597,79 +493,8 @@ impl Mysql {
         let Some(PendingMysqlCommand { exchange, .. }) = self.waiting.pop_front() else {
             return;
         };
-        let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
-        of_answer(
-            DissectorEvent::Named {
-                exchange,
-                role,
-                name,
-            },
-            found,
-        );
-        of_answer(
-            DissectorEvent::Ends {
-                exchange,
-                role,
-                side,
-                at,
-            },
-            found,
-        );
+        answer_ends(exchange, name, at, found);
         self.file = false;
-    }
-
-    /// A packet that answers nothing and is not answered.
-    fn one_way(
-        &mut self,
-        side: EventStreamDirection,
-        name: RedactedName,
-        at: u64,
-        end: u64,
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        let role = if side == EventStreamDirection::There {
-            ExchangeRole::Request
-        } else {
-            ExchangeRole::Response
-        };
-        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
-        self.next += 1;
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role,
-            kind,
-            side,
-            at,
-        });
-        found.push(DissectorEvent::Named {
-            exchange,
-            role,
-            name,
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at: end,
-        });
-    }
-
-    /// The rest is said in another protocol.
-    fn goes_on_in(&mut self, inner: Box<dyn Dissector>) {
-        (self.inner, self.before_inner) = (Some(inner), self.next);
-    }
-
-    /// What is found there, with numbers behind those of the exchanges before it.
-    fn within(
-        &mut self,
-        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<DissectorEvent>),
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        let from = found.len();
-        if let Some(inner) = &mut self.inner {
-            pass(inner.as_mut(), found);
-        }
-        renumber(&mut found[from..], self.before_inner);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests that wait for their answers, in their order. So many of them are known; of one beyond, only what tells where its answer ends
 //! is kept, alike ones together. So each answer goes to its own request, however many wait.
 
-use super::{DissectorEvent, MOST_WAITING, TOO_MANY};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY};
 use crate::left_out::Bound;
 use std::collections::VecDeque;
 
@@ -106,8 +106,8 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         exchanges.filter(|exchange| *exchange != LEFT_OUT).collect()
     }
 
-    /// All of the last request that will be found was found: it is left out where too many wait. Whether answers can still be told
-    /// apart; if not, what the other side says from now on is of no use.
+    /// All of the last request that will be found was found: it is left out where too many wait. Whether each answer can still be
+    /// given to its request; if not, nothing is known of what the other side says from now on.
     pub(super) fn settle(&mut self, exchange: u64, found: &mut Vec<DissectorEvent>) -> bool {
         if self.known <= MOST_WAITING && !self.is_out_of_step {
             return true;
@@ -149,6 +149,31 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
 /// What is found of an answer, unless its request was left out.
 pub(super) fn of_answer(one: DissectorEvent, found: &mut Vec<DissectorEvent>) {
     found.extend((one.exchange() != Some(LEFT_OUT)).then_some(one));
+}
+
+/// The answer of an exchange begins.
+pub(super) fn answer_begins(
+    exchange: u64,
+    kind: ExchangeKind,
+    at: u64,
+    found: &mut Vec<DissectorEvent>,
+) {
+    of_answer(
+        DissectorEvent::begins(exchange, ExchangeRole::Response, kind, at),
+        found,
+    );
+}
+
+/// The answer of an exchange is whole, with that status.
+pub(super) fn answer_ends(
+    exchange: u64,
+    status: RedactedName,
+    at: u64,
+    found: &mut Vec<DissectorEvent>,
+) {
+    let role = ExchangeRole::Response;
+    of_answer(DissectorEvent::named(exchange, role, status), found);
+    of_answer(DissectorEvent::ends(exchange, role, at), found);
 }
 
 /// The exchange of an answer, unless its request was left out.

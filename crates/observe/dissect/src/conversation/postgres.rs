@@ -3,15 +3,14 @@
 //! goes to [`tls`](super::tls). Rows, values and copied data are not looked at. After bytes that were not seen it goes on with a
 //! query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
 
-use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
-use super::records::{
-    Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
+use super::pending_requests::{
+    PendingExchange, PendingExchangeQueue, answer_begins, answer_ends, of_answer,
 };
+use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::records::{Extent, RecordFieldReader};
 use super::statement_texts::StatementTexts;
 use super::tls::TlsDissector;
-use super::{
-    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName, renumber,
-};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
@@ -67,11 +66,10 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
 /// One connection.
 #[derive(Debug, Default)]
 pub struct Postgres {
-    sides: [PostgresSide; 2],
+    dialogue: RecordDialogue,
     phase: PostgresPhase,
     /// What is not answered yet, in its order; the last one may not be whole.
     waiting: PendingExchangeQueue<PendingPostgresExchange>,
-    next: u64,
     texts: StatementTexts,
     /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
     backslash: Backslash,
@@ -85,21 +83,11 @@ pub struct Postgres {
     skips: bool,
     /// Nothing more will be known.
     gone: bool,
-    /// What is said in TLS, and how many exchanges were before it.
-    tls: Option<Box<TlsDissector>>,
-    before_tls: u64,
-}
-
-#[derive(Debug, Default)]
-struct PostgresSide {
-    records: RecordParser,
-    /// Nothing is known until a query begins.
-    lost: bool,
 }
 
 /// What the client's next message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum PostgresPhase {
+pub(super) enum PostgresPhase {
     /// A first one, without a type.
     #[default]
     Startup,
@@ -138,90 +126,39 @@ enum PostgresAnswerEnd {
     Completed(u64),
 }
 
-impl Dissector for Postgres {
-    fn bytes(
-        &mut self,
-        side: EventStreamDirection,
-        at: u64,
-        bytes: &[u8],
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        self.find_again(side, bytes);
-        let mut input = RecordInput { at, bytes };
-        loop {
-            if self.tls.is_some() {
-                return self.secure(
-                    |tls, found| tls.bytes(side, input.at, input.bytes, found),
-                    found,
-                );
-            }
-            let own = &mut self.sides[side as usize];
-            if own.lost {
-                return;
-            }
-            let phase = self.phase;
-            match own
-                .records
-                .next(&mut input, |head| extent(side, phase, head))
-            {
-                None => return,
-                Some(RecordProgress::Head) => self.headed(side, found),
-                Some(RecordProgress::Whole) => self.message(side, found),
-                Some(RecordProgress::Wrong) => self.lose("it is not PostgreSQL", found),
-            }
+impl RecordProtocol for Postgres {
+    const FOREIGN: &'static str = "it is not PostgreSQL";
+
+    type Phase = PostgresPhase;
+
+    fn dialogue(&self) -> &RecordDialogue {
+        &self.dialogue
+    }
+
+    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
+        &mut self.dialogue
+    }
+
+    fn phase(&self) -> PostgresPhase {
+        self.phase
+    }
+
+    fn name(&self) -> &'static str {
+        match self.dialogue.inner() {
+            None => "PostgreSQL",
+            Some(_) => "PostgreSQL in TLS, by turns",
         }
     }
 
-    fn unseen(
-        &mut self,
-        side: EventStreamDirection,
-        at: u64,
-        count: u64,
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        if self.tls.is_some() {
-            return self.secure(|tls, found| tls.unseen(side, at, count, found), found);
-        }
-        let own = &mut self.sides[side as usize];
-        if own.lost {
-            return;
-        }
-        let skipped = own.records.unseen(count);
-        if matches!(skipped, Skipped::Whole | Skipped::Beyond) {
-            self.message(side, found);
-        }
-        if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
-            self.lose("bytes of it were not captured", found);
-        }
+    fn extent(phase: PostgresPhase, side: EventStreamDirection, head: &[u8]) -> Extent {
+        extent(side, phase, head)
     }
 
-    fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
-        if self.tls.is_some() {
-            return self.secure(|tls, found| tls.end(side, at, found), found);
-        }
-        let own = &self.sides[side as usize];
-        if !own.lost && !own.records.is_between() {
-            self.lose("the connection ended within it", found);
-        }
-    }
-
-    fn protocol(&self) -> &'static str {
-        if self.tls.is_some() {
-            "PostgreSQL in TLS, by turns"
-        } else {
-            "PostgreSQL"
-        }
-    }
-
-    fn is_exact(&self) -> bool {
-        self.tls.as_ref().is_none_or(|tls| tls.is_exact())
-    }
-}
-
-impl Postgres {
     /// A query at the beginning of a segment, of a client that waits for each answer, finds the server idle.
     fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
-        let lost = self.sides[0].lost && side == EventStreamDirection::There && !self.gone;
+        let lost = self.dialogue.is_lost(EventStreamDirection::There)
+            && side == EventStreamDirection::There
+            && !self.gone;
         let begins = matches!(*bytes, [b'Q' | b'P' | b'B', 0, _, _, _, ..]);
         if lost
             && begins
@@ -230,7 +167,7 @@ impl Postgres {
                 Extent::Record { .. }
             )
         {
-            self.sides = Default::default();
+            self.dialogue.begin_anew();
         }
     }
 
@@ -242,8 +179,7 @@ impl Postgres {
                 .into_iter()
                 .map(|exchange| DissectorEvent::Void { exchange, why }),
         );
-        self.sides = Default::default();
-        self.sides.iter_mut().for_each(|side| side.lost = true);
+        self.dialogue.lose();
         self.gone |= self.pipelined || self.phase != PostgresPhase::Typed;
         (self.copies, self.skips) = (false, false);
         self.backslash = Backslash::Unknown;
@@ -251,7 +187,7 @@ impl Postgres {
 
     /// The head of a message is whole.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        let records = &self.sides[side as usize].records;
+        let records = self.dialogue.records(side);
         let (mark, at) = (records.held()[0], records.at());
         match side {
             EventStreamDirection::There if self.phase == PostgresPhase::Typed => match mark {
@@ -268,6 +204,27 @@ impl Postgres {
         }
     }
 
+    /// A message is whole.
+    fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(side);
+        if side == EventStreamDirection::Back && matches!(records.held(), [b'D' | b'd', ..]) {
+            return; // A row.
+        }
+        let (held, at, end) = (records.held().to_vec(), records.at(), records.end());
+        match (side, self.phase) {
+            (EventStreamDirection::There, PostgresPhase::Typed) => {
+                self.of_client(&held, end, found)
+            }
+            (EventStreamDirection::There, _) => self.first(&held, at, end, found),
+            (EventStreamDirection::Back, PostgresPhase::Asked) => {
+                self.security(held[0], end, found)
+            }
+            (EventStreamDirection::Back, _) => self.of_server(&held, end, found),
+        }
+    }
+}
+
+impl Postgres {
     fn is_open(&self) -> bool {
         self.waiting
             .back()
@@ -281,16 +238,8 @@ impl Postgres {
     }
 
     fn asks(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
-        let exchange = self.next;
-        self.next += 1;
         self.pipelined |= !self.waiting.is_empty();
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role: ExchangeRole::Request,
-            kind,
-            side: EventStreamDirection::There,
-            at,
-        });
+        let exchange = self.dialogue.asks(kind, at, found);
         let (until, named, answered, status, failed) =
             (PostgresAnswerEnd::Open(0), false, false, None, false);
         self.waiting.push_back(PendingPostgresExchange {
@@ -312,11 +261,11 @@ impl Postgres {
             .filter(|waiting| !waiting.named && !name.is_empty())
         {
             waiting.named = true;
-            found.push(DissectorEvent::Named {
-                exchange: waiting.exchange,
-                role: ExchangeRole::Request,
+            found.push(DissectorEvent::named(
+                waiting.exchange,
+                ExchangeRole::Request,
                 name,
-            });
+            ));
         }
     }
 
@@ -327,14 +276,9 @@ impl Postgres {
         };
         waiting.until = until;
         let exchange = waiting.exchange;
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role: ExchangeRole::Request,
-            side: EventStreamDirection::There,
-            at,
-        });
+        found.push(DissectorEvent::ends(exchange, ExchangeRole::Request, at));
         if !self.waiting.settle(exchange, found) {
-            self.sides[1].lost = true;
+            self.dialogue.lose_side(EventStreamDirection::Back);
         }
     }
 
@@ -344,41 +288,12 @@ impl Postgres {
             Some(waiting) => {
                 let (exchange, kind) = (waiting.exchange, waiting.kind);
                 if !std::mem::replace(&mut waiting.answered, true) {
-                    let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
-                    of_answer(
-                        DissectorEvent::Begins {
-                            exchange,
-                            role,
-                            kind,
-                            side,
-                            at,
-                        },
-                        found,
-                    );
+                    answer_begins(exchange, kind, at, found);
                 }
             }
             // The server ends the connection.
             None if mark == b'E' => {}
             None => self.lose("nothing asked for it", found),
-        }
-    }
-
-    /// A message is whole.
-    fn message(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
-        let records = &self.sides[side as usize].records;
-        if side == EventStreamDirection::Back && matches!(records.held(), [b'D' | b'd', ..]) {
-            return; // A row.
-        }
-        let (held, at, end) = (records.held().to_vec(), records.at(), records.end());
-        match (side, self.phase) {
-            (EventStreamDirection::There, PostgresPhase::Typed) => {
-                self.of_client(&held, at, end, found)
-            }
-            (EventStreamDirection::There, _) => self.first(&held, at, end, found),
-            (EventStreamDirection::Back, PostgresPhase::Asked) => {
-                self.security(held[0], end, found)
-            }
-            (EventStreamDirection::Back, _) => self.of_server(&held, at, end, found),
         }
     }
 
@@ -397,11 +312,9 @@ impl Postgres {
                 ExchangeKind::Handshake,
             ),
             Some(CANCEL) => {
-                return self.one_way(
-                    EventStreamDirection::There,
+                return self.dialogue.one_way(
+                    ExchangeRole::Request,
                     RedactedName::fixed("CancelRequest"),
-                    at,
-                    end,
                     found,
                 );
             }
@@ -410,7 +323,7 @@ impl Postgres {
                 PostgresPhase::Typed,
                 ExchangeKind::Handshake,
             ),
-            _ => return self.lose("it is not PostgreSQL", found),
+            _ => return self.lose(Self::FOREIGN, found),
         };
         self.asks(kind, at, found);
         self.name(name, found);
@@ -434,14 +347,14 @@ impl Postgres {
         );
         self.whole(end, found);
         match mark {
-            b'S' => (self.tls, self.before_tls) = (Some(Box::default()), self.next),
+            b'S' => self.dialogue.hand_over(Box::<TlsDissector>::default()),
             b'G' => self.lose("it is enciphered", found),
             b'E' => self.gone = true,
             _ => {}
         }
     }
 
-    fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+    fn of_client(&mut self, held: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let mut fields = RecordFieldReader(&held[HEAD..]);
         let dialect = Dialect::Postgres(if self.settled {
             self.backslash
@@ -488,11 +401,9 @@ impl Postgres {
                 self.asked(PostgresAnswerEnd::Ready, end, found);
             }
             b'H' => self.flush(end, found),
-            b'X' => self.one_way(
-                EventStreamDirection::There,
+            b'X' => self.dialogue.one_way(
+                ExchangeRole::Request,
                 RedactedName::fixed("Terminate"),
-                at,
-                end,
                 found,
             ),
             _ => {}
@@ -536,15 +447,15 @@ impl Postgres {
         self.asked(PostgresAnswerEnd::Completed(count), end, found);
     }
 
-    fn of_server(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+    fn of_server(&mut self, held: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let body = &held[HEAD..];
         match held[0] {
             b'A' => {
                 let channel = RecordFieldReader(body.get(4..).unwrap_or_default()).text();
                 let name = RedactedName::identifier("notification ", channel);
-                return self.one_way(EventStreamDirection::Back, name, at, end, found);
+                return self.dialogue.one_way(ExchangeRole::Response, name, found);
             }
-            b'E' => return self.error(body, at, end, found),
+            b'E' => return self.error(body, end, found),
             b'S' => return self.parameter(body),
             b'Z' => return self.ready(end, found),
             b'C' => self.status(answer::tag(RecordFieldReader(body).text()), false),
@@ -575,11 +486,11 @@ impl Postgres {
         }
     }
 
-    fn error(&mut self, body: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
+    fn error(&mut self, body: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let status = error(body);
         // One that had begun before anything was asked answers nothing.
         let Some(waiting) = self.waiting.front().filter(|waiting| waiting.answered) else {
-            return self.one_way(EventStreamDirection::Back, status, at, end, found);
+            return self.dialogue.one_way(ExchangeRole::Response, status, found);
         };
         let (kind, until) = (waiting.kind, waiting.until);
         self.status(status, true);
@@ -642,77 +553,8 @@ impl Postgres {
         else {
             return;
         };
-        let (role, side, name) = (
-            ExchangeRole::Response,
-            EventStreamDirection::Back,
-            status.unwrap_or_else(|| RedactedName::fixed("OK")),
-        );
-        of_answer(
-            DissectorEvent::Named {
-                exchange,
-                role,
-                name,
-            },
-            found,
-        );
-        of_answer(
-            DissectorEvent::Ends {
-                exchange,
-                role,
-                side,
-                at,
-            },
-            found,
-        );
-    }
-
-    /// A message that answers nothing and is not answered.
-    fn one_way(
-        &mut self,
-        side: EventStreamDirection,
-        name: RedactedName,
-        at: u64,
-        end: u64,
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        let role = if side == EventStreamDirection::There {
-            ExchangeRole::Request
-        } else {
-            ExchangeRole::Response
-        };
-        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
-        self.next += 1;
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role,
-            kind,
-            side,
-            at,
-        });
-        found.push(DissectorEvent::Named {
-            exchange,
-            role,
-            name,
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at: end,
-        });
-    }
-
-    /// What is found in TLS, with numbers behind those of the exchanges before it.
-    fn secure(
-        &mut self,
-        pass: impl FnOnce(&mut TlsDissector, &mut Vec<DissectorEvent>),
-        found: &mut Vec<DissectorEvent>,
-    ) {
-        let from = found.len();
-        if let Some(tls) = &mut self.tls {
-            pass(tls, found);
-        }
-        renumber(&mut found[from..], self.before_tls);
+        let status = status.unwrap_or_else(|| RedactedName::fixed("OK"));
+        answer_ends(exchange, status, at, found);
     }
 }
 

@@ -139,7 +139,7 @@ mod tests {
                 )
                 .map(|dissector| dissector.protocol());
                 assert!(
-                    recognised.is_none_or(|told| told == *name),
+                    recognised.is_none_or(|known| known == *name),
                     "{name} after {length} bytes: {recognised:?}"
                 );
             }

@@ -1,11 +1,11 @@
 //! RESP2 and RESP3, what Redis and its kin speak: a command is an array of strings, or a line, and is answered in its turn. Pushes and
 //! what comes on a channel answer nothing. Of values only types and lengths are looked at, of a command its first words. After bytes
 //! that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined before: then nothing more
-//! is known. What follows PSYNC is not told.
+//! is known. What follows PSYNC is not looked at.
 
 mod value;
 
-use super::pending_requests::{PendingExchange, PendingExchangeQueue, of_answer};
+use super::pending_requests::{PendingExchange, PendingExchangeQueue, answer_begins, answer_ends};
 use super::records::RecordInput;
 use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -91,7 +91,7 @@ pub struct Resp {
 #[derive(Debug, Default)]
 struct RespSide {
     value: RespValueParser,
-    /// The exchange whose message goes on, once it is told.
+    /// The exchange whose message goes on, once it is known.
     exchange: Option<u64>,
     /// Nothing is known until a command begins.
     lost: bool,
@@ -212,7 +212,7 @@ impl Resp {
         }
     }
 
-    /// Some words of a command are there. One that may be about its own answer is told when it is whole.
+    /// Some words of a command are there. One that may be about its own answer is reported when it is whole.
     fn command_begins(&mut self, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[0];
         let Some(command) = own.value.first_word() else {
@@ -231,18 +231,8 @@ impl Resp {
         let exchange = self.next;
         (self.next, own.exchange) = (exchange + 1, Some(exchange));
         self.pipelined |= !self.waiting.is_empty();
-        let (role, side, at) = (
-            ExchangeRole::Request,
-            EventStreamDirection::There,
-            own.value.at(),
-        );
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role,
-            kind,
-            side,
-            at,
-        });
+        let (role, at) = (ExchangeRole::Request, own.value.at());
+        found.push(DissectorEvent::begins(exchange, role, kind, at));
         exchange
     }
 
@@ -266,18 +256,13 @@ impl Resp {
             Some(exchange) => exchange,
             None => self.asks(kind, found),
         };
-        let (role, side) = (ExchangeRole::Request, EventStreamDirection::There);
-        found.push(DissectorEvent::Named {
+        let role = ExchangeRole::Request;
+        found.push(DissectorEvent::named(
             exchange,
             role,
-            name: redis::redact_command(&words),
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at: end,
-        });
+            redis::redact_command(&words),
+        ));
+        found.push(DissectorEvent::ends(exchange, role, end));
         self.sides[0].exchange = None;
         if answered {
             let channels = is_one_of(&command, OF_CHANNELS).then(|| (command.clone(), channels));
@@ -351,21 +336,7 @@ impl Resp {
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         own.exchange = Some(exchange);
         if !std::mem::replace(&mut waiting.answered, true) {
-            let (role, side, at) = (
-                ExchangeRole::Response,
-                EventStreamDirection::Back,
-                own.value.at(),
-            );
-            of_answer(
-                DissectorEvent::Begins {
-                    exchange,
-                    role,
-                    kind,
-                    side,
-                    at,
-                },
-                found,
-            );
+            answer_begins(exchange, kind, own.value.at(), found);
         }
         Some(exchange)
     }
@@ -404,24 +375,7 @@ impl Resp {
         at: u64,
         found: &mut Vec<DissectorEvent>,
     ) {
-        let (role, side) = (ExchangeRole::Response, EventStreamDirection::Back);
-        of_answer(
-            DissectorEvent::Named {
-                exchange,
-                role,
-                name,
-            },
-            found,
-        );
-        of_answer(
-            DissectorEvent::Ends {
-                exchange,
-                role,
-                side,
-                at,
-            },
-            found,
-        );
+        answer_ends(exchange, name, at, found);
         self.waiting.pop_front();
     }
 
@@ -458,31 +412,15 @@ impl Resp {
             b'+' => RedactedName::fixed("monitor"),
             _ => redis::redact_message(value.words()),
         };
-        let (role, side, at) = (
-            ExchangeRole::Response,
-            EventStreamDirection::Back,
-            value.at(),
-        );
-        let (exchange, kind) = (self.next, ExchangeKind::OneWay);
+        let (role, exchange) = (ExchangeRole::Response, self.next);
         self.next += 1;
-        found.push(DissectorEvent::Begins {
-            exchange,
-            role,
-            kind,
-            side,
-            at,
-        });
-        found.push(DissectorEvent::Named {
+        found.extend(DissectorEvent::one_way(
             exchange,
             role,
             name,
-        });
-        found.push(DissectorEvent::Ends {
-            exchange,
-            role,
-            side,
-            at: end,
-        });
+            value.at(),
+            end,
+        ));
         if value
             .words()
             .first()

@@ -1,7 +1,7 @@
 //! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
-//! data by turns of records. Nothing is deciphered ([`deciphered`] does where secrets are known). In TLS 1.3 the client's Finished is told by its length, and two first records of
+//! data by turns of records. Nothing is deciphered ([`deciphered`] does where secrets are known). In TLS 1.3 the client's Finished is recognised by its length, and two first records of
 //! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
-//! client sends early are not told.
+//! client sends early are not found.
 
 use super::records::{
     Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
@@ -12,9 +12,11 @@ use super::{
 };
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
+use hellos::{ServerHello, TlsClientOffer};
 use stackline_events::unit_ids::EventStreamDirection;
 
 pub(super) mod decryption;
+mod hellos;
 mod record_keys;
 pub mod session_secrets;
 
@@ -34,8 +36,6 @@ const LONGEST_FLIGHT: usize = 3;
 const TICKET: std::ops::Range<u64> = 150..400;
 /// Bytes of a record that holds an alert of TLS 1.3, which looks like data.
 const HIDDEN_ALERT: u64 = 24;
-/// A ServerHello with these as its random number asks for another ClientHello (RFC 8446, 4.1.3).
-const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
 /// Whether a connection speaks it: its first record holds a ClientHello.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
@@ -120,16 +120,6 @@ struct Older {
     certificate: bool,
     /// It sent its ChangeCipherSpec.
     ciphers: bool,
-}
-
-/// What a ClientHello offers.
-#[derive(Clone, Debug, Default)]
-struct TlsClientOffer {
-    name: String,
-    session: Vec<u8>,
-    /// A session's ticket, or a key both sides know.
-    ticket: bool,
-    early: bool,
 }
 
 /// Whether records of the server are session tickets.
@@ -248,24 +238,12 @@ impl TlsDissector {
             {
                 self.begun = true;
                 let (role, kind) = (ExchangeRole::Request, ExchangeKind::Handshake);
-                found.push(DissectorEvent::Begins {
-                    exchange: 0,
-                    role,
-                    kind,
-                    side,
-                    at,
-                });
+                found.push(DissectorEvent::begins(0, role, kind, at));
             }
             (TlsPhase::ServerHello, EventStreamDirection::Back) if !self.answered => {
                 self.answered = true;
                 let (role, kind) = (ExchangeRole::Response, ExchangeKind::Handshake);
-                found.push(DissectorEvent::Begins {
-                    exchange: 0,
-                    role,
-                    kind,
-                    side,
-                    at,
-                });
+                found.push(DissectorEvent::begins(0, role, kind, at));
             }
             _ => {}
         }
@@ -329,12 +307,7 @@ impl TlsDissector {
         self.offer = TlsClientOffer::read(&self.hello).unwrap_or_default();
         self.hello = Vec::new();
         self.phase = TlsPhase::ServerHello;
-        found.push(DissectorEvent::Ends {
-            exchange: 0,
-            role: ExchangeRole::Request,
-            side: EventStreamDirection::There,
-            at: end,
-        });
+        found.push(DissectorEvent::ends(0, ExchangeRole::Request, end));
         self.named(false, found);
     }
 
@@ -346,11 +319,7 @@ impl TlsDissector {
         };
         let resumed = if resumed { ", resumed" } else { "" };
         let name = RedactedName::host(words, &self.offer.name, resumed);
-        found.push(DissectorEvent::Named {
-            exchange: 0,
-            role: ExchangeRole::Request,
-            name,
-        });
+        found.push(DissectorEvent::named(0, ExchangeRole::Request, name));
     }
 
     fn server_hello(&mut self, found: &mut Vec<DissectorEvent>) {
@@ -369,11 +338,11 @@ impl TlsDissector {
             0x303 => "TLS 1.2",
             _ => "TLS before 1.2",
         };
-        found.push(DissectorEvent::Named {
-            exchange: 0,
-            role: ExchangeRole::Response,
-            name: RedactedName::fixed(name),
-        });
+        found.push(DissectorEvent::named(
+            0,
+            ExchangeRole::Response,
+            RedactedName::fixed(name),
+        ));
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
         let resumed = if newer {
             hello.key_known && self.offer.ticket
@@ -427,12 +396,7 @@ impl TlsDissector {
 
     /// The response is whole.
     fn finish(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
-        found.push(DissectorEvent::Ends {
-            exchange: 0,
-            role: ExchangeRole::Response,
-            side: EventStreamDirection::Back,
-            at,
-        });
+        found.push(DissectorEvent::ends(0, ExchangeRole::Response, at));
     }
 
     /// One of the two refuses.
@@ -441,11 +405,7 @@ impl TlsDissector {
         let (held, end) = (records.held(), records.end());
         if let Some(what) = held.get(HEAD + 1) {
             let name = RedactedName::number("alert ", (*what).into());
-            found.push(DissectorEvent::Named {
-                exchange: 0,
-                role: ExchangeRole::Response,
-                name,
-            });
+            found.push(DissectorEvent::named(0, ExchangeRole::Response, name));
         }
         let at = if side == EventStreamDirection::Back {
             end
@@ -627,83 +587,6 @@ impl Older {
         }
         self.certificate |= cut;
         self
-    }
-}
-
-impl TlsClientOffer {
-    /// What a ClientHello offers, as far as it is there.
-    fn read(hello: &[u8]) -> Option<Self> {
-        let mut fields = RecordFieldReader(hello);
-        fields.take(4 + 2 + 32)?;
-        let mut offer = Self {
-            session: fields.vector(1)?.to_vec(),
-            ..Self::default()
-        };
-        let mut extensions = || {
-            fields.vector(2)?;
-            fields.vector(1)?;
-            fields.vector(2)
-        };
-        let mut extensions = RecordFieldReader(extensions().unwrap_or_default());
-        while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
-            match kind {
-                0 => offer.name = server_name(value).unwrap_or_default(),
-                35 => offer.ticket |= !value.is_empty(),
-                41 => offer.ticket = true,
-                42 => offer.early = true,
-                _ => {}
-            }
-        }
-        Some(offer)
-    }
-}
-
-/// The name in the extension `server_name` (RFC 6066, 3).
-fn server_name(value: &[u8]) -> Option<String> {
-    let mut names = RecordFieldReader(RecordFieldReader(value).vector(2)?);
-    (names.number(1)? == 0)
-        .then(|| names.vector(2).map(stackline_redact::printable))
-        .flatten()
-}
-
-/// What a ServerHello chooses.
-struct ServerHello<'b> {
-    version: usize,
-    random: [u8; 32],
-    suite: u16,
-    session: &'b [u8],
-    key_known: bool,
-    retry: bool,
-}
-
-impl<'b> ServerHello<'b> {
-    fn read(body: &'b [u8]) -> Option<Self> {
-        let mut fields = RecordFieldReader(body);
-        let (kind, length) = (fields.number(1)?, fields.number(3)?);
-        let mut fields = RecordFieldReader(fields.take(length).filter(|_| kind == 2)?);
-        let mut version = fields.number(2)?;
-        let random: [u8; 32] = fields.take(32)?.try_into().ok()?;
-        let retry = random.starts_with(&RETRY);
-        let session = fields.vector(1)?;
-        let suite = u16::try_from(fields.number(2)?).ok()?;
-        fields.take(1)?;
-        let mut extensions = RecordFieldReader(fields.vector(2).unwrap_or_default());
-        let mut key_known = false;
-        while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
-            match kind {
-                41 => key_known = true,
-                43 => version = RecordFieldReader(value).number(2)?,
-                _ => {}
-            }
-        }
-        Some(Self {
-            version,
-            random,
-            suite,
-            session,
-            key_known,
-            retry,
-        })
     }
 }
 

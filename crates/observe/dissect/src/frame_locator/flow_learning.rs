@@ -88,7 +88,7 @@ impl Learning {
     pub(super) fn range(
         &mut self,
         protocol: u8,
-        (from, to): FrameEnds,
+        ends: FrameEnds,
         data: &[u8],
         left_out: &mut LeftOut,
     ) -> Option<FrameStreamRange> {
@@ -97,6 +97,7 @@ impl Learning {
             UDP => None,
             _ => return None,
         };
+        let FrameEnds { from, to } = ends;
         let key = LearningKey(protocol, from.min(to), from.max(to));
         let known = self.known.get(&key);
         // The same ends again are another connection.
@@ -112,7 +113,7 @@ impl Learning {
                 left_out.add(Bound::Flows, 1);
                 return None;
             }
-            let learned = self.begin((from, to), segment);
+            let learned = self.begin(ends, segment);
             self.known.insert(key, learned);
         }
         let known = self.known.get_mut(&key)?;
@@ -156,8 +157,9 @@ impl Learning {
         })
     }
 
-    fn begin(&mut self, (from, to): FrameEnds, segment: Option<TcpHeaderSummary>) -> Learned {
-        // The answer to a SYN tells who opened; else whoever serves at the lower port was connected to.
+    fn begin(&mut self, ends: FrameEnds, segment: Option<TcpHeaderSummary>) -> Learned {
+        let FrameEnds { from, to } = ends;
+        // The answer to a SYN shows which end opened the connection; without a SYN, the end with the lower port was connected to.
         let is_back =
             segment.is_some_and(|it| !it.opens() && (it.has_syn() || from.port() < to.port()));
         let (initiator, responder) = if is_back { (to, from) } else { (from, to) };

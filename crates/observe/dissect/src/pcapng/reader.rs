@@ -69,7 +69,7 @@ impl OwnedCapturePacket {
 }
 
 impl CapturePacket<'_> {
-    /// Whether the machine of the capture sent it, where that is told.
+    /// Whether the machine of the capture sent it, where that is recorded.
     #[must_use]
     pub fn outgoing(&self) -> Option<bool> {
         self.outgoing
@@ -318,7 +318,7 @@ impl CaptureBlockState {
         let number = self.packets;
         let interface = self.interfaces.get(interface);
         let interface = interface
-            .ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
+            .ok_or_else(|| format!("packet {number} is of an interface that was not described"))?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
         let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
         Ok(CapturePacket {

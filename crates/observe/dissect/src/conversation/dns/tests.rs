@@ -4,6 +4,7 @@ use super::super::script_testing::{
     DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
 use super::*;
+use crate::conversation::Dissector;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
@@ -274,7 +275,7 @@ proptest! {
         let mut dns = Dns::default();
         prop_assert_eq!(is_unharmed_by(&mut dns, &moves), Ok(()));
         prop_assert!(dns.waiting.len() <= MOST_WAITING);
-        prop_assert!(dns.sides.iter().all(|side| side.records.held().len() <= 2 + KEEP));
+        prop_assert!(dns.dialogue.held().iter().all(|held| *held <= 2 + KEEP));
     }
 
     #[test]

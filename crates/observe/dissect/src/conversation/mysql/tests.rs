@@ -4,6 +4,7 @@ use super::super::script_testing::{
     DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
 use super::*;
+use crate::conversation::Dissector;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
@@ -18,7 +19,7 @@ fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
     whole
 }
 
-/// A connection after its login: what is told from exchange 2 on.
+/// A connection after its login: what is found from exchange 2 on.
 fn after_login(bits: u64, script: DialogueScript<'_>) -> Vec<String> {
     let (greeting, login, done) = (greeting(bits), login(bits), packet(2, DONE));
     let opening = [
@@ -665,6 +666,6 @@ proptest! {
         let mut mysql = Mysql::default();
         prop_assert_eq!(is_unharmed_by(&mut mysql, &moves), Ok(()));
         prop_assert!(mysql.waiting.len() <= crate::conversation::MOST_WAITING + 1);
-        prop_assert!(mysql.sides.iter().all(|side| side.records.held().len() <= KEEP));
+        prop_assert!(mysql.dialogue.held().iter().all(|held| *held <= KEEP));
     }
 }

@@ -4,6 +4,7 @@ use super::super::script_testing::{
     DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
 use super::*;
+use crate::conversation::Dissector;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
@@ -18,7 +19,7 @@ fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
     whole
 }
 
-/// A connection after its login: what is told from exchange 1 on.
+/// A connection after its login: what is found from exchange 1 on.
 fn after_login(script: DialogueScript<'_>) -> Vec<String> {
     let (hello, ready) = (startup(), [message(b'R', &[0; 4]), READY.to_vec()].concat());
     let script: Vec<(char, &[u8])> = [('>', hello.as_slice()), ('<', ready.as_slice())]
@@ -597,6 +598,6 @@ proptest! {
         let mut postgres = Postgres::default();
         prop_assert_eq!(is_unharmed_by(&mut postgres, &moves), Ok(()));
         prop_assert!(postgres.waiting.len() <= crate::conversation::MOST_WAITING + 1);
-        prop_assert!(postgres.sides.iter().all(|side| side.records.held().len() <= KEEP));
+        prop_assert!(postgres.dialogue.held().iter().all(|held| *held <= KEEP));
     }
 }

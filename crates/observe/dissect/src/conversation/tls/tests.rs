@@ -3,6 +3,7 @@
 use super::super::script_testing::{
     DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
+use super::hellos::RETRY;
 use super::*;
 use proptest::prelude::*;
 

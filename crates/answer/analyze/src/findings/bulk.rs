@@ -1,0 +1,18 @@
+//! What limits data that goes one way: ends, windows, buffers, queues, links, losses.
+
+pub(super) mod application_limited;
+pub(super) mod buffer_request;
+pub(super) mod link_loss;
+pub(super) mod losses;
+pub(super) mod lost_data;
+pub(super) mod network_limited;
+pub(super) mod queue_drop;
+pub(super) mod queues;
+pub(super) mod receiver_limited;
+pub(super) mod retransmission_stall;
+pub(super) mod sender_limited;
+pub(super) mod slow_start;
+pub(super) mod socket_buffer;
+pub(super) mod synchronised_loss;
+pub(super) mod undersized_buffer;
+pub(super) mod window_below_bdp;

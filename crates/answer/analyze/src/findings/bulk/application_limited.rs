@@ -1,0 +1,196 @@
+//! Application-limited: the side that has to send or answer is busy elsewhere, and the others wait for it.
+
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Finding, LEAST};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::endpoints::Outside;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::statistics::to_f64;
+use stackline_core::distribution::Distribution;
+use stackline_core::procedure::{
+    CountArgument, DelayArgument, OperationCall, PairSide, ProcedureStep,
+};
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "application_limited",
+    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is no limit",
+    find: &[Find::Part(between_operations), Find::Part(between_calls)],
+};
+
+/// Time that a sender, or the side that answers, spends between its operations.
+fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (side, what) = match part.work {
+        PartWorkload::Bulk(side) => (side, "the next data unit"),
+        PartWorkload::Calls => (PairSide::Responder, "the response"),
+        PartWorkload::Connects => return None,
+    };
+    let host = part.host(side);
+    let Some(outside) = context
+        .outside
+        .get(part.index)
+        .and_then(|sides| sides.get(&side))
+    else {
+        return as_written(context, part, side, host);
+    };
+    let own = in_the_way(context, part, outside.total_s);
+    let share = own * part.weight;
+    // With a pace in the specification it is away by intention.
+    if share < LEAST || part.paces(side) {
+        return None;
+    }
+    let each = outside.total_s / to_f64(outside.times.max(1));
+    let sentence = format!(
+        "the application on {host} limits: it takes {} before it hands over {what}, {} times, {}",
+        units::format_time(each),
+        outside.times,
+        part.of_its_time(own)
+    );
+    let longest = outside
+        .longest
+        .first()
+        .map_or(0.0, |(seconds, ..)| *seconds);
+    let evidence = context.measurement.log.evidence(
+        format!(
+            "between the operations of {host} pass {} on average, {} at most",
+            units::format_time(each),
+            units::format_time(longest)
+        ),
+        &outside.rows(),
+    );
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(evidence);
+    let advice = if part.work == PartWorkload::Calls {
+        format!("make the service on {host} faster, or serve several calls at once (several pairs)")
+    } else {
+        format!(
+            "let the application on {host} prepare units ahead, or in a thread beside the one that sends"
+        )
+    };
+    Some(finding.attempt_by(advice, PlanChange::NoDelays(part.index, side)))
+}
+
+/// The caller's own delays, which its procedure has beside its calls: a pace is intended load, a delay is not. Programs of
+/// others have neither and are not judged: their calls may begin at moments of their own.
+fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let steps = part.plan.procedure.side(PairSide::Initiator);
+    let calls = part.calls();
+    let a_pass = a_pass(steps, 1.0, &|call| {
+        if matches!(call, OperationCall::RpcCall(..)) {
+            1.0
+        } else {
+            0.0
+        }
+    });
+    if part.work != PartWorkload::Calls || a_pass <= 0.0 || part.paces(PairSide::Initiator) {
+        return None;
+    }
+    let measured = part.pairs_s();
+    let written = to_f64(calls.n()) / a_pass * delays_s(part, steps);
+    // It was not away while it waited for a response.
+    let own = (written.min(measured - to_f64(calls.sum) / 1e9) / measured).max(0.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (host, each) = (&part.hosts.0, own * measured / to_f64(calls.n()));
+    let sentence = format!(
+        "the application on {host} limits: it delays each of {} calls by {} of its own, {}",
+        calls.n(),
+        units::format_time(each),
+        part.of_its_time(own)
+    );
+    let what = format!(
+        "{host} was in its calls for {}, and away for {} each",
+        part.of_its_time(1.0 - own),
+        units::format_time(each)
+    );
+    let outside = context
+        .outside
+        .get(part.index)
+        .and_then(|sides| sides.get(&PairSide::Initiator));
+    let rows = outside.map_or_else(Vec::new, Outside::rows);
+    let sure = if rows.is_empty() { 0.8 } else { 0.95 };
+    let evidence = context.measurement.evidence(what, &rows);
+    let finding = KIND
+        .finding(context, share, sure, sentence)
+        .because(evidence);
+    let advice = format!(
+        "let the application on {host} call without its delay, or do its own work beside the calls"
+    );
+    Some(finding.attempt_by(
+        advice,
+        PlanChange::NoDelays(part.index, PairSide::Initiator),
+    ))
+}
+
+/// The share of the time that a side holds up which was away so long: a sender that is away while what it handed over still has to
+/// leave holds nothing up.
+fn in_the_way(context: &FindingContext<'_>, part: &MeasuredPart<'_>, away_s: f64) -> f64 {
+    let away = (away_s / part.basis_s()).min(1.0);
+    let account = context
+        .account(part)
+        .filter(|_| part.work != PartWorkload::Calls);
+    account.map_or(away, |account| account.away(away))
+}
+
+/// Without events: what the side does between its operations by the specification.
+fn as_written(
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+    side: PairSide,
+    host: &str,
+) -> Option<Finding> {
+    let units: u64 = part
+        .records
+        .iter()
+        .map(|record| {
+            record
+                .calls
+                .n()
+                .max(record.initiator.sent_units.max(record.responder.sent_units))
+        })
+        .sum();
+    let each = delays_s(part, part.plan.procedure.side(side));
+    let own = in_the_way(context, part, to_f64(units) * each);
+    let share = own * part.weight;
+    if !context.measurement.log.is_empty() || share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "the application on {host} limits: as its procedure says it waits {} for each data unit, {}",
+        units::format_time(each),
+        part.of_its_time(own)
+    );
+    let figure = format!("{units} units x {}", units::format_time(each));
+    Some(
+        KIND.finding(context, share, 0.8, sentence)
+            .because(context.measurement.figure(figure)),
+    )
+}
+
+/// Mean seconds of all delays in one pass of a repeat by the data's count.
+fn delays_s(part: &MeasuredPart<'_>, steps: &[ProcedureStep]) -> f64 {
+    let mean = |delay: &DelayArgument| match delay {
+        DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(Distribution::mean),
+        DelayArgument::Drawn(distribution) => distribution.mean(),
+    };
+    a_pass(steps, 1.0, &|call| match call {
+        OperationCall::Delay(delay) => mean(delay).unwrap_or(0.0),
+        _ => 0.0,
+    })
+}
+
+/// The sum of a figure of all operations in one pass of a repeat by the data's count; a repeat of `n` counts `n` times.
+fn a_pass(steps: &[ProcedureStep], times: f64, figure: &impl Fn(&OperationCall) -> f64) -> f64 {
+    let of = |step: &ProcedureStep| match step {
+        ProcedureStep::Call(call) => times * figure(call),
+        ProcedureStep::Repeat(CountArgument::Count, body) => a_pass(body, times, figure),
+        ProcedureStep::Repeat(CountArgument::Times(n), body) => {
+            a_pass(body, times * to_f64(*n), figure)
+        }
+    };
+    steps.iter().map(of).sum()
+}

@@ -1,0 +1,352 @@
+//! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
+//! is explained twice.
+
+use crate::findings::finding::LEAST;
+use crate::findings::measured::account::PartTimeShares;
+use crate::findings::measured::correlate::{self, Explained};
+use crate::findings::measured::endpoints::{Outside, ReceiveWait};
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::path::{self, PathPort};
+use crate::statistics::{to_f64, value_at_rank};
+use stackline_core::procedure::PairSide;
+use stackline_events::catalogue::{self, CatalogueEntry, DataFate};
+use std::collections::BTreeMap;
+
+/// What losses cost.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LossCost {
+    /// Share of the time they explain, 0 to 1.
+    pub(crate) share: f64,
+    /// How sure that is.
+    pub(crate) confidence: f64,
+    /// Waits that a retransmission of their own bytes explains.
+    pub(crate) stalls: Explained,
+    /// Share of the time that these are.
+    pub(crate) stalled: f64,
+    /// Waits that a drop of their own bytes explains.
+    pub(crate) dropped: Explained,
+    /// Places: each port's share of the loss events in the network.
+    pub(crate) places: Vec<LossLocation>,
+    /// How the time was computed, in words.
+    pub(crate) basis: String,
+}
+
+/// Where packets were lost.
+#[derive(Clone, Debug)]
+pub(crate) struct LossLocation {
+    /// Index of the port in the measurement.
+    pub(crate) port: usize,
+    /// By the link itself, else by its queue.
+    pub(crate) on_the_link: bool,
+    /// Its part of all loss events, 0 to 1.
+    pub(crate) part: f64,
+    /// Drops there, with events.
+    pub(crate) rows: Vec<u32>,
+}
+
+impl LossCost {
+    /// Of a measurement.
+    pub(crate) fn of(
+        measurement: &FindingMeasurement<'_>,
+        waits: &[ReceiveWait],
+        outside: &[BTreeMap<PairSide, Outside>],
+        accounts: &BTreeMap<usize, PartTimeShares>,
+        cpu: f64,
+    ) -> Self {
+        // The kernel's events name no stream.
+        let rows = |entry: &CatalogueEntry| {
+            measurement
+                .rows(entry.keyword)
+                .into_iter()
+                .chain(measurement.nameless(entry.keyword))
+        };
+        let sent_again = catalogue::ENTRIES
+            .iter()
+            .filter(|entry| entry.fate == Some(DataFate::SentAgain));
+        let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
+        again.sort_by_key(|row| measurement.log.at(*row));
+        let drops = measurement.rows("NET_DROP");
+        let slack = slack_ns(measurement);
+        let (known, unknown): (Vec<u32>, Vec<u32>) = again
+            .iter()
+            .partition(|row| measurement.log.flow(**row).is_some());
+        let (by_bytes, left) = correlate::by_bytes(measurement.log, waits, &known, slack);
+        let stalls = by_bytes.and(correlate::by_rate(measurement.log, &left, &unknown));
+        let (dropped, _) = correlate::by_bytes(measurement.log, waits, &drops, slack);
+        let all = measurement.basis_s();
+        let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
+        let mut losses = Self {
+            stalled,
+            places: places(measurement, &drops),
+            stalls,
+            dropped,
+            ..Self::default()
+        };
+        if measurement.has_calls_or_connects() {
+            losses.of_calls(measurement);
+        } else {
+            losses.of_bulk(measurement, outside, cpu);
+        }
+        losses.by_states(measurement, accounts);
+        losses
+    }
+
+    /// Where transports report their states: what was sent again, and the windows that are small for it. No state, no cost.
+    fn by_states(
+        &mut self,
+        measurement: &FindingMeasurement<'_>,
+        accounts: &BTreeMap<usize, PartTimeShares>,
+    ) {
+        if self.places.is_empty()
+            || !measurement
+                .parts
+                .iter()
+                .all(|part| accounts.contains_key(&part.index))
+        {
+            return;
+        }
+        let of =
+            |part: &MeasuredPart<'_>| accounts.get(&part.index).map_or(0.0, PartTimeShares::lost);
+        let states = measurement.over_parts(of);
+        let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
+        self.share = states.min(most.max(self.stalled));
+        self.confidence = 0.95;
+        self.basis = format!(
+            "senders were held back by losses {:.0} % of the time",
+            100.0 * states
+        );
+    }
+
+    /// Calls: what waits with a loss of their bytes took beyond a usual one.
+    fn of_calls(&mut self, measurement: &FindingMeasurement<'_>) {
+        (self.share, self.confidence) = (
+            self.stalled,
+            self.stalls.confidence.max(self.dropped.confidence),
+        );
+        self.basis = "by the bytes that calls waited for".into();
+        if measurement.log.is_empty() {
+            // Without events: calls that took much longer than usual, no more of them than packets were lost.
+            let lost: u64 = measurement
+                .ports
+                .iter()
+                .map(|port| port.queue_drops() + port.link_drops())
+                .sum();
+            let again: u64 = measurement
+                .parts
+                .iter()
+                .filter_map(MeasuredPart::retransmits)
+                .sum();
+            let (seconds, times) = long_calls(measurement);
+            if times > 0 && times <= 2 * lost.max(again) {
+                (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
+                self.basis = format!("{times} calls took more than three times the median");
+            }
+        }
+    }
+
+    /// Bulk: what is left of the time when neither the path was full nor a window, a buffer, an application or a processor
+    /// was in the way; at most what losses of that number can cost.
+    fn of_bulk(
+        &mut self,
+        measurement: &FindingMeasurement<'_>,
+        outside: &[BTreeMap<PairSide, Outside>],
+        cpu: f64,
+    ) {
+        let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
+        let kept = measurement.over_parts(|part| {
+            let limits = part.limits().unwrap_or_default();
+            let busy_elsewhere = outside.get(part.index).map_or(0.0, |sides| {
+                sides.values().map(|side| side.total_s).fold(0.0, f64::max)
+                    / part.elapsed_s
+                    / f64::from(part.plan.replicas)
+            });
+            (limits.receive_window + limits.send_buffer).max(busy_elsewhere)
+        });
+        // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
+        // others use the path.
+        let opening = measurement.opening_s() / measurement.span_s;
+        let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
+        let events: u64 = if self.places.is_empty() {
+            measurement
+                .parts
+                .iter()
+                .filter_map(MeasuredPart::retransmits)
+                .sum()
+        } else {
+            episodes(measurement, &self.places)
+        };
+        let cost = |part: &MeasuredPart<'_>| {
+            to_f64(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas))
+        };
+        let most = measurement.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
+        let modelled = measurement.network.is_some();
+        self.share = if modelled {
+            left.min(most).max(self.stalled.min(left))
+        } else {
+            self.stalled
+        };
+        // Where a transport does not report what held it up, it may have been that.
+        let reported = measurement.parts.iter().all(|part| part.limits().is_some());
+        self.confidence = match (self.stalled > LEAST, reported) {
+            (true, _) => 0.95,
+            (false, true) => 0.85,
+            (false, false) => 0.7,
+        };
+        self.basis = if modelled {
+            format!("the path was used {:.0} % of the time", 100.0 * fullness)
+        } else {
+            "by the bytes that were waited for".into()
+        };
+    }
+}
+
+/// Calls that took more than three times the median: seconds beyond it, how many.
+fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
+    let mut found = (0.0, 0);
+    for calls in measurement.parts.iter().map(MeasuredPart::calls) {
+        let median = value_at_rank(&calls, calls.n(), 0.5);
+        for (value, times) in calls.counts.iter().filter(|(value, _)| *value > 3 * median) {
+            found.0 += to_f64(value - median) * to_f64(*times) / 1e9;
+            found.1 += times;
+        }
+    }
+    found
+}
+
+/// Two round trips and what clocks may be wrong by.
+fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {
+    ((2e9 * measurement.longest_trip_s()) as u64)
+        .saturating_add(measurement.log.input.lifelines.clock_error_ns)
+}
+
+/// Whether a part's data goes over a port: of calls both ways.
+fn sends_over(part: &MeasuredPart<'_>, port: &PathPort) -> bool {
+    let ways = part.paths.as_ref().map(|(there, back)| [there, back]);
+    match part.work {
+        PartWorkload::Bulk(_) => part
+            .data_path()
+            .is_some_and(|way| path::path_contains_port(way, port)),
+        _ => ways
+            .into_iter()
+            .flatten()
+            .any(|way| path::path_contains_port(way, port)),
+    }
+}
+
+/// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
+/// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
+fn recovery_s(part: &MeasuredPart<'_>) -> f64 {
+    let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else {
+        return 1.0;
+    };
+    let window = part
+        .bandwidth_delay_bytes()
+        .map_or(100.0, |bytes| (bytes / to_f64(segment.max(1))).max(2.0));
+    let cubic = (window * 0.3 / 0.4).cbrt();
+    let reno = window / 2.0 * trip;
+    let back = if part.plan.stack.word("congestion") == Some("reno") {
+        reno
+    } else {
+        cubic.min(reno.max(trip))
+    };
+    // A time-out takes at least its least length.
+    back + 2.0 * trip + LEAST_TIMEOUT_S
+}
+
+/// Whether what is lost stays lost: without retransmission it costs no time.
+fn for_good(part: &MeasuredPart<'_>) -> bool {
+    part.records
+        .iter()
+        .any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
+}
+
+/// Linux's least retransmission time-out, s.
+const LEAST_TIMEOUT_S: f64 = 0.2;
+
+/// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
+fn episodes(measurement: &FindingMeasurement<'_>, places: &[LossLocation]) -> u64 {
+    let rows: Vec<u32> = places
+        .iter()
+        .flat_map(|place| place.rows.iter().copied())
+        .collect();
+    if rows.is_empty() {
+        return measurement
+            .ports
+            .iter()
+            .map(|port| port.queue_drops() + port.link_drops())
+            .sum();
+    }
+    real_episodes(measurement, rows)
+}
+
+fn real_episodes(measurement: &FindingMeasurement<'_>, mut rows: Vec<u32>) -> u64 {
+    let within = (1e9 * measurement.longest_trip_s()) as u64;
+    rows.sort_by_key(|row| measurement.log.at(*row));
+    let mut last: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut count = 0;
+    for row in rows {
+        let (stream, at) = (
+            measurement.log.number(row, "stream").unwrap_or(-1),
+            measurement.log.at(row),
+        );
+        let begins = last
+            .get(&stream)
+            .is_none_or(|last| at > last.saturating_add(within));
+        if begins {
+            count += 1;
+            last.insert(stream, at);
+        }
+    }
+    count
+}
+
+/// Where packets were lost; by events where there are any, else by the records' counts. An acknowledgement that is lost costs
+/// next to nothing: the next one says the same. So what carries data counts, where it is known what does.
+fn places(measurement: &FindingMeasurement<'_>, drops: &[u32]) -> Vec<LossLocation> {
+    let log = measurement.log;
+    let carries = |row: &u32| log.range(*row).is_some() || !log.unit(*row).is_empty();
+    let data: Vec<u32> = drops.iter().copied().filter(carries).collect();
+    let known = !data.is_empty();
+    let drops = if known { &data } else { drops };
+    let sends = |port: &PathPort| measurement.parts.iter().any(|part| sends_over(part, port));
+    let mut places = Vec::new();
+    for (at, port) in measurement
+        .ports
+        .iter()
+        .enumerate()
+        .filter(|(_, port)| measurement.is_crossed(port))
+    {
+        for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
+            let here = |row: &u32| {
+                let reason = measurement.log.text(*row, "reason").unwrap_or_default();
+                measurement.log.text(*row, "place") == Some(&port.name)
+                    && path::on_the_link(reason) == on_the_link
+                    && !path::is_secondary_drop(reason)
+            };
+            let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
+            if if known {
+                !rows.is_empty()
+            } else {
+                count > 0 && sends(port)
+            } {
+                let events = if rows.is_empty() {
+                    count
+                } else {
+                    real_episodes(measurement, rows.clone())
+                };
+                places.push(LossLocation {
+                    port: at,
+                    on_the_link,
+                    part: to_f64(events),
+                    rows,
+                });
+            }
+        }
+    }
+    let all: f64 = places.iter().map(|place| place.part).sum();
+    places
+        .iter_mut()
+        .for_each(|place| place.part /= all.max(1.0));
+    places
+}

@@ -1,0 +1,272 @@
+//! Network-limited: a link is full.
+
+use crate::findings::change::{LinkEnds, PlanChange};
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Evidence, Finding, LEAST, counted, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::path::{self, FULL, PathPort};
+use crate::findings::sessions::between;
+use crate::findings::sessions::left_over;
+use crate::findings::sessions::network;
+use crate::statistics::to_f64;
+use stackline_core::procedure::PairSide;
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "network_limited",
+    meaning: "a link is used 90 % of the time or more, what calls send takes 40 % of their time to pass it, or what others send 15 %",
+    find: &[Find::Run(in_session), Find::Measurement(find)],
+};
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    between::network_limited(&KIND, log)
+        .or_else(|| network::network_limited(&KIND, log))
+        .or_else(|| left_over::network_limited(&KIND, log))
+}
+
+/// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.
+const MOST: f64 = 0.4;
+/// From this share of the time on, others' data is in the way.
+const PART: f64 = 0.15;
+
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    full(context)
+        .or_else(|| sending(context))
+        .or_else(|| others(context))
+}
+
+fn full(context: &FindingContext<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
+    // Of a link and a processor in a row, the one that is busier limits.
+    let slower = context
+        .processors
+        .iter()
+        .any(|processor| processor.share > busy);
+    if busy < FULL || (slower && !measurement.has_calls_or_connects()) {
+        return None;
+    }
+    let calls = measurement
+        .parts
+        .iter()
+        .any(|part| part.work == PartWorkload::Calls);
+    let share = if calls { waiting(context) } else { busy };
+    if share < LEAST {
+        return None;
+    }
+    let sentence = if calls {
+        format!(
+            "the link {} of {} is full ({} of the time): {} of the response time is waiting for it",
+            port.name,
+            port.rate(),
+            percent(busy),
+            percent(share)
+        )
+    } else {
+        let streams = counted(u64::from(port.streams), "stream");
+        format!(
+            "the link {} is full: {} of {} are used, by {streams}",
+            port.name,
+            percent(busy),
+            port.rate()
+        )
+    };
+    let equal: Vec<&str> = measurement
+        .fullest_ports()
+        .skip(1)
+        .map(|port| port.name.as_str())
+        .collect();
+    let sentence = if calls || equal.is_empty() {
+        sentence
+    } else {
+        format!("{sentence}; as full: {}", equal.join(", "))
+    };
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(carried(measurement, port));
+    let finding = match equal[..] {
+        _ if calls => finding
+            .attempt_by_unless(
+                context.has_imps(),
+                shorter_queue(port),
+                PlanChange::FairQueue(port.hop.ends.clone()),
+            )
+            .attempt_by(faster_link(port), faster(std::iter::once(port))),
+        [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
+        _ => finding.attempt_by(
+            format!(
+                "faster links {} and {}, all of them, or fewer bytes",
+                port.name,
+                equal.join(", ")
+            ),
+            faster(measurement.fullest_ports()),
+        ),
+    };
+    // What runs alone has no other traffic to blame.
+    let alone = measurement.plan.parts.len() == 1;
+    Some(if alone {
+        finding
+    } else {
+        finding.attempt_by(ELSEWHERE, PlanChange::NoLoad)
+    })
+}
+
+const ELSEWHERE: &str = "other traffic over it at another time, or over another path";
+
+/// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
+fn others(context: &FindingContext<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else {
+        return None;
+    };
+    let port = measurement.fullest()?;
+    let busy = measurement.busy(port);
+    let others = busy - measurement.own_use(part);
+    let loaded = measurement.plan.parts.iter().any(|part| part.background);
+    if !loaded || others < PART {
+        return None;
+    }
+    if part.work == PartWorkload::Calls {
+        return behind_others(context, port, others);
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {}, and one's own {}",
+        port.name,
+        port.rate(),
+        part.of_its_time(others),
+        percent(busy - others)
+    );
+    let finding = KIND
+        .finding(context, others, 0.8, sentence)
+        .because(carried(measurement, port));
+    let advice = "other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)";
+    Some(finding.attempt_by(advice, PlanChange::NoLoad))
+}
+
+/// Data of calls takes a link no longer than the calls took, but for what several of them are on their way at once.
+const WITHIN_CALLS: f64 = 1.5;
+
+/// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
+fn sending(context: &FindingContext<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let [part] = measurement.parts.as_slice() else {
+        return None;
+    };
+    let port = measurement.fullest()?;
+    let (there, _) = part.paths.as_ref()?;
+    let rate = port.hop.rate_bit_s?;
+    let side = if path::path_contains_port(there, port) {
+        PairSide::Initiator
+    } else {
+        PairSide::Responder
+    };
+    let bytes = measurement.own_bytes(part, side, port);
+    let own = 8.0 * to_f64(bytes) / rate / part.basis_s();
+    // What takes longer than all calls did not go with calls alone: the procedure moves other data too.
+    if own > WITHIN_CALLS {
+        return None;
+    }
+    let own = own.min(1.0);
+    if part.work != PartWorkload::Calls || own < MOST {
+        return None;
+    }
+    let sentence = format!(
+        "the link {} of {} takes {} to pass what the calls send over it, {} each",
+        port.name,
+        port.rate(),
+        part.of_its_time(own),
+        units::format_size(bytes / part.calls().n().max(1))
+    );
+    let figure = format!(
+        "{}: {} at {}",
+        port.name,
+        units::format_size(bytes),
+        port.rate()
+    );
+    let finding = KIND
+        .finding(context, own, 0.9, sentence)
+        .because(measurement.figure(figure));
+    Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
+}
+
+/// Calls that wait behind others' data, though these do not fill the link all the time.
+fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let own = measurement.over_parts(|part| measurement.own_use(part));
+    let share = waiting(context) - own;
+    if share < PART {
+        return None;
+    }
+    let sentence = format!(
+        "others' data takes the link {} of {} {} of the time, and {} of the response time is waiting behind it",
+        port.name,
+        port.rate(),
+        percent(others),
+        percent(share)
+    );
+    let finding = KIND
+        .finding(context, share, 0.8, sentence)
+        .because(carried(measurement, port));
+    let finding = finding.attempt_by_unless(
+        context.has_imps(),
+        shorter_queue(port),
+        PlanChange::FairQueue(port.hop.ends.clone()),
+    );
+    Some(finding.attempt_by(ELSEWHERE, PlanChange::NoLoad))
+}
+
+/// The share of response times beyond what the empty path takes.
+fn waiting(context: &FindingContext<'_>) -> f64 {
+    let measurement = &context.measurement;
+    let of = |part: &MeasuredPart<'_>| {
+        let held = context
+            .account(part)
+            .map_or(0.0, |account| account.explained(account.states.nagle));
+        let served = context.outside_share(part.index, PairSide::Responder);
+        let calls = part.calls();
+        let mean = part.own_calls_s() / to_f64(calls.n().max(1));
+        let alone = part.round_trip_s().unwrap_or(mean);
+        if mean > 0.0 {
+            ((mean - alone) / mean - held - served).max(0.0)
+        } else {
+            0.0
+        }
+    };
+    measurement.over_parts(of)
+}
+
+/// What went over a link, as evidence.
+fn carried(measurement: &FindingMeasurement<'_>, port: &PathPort) -> Evidence {
+    let (size, time) = (
+        units::format_size(port.bytes),
+        units::format_time(measurement.span_s),
+    );
+    measurement.figure(format!(
+        "{}: {} packets, {size} in {time}",
+        port.name, port.packets
+    ))
+}
+
+fn shorter_queue(port: &PathPort) -> String {
+    format!(
+        "a shorter queue or an active one before {}: `queue fq_codel`",
+        port.name
+    )
+}
+
+fn faster<'p>(ports: impl Iterator<Item = &'p PathPort>) -> PlanChange {
+    let links: Vec<LinkEnds> = ports.map(|port| port.hop.ends.clone()).collect();
+    PlanChange::Faster(links)
+}
+
+fn faster_link(port: &PathPort) -> String {
+    format!(
+        "a faster link {}, or fewer bytes: compression, caching",
+        port.name
+    )
+}

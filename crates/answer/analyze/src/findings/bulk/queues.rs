@@ -1,0 +1,180 @@
+//! Queues that drop: which one is the worst, whether it is too small for its streams, whether they lose together, and what
+//! to try.
+
+use crate::findings::bulk::losses::LossLocation;
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Evidence, Finding, LEAST};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::MeasuredPart;
+use crate::statistics::to_f64;
+use stackline_core::units;
+use statrs::distribution::{DiscreteCDF, Poisson};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Chance below which losses at the same moments are no accident.
+const SIGNIFICANT: f64 = 0.01;
+/// Most of the moments have to be common ones.
+const MOST: f64 = 0.5;
+
+/// The queue with most drops, and the time that all queues' drops cost.
+pub(crate) fn find_worst_queue<'v>(
+    context: &'v FindingContext<'_>,
+) -> Option<(&'v LossLocation, f64)> {
+    let queues = || {
+        context
+            .losses
+            .places
+            .iter()
+            .filter(|place| !place.on_the_link)
+    };
+    let part: f64 = queues().map(|place| place.part).sum();
+    let worst = queues().max_by(|a, b| a.part.total_cmp(&b.part))?;
+    let share = context.losses.share * part;
+    (share >= LEAST).then_some((worst, share))
+}
+
+/// What a queue holds and what its streams need, bytes; `None` when it is enough.
+pub(crate) fn too_small(context: &FindingContext<'_>, place: &LossLocation) -> Option<(u64, u64)> {
+    let port = &context.measurement.ports[place.port];
+    let holds = port.hop.queue_bytes?;
+    // The largest packet that the streams send, not the largest that fits.
+    let paths = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(MeasuredPart::data_path);
+    let packet = paths
+        .map(stackline_model::PathModel::mtu_bytes)
+        .min()
+        .unwrap_or(port.hop.mtu_bytes);
+    let needs = u64::from(port.streams) * packet;
+    (port.streams > 1 && holds < to_f64(needs)).then_some((holds as u64, needs))
+}
+
+/// That streams lose together.
+#[derive(Clone, Debug)]
+pub(crate) struct Synchronised {
+    /// Share of the moments of loss at which at least two streams lost.
+    pub(crate) share: f64,
+    pub(crate) streams: usize,
+    pub(crate) moments: u64,
+    pub(crate) evidence: Evidence,
+}
+
+/// Whether the streams at a queue lose together: in time steps of a round trip, whether more of them lose in the same step
+/// than if each lost by itself.
+pub(crate) fn detect_synchronised_loss(
+    context: &FindingContext<'_>,
+    place: &LossLocation,
+) -> Option<Synchronised> {
+    let log = context.measurement.log;
+    let step = ((1e9 * context.measurement.longest_trip_s()) as u64).max(1);
+    let first = log.at(*place.rows.first()?);
+    let mut steps: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
+    for row in &place.rows {
+        if let Some(stream) = log.number(*row, "stream") {
+            steps
+                .entry((log.at(*row) - first) / step)
+                .or_default()
+                .insert(stream);
+        }
+    }
+    let all = (1e9 * context.measurement.span_s / to_f64(step)).max(to_f64(steps.len() as u64));
+    let (coincidences, expected) = coincidences(steps.values());
+    let expected = expected / all;
+    let common = steps.values().filter(|streams| streams.len() > 1).count() as u64;
+    let streams: BTreeSet<i64> = steps.values().flatten().copied().collect();
+    if coincidences == 0 {
+        return None;
+    }
+    let by_chance = Poisson::new(expected.max(1e-12)).ok()?.sf(coincidences - 1);
+    let (moments, share) = (
+        steps.len() as u64,
+        to_f64(common) / to_f64(steps.len() as u64),
+    );
+    if by_chance > SIGNIFICANT || share < MOST {
+        return None;
+    }
+    let what = format!(
+        "at {common} of {moments} moments of loss several of {} streams lost: {coincidences} times one with another, where chance would give {expected:.1}",
+        streams.len()
+    );
+    Some(Synchronised {
+        share,
+        streams: streams.len(),
+        moments,
+        evidence: log.evidence(what, &place.rows),
+    })
+}
+
+/// How often a stream lost in a step in which another had, and how often that would be by chance, times the steps.
+fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64) {
+    let mut losing: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut observed = 0;
+    for streams in steps {
+        observed += streams.len() as u64 - 1;
+        streams
+            .iter()
+            .for_each(|stream| *losing.entry(*stream).or_default() += 1);
+    }
+    let all: f64 = losing.values().map(|n| to_f64(*n)).sum();
+    let squares: f64 = losing.values().map(|n| to_f64(*n).powi(2)).sum();
+    (observed, (all * all - squares) / 2.0)
+}
+
+/// What can be done about a queue.
+pub(crate) fn add_queue_advice(
+    context: &FindingContext<'_>,
+    finding: Finding,
+    place: &LossLocation,
+) -> Finding {
+    let port = &context.measurement.ports[place.port];
+    // What the mean rate would need, or be paced at, is wrong most of the time.
+    if port.varies {
+        return finding.attempt(format!(
+            "a longer queue before {}: its rate changes in time",
+            port.name
+        ));
+    }
+    let needed = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(MeasuredPart::bandwidth_delay_bytes)
+        .fold(0.0, f64::max);
+    let finding = if needed > 0.0 {
+        let more = format!(
+            "a queue of {} before {}: what the path holds in a round trip",
+            units::format_size(needed as u64),
+            port.name
+        );
+        finding.attempt_by(
+            more,
+            PlanChange::Queue(port.hop.ends.clone(), needed as u64),
+        )
+    } else {
+        finding
+    };
+    let Some(each) = port
+        .hop
+        .rate_bit_s
+        .map(|rate| rate / f64::from(port.streams.max(1)))
+    else {
+        return finding.attempt("senders that pace what they send (`pace` of the host)");
+    };
+    let advice = format!(
+        "senders that pace what they send at {} (`pace` of the host)",
+        units::format_rate(each)
+    );
+    finding.attempt_by(advice, PlanChange::Pace(senders(context), each))
+}
+
+/// The hosts that send bulk data.
+pub(crate) fn senders(context: &FindingContext<'_>) -> Vec<String> {
+    let ends = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(MeasuredPart::ends);
+    ends.map(|(sender, _)| sender.to_owned()).collect()
+}

@@ -1,0 +1,156 @@
+//! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
+
+use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::change::PlanChange;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{MeasuredPart, opposite_side};
+use crate::findings::measured::path::FULL;
+use crate::findings::sessions::network;
+use crate::statistics::to_f64;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "receiver_limited",
+    meaning: "the receiving application does not take what has come to its host",
+    find: &[Find::Run(in_session), Find::Part(find)],
+};
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    network::receiver_limited(&KIND, log)
+}
+
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    by_events(context, part)
+        .or_else(|| by_window(context, part))
+        .or_else(|| by_rate(context, part))
+}
+
+/// By what waited for the reader while it was away.
+fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let backlog = context.backlog(part)?;
+    let own = (backlog.total_s / part.basis_s()).min(1.0);
+    // Data that waits for its reader while the link is full is not late for it.
+    let own = context
+        .account(part)
+        .map_or(own, |account| account.unread.min(1.0 - account.used));
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let each = backlog.total_s / to_f64(backlog.times.max(1));
+    let sentence = format!(
+        "the receiver limits: received data waits for the application on {host} {} ({} between its operations)",
+        part.of_its_time(own),
+        units::format_time(each)
+    );
+    let what = format!(
+        "{} times {} pass before {host} takes the next data unit",
+        backlog.times,
+        units::format_time(each)
+    );
+    let mut finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.log.evidence(what, &backlog.rows));
+    if let Some(limits) = part
+        .limits()
+        .filter(|limits| limits.receive_window >= LEAST)
+    {
+        let what = format!(
+            "the sender waits for the receiver's window {} of the time",
+            percent(limits.receive_window)
+        );
+        finding = finding.because(context.measurement.figure(what));
+    }
+    Some(tries(finding, part, host))
+}
+
+/// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
+fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let share =
+        context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
+    let (window, trip) = (part.receive_buffer()?, part.round_trip_s()?);
+    let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
+    // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
+    // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
+    let small = context.account(part).is_some()
+        && context
+            .backlog(part)
+            .is_some_and(|unread| unread.total_s < LEAST * part.basis_s());
+    let other = context.losses.share >= LEAST || !context.processors.is_empty() || small;
+    if share < LEAST || other || !part.window_is_closed_by_reader(limits, lets) {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} allow {}",
+        part.of_its_time(limits.receive_window),
+        units::format_rate(part.rate_bit_s()),
+        units::format_size(window),
+        units::format_time(trip),
+        units::format_rate(lets)
+    );
+    let figure = format!(
+        "the receiver's window held the sender back {} of the time",
+        percent(limits.receive_window)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+        host,
+    ))
+}
+
+/// Without events: the window is closed though it is large enough for the path.
+fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    if !context.measurement.log.is_empty() {
+        return None;
+    }
+    let own = part.limits()?.receive_window;
+    let share = own * part.weight;
+    let (window, needed) = (part.receive_buffer()?, part.bandwidth_delay_bytes()?);
+    let fullness = context.measurement.fullness(part)?;
+    let shared = context
+        .measurement
+        .fullest()
+        .is_some_and(|port| port.streams > 1);
+    if share < LEAST || to_f64(window) < needed || shared || fullness >= FULL {
+        return None;
+    }
+    let (_, host) = part.ends()?;
+    let sentence = format!(
+        "the receiver limits: the sender waits for the window of {host} {}, though its buffer of {} holds what the path does ({})",
+        part.of_its_time(own),
+        units::format_size(window),
+        units::format_size(needed as u64)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence),
+        part,
+        host,
+    ))
+}
+
+fn tries(finding: Finding, part: &MeasuredPart<'_>, host: &str) -> Finding {
+    let read = format!(
+        "let the application on {host} read in a thread of its own, or do less between its reads"
+    );
+    let finding = match part.work.sender() {
+        Some(sender) => finding.attempt_by(
+            read,
+            PlanChange::NoDelays(part.index, opposite_side(sender)),
+        ),
+        None => finding.attempt(read),
+    };
+    finding.attempt(format!(
+        "a larger receive buffer only helps if the reader catches up later ({})",
+        SocketBufferSide::Receive.option(part, None)
+    ))
+}

@@ -1,0 +1,42 @@
+//! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
+
+use crate::findings::finding::{Finding, LEAST, counted, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "retransmission_stall",
+    meaning: "waits hold a retransmission of their own bytes, and no record names who dropped them",
+    find: &[Find::Measurement(find)],
+};
+
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let (losses, stalls) = (&context.losses, &context.losses.stalls);
+    let named = losses.places.iter().any(|place| place.part > 0.0);
+    if named || losses.stalled < LEAST || stalls.waits == 0 {
+        return None;
+    }
+    let each = stalls.seconds / stalls.waits as f64;
+    let waits = match stalls.waits {
+        1 => "1 wait holds a retransmission of its own bytes and takes".to_owned(),
+        n => format!("{n} waits hold a retransmission of their own bytes and take"),
+    };
+    let sentence = format!(
+        "{waits} {} longer than usual, {} of the time; the longest {}",
+        units::format_time(each),
+        percent(losses.stalled),
+        units::format_time(stalls.longest_s)
+    );
+    let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
+    let what = format!(
+        "{} within waits for their bytes",
+        counted(stalls.rows.len() as u64, "retransmission")
+    );
+    Some(
+        finding
+            .because(context.measurement.log.evidence(what, &stalls.rows))
+            .attempt("find where packets are dropped: interfaces (`ip -s link`), switches (`stackline watch --snmp`), queues (`tc -s qdisc`)")
+            .attempt("for short exchanges a lower least time-out: `ip route change ... rto_min 20ms`"),
+    )
+}

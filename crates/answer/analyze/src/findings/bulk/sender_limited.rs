@@ -1,0 +1,97 @@
+//! Sender-limited: the sending host sends no faster, by the pace of its interface or by the `rate` of its stack.
+
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::path::FULL;
+use crate::statistics::to_f64;
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "sender_limited",
+    meaning: "the sending interface is paced, or the stack sends at the `rate` it was given",
+    find: &[Find::Measurement(find)],
+};
+
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let of_stack = || {
+        context
+            .measurement
+            .parts
+            .iter()
+            .filter_map(|part| by_stack(context, part))
+            .max_by(|a, b| a.share.total_cmp(&b.share))
+    };
+    by_interface(context).or_else(of_stack)
+}
+
+/// The stack sends at its option's rate, and the path could take more.
+fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let PartWorkload::Bulk(sender) = part.work else {
+        return None;
+    };
+    let rate = to_f64(part.plan.stack.number("rate").filter(|_| part.grants())?);
+    let each = part.pair_bit_s();
+    let kept = (each / rate).min(1.0);
+    if kept < FULL || context.measurement.is_full(part) || part.paces(sender) {
+        return None;
+    }
+    let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
+    let sentence = format!(
+        "the sender limits: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
+        units::format_rate(rate),
+        part.of_its_time(kept)
+    );
+    let figure = format!("sent at {} by the option `rate`", units::format_rate(each));
+    // While the path is full it is the path that limits.
+    let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    Some(finding.attempt(format!(
+        "a higher `rate` of `{stack}`, if the path can take it, or none"
+    )))
+}
+
+fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
+    let measurement = &context.measurement;
+    let port = measurement
+        .ports
+        .iter()
+        .filter(|port| port.paced && port.streams > 0 && port.packets > 0);
+    let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
+    let busy = measurement.busy(port);
+    // A sender that is paced to its part of a full link gives it no less than the link takes.
+    let full = measurement
+        .fullest()
+        .is_some_and(|port| measurement.busy(port) >= FULL);
+    if busy < FULL || full {
+        return None;
+    }
+    let host = &port.hop.ends.0;
+    let sentence = format!(
+        "the sender limits: the interface of {host} is paced to {}, and sends at that rate {} of the time",
+        port.rate(),
+        percent(busy)
+    );
+    let figure = format!(
+        "{}: {} packets paced to {}",
+        port.name,
+        port.packets,
+        port.rate()
+    );
+    let finding = KIND
+        .finding(context, busy, 0.95, sentence)
+        .because(measurement.figure(figure));
+    let advice = format!("a faster `pace` at {host}, if the links behind it can take it");
+    let twice = port
+        .hop
+        .rate_bit_s
+        .map(|rate| PlanChange::Pace(vec![host.clone()], 2.0 * rate));
+    Some(match twice {
+        Some(twice) => finding.attempt_by(advice, twice),
+        None => finding.attempt(advice),
+    })
+}

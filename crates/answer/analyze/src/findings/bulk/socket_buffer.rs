@@ -1,0 +1,126 @@
+//! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
+
+use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::sessions::network;
+use crate::statistics::to_f64;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "socket_buffer",
+    meaning: "the send buffer is below bandwidth times delay and waited for",
+    find: &[Find::Run(in_session), Find::Part(find)],
+};
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    network::socket_buffer(&KIND, log)
+}
+
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    of_calls(context, part).or_else(|| of_bulk(context, part))
+}
+
+/// The messages of calls are longer than what their sender may hand over at once.
+fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (side, own) = context.account(part)?.most(|states| states.send_buffer)?;
+    let share = own * part.weight;
+    if part.work != PartWorkload::Calls || share < LEAST {
+        return None;
+    }
+    let host = part.host(side);
+    let buffer = part.setting_of(side, "send_buffer");
+    let size = buffer.map_or_else(String::new, |bytes| {
+        format!(" of {}", units::format_size(bytes))
+    });
+    let sentence = format!(
+        "messages are longer than the send buffer{size} on {host}: it is full and all of it on its way {}",
+        part.of_its_time(own)
+    );
+    let figure = format!(
+        "{host}: limited by its send buffer {} of the response time",
+        percent(own)
+    );
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|bytes| (2.0 * bytes) as u64);
+    Some(larger(
+        finding,
+        part,
+        needed,
+        format!(
+            "a larger send buffer ({})",
+            SocketBufferSide::Send.option(part, needed)
+        ),
+    ))
+}
+
+fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let share =
+        context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
+    // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
+    if share < LEAST || context.measurement.is_full(part) {
+        return None;
+    }
+    let (host, _) = part.ends()?;
+    let buffer = part.setting_bytes("send_buffer", false);
+    let trip = part.round_trip_s()?;
+    let size = buffer.map_or_else(String::new, |bytes| {
+        format!(" of {}", units::format_size(bytes))
+    });
+    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(to_f64(bytes), trip));
+    let lets = lets.map_or_else(String::new, |rate| {
+        format!(
+            "; over a round trip of {} it allows {}",
+            units::format_time(trip),
+            units::format_rate(rate)
+        )
+    });
+    let sentence = format!(
+        "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
+        part.of_its_time(limits.send_buffer)
+    );
+    let blocked = context.measurement.rows("TCP_RCVQ_FULL");
+    let mut finding =
+        KIND.finding(context, share, 0.95, sentence)
+            .because(context.measurement.figure(format!(
+                "limited by the send buffer {} of the measured time",
+                percent(limits.send_buffer)
+            )));
+    if !blocked.is_empty() {
+        finding = finding.because(context.measurement.log.evidence(
+            format!("{} times a receive queue was full", blocked.len()),
+            &blocked,
+        ));
+    }
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|bytes| (2.0 * bytes) as u64);
+    let option = SocketBufferSide::Send.option(part, needed);
+    let size = needed.map_or_else(
+        || "a larger send buffer".into(),
+        |needed| format!("a send buffer of {}", units::format_size(needed)),
+    );
+    Some(larger(finding, part, needed, format!("{size} ({option})")))
+}
+
+fn larger(
+    finding: Finding,
+    part: &MeasuredPart<'_>,
+    needed: Option<u64>,
+    advice: String,
+) -> Finding {
+    match needed {
+        Some(needed) => finding.attempt_by(advice, SocketBufferSide::Send.change(part, needed)),
+        None => finding.attempt(advice),
+    }
+}

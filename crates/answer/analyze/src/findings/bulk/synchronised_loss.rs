@@ -1,0 +1,43 @@
+//! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
+
+use crate::findings::bulk::queues;
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "synchronised_loss",
+    meaning: "several streams lose in the same round trips, more often than chance has it",
+    find: &[Find::Measurement(find)],
+};
+
+/// Unless the buffer is too small for the streams: that explains more.
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let (place, share) = queues::find_worst_queue(context)?;
+    if queues::too_small(context, place).is_some() {
+        return None;
+    }
+    let losses = queues::detect_synchronised_loss(context, place)?;
+    let port = &context.measurement.ports[place.port];
+    let sentence = format!(
+        "the {} streams at {} lose together ({} of {} moments of loss) and slow down together: it costs {} of the time",
+        losses.streams,
+        port.name,
+        percent(losses.share),
+        losses.moments,
+        percent(share)
+    );
+    let finding = KIND.finding(context, share, context.losses.confidence, sentence);
+    let finding = context.with_stalls(
+        finding
+            .because(losses.evidence)
+            .because(context.drops(place)),
+    );
+    let advice = format!(
+        "an active queue before {}: `queue fq_codel` or `red` drops one stream at a time",
+        port.name
+    );
+    let finding = finding.attempt_by(advice, PlanChange::FairQueue(port.hop.ends.clone()));
+    Some(queues::add_queue_advice(context, finding, place))
+}

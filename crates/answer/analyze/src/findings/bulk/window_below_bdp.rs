@@ -1,0 +1,242 @@
+//! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
+
+use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::change::PlanChange;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::imps::waits;
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload, opposite_side};
+use crate::findings::sessions::network;
+use crate::statistics::to_f64;
+use stackline_core::catalogue::PacketsInFlight;
+use stackline_core::plan::Size;
+use stackline_core::units;
+use stackline_model::pipe;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "window_below_bdp",
+    meaning: "the receiver's window is below bandwidth times delay and waited for",
+    find: &[Find::Run(in_session), Find::Part(find)],
+};
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    network::window_below_bdp(&KIND, log)
+}
+
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let in_packets = || {
+        if part.work == PartWorkload::Calls {
+            turns_of_calls(context, part)
+        } else {
+            stop_and_wait(context, part)
+        }
+    };
+    of_calls(context, part)
+        .or_else(|| offered(context, part))
+        .or_else(in_packets)
+}
+
+/// The messages of calls are longer than the window that their receiver offers.
+fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (side, own) = context
+        .account(part)?
+        .most(|states| states.receive_window)?;
+    let share = own * part.weight;
+    if part.work != PartWorkload::Calls || share < LEAST {
+        return None;
+    }
+    let (reader, sender) = (part.host(opposite_side(side)), part.host(side));
+    let (window, trip) = (
+        part.offered_of(part.setting_of(opposite_side(side), "receive_buffer")?),
+        part.round_trip_s()?,
+    );
+    let sentence = format!(
+        "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
+        units::format_size(window),
+        units::format_time(trip),
+        part.of_its_time(own)
+    );
+    let figure = format!("the window of {reader} held {sender} back {}", percent(own));
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|needed| (2.0 * needed) as u64);
+    let advice = format!(
+        "a larger receive buffer ({})",
+        SocketBufferSide::Receive.option(part, needed)
+    );
+    Some(match needed {
+        Some(needed) => finding.attempt_by(advice, SocketBufferSide::Receive.change(part, needed)),
+        None => finding.attempt(advice),
+    })
+}
+
+/// The window that the receiver offers.
+fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let limits = part.limits()?;
+    let reader = opposite_side(part.work.sender()?);
+    // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
+    let own = context.at_most(part, limits.receive_window, |states| states.receive_window);
+    let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
+    let window = part.receive_buffer()?;
+    let trip = part.round_trip_s()?;
+    // Within one machine a closed window means that the reader's processor is behind.
+    if part.paths.is_none() && trip < LEAST_TRIP_S {
+        return None;
+    }
+    let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
+    // Enough for the stream's part of the path, or not what the window really was. A sender that reports its states knows better
+    // what it waited for: packets take their time on each link, and acknowledgements wait for company.
+    let enough = context.account(part).is_none()
+        && context
+            .measurement
+            .fair_bit_s(part)
+            .is_some_and(|fair| lets >= fair);
+    let larger = part.pair_bit_s() > SLACK * lets;
+    let by_reader =
+        part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
+    if share < LEAST || enough || larger || by_reader {
+        return None;
+    }
+    let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
+        format!(" of the {} that the path has", units::format_rate(rate))
+    });
+    let sentence = format!(
+        "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
+        units::format_size(window),
+        units::format_time(trip),
+        units::format_rate(lets),
+        part.of_its_time(limits.receive_window)
+    );
+    let figure = format!(
+        "sent at {} while the receiver's window held the sender back {} of the time",
+        units::format_rate(part.rate_bit_s()),
+        percent(limits.receive_window)
+    );
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    let needed = part.bandwidth_delay_bytes();
+    let option = SocketBufferSide::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
+    Some(match needed {
+        Some(needed) => {
+            let advice = format!(
+                "a receive buffer of at least {} ({option})",
+                units::format_size(needed as u64)
+            );
+            finding.attempt_by(
+                advice,
+                SocketBufferSide::Receive.change(part, (2.0 * needed) as u64),
+            )
+        }
+        None => finding.attempt(format!("a larger receive buffer ({option})")),
+    })
+}
+
+/// Messages of calls that go a few packets at a time, each time a round trip.
+fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let InFlight {
+        packets, packet, ..
+    } = in_flight(part)?;
+    let trip = part.round_trip_s()?;
+    let each = |size: &Size| match size {
+        Size::Bytes(bytes) => Some(bytes.div_ceil(packet).div_ceil(packets.max(1))),
+        Size::Drawn(_) => None,
+    };
+    let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
+    // The last turn of either message ends it: the next thing needs no acknowledgement of it.
+    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.calls().n());
+    let own = (waits / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "a call takes {turns} round trips of {}: its messages go {packets} {} of {} at a time, {}",
+        units::format_time(trip),
+        if packets == 1 { "packet" } else { "packets" },
+        units::format_size(packet),
+        part.of_its_time(own)
+    );
+    let figure = format!(
+        "{} calls x {} x {}",
+        part.calls().n(),
+        turns.saturating_sub(2),
+        units::format_time(trip)
+    );
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
+    let most = each(&part.plan.data.unit)?.max(each(&part.plan.data.reply)?) * packets;
+    Some(finding.attempt_by(
+        format!("`window(n = {most})`, or `blast`"),
+        PlanChange::Window(part.index, most),
+    ))
+}
+
+/// One packet on its way at a time.
+fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
+        return waits::messages_wait(&KIND, context, part, message);
+    }
+    let InFlight { packets, packet } = in_flight(part)?;
+    let trip = part.round_trip_s()?;
+    let window = to_f64(packets * packet);
+    let needed = part.bandwidth_delay_bytes()?;
+    let lets = pipe::window_limited_bit_s(window, trip)?;
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
+    // Only where the window accounts for the measured rate.
+    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
+    if share < LEAST || window >= needed || !near {
+        return None;
+    }
+    let sentence = format!(
+        "the window is below bandwidth times delay: with {packets} {} of {} in each round trip of {} it allows {} of {}",
+        if packets == 1 { "packet" } else { "packets" },
+        units::format_size(packet),
+        units::format_time(trip),
+        units::format_rate(lets),
+        units::format_rate(part.bottleneck_bit_s()?)
+    );
+    let figure = format!("sent at {}", units::format_rate(part.rate_bit_s()));
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
+    let most = (needed / to_f64(packet.max(1))).ceil();
+    let advice = format!("`window(n = {most})`, or `blast`: the path holds {most} packets");
+    Some(finding.attempt_by(advice, PlanChange::Window(part.index, most as u64)))
+}
+
+/// What may be on its way: so many packets, of so many bytes.
+struct InFlight {
+    packets: u64,
+    packet: u64,
+}
+
+fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
+    let stack = &part.plan.stack;
+    let of_path = || {
+        part.data_path()
+            .map(|path| path.mtu_bytes().saturating_sub(HEADERS))
+    };
+    let packets = match stack.facts.in_flight? {
+        PacketsInFlight::Fixed(packets) => packets,
+        PacketsInFlight::OptionN => stack.number("n")?,
+        PacketsInFlight::Links(_) => return None,
+    };
+    Some(InFlight {
+        packets,
+        packet: stack.number("packet").or_else(of_path)?.max(1),
+    })
+}
+
+/// More than this times the rate that a window allows is no rounding error.
+const SLACK: f64 = 1.2;
+
+/// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
+const HEADERS: u64 = 60;

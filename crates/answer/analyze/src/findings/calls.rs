@@ -1,0 +1,4 @@
+//! What limits calls, each of which waits for an answer.
+
+pub(super) mod nagle_delayed_ack;
+pub(super) mod serial_round_trips;

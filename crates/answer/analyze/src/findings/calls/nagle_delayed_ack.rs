@@ -1,0 +1,359 @@
+//! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
+//! acknowledgement: some 40 ms in which both sides are idle.
+
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload, side_of};
+use crate::statistics::to_f64;
+use stackline_core::procedure::{self, OperationCall, PairSide, ProcedureStep};
+use stackline_core::run_record::SideRecord;
+use stackline_core::units;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "nagle_delayed_ack",
+    meaning: "Nagle's algorithm waits for a delayed acknowledgement",
+    find: &[Find::Measurement(by_segments), Find::Part(by_times)],
+};
+
+/// How long Linux delays an acknowledgement, s.
+const DELAYED_ACK_S: f64 = 0.04;
+/// How far from it the times may lie.
+const NEAR: f64 = 0.25;
+
+/// By the segments of all streams.
+fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
+    let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
+    context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(of)
+        .max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// By the senders' own account, where other waits hide how long it was.
+fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (side, own) = context.account(part)?.most(|states| states.nagle)?;
+    let (share, host) = (own * part.weight, part.host(side));
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "Nagle's algorithm on {host} holds the end of a message back until what is before it is acknowledged, {}",
+        part.of_its_time(own)
+    );
+    let figure = format!(
+        "{host}: {} with less than a segment to send, and the windows open",
+        percent(own)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.95, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+    ))
+}
+
+/// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
+fn terms(part: &MeasuredPart<'_>) -> Option<f64> {
+    let record = part.records.first()?;
+    let sides = [&record.initiator.settings, &record.responder.settings];
+    let off = sides
+        .iter()
+        .all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
+    let reported = sides
+        .iter()
+        .find_map(|settings| settings.get("delayed_ack"))
+        .and_then(|text| seconds(text));
+    let delay = reported.unwrap_or(DELAYED_ACK_S);
+    (!off && delay > 0.0).then_some(delay)
+}
+
+/// A time as it is written: `40.0 ms`.
+fn seconds(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_once(' ')?;
+    let scale = match unit {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
+/// By when the last bytes of a unit were first sent, where segments are recorded.
+fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (log, delay) = (context.measurement.log, terms(part)?);
+    let segment = part.segment_bytes()? as i64;
+    let streams = streams(context);
+    let trip = part.round_trip_s().unwrap_or(0.0);
+    // A transport's own round trips may hold delayed acknowledgements already.
+    let empty = if part.paths.is_some() { trip } else { 0.0 };
+    let (least, most) = (
+        ((1.0 - NEAR) * delay + empty).max(trip),
+        (1.0 + NEAR) * (delay + trip),
+    );
+    let (mut held, mut rows, mut ends) = (0.0, Vec::new(), BTreeSet::new());
+    let (mut units, mut late_at_all) = (0_u64, BTreeSet::new());
+    for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
+        for row in context.measurement.rows(keyword) {
+            let Some(range) = log.range(row) else {
+                continue;
+            };
+            let Some(segments) = streams.get(&range.stream) else {
+                continue;
+            };
+            let behind = segments.partition_point(|(from, ..)| *from < range.to);
+            let Some(last) = behind.checked_sub(1) else {
+                continue;
+            };
+            let (from, to, sent) = segments[last];
+            units += 1;
+            let late = to_f64(log.at(sent).saturating_sub(log.at(row))) / 1e9;
+            if late >= delay / 8.0 {
+                late_at_all.insert(sent);
+            }
+            // What is before it has been on its way for so long that only a delayed acknowledgement is missing, and nothing
+            // but that: a window that opens lets the next bytes go within a round trip.
+            let before = last.checked_sub(1).map(|before| segments[before].2);
+            let idle =
+                before.map(|before| to_f64(log.at(sent).saturating_sub(log.at(before))) / 1e9);
+            let waits = idle.is_some_and(|idle| (least..=most).contains(&idle));
+            // A small segment; with several units in it, the first of them waited longest.
+            let small = to - from < segment && late >= (1.0 - NEAR) * delay && late <= most;
+            if small && waits && ends.insert(sent) {
+                held += late;
+                rows.extend([row, sent]);
+            }
+        }
+    }
+    let times = ends.len() as u64;
+    let share = held / context.measurement.basis_s();
+    // Units that wait for a window are late by any time; some of them by just this one.
+    if share < LEAST || 2 * ends.len() <= late_at_all.len() {
+        return None;
+    }
+    let sentence = format!(
+        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units leaves {} after it was handed over, {} of the time",
+        units::format_time(held / to_f64(times)),
+        percent(share)
+    );
+    let what = format!(
+        "handed over, and sent {} later though the network was idle",
+        units::format_time(held / to_f64(times))
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.95, sentence)
+            .because(log.evidence(what, &rows)),
+        part,
+    ))
+}
+
+/// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
+fn streams(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
+    let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
+    for row in context.measurement.rows("TCP_SEGMENT") {
+        if let Some(range) = context.measurement.log.range(row) {
+            streams
+                .entry(range.stream)
+                .or_default()
+                .push((range.from, range.to, row));
+        }
+    }
+    streams
+        .values_mut()
+        .for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
+    streams
+}
+
+/// Without segments: times as long as a delayed acknowledgement makes them.
+fn by_times(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    if !context.measurement.rows("TCP_SEGMENT").is_empty() {
+        return None;
+    }
+    let (delay, trip) = (terms(part)?, part.round_trip_s()?);
+    // A service that takes so long would look the same.
+    let served = context.outside_share(part.index, PairSide::Responder);
+    let calls = part.work == PartWorkload::Calls;
+    // The times of calls over longer ways may be those of other things; what writes and reads in turns has nothing else to wait for.
+    if trip > if calls { delay / 2.0 } else { 2.0 * delay } || served > 0.5 {
+        return None;
+    }
+    let (waits, sentence) = match part.work {
+        PartWorkload::Calls => of_calls(part, delay, trip)?,
+        _ => of_turns(part, delay, trip)?,
+    };
+    let share = waits.share * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let about = if calls {
+        delay + trip
+    } else {
+        delay + 2.0 * trip
+    };
+    let figure = format!(
+        "{} {} of about {}",
+        waits.times,
+        waits.what,
+        units::format_time(about)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+    ))
+}
+
+/// What waited so long, how often, and the share of the time.
+struct NagleWaits {
+    what: &'static str,
+    times: u64,
+    share: f64,
+}
+
+/// Whether a time is a round trip and a delayed acknowledgement, which may come one or two ticks of a slow clock late.
+fn near(time_s: f64, delay: f64, trip: f64) -> bool {
+    (-NEAR..=2.0 * NEAR).contains(&((time_s - trip - delay) / delay))
+}
+
+/// Calls by their response times. Those of callers who fell behind hold the wait for the calls before them, so their mean is
+/// judged without it.
+fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
+    let calls = part.calls();
+    let late: u64 = part.records.iter().map(|record| record.lateness.sum).sum();
+    let own_s = to_f64(calls.sum.saturating_sub(late)) / 1e9;
+    let behind = 2 * late > calls.sum;
+    let mean_s = own_s / to_f64(calls.n().max(1));
+    let each = || {
+        calls
+            .counts
+            .iter()
+            .filter(|(value, _)| near(to_f64(*value) / 1e9, delay, trip))
+            .map(|(_, n)| n)
+            .sum()
+    };
+    let times = if behind {
+        if near(mean_s, delay, trip) {
+            calls.n()
+        } else {
+            0
+        }
+    } else {
+        each()
+    };
+    let basis_s = if behind {
+        own_s
+    } else {
+        to_f64(calls.sum) / 1e9
+    };
+    let (n, more, trip) = (
+        calls.n(),
+        units::format_time(delay),
+        units::format_time(trip),
+    );
+    let take = if behind {
+        "take on average, without their caller's backlog,"
+    } else {
+        "take"
+    };
+    let sentence = format!(
+        "{times} of {n} calls {take} {more} more than the round trip of {trip}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back"
+    );
+    Some((
+        NagleWaits {
+            what: "calls",
+            times,
+            share: (to_f64(times) * delay / basis_s).min(1.0),
+        },
+        sentence,
+    ))
+}
+
+/// Data units of which one side writes several before it reads: each such turn ends a delayed acknowledgement later. Pauses that
+/// the specification asks for look the same.
+fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
+    let sides = [PairSide::Initiator, PairSide::Responder];
+    let pauses =
+        |call: &OperationCall| matches!(call, OperationCall::Delay(_) | OperationCall::Pace(_));
+    let segment = to_f64(part.segment_bytes()?);
+    let is_large = |side: &SideRecord| {
+        side.sent_units > 0 && to_f64(side.sent_bytes) >= segment * to_f64(side.sent_units)
+    };
+    let large = part
+        .records
+        .iter()
+        .any(|record| is_large(&record.initiator) || is_large(&record.responder));
+    let busy = part.computed(PairSide::Initiator) + part.computed(PairSide::Responder);
+    if large
+        || busy > 0.5
+        || sides
+            .iter()
+            .any(|side| procedure::contains_call(part.plan.procedure.side(*side), &pauses))
+    {
+        return None;
+    }
+    let (mut times, mut host) = (0, PairSide::Initiator);
+    for side in sides {
+        let (held, reads) = held_turns(part.plan.procedure.side(side));
+        let received: u64 = part
+            .records
+            .iter()
+            .map(|record| side_of(record, side).received_units)
+            .sum();
+        let turns = (received * held).checked_div(reads).unwrap_or(0);
+        (times, host) = (
+            times + turns,
+            if turns > 0 && times == 0 { side } else { host },
+        );
+    }
+    let each_s = part.pairs_s() / to_f64(times.max(1));
+    // What was held back goes after the acknowledgement, and is answered: a second round trip.
+    if !near(each_s, delay, 2.0 * trip) {
+        return None;
+    }
+    let (each, host) = (units::format_time(each_s), part.host(host));
+    let sentence = format!(
+        "{times} times {host} writes several data units before it reads, and each time takes {each}, two round trips and as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
+    );
+    Some((
+        NagleWaits {
+            what: "turns",
+            times,
+            share: ((delay + trip) / each_s).min(1.0),
+        },
+        sentence,
+    ))
+}
+
+/// How many reads of a side's innermost repeat lie behind several writes, and how many there are.
+fn held_turns(steps: &[ProcedureStep]) -> (u64, u64) {
+    let (mut writes, mut held, mut reads) = (0, 0, 0);
+    for step in steps {
+        match step {
+            ProcedureStep::Repeat(_, body) => {
+                let inner = held_turns(body);
+                (held, reads) = (held + inner.0, reads + inner.1);
+            }
+            ProcedureStep::Call(OperationCall::DataRequest(_)) => writes += 1,
+            ProcedureStep::Call(OperationCall::AwaitDataIndication(_)) => {
+                reads += 1;
+                held += u64::from(writes > 1);
+                writes = 0;
+            }
+            ProcedureStep::Call(_) => {}
+        }
+    }
+    // What is written behind the last read of a pass waits for the first of the next.
+    (held + u64::from(writes > 1 && reads > 0), reads)
+}
+
+fn tries(finding: Finding, part: &MeasuredPart<'_>) -> Finding {
+    let at_once = PlanChange::nodelay(part.index);
+    finding
+        .attempt_by("send at once: `tcp(nodelay)` (TCP_NODELAY)", at_once)
+        .attempt("hand a request over in one operation instead of several")
+}

@@ -1,0 +1,125 @@
+//! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
+
+use crate::findings::change::{LinkEnds, PlanChange};
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload};
+use crate::findings::sessions::left_over;
+use crate::findings::sessions::turns;
+use crate::statistics::to_f64;
+use stackline_core::procedure::PairSide;
+use stackline_core::units;
+use stackline_model::PathModel;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "serial_round_trips",
+    meaning: "calls or connections one after the other, each waiting for the network; of units that events follow over hosts: each waits for the one before",
+    find: &[Find::Run(in_session), Find::Part(find)],
+};
+
+/// Of units that events follow, where nothing was measured.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    turns::serial_round_trips(&KIND, log).or_else(|| left_over::serial_round_trips(&KIND, log))
+}
+
+/// A chain has at least so many links.
+const CHAIN: u64 = 5;
+
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let (times, what) = match part.work {
+        PartWorkload::Calls => (part.calls().n(), "calls"),
+        PartWorkload::Connects => (
+            part.records.iter().map(|record| record.connects.n()).sum(),
+            "connections",
+        ),
+        PartWorkload::Bulk(_) => return None,
+    };
+    let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
+    let (each, trip) = (times / pairs, trip_s(part)?);
+    // Calls that the application begins at moments of its own are no chain.
+    let behind = part.falls_behind();
+    let paced = (part.paces(PairSide::Initiator) && !behind)
+        || context.outside_share(part.index, PairSide::Initiator) > 0.5;
+    let own = (to_f64(times) * trip / part.pairs_s()).min(1.0);
+    let share = own * part.weight;
+    if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
+        return None;
+    }
+    let saves = to_f64(each - 1) * trip;
+    let takes = part.elapsed_s / to_f64(part.records.len().max(1) as u64);
+    let but = if behind {
+        "their caller falls behind the pace it was given".to_owned()
+    } else {
+        let (saves, then) = (
+            units::format_time(saves),
+            units::format_time((takes - saves).max(trip)),
+        );
+        format!(
+            "sent without waiting they would take {saves} less, {then} instead of {}",
+            units::format_time(takes)
+        )
+    };
+    let sentence = format!(
+        "{each} {what} go one after the other and each waits a round trip of {}: {}; {but}",
+        units::format_time(trip),
+        part.of_its_time(own),
+    );
+    let rows = match part.work {
+        PartWorkload::Calls => context.measurement.rows("APP_CALL"),
+        _ => context.measurement.rows("APP_CONNECT"),
+    };
+    let figure = format!(
+        "{times} {what} x {} = {} of {}",
+        units::format_time(trip),
+        units::format_time(to_f64(times) * trip),
+        units::format_time(part.elapsed_s)
+    );
+    let evidence = context.measurement.evidence(figure, &rows);
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(evidence);
+    Some(if part.work == PartWorkload::Calls {
+        finding
+            .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
+            .attempt("put several requests into one (batching)")
+            .attempt_by("send them to a nearer host: a cache, a replica", nearer(part))
+    } else {
+        finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
+    })
+}
+
+/// Everything between the two hosts is half as far.
+fn nearer(part: &MeasuredPart<'_>) -> PlanChange {
+    let (there, back) = part
+        .paths
+        .as_ref()
+        .map_or((&[][..], &[][..]), |(there, back)| {
+            (&there.hops, &back.hops)
+        });
+    let mut links: Vec<LinkEnds> = Vec::new();
+    for (a, b) in there.iter().chain(back).map(|hop| &hop.ends) {
+        let (known, other) = ((a.clone(), b.clone()), (b.clone(), a.clone()));
+        if !links.contains(&known) && !links.contains(&other) {
+            links.push(known);
+        }
+    }
+    PlanChange::Nearer(links)
+}
+
+/// From this many cores on that both sides compute on one machine, they wait for one another's processor and not for a network.
+const COMPUTING: f64 = 0.5;
+
+/// The network's own round trip, s: propagation where it is modelled, else what the transport measured.
+fn trip_s(part: &MeasuredPart<'_>) -> Option<f64> {
+    let cores = |side| part.computed(side) * f64::from(part.threads(side));
+    let nowhere = part.paths.is_none() && part.plan.from.is_none() && part.plan.to.is_none();
+    if nowhere && cores(PairSide::Initiator) + cores(PairSide::Responder) >= COMPUTING {
+        return None;
+    }
+    match &part.paths {
+        Some((there, back)) => Some(PathModel::delay_s(there) + PathModel::delay_s(back)),
+        None => part.round_trip_s(),
+    }
+}

@@ -1,0 +1,67 @@
+//! A processor at its limit.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::sessions::left_over;
+use crate::findings::sessions::session::{ALWAYS, LimitingStretch};
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "cpu_limit",
+    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; of units that events follow over hosts: the processor of one works nearly all the time",
+    find: &[Find::Run(in_session), Find::Measurement(find)],
+};
+
+/// Of units that events follow, where nothing was measured: a processor that works nearly all the time, unless a stretch of units' way
+/// there says so already.
+fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
+    at_limit(log).or_else(|| left_over::cpu_limit(&KIND, log))
+}
+
+fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
+    let session = log.session()?;
+    let processor = session.at_limit()?;
+    let is_known = |limit: &LimitingStretch| {
+        limit.share >= ALWAYS && limit.hosts.iter().any(|(host, _)| *host == processor.host)
+    };
+    if session.inside.iter().any(is_known) {
+        return None;
+    }
+    let sentence = format!(
+        "{} limits: it works {} of the time",
+        processor.name(),
+        percent(processor.busy)
+    );
+    let mut finding = KIND.of_run(processor.busy, 0.9, sentence);
+    finding.evidence.push(processor.evidence(log));
+    finding.evidence.extend(session.evidence(log));
+    let more = format!(
+        "a faster processor of {}, or less to do there for each request",
+        processor.host
+    );
+    Some(finding.attempt(more))
+}
+
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let worst = context
+        .processors
+        .iter()
+        .max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let mut finding = KIND.finding(
+        context,
+        worst.share,
+        worst.confidence,
+        worst.sentence.clone(),
+    );
+    finding.evidence.push(worst.evidence.clone());
+    let others = context
+        .processors
+        .iter()
+        .filter(|other| other.host != worst.host);
+    finding
+        .evidence
+        .extend(others.map(|other| other.evidence.clone()));
+    finding.tries.clone_from(&worst.tries);
+    Some(finding)
+}

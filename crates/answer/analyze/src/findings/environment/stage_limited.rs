@@ -1,0 +1,112 @@
+//! A part of the way inside hosts that is busy while units wait for it: disks, processors, a service.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::sessions::between::Between;
+use crate::findings::sessions::session::{LimitingStretch, SessionAnalysis, keyword, stretch_name};
+use crate::findings::sessions::turns::SerialTurns;
+use stackline_events::catalogue::is_work;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "stage_limited",
+    meaning: "of units that events follow over hosts: a stretch of their way inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
+    find: &[Find::Run(find)],
+};
+
+/// A share of the hosts' limits above which one of them is named.
+const MOSTLY: f64 = 0.6;
+
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    // Before what is between hosts they are held too.
+    let session = log
+        .session()
+        .filter(|session| Between::of(log, session).is_none())?;
+    if !session.is_pressed() {
+        return busy(log, session);
+    }
+    let limit = session
+        .inside
+        .iter()
+        .max_by(|a, b| a.share.total_cmp(&b.share))?;
+    if limit.share < LEAST {
+        return None;
+    }
+    let (name, hosts) = (stretch_name(log, limit.from, limit.to), hosts(limit));
+    let waits = if limit.has_room {
+        "units wait for it there and none behind it"
+    } else {
+        "units are held there"
+    };
+    let sentence = format!(
+        "{name} at {hosts} limits: {} of the time {waits}",
+        percent(limit.share)
+    );
+    let mut finding = KIND.of_run(
+        limit.share.min(1.0),
+        if limit.has_room { 0.9 } else { 0.7 },
+        sentence,
+    );
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    if limit.has_room && !is_work(keyword(log, limit.to)) {
+        let more = format!(
+            "more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors"
+        );
+        return Some(finding.attempt(more).attempt(
+            "more memory for what is asked for again, units spread over more hosts, or fewer units asked for at once",
+        ));
+    }
+    let faster = format!("a faster host {hosts}, or less to do there for each request");
+    Some(
+        finding
+            .attempt(faster)
+            .attempt("fewer requests, each for more units"),
+    )
+}
+
+/// A server that is never without units, though none of its stretches limits it by itself.
+fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding> {
+    let server = session
+        .always_busy()
+        .filter(|_| session.at_limit().is_none() && SerialTurns::of(log, session).is_none())?;
+    let serves = server
+        .stretches
+        .iter()
+        .filter(|stretch| stretch.waits_for.is_none());
+    let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
+    let share = server.share(most.busy_ns);
+    let sentence = format!(
+        "{} has units all the time, and no stretch of their way limits by itself; the most of it, {}, is {}",
+        server.host,
+        percent(share),
+        stretch_name(log, most.from, most.to)
+    );
+    let mut finding = KIND.of_run(share.min(1.0), 0.5, sentence);
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    Some(finding.attempt(format!(
+        "a faster host {}, or less to do there for each request",
+        server.host
+    )))
+}
+
+/// The hosts that a limit is on: all of them, or the one that has most of it.
+fn hosts(limit: &LimitingStretch) -> String {
+    let all: f64 = limit.hosts.iter().map(|(_, share)| share).sum();
+    let some: Vec<&str> = match limit.hosts.first() {
+        Some((host, share)) if *share >= MOSTLY * all => vec![host.as_str()],
+        _ => limit
+            .hosts
+            .iter()
+            .filter(|(_, share)| *share >= LEAST)
+            .take(8)
+            .map(|(host, _)| host.as_str())
+            .collect(),
+    };
+    match some.as_slice() {
+        [] => "its host".into(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

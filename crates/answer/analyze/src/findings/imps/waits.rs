@@ -1,0 +1,310 @@
+//! What holds messages up between hosts of IMPs, as the IMPs themselves reported: channels that are all taken, room that is not there,
+//! the window, links that have their one message under way (BBN 2499, 2.1 to 2.3). Their processors are in `processors`.
+
+use crate::findings::change::PlanChange;
+use crate::findings::environment::processors::SaturatedProcessor;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::FindingKind;
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::{MeasuredPart, opposite_side};
+use crate::imps::ImpAnalysis;
+use crate::statistics::to_f64;
+use stackline_core::catalogue::OptionValue;
+use stackline_core::network::{ImpSettings, Network, NetworkLink};
+use stackline_core::run_record::TransportRecord;
+use stackline_core::units;
+use stackline_model::arpanet_messages::{PACKET_BITS, PACKET_DATA_BITS};
+use stackline_model::pipe;
+
+/// Messages wait, one behind another: the first cause that explains it.
+pub(crate) fn messages_wait(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+    message: u64,
+) -> Option<Finding> {
+    // Where a processor is at its limit everything waits for that.
+    let network = context.measurement.network?;
+    let is_imp = |processor: &SaturatedProcessor| {
+        network
+            .switches
+            .iter()
+            .any(|switch| switch.name == processor.host)
+    };
+    if context.processors.iter().any(is_imp) {
+        return None;
+    }
+    waits_for_channels(kind, context, part)
+        .or_else(|| waits_for_allocation(kind, context, part, message))
+        .or_else(|| waits_for_room(kind, context, part))
+        .or_else(|| waits_for_rfnms(kind, context, part, message))
+}
+
+/// What the IMPs of a measurement's run reported.
+fn reports(measurement: &FindingMeasurement<'_>) -> ImpAnalysis {
+    crate::imps::reports(measurement.log.input.events)
+}
+
+/// All channels of a line have a packet under way: none goes before one is acknowledged (2.1.2).
+fn waits_for_channels(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<Finding> {
+    let network = context.measurement.network?;
+    let reports = reports(&context.measurement);
+    let line_of = |link: &NetworkLink| {
+        let names = [
+            format!("{}>{}", link.ends.0, link.ends.1),
+            format!("{}>{}", link.ends.1, link.ends.0),
+        ];
+        let lines = names
+            .into_iter()
+            .filter_map(|name| Some((reports.lines.get(&name)?, name)));
+        lines.max_by_key(|(line, _)| line.bits)
+    };
+    let limited = network.links.iter().filter_map(|link| {
+        let (line, name) = line_of(link)?;
+        let rate = link.rate.mean_bit_s()?;
+        let channels = channels(network, link)?;
+        // An acknowledgement waits for half a packet, and goes in another.
+        let trip = 2.0 * PACKET_BITS / rate + 0.5 * PACKET_BITS / rate + 2.0 * link.delay.seconds();
+        let lets = f64::from(channels) * PACKET_DATA_BITS / trip;
+        let is_so = line.busy.0 < NOT_FULL && line.bit_s() >= NEAR * lets;
+        is_so.then_some((1.0 - line.busy.0, name, channels, trip, lets, link))
+    });
+    let (idle, name, channels, trip, lets, link) =
+        limited.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let share = idle * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "the line {name} has {channels} channels: with a packet on each in {} until its acknowledgement it carries {}",
+        units::format_time(trip),
+        units::format_rate(lets)
+    );
+    let figure = format!("the line was busy {} of the time", percent(1.0 - idle));
+    let finding = kind
+        .finding(context, share, 0.8, sentence)
+        .because(context.measurement.figure(figure));
+    let more = channels.saturating_mul(4);
+    let change = PlanChange::Channels(link.ends.clone(), more);
+    Some(finding.attempt_by(
+        format!("more channels at both ends: `channels {more}`"),
+        change,
+    ))
+}
+
+/// A line that carries so much of what channels let is held back by them, where it is not nearly full.
+const NEAR: f64 = 0.8;
+const NOT_FULL: f64 = 0.8;
+
+/// Packets that a line may have under way: what both its ends have.
+fn channels(network: &Network, link: &NetworkLink) -> Option<u16> {
+    let usual = ImpSettings::channels(link.delay);
+    let of = |name: &str| {
+        network
+            .switches
+            .iter()
+            .find(|switch| switch.name == name)?
+            .imp
+            .as_ref()
+    };
+    let (one, other) = (of(&link.ends.0)?, of(&link.ends.1)?);
+    Some(
+        one.channels
+            .unwrap_or(usual)
+            .min(other.channels.unwrap_or(usual)),
+    )
+}
+
+/// Data that may not go because the other end has allocated no more.
+fn waits_for_allocation(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+    message: u64,
+) -> Option<Finding> {
+    let waited = |(start, stop): (TransportRecord, TransportRecord)| {
+        Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
+    };
+    let sides = part
+        .records
+        .iter()
+        .flat_map(|record| [&record.initiator, &record.responder]);
+    let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
+    let own = (waited / part.basis_s()).min(1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    // Eight messages where nothing is said.
+    let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
+    let size = units::format_size(allocate);
+    let sentence = format!(
+        "data waits for the receiver's allocation of {size} {}",
+        part.of_its_time(own)
+    );
+    let figure = format!(
+        "waited for it {} of {}",
+        units::format_time(waited),
+        units::format_time(part.basis_s())
+    );
+    let finding = kind
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
+    let more = 4 * allocate;
+    let advice = format!(
+        "more allocated at once: `ncp(allocate = {})`",
+        units::format_size(more)
+    );
+    let change = PlanChange::Option(part.index, "allocate", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}
+
+/// The IMP of a host, and its name.
+fn imp_of<'c>(context: &FindingContext<'c>, host: &str) -> Option<(&'c str, &'c ImpSettings)> {
+    let network = context.measurement.network?;
+    let link = network
+        .links
+        .iter()
+        .find(|link| link.ends.0 == host || link.ends.1 == host)?;
+    let other = if link.ends.0 == host {
+        &link.ends.1
+    } else {
+        &link.ends.0
+    };
+    let switch = network
+        .switches
+        .iter()
+        .find(|switch| switch.name == *other)?;
+    Some((&switch.name, switch.imp.as_ref()?))
+}
+
+/// Messages that the IMP of the sender lets be under way to another.
+fn window_of_imps<'c>(
+    context: &FindingContext<'c>,
+    part: &MeasuredPart<'_>,
+) -> Option<(u64, &'c str)> {
+    let (name, imp) = imp_of(context, part.host(part.work.sender()?))?;
+    Some((
+        imp.window.map_or(u64::from(ImpSettings::WINDOW), u64::from),
+        name,
+    ))
+}
+
+/// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
+fn waits_for_room(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+) -> Option<Finding> {
+    let reader = part.host(opposite_side(part.work.sender()?));
+    let (name, imp) = imp_of(context, reader)?;
+    let reports = reports(&context.measurement);
+    let reported = reports.imps.get(name).filter(|imp| imp.seconds > 0.0)?;
+    let full = reported.full_seconds / reported.seconds;
+    let share = (1.0 - context.measurement.fullness(part)?) * full * part.weight;
+    if full < MOSTLY || share < LEAST {
+        return None;
+    }
+    let room = imp.reassembly.unwrap_or(ImpSettings::ROOM);
+    let sentence = format!(
+        "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
+        percent(full)
+    );
+    let figure = format!(
+        "sent at {}; the way is not full {} of the time",
+        units::format_rate(part.rate_bit_s()),
+        percent(share)
+    );
+    let finding = kind
+        .finding(context, share, 0.7, sentence)
+        .because(context.measurement.figure(figure));
+    let more = 4 * room;
+    let change = PlanChange::Reassembly(name.to_owned(), more);
+    Some(finding.attempt_by(
+        format!("more memory at {name}: `reassembly {more}`"),
+        change,
+    ))
+}
+
+/// From this share of its reports on, an IMP without room holds messages up.
+const MOSTLY: f64 = 0.5;
+
+/// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
+fn waits_for_rfnms(
+    kind: &FindingKind,
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+    message: u64,
+) -> Option<Finding> {
+    let links = part.plan.stack.number("links").unwrap_or(1);
+    let trips = part
+        .records
+        .iter()
+        .flat_map(|record| [&record.initiator, &record.responder]);
+    let trips = trips
+        .filter_map(|side| side.transport)
+        .map(|(_, stop)| stop)
+        .filter(|stop| stop.bytes_acked > Some(message));
+    let trip = trips
+        .map(|stop| stop.rtt_s)
+        .filter(|trip| *trip > 0.0)
+        .reduce(f64::max)?;
+    let lets = pipe::window_limited_bit_s(to_f64(links * message), trip)?;
+    let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
+    let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
+    if share < LEAST || !near {
+        return None;
+    }
+    let (most, imp) = window_of_imps(context, part).unwrap_or((u64::from(ImpSettings::WINDOW), ""));
+    let under_way = links.min(most);
+    // The sender measures from the message at its host's interface: behind a full window it waits there for others.
+    let trip = trip * to_f64(under_way) / to_f64(links);
+    let sentence = format!(
+        "{under_way} {} of {} in each round trip of {} {} {}: {}",
+        if under_way == 1 {
+            "message"
+        } else {
+            "messages"
+        },
+        units::format_size(message),
+        units::format_time(trip),
+        if under_way == 1 { "allows" } else { "allow" },
+        units::format_rate(lets),
+        if links > most {
+            format!("IMP {imp} lets {most} be under way (its `window`), and the other links wait")
+        } else {
+            "a link has one until its RFNM".to_owned()
+        }
+    );
+    let figure = format!(
+        "sent at {}; the way is not full {} of the time",
+        units::format_rate(part.rate_bit_s()),
+        percent(share)
+    );
+    let finding = kind
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
+    if links >= most {
+        let more = 2 * most;
+        let change = PlanChange::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
+        let advice = match links > most {
+            true => format!("a larger window of the IMP: `window {more}`"),
+            false => format!(
+                "a larger window of the IMP and more links: `window {more}`, `ncp(links = {more})`"
+            ),
+        };
+        return Some(match links > most {
+            true => finding.attempt_by(advice, change),
+            false => finding.attempt(advice),
+        });
+    }
+    let more = (2 * links).min(most);
+    let advice = format!("more messages at once: `ncp(links = {more})`");
+    let change = PlanChange::Option(part.index, "links", OptionValue::Number(more));
+    Some(finding.attempt_by(advice, change))
+}

@@ -1,0 +1,12 @@
+//! What kinds of findings share about a measurement: its parts and paths, what its ends did with their time, which events explain which
+//! waits.
+
+pub(super) mod account;
+pub(super) mod context;
+pub(super) mod correlate;
+pub(super) mod endpoints;
+pub(super) mod measurement;
+pub(super) mod parallel_parts;
+pub(super) mod part;
+pub(super) mod path;
+pub(super) mod receive_backlog;

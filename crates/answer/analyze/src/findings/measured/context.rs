@@ -1,0 +1,152 @@
+//! What all kinds of findings share about one measurement, computed once.
+
+use crate::findings::bulk::losses::{LossCost, LossLocation};
+use crate::findings::environment::processors::{self, SaturatedProcessor};
+use crate::findings::finding::{Evidence, Finding, counted};
+use crate::findings::measured::account::{PartTimeShares, States};
+use crate::findings::measured::endpoints::{self, Outside, ReceiveWait};
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::{MeasuredPart, opposite_side};
+use crate::findings::measured::receive_backlog::{self, Backlog};
+use stackline_core::network::Network;
+use stackline_core::procedure::PairSide;
+use stackline_core::units;
+use std::collections::BTreeMap;
+
+/// One measurement and what was computed of it.
+#[derive(Debug)]
+pub(crate) struct FindingContext<'c> {
+    pub(crate) measurement: FindingMeasurement<'c>,
+    /// What was waited for, with the bytes.
+    pub(crate) waits: Vec<ReceiveWait>,
+    /// Times outside operations, by part of the measurement.
+    pub(crate) outside: Vec<BTreeMap<PairSide, Outside>>,
+    /// Processors at their limit.
+    pub(crate) processors: Vec<SaturatedProcessor>,
+    pub(crate) losses: LossCost,
+    /// By part of the measurement, where its transports report their states.
+    accounts: BTreeMap<usize, PartTimeShares>,
+    /// By part of the measurement: what lay unread at the receiver of bulk data.
+    backlogs: BTreeMap<usize, Backlog>,
+}
+
+/// What lay unread at the receiver of a part, where the events of its host are there.
+fn unread(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+    outside: &[BTreeMap<PairSide, Outside>],
+) -> Option<(usize, Backlog)> {
+    let reader = opposite_side(part.work.sender()?);
+    outside.get(part.index)?.get(&reader)?;
+    Some((
+        part.index,
+        receive_backlog::measure_receive_backlog(measurement, part.index, reader),
+    ))
+}
+
+impl<'c> FindingContext<'c> {
+    /// Whether it goes across IMPs.
+    pub(crate) fn has_imps(&self) -> bool {
+        self.measurement.network.is_some_and(Network::has_imps)
+    }
+
+    pub(crate) fn of(measurement: FindingMeasurement<'c>) -> Self {
+        let waits = endpoints::collect_receive_waits(&measurement);
+        let outside: Vec<_> = (0..measurement.plan.parts.len())
+            .map(|part| endpoints::measure_outside_time(&measurement, part))
+            .collect();
+        let processors = processors::at_their_limit(&measurement);
+        let cpu = processors
+            .iter()
+            .map(|processor| processor.share)
+            .fold(0.0, f64::max);
+        let backlogs: BTreeMap<usize, Backlog> = measurement
+            .parts
+            .iter()
+            .filter_map(|part| unread(&measurement, part, &outside))
+            .collect();
+        let of = |part: &MeasuredPart<'_>| {
+            let shares = |backlog: &Backlog| {
+                [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s())
+            };
+            let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
+            Some((
+                part.index,
+                PartTimeShares::of(&measurement, part, cpu, unread)?,
+            ))
+        };
+        let accounts: BTreeMap<usize, PartTimeShares> =
+            measurement.parts.iter().filter_map(of).collect();
+        let losses = LossCost::of(&measurement, &waits, &outside, &accounts, cpu);
+        Self {
+            measurement,
+            waits,
+            outside,
+            processors,
+            losses,
+            accounts,
+            backlogs,
+        }
+    }
+
+    /// Where the time of a part's senders went, as far as their transports report it.
+    pub(crate) fn account(&self, part: &MeasuredPart<'_>) -> Option<&PartTimeShares> {
+        self.accounts.get(&part.index)
+    }
+
+    /// What lay unread at the receiver of a part.
+    pub(crate) fn backlog(&self, part: &MeasuredPart<'_>) -> Option<&Backlog> {
+        self.backlogs.get(&part.index)
+    }
+
+    /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the
+    /// state took, and what no link was full.
+    pub(crate) fn at_most(
+        &self,
+        part: &MeasuredPart<'_>,
+        share: f64,
+        state: fn(&States) -> f64,
+    ) -> f64 {
+        self.account(part).map_or(share, |account| {
+            account.explained(share.min(state(&account.states)))
+        })
+    }
+
+    /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
+    pub(crate) fn outside_share(&self, part: usize, side: PairSide) -> f64 {
+        let Some(about) = self
+            .measurement
+            .parts
+            .iter()
+            .find(|about| about.index == part)
+        else {
+            return 0.0;
+        };
+        self.outside
+            .get(part)
+            .and_then(|sides| sides.get(&side))
+            .map_or(0.0, |outside| (outside.total_s / about.pairs_s()).min(1.0))
+    }
+
+    /// With what retransmissions did, as further evidence of what caused them.
+    pub(crate) fn with_stalls(&self, finding: Finding) -> Finding {
+        let stalls = &self.losses.stalls;
+        if stalls.waits == 0 || stalls.rows.is_empty() {
+            return finding;
+        }
+        let what = format!(
+            "{} for bytes that were sent again, {} in all, the longest {}",
+            counted(stalls.waits, "wait"),
+            units::format_time(stalls.seconds),
+            units::format_time(stalls.longest_s)
+        );
+        finding.because(self.measurement.log.evidence(what, &stalls.rows))
+    }
+
+    /// What was dropped at a place.
+    pub(crate) fn drops(&self, place: &LossLocation) -> Evidence {
+        let port = &self.measurement.ports[place.port];
+        let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.basis);
+        self.measurement.log.evidence(what, &place.rows)
+    }
+}

@@ -1,0 +1,387 @@
+//! One measurement over its counted runs: its parts, the links that its data crosses, and which events are its own.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::Evidence;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload, side_of};
+use crate::findings::measured::path::{self, FULL, PathPort};
+use crate::statistics::to_f64;
+use stackline_core::network::Network;
+use stackline_core::plan;
+use stackline_core::procedure::PairSide;
+use stackline_core::run_record::RunRecord;
+use stackline_core::time::Duration;
+use stackline_core::trace_index::{RunFlow, RunSpan};
+use stackline_model::PathModel;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A measurement with what is known of its counted runs.
+#[derive(Debug)]
+pub(crate) struct FindingMeasurement<'c> {
+    pub(crate) log: &'c FindingEventLog<'c>,
+    /// Index in the plan.
+    pub(crate) index: usize,
+    pub(crate) plan: &'c plan::Measurement,
+    pub(crate) network: Option<&'c Network>,
+    /// Measured parts with a record.
+    pub(crate) parts: Vec<MeasuredPart<'c>>,
+    /// Directions of links that data goes over, of all parts, load too.
+    pub(crate) ports: Vec<PathPort>,
+    /// The longest part of each run, summed over the runs, s.
+    pub(crate) span_s: f64,
+    /// Flows of the counted runs.
+    pub(crate) flows: Vec<&'c RunFlow>,
+}
+
+impl<'c> FindingMeasurement<'c> {
+    /// The measurement of that index; `None` when no counted run of it was made.
+    pub(crate) fn of(log: &'c FindingEventLog<'c>, index: usize) -> Option<Self> {
+        let input = log.input;
+        let plan = input.plan.measurements.get(index)?;
+        let network = plan.across.as_ref();
+        let network = network.and_then(|name| {
+            input
+                .plan
+                .networks
+                .iter()
+                .find(|network| network.name == *name)
+        });
+        let records = || {
+            input
+                .records
+                .iter()
+                .filter(move |record| record.measurement == index && !record.warmup)
+        };
+        let mut measurement = Self {
+            log,
+            index,
+            plan,
+            network,
+            parts: Vec::new(),
+            ports: Vec::new(),
+            span_s: spans(records()),
+            flows: input
+                .index
+                .flows
+                .iter()
+                .filter(|flow| flow.measurement == index && !flow.warmup)
+                .collect(),
+        };
+        let runs = records()
+            .map(|record| record.run)
+            .collect::<BTreeSet<_>>()
+            .len() as u64;
+        let run = Duration::from_seconds(measurement.span_s / to_f64(runs.max(1)));
+        for (at, plan) in plan.parts.iter().enumerate() {
+            let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
+            let part = MeasuredPart::of(network, at, plan, records);
+            measurement.cross(&part, run);
+            if !plan.background && part.elapsed_s > 0.0 {
+                measurement.parts.push(part);
+            }
+        }
+        let all: f64 = measurement.parts.iter().map(|part| part.elapsed_s).sum();
+        let alone = measurement.parts.len() == 1;
+        measurement
+            .parts
+            .iter_mut()
+            .for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
+        measurement.count(records());
+        (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
+    }
+
+    /// Adds the ports of a part's ways, each once; a run takes so long.
+    fn cross(&mut self, part: &MeasuredPart<'_>, run: Duration) {
+        let (Some(network), Some((there, back))) = (self.network, &part.paths) else {
+            return;
+        };
+        let ways = match part.work {
+            PartWorkload::Bulk(PairSide::Initiator) => vec![(there, true), (back, false)],
+            PartWorkload::Bulk(PairSide::Responder) => vec![(there, false), (back, true)],
+            PartWorkload::Calls | PartWorkload::Connects => vec![(there, true), (back, true)],
+        };
+        for (way, data) in ways {
+            for at in 0..way.hops.len() {
+                let name = path::hop_name(&way.hops[at]);
+                let known = self.ports.iter().position(|port| port.name == name);
+                let known = known.unwrap_or_else(|| {
+                    self.ports.push(PathPort::new(network, way, at, run));
+                    self.ports.len() - 1
+                });
+                if data {
+                    self.ports[known].streams += part.plan.replicas;
+                }
+            }
+        }
+    }
+
+    /// Adds what the network counted, once a run.
+    fn count<'r>(&mut self, records: impl Iterator<Item = &'r RunRecord>) {
+        let networks = records.filter_map(|record| Some((record.run, record.network.as_ref()?)));
+        let runs: BTreeMap<u32, _> = networks.collect();
+        for record in runs.values().flat_map(|network| &network.ports) {
+            if let Some(port) = self.ports.iter_mut().find(|port| port.name == record.name) {
+                port.add(record);
+            }
+        }
+    }
+
+    /// The share of the time that a port's rate was spent, 0 to 1.
+    pub(crate) fn busy(&self, port: &PathPort) -> f64 {
+        (port.busy_s() / self.span_s).min(1.0)
+    }
+
+    /// Seconds that senders took to open their windows, by the closed form: what no limit could have used.
+    pub(crate) fn opening_s(&self) -> f64 {
+        let of = |part: &MeasuredPart<'_>| {
+            let runs = to_f64(part.records.len() as u64);
+            let at_rate = 8.0 * to_f64(part.bytes()) / runs / part.bottleneck_bit_s()?;
+            Some(runs * (part.without_loss_s()? - at_rate).max(0.0))
+        };
+        self.parts
+            .iter()
+            .filter(|part| part.limits().is_some())
+            .filter_map(of)
+            .fold(0.0, f64::max)
+            .min(self.span_s)
+    }
+
+    /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
+    pub(crate) fn is_crossed(&self, port: &PathPort) -> bool {
+        let ways = self.parts.iter().filter_map(|part| part.paths.as_ref());
+        ways.into_iter().any(|(there, back)| {
+            path::path_contains_port(there, port) || path::path_contains_port(back, port)
+        })
+    }
+
+    /// The fullest port that measured data goes over, of those at their own rate: of several that are equally full the first on the
+    /// way, where packets wait.
+    pub(crate) fn fullest(&self) -> Option<&PathPort> {
+        self.fullest_ports().next()
+    }
+
+    /// All of them that are equally full.
+    pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &PathPort> {
+        let carrying = || {
+            self.ports
+                .iter()
+                .filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port))
+        };
+        let most = carrying().map(PathPort::busy_s).fold(0.0, f64::max);
+        carrying().filter(move |port| port.busy_s() >= EQUALLY * most)
+    }
+
+    /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
+    pub(crate) fn fullness(&self, part: &MeasuredPart<'_>) -> Option<f64> {
+        let way = part.data_path()?;
+        let on = |port: &&PathPort| path::path_contains_port(way, port);
+        self.ports
+            .iter()
+            .filter(on)
+            .map(|port| self.busy(port))
+            .reduce(f64::max)
+    }
+
+    /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
+    pub(crate) fn own_use(&self, part: &MeasuredPart<'_>) -> f64 {
+        let Some((there, back)) = &part.paths else {
+            return 0.0;
+        };
+        let takes = |(way, side): (&PathModel, PairSide)| {
+            let ports = self
+                .ports
+                .iter()
+                .filter(|port| path::path_contains_port(way, port) && !port.paced);
+            let seconds = |port: &PathPort| {
+                if self.plan.parts.len() == 1 {
+                    return port.busy_s();
+                }
+                port.hop.rate_bit_s.map_or(0.0, |rate| {
+                    8.0 * to_f64(self.own_bytes(part, side, port)) / rate
+                })
+            };
+            ports.map(seconds).fold(0.0, f64::max)
+        };
+        let sides = match part.work.sender() {
+            Some(PairSide::Responder) => takes((back, PairSide::Responder)),
+            Some(PairSide::Initiator) => takes((there, PairSide::Initiator)),
+            None => takes((there, PairSide::Initiator)) + takes((back, PairSide::Responder)),
+        };
+        // Several pairs are on it at the same time.
+        (sides * part.replicas() / part.basis_s()).min(1.0)
+    }
+
+    /// Bytes of a part's side that left through a port: all that did, where nobody else is there; else by what its transport had
+    /// acknowledged, or by its data units as far as the other end knows of them.
+    pub(crate) fn own_bytes(
+        &self,
+        part: &MeasuredPart<'_>,
+        side: PairSide,
+        port: &PathPort,
+    ) -> u64 {
+        if self.plan.parts.len() == 1 {
+            return port.bytes;
+        }
+        let acked = |record: &RunRecord| {
+            let (start, stop) = side_of(record, side).transport?;
+            Some(stop.bytes_acked?.saturating_sub(start.bytes_acked?))
+        };
+        let units = |record: &RunRecord| match side {
+            PairSide::Initiator => record
+                .initiator
+                .sent_bytes
+                .max(record.responder.received_bytes),
+            PairSide::Responder => record
+                .responder
+                .sent_bytes
+                .max(record.initiator.received_bytes),
+        };
+        let bytes: u64 = part
+            .records
+            .iter()
+            .map(|record| units(record).max(acked(record).unwrap_or(0)))
+            .sum();
+        let packets = 1.0 + HEADERS / to_f64(part.segment_bytes().unwrap_or(1448)).max(1.0);
+        (to_f64(bytes) * packets) as u64
+    }
+
+    /// Whether a port on a part's data path is full.
+    pub(crate) fn is_full(&self, part: &MeasuredPart<'_>) -> bool {
+        self.fullness(part).is_some_and(|fullness| fullness >= FULL)
+    }
+
+    /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
+    pub(crate) fn fair_bit_s(&self, part: &MeasuredPart<'_>) -> Option<f64> {
+        let way = part.data_path()?;
+        let on = |port: &&PathPort| path::path_contains_port(way, port);
+        let fair = |port: &PathPort| {
+            port.hop
+                .rate_bit_s
+                .map(|rate| rate / f64::from(port.streams.max(1)))
+        };
+        self.ports
+            .iter()
+            .filter(on)
+            .filter_map(fair)
+            .reduce(f64::min)
+    }
+
+    /// Whether anything but bulk data is measured.
+    pub(crate) fn has_calls_or_connects(&self) -> bool {
+        self.parts.iter().any(|part| part.work.sender().is_none())
+    }
+
+    /// The time that shares refer to, s.
+    pub(crate) fn basis_s(&self) -> f64 {
+        self.parts
+            .iter()
+            .map(MeasuredPart::basis_s)
+            .sum::<f64>()
+            .max(1e-12)
+    }
+
+    /// The longest round trip of its parts, s.
+    pub(crate) fn longest_trip_s(&self) -> f64 {
+        self.parts
+            .iter()
+            .filter_map(MeasuredPart::round_trip_s)
+            .fold(0.0, f64::max)
+    }
+
+    /// A mean over the parts, each with its share of the time.
+    pub(crate) fn over_parts(&self, of: impl Fn(&MeasuredPart<'c>) -> f64) -> f64 {
+        self.parts.iter().map(|part| part.weight * of(part)).sum()
+    }
+
+    /// Evidence that is a figure of records: it stands for the whole of the runs.
+    pub(crate) fn figure(&self, what: String) -> Evidence {
+        let from_ns = self.spans().map(|run| run.from_ns).min().unwrap_or(0);
+        let to_ns = self.spans().map(|run| run.to_ns).max().unwrap_or(0);
+        Evidence {
+            what,
+            from_ns,
+            to_ns,
+            ..Evidence::default()
+        }
+    }
+
+    /// Evidence of these events; of none, the figure alone.
+    pub(crate) fn evidence(&self, what: String, rows: &[u32]) -> Evidence {
+        if rows.is_empty() {
+            self.figure(what)
+        } else {
+            self.log.evidence(what, rows)
+        }
+    }
+
+    /// When its counted runs were.
+    fn spans(&self) -> impl Iterator<Item = &'c RunSpan> {
+        let runs = self.log.input.index.runs.iter();
+        runs.filter(|run| run.measurement == self.index && !run.warmup)
+    }
+
+    /// Rows of a keyword within the counted runs.
+    pub(crate) fn rows_within(&self, keyword: &str) -> impl Iterator<Item = u32> {
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(|row| self.is_within(*row))
+    }
+
+    fn is_within(&self, row: u32) -> bool {
+        self.spans()
+            .any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(row)))
+    }
+
+    /// Whether a flow belongs to the counted runs of this measurement.
+    pub(crate) fn has(&self, flow: u32) -> bool {
+        self.flows
+            .binary_search_by_key(&flow, |flow| flow.id)
+            .is_ok()
+    }
+
+    /// Rows of a keyword without a stream, of the hosts and the times of this measurement's counted runs.
+    pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
+        let hosts = || {
+            self.parts
+                .iter()
+                .flat_map(|part| [&part.hosts.0, &part.hosts.1])
+        };
+        let mine = |row: &u32| {
+            self.log.flow(*row).is_none()
+                && self.is_within(*row)
+                && hosts().any(|host| host == self.log.host(*row))
+        };
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(mine)
+            .collect()
+    }
+
+    /// Rows of a keyword whose stream belongs to this measurement.
+    pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
+        let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(mine)
+            .collect()
+    }
+}
+
+/// From this part of the fullest one's use on, a port is as full.
+const EQUALLY: f64 = 0.98;
+/// Headers of IP and TCP with time stamps, bytes.
+const HEADERS: f64 = 52.0;
+
+fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
+    let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
+    for record in records {
+        let longest = longest.entry(record.run).or_default();
+        *longest = (*longest).max(record.elapsed_ns).max(record.span_ns);
+    }
+    longest.values().map(|ns| to_f64(*ns) / 1e9).sum()
+}

@@ -1,0 +1,114 @@
+//! What monitors and captures say of connections of any programs, where nothing was measured: connection by connection, and the one
+//! that shows it most. It knows neither operations nor paths.
+
+use crate::captured_connections::{CapturedConnection, connection};
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::Finding;
+use crate::findings::kind::FindingKind;
+use crate::statistics::to_f64;
+use stackline_events::unit_ids;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A connection of a monitor: what its `TCP_INFO` of all intervals say together.
+#[derive(Debug, Default)]
+pub(crate) struct ObservedConnection<'c> {
+    pub(crate) local: &'c str,
+    pub(crate) remote: &'c str,
+    pub(crate) rows: Vec<u32>,
+    pub(crate) time_ns: f64,
+    pub(crate) window_limited_ns: f64,
+    /// Time with unread bytes, and the most of these.
+    pub(crate) unread_ns: f64,
+    pub(crate) unread_bytes: i64,
+    pub(crate) retransmits: i64,
+    pub(crate) acked_bytes: i64,
+    pub(crate) segment_bytes: i64,
+    /// The longest round trip that its kernel reports.
+    pub(crate) round_trip_ns: i64,
+}
+
+/// Whether the run has events and no measurement, nor units that its events follow: otherwise the findings about these say more.
+pub(crate) fn is_observed(log: &FindingEventLog<'_>) -> bool {
+    log.input.plan.measurements.is_empty() && !log.is_empty() && log.session().is_none()
+}
+
+/// Connections of monitors.
+pub(crate) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedConnection<'c>> {
+    let mut by_ends: BTreeMap<(&str, &str, &str), ObservedConnection<'c>> = BTreeMap::new();
+    for row in log.rows("TCP_INFO").iter().copied() {
+        let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else {
+            continue;
+        };
+        let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
+        let one = by_ends.entry((log.host(row), local, remote)).or_default();
+        (one.local, one.remote) = (local, remote);
+        one.rows.push(row);
+        one.time_ns += number("interval_ns") as f64;
+        one.window_limited_ns += number("rwnd_limited_ns") as f64;
+        let unread = number("receive_queue_bytes");
+        one.unread_ns += if unread > 0 {
+            number("interval_ns") as f64
+        } else {
+            0.0
+        };
+        one.unread_bytes = one.unread_bytes.max(unread);
+        one.retransmits = one.retransmits.saturating_add(number("retransmits"));
+        one.acked_bytes = one.acked_bytes.saturating_add(number("acked_bytes"));
+        one.segment_bytes = one.segment_bytes.max(number("mss_bytes"));
+        one.round_trip_ns = one.round_trip_ns.max(number("rtt_ns"));
+    }
+    by_ends.into_values().collect()
+}
+
+/// Connections of captures, with their events, but those whose requests are known: what these spend their time on says more.
+pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedConnection)> {
+    let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
+    let timed = requests
+        .iter()
+        .filter(|request| request.is_call && request.times.is_some());
+    let timed_flows: BTreeSet<i64> = timed
+        .map(|request| i64::from(unit_ids::parts(request.unit).0))
+        .collect();
+    let all = log
+        .rows("TCP_CONNECTION")
+        .iter()
+        .map(|row| (*row, connection(log.input.events, *row as usize)));
+    all.filter(|(_, one)| !timed_flows.contains(&one.flow))
+        .collect()
+}
+
+/// The one of so many that shows it most, as a finding: its share, sentence and figures, and the events that say so.
+pub(crate) fn report_worst_connection(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    found: impl Iterator<Item = (f64, String, String, Vec<u32>)>,
+) -> Option<Finding> {
+    let mut found: Vec<(f64, String, String, Vec<u32>)> = found
+        .filter(|(share, ..)| *share >= crate::findings::LEAST)
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let others = found.len().checked_sub(1)?;
+    let (share, sentence, ..) = &found[0];
+    let more = match others {
+        0 => String::new(),
+        1 => "; the same of another connection".to_owned(),
+        n => format!("; the same of {n} other connections"),
+    };
+    let mut finding = kind.of_run(share.min(1.0), 0.9, format!("{sentence}{more}"));
+    finding.evidence = found
+        .iter()
+        .take(5)
+        .map(|(_, _, figures, rows)| log.evidence(figures.clone(), rows))
+        .collect();
+    Some(finding)
+}
+
+/// A time in words.
+pub(crate) fn format_ns(ns: f64) -> String {
+    stackline_core::units::format_time(ns / 1e9)
+}
+
+/// A share of some time.
+pub(crate) fn share(part: f64, whole: u64) -> f64 {
+    part / to_f64(whole.max(1))
+}

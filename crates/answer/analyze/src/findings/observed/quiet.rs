@@ -1,0 +1,45 @@
+//! A connection of a capture on which long nothing came, and whose data ended that: who was waited for.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::observed::connections::{
+    collect_captured, format_ns, is_observed, report_worst_connection, share,
+};
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "observed_quiet",
+    meaning: "of connections that were captured: one time without data is a large part of them; who sent next was waited for",
+    find: &[Find::Run(find)],
+};
+
+/// Shorter times without data are usual.
+const LARGE: f64 = 0.2;
+
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    if !is_observed(log) {
+        return None;
+    }
+    let found = collect_captured(log).into_iter().filter_map(|(row, one)| {
+        let share = share(one.quiet_ns as f64, one.duration_ns);
+        let who = match &one.quiet_until[..] {
+            "initiator" => format!("until {} sent: it was waited for", one.initiator),
+            "responder" => format!("until {} sent: it was waited for", one.responder),
+            "retransmission" => "until data was sent again: a loss was waited out".to_owned(),
+            _ => return None,
+        };
+        let quiet = format_ns(one.quiet_ns as f64);
+        let sentence = format!(
+            "between {} and {} nothing was sent for {quiet}, {} of their connection, {who}",
+            one.initiator,
+            one.responder,
+            percent(share)
+        );
+        let figures = format!(
+            "{} > {}: {quiet} without data",
+            one.initiator, one.responder
+        );
+        (share >= LARGE).then_some((share, sentence, figures, vec![row]))
+    });
+    report_worst_connection(&KIND, log, found)
+}

@@ -1,0 +1,46 @@
+//! Data that lies unread at its receiver, by a monitor: the program that should read it is busy with something else.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::observed::connections::{
+    collect_monitored, format_ns, is_observed, report_worst_connection,
+};
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "observed_unread",
+    meaning: "of connections that were watched: data lies unread in the receiver's socket, so its program is slower than the network",
+    find: &[Find::Run(find)],
+};
+
+/// Less than a few segments is on its way to its reader.
+const FEW: i64 = 16 << 10;
+
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    if !is_observed(log) {
+        return None;
+    }
+    let many = collect_monitored(log)
+        .into_iter()
+        .filter(|one| one.unread_bytes >= FEW);
+    let found = many.map(|one| {
+        let share = one.unread_ns / one.time_ns.max(1.0);
+        let unread = units::format_size(one.unread_bytes.unsigned_abs());
+        let sentence = format!(
+            "up to {unread} lie unread at {}, from {}, for {} of the time that was watched",
+            one.local,
+            one.remote,
+            percent(share)
+        );
+        let figures = format!(
+            "{} < {}: unread for {}",
+            one.local,
+            one.remote,
+            format_ns(one.unread_ns)
+        );
+        (share, sentence, figures, one.rows)
+    });
+    let found = report_worst_connection(&KIND, log, found)?;
+    Some(found.attempt("make the program that reads there faster; a larger buffer only delays it"))
+}

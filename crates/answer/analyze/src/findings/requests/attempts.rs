@@ -1,0 +1,196 @@
+//! Attempts that failed and were made again, as far as requests of a trace show it: the same request of the same client to the same
+//! server, later. It judges nothing.
+
+use crate::findings::requests::request::TracedRequest;
+use std::collections::BTreeMap;
+
+/// Another attempt later than this is another matter, ns.
+const LATEST_NS: u64 = 120_000_000_000;
+/// Requests among which the next attempt is looked for.
+const AMONG: usize = 64;
+/// Why a connection that was not set up was not, where nobody said it.
+const SILENT: &str = "nothing answered its connection";
+
+/// A failed attempt and the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    /// Which request failed, by its place among all.
+    pub(crate) failed: usize,
+    /// Which was the next attempt.
+    pub(crate) next: usize,
+    /// What lies between them, ns.
+    pub(crate) gap_ns: u64,
+    /// Whether the client still waited for the first, and it is not known for how long.
+    pub(crate) still_waits: bool,
+}
+
+/// How a request failed: `no answer`, `503`. `None`: it did not, or it is not known.
+pub(crate) fn failure(request: &TracedRequest) -> Option<&str> {
+    match request.unknown.as_deref() {
+        Some("its connection was refused") => Some("refused"),
+        Some(SILENT) => Some("no answer"),
+        // Without times it may be that nobody looked any more.
+        Some(_) => (request.is_given_up() && !is_wait(request)).then_some("no answer"),
+        None => is_refusal(request).then_some(request.status.as_str()),
+    }
+}
+
+/// Whether a request waits for something to happen elsewhere.
+pub(crate) fn is_wait(request: &TracedRequest) -> bool {
+    request.name.ends_with(", blocking")
+}
+
+/// Whether an answer says that it may go better later: RFC 9110 section 15.6, RFC 6585 section 4; codes of gRPC.
+fn is_refusal(request: &TracedRequest) -> bool {
+    const GRPC: [&str; 3] = ["grpc-status 4", "grpc-status 8", "grpc-status 14"];
+    let status = request.status.as_str();
+    let is_http = request.protocol.starts_with("HTTP") && status.len() == 3;
+    GRPC.contains(&status) || (is_http && (status == "429" || status.starts_with('5')))
+}
+
+/// Attempts that failed, each with the next of its client.
+pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
+    let mut by_ends: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (at, request) in all
+        .iter()
+        .enumerate()
+        .filter(|(_, request)| request.is_call || request.is_unopened)
+    {
+        by_ends
+            .entry((&request.client, &request.server))
+            .or_default()
+            .push(at);
+    }
+    let mut found = Vec::new();
+    for mut attempts in by_ends.into_values() {
+        attempts.sort_by_key(|at| all[*at].begin_ns());
+        let mut is_taken = vec![false; attempts.len()];
+        let mut failed: Vec<usize> = attempts
+            .iter()
+            .copied()
+            .filter(|at| failure(&all[*at]).is_some())
+            .collect();
+        failed.sort_by_key(|at| all[*at].end_ns);
+        for failed in failed {
+            let end_ns = all[failed].end_ns;
+            let first = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);
+            let is_next = |place: &usize| {
+                let next = &all[attempts[*place]];
+                let named =
+                    all[failed].is_unopened || next.is_unopened || next.name == all[failed].name;
+                attempts[*place] != failed && named && !is_taken[*place]
+            };
+            let Some(place) = (first..attempts.len()).take(AMONG).find(is_next) else {
+                continue;
+            };
+            let gap_ns = all[attempts[place]].begin_ns() - end_ns;
+            if gap_ns <= LATEST_NS {
+                is_taken[place] = true;
+                let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
+                found.push(Retry {
+                    failed,
+                    next: attempts[place],
+                    gap_ns,
+                    still_waits,
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::requests::request::RequestTimes;
+
+    fn request(name: &str, status: &str, begin_ms: i64, end_ms: i64) -> TracedRequest {
+        TracedRequest {
+            is_call: true,
+            protocol: "HTTP/1.1".into(),
+            name: name.into(),
+            status: status.into(),
+            end_ns: end_ms as u64,
+            times: Some(RequestTimes {
+                total: end_ms - begin_ms,
+                ..RequestTimes::default()
+            }),
+            ..TracedRequest::default()
+        }
+    }
+
+    #[test]
+    fn the_next_attempt_is_the_first_of_its_name() {
+        let all = [
+            request("/a", "503", 0, 10),
+            request("/b", "200", 11, 12),
+            request("/a", "429", 15, 20),
+            request("/a", "200", 40, 50),
+            request("/a", "200", 51, 60),
+        ];
+        let pairs: Vec<_> = retries(&all)
+            .into_iter()
+            .map(|retry| (retry.failed, retry.next, retry.gap_ns))
+            .collect();
+        assert_eq!(pairs, [(0, 2, 5), (2, 3, 20)]);
+    }
+
+    #[test]
+    fn of_two_clients_each_has_its_own_next() {
+        let all = [
+            request("/a", "503", 0, 10),
+            request("/a", "503", 1, 11),
+            request("/a", "200", 20, 25),
+            request("/a", "200", 21, 26),
+        ];
+        let pairs: Vec<_> = retries(&all)
+            .into_iter()
+            .map(|retry| (retry.failed, retry.next))
+            .collect();
+        assert_eq!(pairs, [(0, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn what_nobody_answered_failed_only_if_it_was_given_up() {
+        let gave_up = TracedRequest {
+            unknown: Some("nothing answered it".into()),
+            ..request("/a", "", 0, 10)
+        };
+        assert_eq!(failure(&gave_up), Some("no answer"));
+        assert_eq!(
+            failure(&TracedRequest {
+                times: None,
+                ..gave_up.clone()
+            }),
+            None
+        );
+        assert_eq!(
+            failure(&TracedRequest {
+                name: "BLPOP q, blocking".into(),
+                ..gave_up
+            }),
+            None
+        );
+        assert_eq!(failure(&request("/a", "404", 0, 1)), None);
+        let unopened = TracedRequest {
+            is_unopened: true,
+            is_call: false,
+            times: None,
+            ..TracedRequest::default()
+        };
+        let silent = TracedRequest {
+            unknown: Some(SILENT.into()),
+            ..unopened
+        };
+        let all = [silent, request("/a", "200", 1000, 1010)];
+        assert_eq!(
+            retries(&all),
+            [Retry {
+                failed: 0,
+                next: 1,
+                gap_ns: 1000,
+                still_waits: true
+            }]
+        );
+    }
+}

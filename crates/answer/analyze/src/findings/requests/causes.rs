@@ -1,0 +1,117 @@
+//! Kinds of findings about requests of programs that are not ours: each is one cause of [`super::costs`], with what it takes,
+//! of how many requests, and what the whole would take without it.
+
+use crate::findings::environment::lost_events::LostEventCount;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, counted, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::costs::{RequestCause, client_name, server_name};
+use crate::findings::requests::request::TracedRequest;
+use crate::statistics::to_f64;
+
+/// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
+const LOST_LEAST: f64 = 0.01;
+
+mod endpoint_causes;
+mod set_up;
+mod transit_causes;
+
+/// The kinds, in the order of the table, and what finds each.
+macro_rules! kinds {
+    ($($constant:ident $name:literal $meaning:literal $room:ident $find:ident)*) => {
+        $(pub(crate) const $constant: FindingKind = FindingKind { name: $name, meaning: $meaning, find: &[Find::Run(|log| $room::$find(&$constant, log))] };)*
+        const FINDS: &[fn(&FindingEventLog<'_>) -> Option<Finding>] = &[$(|log| $room::$find(&$constant, log)),*];
+    };
+}
+
+kinds! {
+    UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them until the client gave up" set_up unanswered
+    BACKS_OFF "client_backs_off" "of requests that were traced: the client waits between an attempt that failed and the next" set_up backs_off
+    SLOW_LOOKUP "slow_lookup" "of requests that were traced: the server's address is asked for, and the answer is late" set_up slow_lookup
+    LOST_CONNECT "lost_connect" "of requests that were traced: the first packet of a connection was lost and sent again" set_up lost_connect
+    CONNECTION_EACH "connection_per_request" "of requests that were traced: each has a connection of its own" set_up connection_each
+    HANDSHAKE_EACH "handshake_per_request" "of requests that were traced: security is set up for each, or takes long" set_up handshake_each
+    REQUEST_LOSS "request_loss" "of requests that were traced: packets of them were lost and sent again" transit_causes request_loss
+    REQUEST_WINDOW "request_window" "of requests that were traced: the receiver of a message had no room for more of it" transit_causes request_window
+    REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the way's rate lets them" transit_causes request_rate
+    REQUEST_QUEUE "request_queue" "of requests that were traced: short messages take longer than the quickest of them" transit_causes request_queue
+    ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" endpoint_causes one_at_a_time
+    SERVER_AWAY "server_away" "of requests that were traced: they wait unread though the server works on nothing" endpoint_causes server_away
+    SERVER_COMPUTES "server_computes" "of requests that were traced: the server's thread computes" endpoint_causes server_computes
+    SERVER_NO_CORE "server_no_core" "of requests that were traced: the server's thread could run and had no core" endpoint_causes server_no_core
+    SERVER_LOCK "server_lock" "of requests that were traced: the server's thread waits for a lock" endpoint_causes server_lock
+    SERVER_DISK "server_disk" "of requests that were traced: the server's thread waits for a disk" endpoint_causes server_disk
+    SERVER_SLEEPS "server_sleeps" "of requests that were traced: the server's thread sleeps" endpoint_causes server_sleeps
+    SERVER_CHILD "server_child" "of requests that were traced: the server waits for a process that it started" endpoint_causes server_child
+    SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" endpoint_causes server_stopped
+    SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" endpoint_causes server_collects
+    SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" endpoint_causes server_takes
+    CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
+    CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" endpoint_causes client_late
+    REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
+}
+
+/// What is said of requests that nothing limits.
+pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let costs = log.costs()?;
+    if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
+        return None;
+    }
+    let way = [
+        RequestCause::Distance,
+        RequestCause::Connect,
+        RequestCause::Handshake,
+        RequestCause::Lookup,
+    ]
+    .map(|cause| costs.of_cause(cause))
+    .iter()
+    .sum::<i64>();
+    let share = way as f64 / costs.total_ns.max(1) as f64;
+    let each = costs.total_ns as f64 / to_f64(costs.roots.max(1));
+    let of_way = if share >= LEAST {
+        format!(", of which {} is their way", percent(share))
+    } else {
+        String::new()
+    };
+    let looked = costs.of_cause(RequestCause::Observer) as f64 / costs.total_ns.max(1) as f64;
+    let of_way = match looked >= LEAST {
+        true => format!(
+            "{of_way}; for {} they waited for cores that whoever looks had",
+            percent(looked)
+        ),
+        false => of_way,
+    };
+    let sentence = format!(
+        "nothing that could be changed holds {} up: {} each{of_way}",
+        counted(costs.roots, "request"),
+        format_ns(each)
+    );
+    let longest = |request: &&TracedRequest| request.times.map_or(0, |times| times.total);
+    let roots = || {
+        costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call && request.parent.is_none())
+    };
+    let busiest = roots()
+        .map(|request| request.row)
+        .take(12)
+        .collect::<Vec<_>>();
+    let between = roots().max_by_key(longest).map_or_else(String::new, |one| {
+        format!("{} > {}", client_name(one), server_name(one))
+    });
+    // What was lost may be what would have been to blame.
+    let is_whole = LostEventCount::of(log).share() < LOST_LEAST;
+    let (confidence, sentence) = match is_whole {
+        true => (0.9, sentence),
+        false => (
+            0.6,
+            format!("{sentence}; but packets or records were lost, and requests with them"),
+        ),
+    };
+    Some(
+        kind.of_run(0.0, confidence, sentence)
+            .because(log.evidence(between, &busiest)),
+    )
+}

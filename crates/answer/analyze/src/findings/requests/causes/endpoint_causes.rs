@@ -1,0 +1,203 @@
+//! Causes at the two ends: what the server's threads do, who waits for whom there, and a client that reads late.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::FindingKind;
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::worst::{
+    SERVER_LEAST, Worst, find_worst_place, report_request_cause,
+};
+
+pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Queued, SERVER_LEAST)?;
+    let at_once = worst.at_once();
+    let sentence = format!(
+        "requests wait unread at {} while it works on others, {at_once} at a time: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(
+        kind,
+        log,
+        &worst,
+        if at_once <= 2 { 0.95 } else { 0.85 },
+        sentence,
+    );
+    Some(found.attempt("give it more workers, or make each request shorter"))
+}
+
+pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Away, SERVER_LEAST)?;
+    let sentence = format!(
+        "requests wait unread at {} though it works on no other: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(kind, log, &worst, 0.8, sentence);
+    Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
+}
+
+fn of_server(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    cause: RequestCause,
+    does: &str,
+    confidence: f64,
+    attempt: &str,
+) -> Option<Finding> {
+    let worst = find_worst_place(log, cause, SERVER_LEAST)?;
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let sentence = format!(
+        "{} {does}{which}: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
+}
+
+/// What the requests that cost most ask for, where that is one name.
+fn slowest_name(worst: &Worst<'_>) -> Option<String> {
+    let named = |row: &u32| {
+        worst
+            .costs
+            .requests
+            .iter()
+            .find(|request| request.row == *row)
+            .map(|request| request.name.clone())
+    };
+    let rows: Vec<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
+    let first = rows
+        .first()
+        .and_then(named)
+        .filter(|name| !name.is_empty())?;
+    rows.iter()
+        .all(|row| named(row).as_ref() == Some(&first))
+        .then_some(first)
+}
+
+pub(crate) fn server_computes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::Compute,
+        "computes",
+        0.95,
+        "profile it, keep results, or give it a faster core",
+    )
+}
+
+pub(crate) fn server_no_core(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::NoCore,
+        "could run and has no core",
+        0.95,
+        "give it cores of its own if others use them, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
+    )
+}
+
+pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::Lock,
+        "waits for a lock",
+        0.9,
+        "hold the lock for less, or have several",
+    )
+}
+
+pub(crate) fn server_disk(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let attempt = "see whether it must write through (fsync) for each, keep what it reads in memory, or use a faster disk";
+    of_server(
+        kind,
+        log,
+        RequestCause::Disk,
+        "waits for its disk",
+        0.95,
+        attempt,
+    )
+}
+
+pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::Sleep,
+        "sleeps",
+        0.95,
+        "find the timer: a back-off, a poll, a limit of its rate",
+    )
+}
+
+pub(crate) fn server_child(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let does = "waits for a process that it started";
+    of_server(
+        kind,
+        log,
+        RequestCause::ChildProcess,
+        does,
+        0.9,
+        "start it once and keep it, or do its work within the server",
+    )
+}
+
+pub(crate) fn server_stopped(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::Stopped,
+        "was stopped",
+        0.95,
+        "see who stops it: a signal, a debugger, a freezer",
+    )
+}
+
+pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    of_server(
+        kind,
+        log,
+        RequestCause::Collect,
+        "is held up while it collects garbage",
+        0.95,
+        "give it more memory, make less garbage, or choose a collector that does not stop it",
+    )
+}
+
+pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let knows = log
+        .costs()?
+        .requests
+        .iter()
+        .any(|request| request.work.is_some());
+    let (does, confidence, attempt) = match knows {
+        true => (
+            "waits for something that was not seen",
+            0.8,
+            "see what it waits for: what it asks over Unix sockets or of hosts that were not traced, a pipe, a thread of its own",
+        ),
+        false => (
+            "takes its time; what with, neither packets nor calls show",
+            0.9,
+            "run `stackline trace` on the server's machine, as root: what its threads wait for shows it",
+        ),
+    };
+    of_server(kind, log, RequestCause::Server, does, confidence, attempt)
+}
+
+pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::SlowReader, SERVER_LEAST)?;
+    let sentence = format!(
+        "answers wait unread at {}: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(kind, log, &worst, 0.9, sentence);
+    Some(found.attempt("see what the client does meanwhile; read in a thread of its own"))
+}

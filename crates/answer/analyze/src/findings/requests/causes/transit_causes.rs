@@ -1,0 +1,229 @@
+//! Causes on the way of requests and answers: losses, windows, rates, queues, Nagle's algorithm, and distance itself where it is gone
+//! many times.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::FindingKind;
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::costs::{LARGE, RequestCause, RequestCosts};
+use crate::findings::requests::network::{ContendedQueue, Drops, Slowest};
+use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::worst::{
+    WAY_LEAST, Worst, find_worst_place, format_client_server, report_request_cause,
+};
+use stackline_core::units;
+
+/// Times of the way within a host below this, a request, are not worth a finding, ns.
+const WITHIN_LEAST: f64 = 1e7;
+/// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
+/// others.
+const IN_A_ROW: [u64; 3] = [4, 10, 50];
+
+pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Loss, WAY_LEAST)?;
+    let again: i64 = worst
+        .costs
+        .requests
+        .iter()
+        .map(|request| request.network.again_there + request.network.again_back)
+        .sum();
+    let drops = Drops::of(log, &worst.messages(log));
+    let place = drops
+        .as_ref()
+        .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
+    let sentence = format!(
+        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time, {} each{place}",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
+    if let Some(drops) = drops {
+        return Some(found.because(drops.evidence(log)));
+    }
+    Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` of an emulated network"))
+}
+
+pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Window, WAY_LEAST)?;
+    let late =
+        worst.costs.of_cause(RequestCause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
+    let why = if late > LEAST { "; it reads late" } else { "" };
+    let sentence = format!(
+        "{} had no room for what was sent to it for {} of the time, {} each{why}",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(kind, log, &worst, 0.9, sentence);
+    Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
+}
+
+pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Rate, WAY_LEAST)?;
+    // Within a host nothing limits the rate but its processors.
+    if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
+        return None;
+    }
+    let of_place = worst
+        .costs
+        .requests
+        .iter()
+        .filter(|request| format_client_server(request) == worst.place);
+    let bytes: i64 = of_place
+        .map(|request| request.bytes.0.max(request.bytes.1))
+        .sum();
+    let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
+    let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
+    let link = slowest
+        .as_ref()
+        .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
+    let is_full = slowest.as_ref().is_none_or(Slowest::is_full);
+    let why = if is_full {
+        ""
+    } else {
+        ": no link limits them, the sender holds back (its window at the beginning or after losses, or it has no more at hand)"
+    };
+    let sentence = format!(
+        "long messages {} travel at {}: {} of the time, {} each{link}{why}",
+        worst.place,
+        units::format_rate(rate),
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let mut found = report_request_cause(
+        kind,
+        log,
+        &worst,
+        if is_full { 0.85 } else { 0.6 },
+        sentence,
+    );
+    found
+        .evidence
+        .extend(slowest.map(|slowest| slowest.evidence(log)));
+    Some(found.attempt(if is_full {
+        "send less (compress, ask for parts), or use a faster way"
+    } else {
+        "keep connections open, so that they need not begin slowly; see how the sender reads what it sends"
+    }))
+}
+
+pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Queue, WAY_LEAST)?;
+    let (each, share) = (format_ns(worst.each()), percent(worst.share));
+    let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
+        let sentence = format!(
+            "messages {} take {each} longer on their way than the quickest: {share} of the time; they wait in queues of the network, or are lost on it",
+            worst.place
+        );
+        let found = report_request_cause(kind, log, &worst, 0.8, sentence);
+        return Some(
+            found
+                .attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"),
+        );
+    };
+    let whose = queue
+        .words(log)
+        .map_or_else(String::new, |whose| format!(": {whose}"));
+    let sentence = format!(
+        "messages {} wait {each} in queues: {share} of the time, before {}{whose}",
+        worst.place, queue.port
+    );
+    let found =
+        report_request_cause(kind, log, &worst, 0.95, sentence).because(queue.evidence(log));
+    let less = format!(
+        "a shorter queue before {}, or one that parts connections (fq_codel)",
+        queue.port
+    );
+    Some(
+        found
+            .attempt(less)
+            .attempt("send less of what fills it, or pace it"),
+    )
+}
+
+pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Distance, WAY_LEAST)?;
+    let (in_a_row, least) = (
+        longest_row(worst.costs, worst.place),
+        row_of_a_habit(&worst),
+    );
+    if in_a_row < least || worst.share < 0.3 {
+        return None;
+    }
+    let sentence = format!(
+        "up to {in_a_row} requests {} go one after the other, each waits {} for its way: {} of the time",
+        worst.place,
+        format_ns(worst.each()),
+        percent(worst.share)
+    );
+    let confidence = if worst.cost.nested > 0 { 0.9 } else { 0.8 };
+    let found = report_request_cause(kind, log, &worst, confidence, sentence);
+    Some(found.attempt(format!(
+        "ask for all in one request, or do not wait for each answer: {in_a_row} round trips become one"
+    )))
+}
+
+/// From how many requests in a row on they are worth a word.
+fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
+    let is_command = |request: &&TracedRequest| {
+        !request.protocol.starts_with("HTTP") && request.protocol != "gRPC"
+    };
+    let of_place = || {
+        worst
+            .costs
+            .requests
+            .iter()
+            .filter(|request| format_client_server(request) == worst.place)
+    };
+    let kind = match worst.cost.nested > 0 {
+        true => 0,
+        false => {
+            if of_place().all(|request| is_command(&request)) {
+                1
+            } else {
+                2
+            }
+        }
+    };
+    IN_A_ROW[kind]
+}
+
+/// The longest row of requests between two hosts each of which begins right behind the one before, with one parent.
+fn longest_row(costs: &RequestCosts, place: &str) -> u64 {
+    let mut of_place: Vec<&TracedRequest> = costs
+        .requests
+        .iter()
+        .filter(|request| request.is_call && format_client_server(request) == place)
+        .collect();
+    of_place.sort_by_key(|request| {
+        (
+            request.parent,
+            request.programs.0.clone(),
+            request.begin_ns(),
+        )
+    });
+    let (mut longest, mut row) = (0, 0_u64);
+    for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
+        let gap = request.begin_ns() as i64 - before.end_ns as i64;
+        let way = request
+            .times
+            .map_or(0, |times| times.there + times.back + times.connect);
+        let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
+        row = if follows { row + 1 } else { 0 };
+        longest = longest.max(row + 1);
+    }
+    longest
+}
+
+pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Held, WAY_LEAST)?;
+    let sentence = format!(
+        "Nagle's algorithm at {} holds the end of messages back until what is before it is acknowledged: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        format_ns(worst.each())
+    );
+    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
+    Some(found.attempt("set TCP_NODELAY, or write each message with one call"))
+}

@@ -1,0 +1,232 @@
+//! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
+
+use crate::findings::rows::EventRows;
+use std::collections::BTreeMap;
+
+/// A request. Times are ns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TracedRequest {
+    pub(crate) unit: i64,
+    /// Its row in the log.
+    pub(crate) row: u32,
+    pub(crate) is_call: bool,
+    /// It is a connection that was not set up, and so no request was made.
+    pub(crate) is_unopened: bool,
+    pub(crate) exact: bool,
+    pub(crate) protocol: String,
+    pub(crate) name: String,
+    /// What was answered.
+    pub(crate) status: String,
+    pub(crate) client: String,
+    pub(crate) server: String,
+    pub(crate) programs: (String, String),
+    pub(crate) bytes: (i64, i64),
+    pub(crate) parent: Option<i64>,
+    pub(crate) unknown: Option<String>,
+    pub(crate) end_ns: u64,
+    pub(crate) times: Option<RequestTimes>,
+    pub(crate) network: RequestNetworkDelays,
+    pub(crate) work: Option<RequestServerWork>,
+    /// What the thread that read it did while it lay unread.
+    pub(crate) wait: Option<RequestServerWork>,
+}
+
+/// Where its time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestTimes {
+    pub(crate) total: i64,
+    pub(crate) lookup: i64,
+    pub(crate) connect: i64,
+    pub(crate) handshake: i64,
+    pub(crate) client: i64,
+    pub(crate) hold: i64,
+    pub(crate) there: i64,
+    pub(crate) unread: i64,
+    pub(crate) work: i64,
+    pub(crate) sending: i64,
+    pub(crate) back: i64,
+    pub(crate) client_unread: i64,
+    /// Whether it is known when both messages were at both hosts.
+    pub(crate) is_way_known: bool,
+    pub(crate) round_trip: Option<i64>,
+    pub(crate) has_connect: bool,
+    pub(crate) has_handshake: bool,
+}
+
+/// What held it up on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestNetworkDelays {
+    pub(crate) again_there: i64,
+    pub(crate) again_there_ns: i64,
+    pub(crate) again_back: i64,
+    pub(crate) again_back_ns: i64,
+    pub(crate) held_there_ns: i64,
+    pub(crate) held_back_ns: i64,
+    pub(crate) window_there_ns: i64,
+    pub(crate) window_back_ns: i64,
+    /// How long the client read nothing although bytes of the answer lay there.
+    pub(crate) late_back_ns: i64,
+    pub(crate) connect_again: i64,
+}
+
+/// What the server's thread did meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestServerWork {
+    pub(crate) cpu: i64,
+    pub(crate) runnable: i64,
+    pub(crate) lock: i64,
+    pub(crate) disk: i64,
+    pub(crate) sleep: i64,
+    pub(crate) child: i64,
+    pub(crate) stopped: i64,
+    pub(crate) collect: i64,
+    pub(crate) observer: i64,
+}
+
+impl TracedRequest {
+    /// Whether its client gave it up before anything answered it.
+    pub(crate) const fn is_given_up(&self) -> bool {
+        self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
+    }
+
+    /// When it began, ns.
+    pub(crate) fn begin_ns(&self) -> u64 {
+        self.times.map_or(self.end_ns, |times| {
+            self.end_ns.saturating_sub(times.total.max(0) as u64)
+        })
+    }
+
+    /// From when to when the server had it, ns.
+    pub(crate) fn at_server(&self) -> Option<(u64, u64)> {
+        let times = self.times?;
+        let after = times.sending + times.back + times.client_unread;
+        let end = self.end_ns.saturating_sub(after.max(0) as u64);
+        Some((end.saturating_sub(times.work.max(0) as u64), end))
+    }
+}
+
+/// All requests of a trace, in the order of their ends.
+pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
+    let mut all: Vec<TracedRequest> = log
+        .rows("REQUEST")
+        .iter()
+        .map(|row| request(log, *row))
+        .collect();
+    let by_unit: BTreeMap<i64, usize> = all
+        .iter()
+        .enumerate()
+        .map(|(at, request)| (request.unit, at))
+        .collect();
+    let mut each = |keyword: &str, put: &dyn Fn(&mut TracedRequest, u32)| {
+        for row in log.rows(keyword) {
+            if let Some(at) = log.number(*row, "unit").and_then(|unit| by_unit.get(&unit)) {
+                put(&mut all[*at], *row);
+            }
+        }
+    };
+    each("REQUEST_TIME", &|request, row| {
+        request.times = Some(times(log, row))
+    });
+    each("REQUEST_NETWORK", &|request, row| {
+        request.network = network(log, row)
+    });
+    each("REQUEST_PARENT", &|request, row| {
+        request.parent = log.number(row, "parent")
+    });
+    each("REQUEST_WORK", &|request, row| {
+        request.work = Some(work(log, row))
+    });
+    each("REQUEST_WAIT", &|request, row| {
+        request.wait = Some(work(log, row))
+    });
+    all
+}
+
+fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
+    let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
+    let either = |field: &str| {
+        log.number(row, field)
+            .map_or_else(|| text(field), |number| number.to_string())
+    };
+    let number = |field: &str| log.number(row, field);
+    TracedRequest {
+        unit: number("unit").unwrap_or(-1),
+        row,
+        is_call: log.text(row, "kind") == Some("call"),
+        is_unopened: log.text(row, "kind") == Some("connection"),
+        exact: number("exact") == Some(1),
+        protocol: text("protocol"),
+        name: either("name"),
+        status: either("status"),
+        client: either("client"),
+        server: either("server"),
+        programs: (either("client_program"), either("server_program")),
+        bytes: (
+            number("request_bytes").unwrap_or(0),
+            number("response_bytes").unwrap_or(0),
+        ),
+        unknown: log.text(row, "unknown").map(str::to_owned),
+        end_ns: log.at(row),
+        ..TracedRequest::default()
+    }
+}
+
+/// The longest time of a request that is believed, 39 h: those of 65,000 requests can be added up, whatever a log says.
+const LONGEST_NS: i64 = 1 << 47;
+
+fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
+    let known = |field: &str| {
+        log.number(row, field)
+            .map(|ns| ns.clamp(-LONGEST_NS, LONGEST_NS))
+    };
+    let time = |field: &str| known(field).unwrap_or(0);
+    RequestTimes {
+        total: time("total_ns"),
+        lookup: time("lookup_ns"),
+        connect: time("connect_ns"),
+        handshake: time("handshake_ns"),
+        client: time("client_ns"),
+        hold: time("hold_ns"),
+        there: time("there_ns"),
+        unread: time("unread_ns"),
+        work: time("work_ns"),
+        sending: time("sending_ns"),
+        back: time("back_ns"),
+        client_unread: time("client_unread_ns"),
+        is_way_known: known("there_ns").is_some() && known("back_ns").is_some(),
+        round_trip: known("round_trip_ns"),
+        has_connect: known("connect_ns").is_some(),
+        has_handshake: known("handshake_ns").is_some(),
+    }
+}
+
+fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
+    let number = |field: &str| log.number(row, field).unwrap_or(0);
+    RequestNetworkDelays {
+        again_there: number("again_there"),
+        again_there_ns: number("again_there_ns"),
+        again_back: number("again_back"),
+        again_back_ns: number("again_back_ns"),
+        held_there_ns: number("held_there_ns"),
+        held_back_ns: number("held_back_ns"),
+        window_there_ns: number("window_there_ns"),
+        window_back_ns: number("window_back_ns"),
+        late_back_ns: number("late_back_ns"),
+        connect_again: number("connect_again"),
+    }
+}
+
+fn work(log: &EventRows<'_>, row: u32) -> RequestServerWork {
+    let number = |field: &str| log.number(row, field).unwrap_or(0);
+    RequestServerWork {
+        cpu: number("cpu_ns"),
+        runnable: number("runnable_ns"),
+        lock: number("lock_ns"),
+        disk: number("disk_ns"),
+        sleep: number("sleep_ns"),
+        child: number("child_ns"),
+        stopped: number("stopped_ns"),
+        collect: number("collect_ns"),
+        observer: number("observer_ns"),
+    }
+}

@@ -1,0 +1,161 @@
+//! What a cause of requests takes at its worst place, and a finding of it: of which requests, and what the whole would take without
+//! it. It knows no kind.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{CauseTimeShare, Evidence, Finding, LEAST};
+use crate::findings::kind::FindingKind;
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::costs::{
+    RequestCause, RequestCauseCost, RequestCosts, most_at_once,
+};
+use crate::findings::requests::network::RequestMessages;
+use crate::findings::requests::request::TracedRequest;
+use crate::statistics::to_f64;
+
+/// A server's time below this, a request, is not worth a finding, ns.
+pub(crate) const SERVER_LEAST: f64 = 1e6;
+/// The same of the way.
+pub(crate) const WAY_LEAST: f64 = 5e5;
+
+/// The cost of a cause at its worst place.
+pub(crate) struct Worst<'c> {
+    pub(crate) costs: &'c RequestCosts,
+    pub(crate) cause: RequestCause,
+    pub(crate) place: &'c str,
+    pub(crate) cost: &'c RequestCauseCost,
+    pub(crate) share: f64,
+}
+
+impl Worst<'_> {
+    /// Of each request that has a part of it worth a word, ns.
+    pub(crate) fn each(&self) -> f64 {
+        self.cost.of_most().1
+    }
+
+    /// Of each request that has any of it, ns.
+    pub(crate) fn mean(&self) -> f64 {
+        self.cost.ns as f64 / to_f64(self.cost.requests.max(1))
+    }
+
+    fn takes(&self) -> CauseTimeShare {
+        CauseTimeShare {
+            requests: self.cost.of_most().0,
+            of_requests: self.calls(),
+            total_s: self.cost.ns as f64 / 1e9,
+            each_s: self.each() / 1e9,
+            of_s: self.costs.total_ns as f64 / 1e9,
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        self.costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call)
+            .count() as u64
+    }
+
+    pub(crate) fn of_all(&self) -> String {
+        let all = self.calls();
+        let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
+        let more = match elsewhere > self.cost.ns / 20 {
+            true => format!(
+                "; the same elsewhere, {} in all",
+                format_ns(elsewhere as f64)
+            ),
+            false => String::new(),
+        };
+        format!(
+            "{} of {} requests, {} each{more}",
+            self.cost.of_most().0,
+            all,
+            format_ns(self.each())
+        )
+    }
+
+    /// What those of its requests said and were answered that have most of it.
+    pub(crate) fn messages(&self, log: &FindingEventLog<'_>) -> RequestMessages {
+        let units = self
+            .cost
+            .rows
+            .iter()
+            .filter_map(|(_, row)| log.number(*row, "unit"))
+            .collect();
+        RequestMessages::of(log, &units)
+    }
+
+    /// Whether who asks and who answers are on one host.
+    pub(crate) fn is_within_a_host(&self) -> bool {
+        self.place
+            .split_once(" > ")
+            .is_some_and(|(client, server)| client == server)
+    }
+
+    /// Most at once of its server.
+    pub(crate) fn at_once(&self) -> usize {
+        most_at_once(&self.costs.requests, self.place)
+    }
+}
+
+pub(crate) fn find_worst_place<'c>(
+    log: &'c FindingEventLog<'_>,
+    cause: RequestCause,
+    least: f64,
+) -> Option<Worst<'c>> {
+    let costs = log.costs()?;
+    let of_cause = costs.costs.iter().filter(|((of, _), _)| *of == cause);
+    let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
+    let share = cost.ns as f64 / costs.total_ns.max(1) as f64;
+    let worst = Worst {
+        costs,
+        cause,
+        place,
+        cost,
+        share,
+    };
+    // What is not ten times as long as it takes to look at it is not attributed.
+    let least = least.max(10.0 * costs.observer_ns as f64);
+    (share >= LEAST && worst.mean() >= least).then_some(worst)
+}
+
+/// A finding of a cause: what it takes, of which requests, and what would be left.
+pub(crate) fn report_request_cause(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    worst: &Worst<'_>,
+    confidence: f64,
+    sentence: String,
+) -> Finding {
+    let costs = worst.costs;
+    let mut rows = worst.cost.rows.clone();
+    rows.sort_unstable_by(|a, b| b.cmp(a));
+    let rows: Vec<u32> = rows.into_iter().map(|(_, row)| row).take(12).collect();
+    let left = (1.0 - worst.share) * costs.total_ns as f64;
+    let without = format!(
+        "without it the requests would take {} instead of {}, all times added up",
+        format_ns(left),
+        format_ns(costs.total_ns as f64)
+    );
+    let doubt = if costs.requests.iter().all(|request| request.exact) {
+        1.0
+    } else {
+        0.9
+    };
+    let those = log.evidence(worst.of_all(), &rows);
+    let (from_ns, to_ns) = (those.from_ns, those.to_ns);
+    let found = kind.of_run(worst.share.min(1.0), confidence * doubt, sentence);
+    let found = Finding {
+        takes: Some(worst.takes()),
+        ..found
+    };
+    found.because(those).because(Evidence {
+        what: without,
+        from_ns,
+        to_ns,
+        ..Evidence::default()
+    })
+}
+
+pub(crate) fn format_client_server(request: &TracedRequest) -> String {
+    format!("{} > {}", request.client, request.server)
+}

@@ -1,0 +1,702 @@
+//! Sessions: units that a program's events follow over several hosts, where no measurement says what should have been done. Where
+//! their time went, host by host, and what ports and connections did meanwhile.
+//!
+//! A session is *pressed* when a twentieth of its units was given up, or something limited it nearly all the time; of one that is not,
+//! nothing is found. It knows no keyword of any program, only what monitors and `PORT_SETUP` say.
+
+use crate::blocked::{Blocked, blocked};
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Evidence, percent};
+use crate::findings::measured::path::FULL;
+use crate::findings::sessions::monitored::{PortSeen, ProcessorSeen, ports, processors};
+use crate::lifelines::{Lifeline, LifelineOutcome};
+use crate::names::point_name;
+use crate::profile::{HostStretch, Profile, profiles};
+use crate::statistics::to_f64;
+use stackline_events::catalogue::{DataFate, fate, is_work};
+use std::collections::BTreeMap;
+
+/// Units of which fewer come back are no session.
+pub(crate) const LEAST_UNITS: u64 = 20;
+/// From this share of units that are given up on, a session is pressed.
+const GIVEN_UP: f64 = 0.05;
+/// From this share of the time on, what limits a host limits the session, though nothing is given up.
+pub(crate) const ALWAYS: f64 = 0.85;
+/// Servers that are told of one by one.
+const SERVERS: usize = 8;
+/// Less unread than a few segments is on its way to its reader.
+const FEW: i64 = 16 << 10;
+
+/// What is known of a session.
+#[derive(Debug)]
+pub(crate) struct SessionAnalysis {
+    pub(crate) profiles: Vec<Profile>,
+    /// Units that came back, that were given up, and of these by the last point that they met.
+    pub(crate) arrived: u64,
+    pub(crate) flushed: u64,
+    pub(crate) last_met: BTreeMap<u32, u64>,
+    /// Units that were asked for and of which nothing was heard, though there was time for it.
+    pub(crate) lost: u64,
+    /// The parts of the way that limited: inside hosts, and beyond them.
+    pub(crate) inside: Vec<LimitingStretch>,
+    pub(crate) beyond: Option<LimitingStretch>,
+    pub(crate) ports: Vec<PortSeen>,
+    pub(crate) processors: Vec<ProcessorSeen>,
+    /// Of the servers' connections, where monitors saw these.
+    pub(crate) transport: Option<TransportSeen>,
+    /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress; absent where
+    /// nobody would have said so.
+    pub(crate) resending: Option<f64>,
+    /// From when to when, ns.
+    pub(crate) span: (u64, u64),
+}
+
+/// A stretch of the way that limits: the same one of several hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitingStretch {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// Share of the time, hosts by how much of what was given up was theirs.
+    pub(crate) share: f64,
+    /// Each host's own share, the largest first.
+    pub(crate) hosts: Vec<(String, f64)>,
+    /// Whether units wait apart for those that are served.
+    pub(crate) has_room: bool,
+}
+
+/// The servers' connections together: shares of the time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TransportSeen {
+    pub(crate) connections: usize,
+    /// The receiver's window held senders back.
+    pub(crate) window: f64,
+    /// The send buffer did.
+    pub(crate) send_buffer: f64,
+    /// What had come lay unread.
+    pub(crate) unread: f64,
+    /// They had something to send and nothing was acknowledged in a whole interval.
+    pub(crate) stalled: f64,
+    pub(crate) retransmits: u64,
+    /// The most that one of them had on its way.
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) round_trip_ns: u64,
+    /// The largest packets, by their data.
+    pub(crate) segment_bytes: u64,
+    pub(crate) rows: Vec<u32>,
+}
+
+impl SessionAnalysis {
+    /// Of a run's events; `None` where these are of measurements, or of no units that come back.
+    pub(crate) fn of(log: &FindingEventLog<'_>) -> Option<Self> {
+        let lifelines = log.input.lifelines;
+        if !log.input.plan.measurements.is_empty() {
+            return None;
+        }
+        let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
+        let comes_back = |line: &&Lifeline| {
+            let host = |at: usize| {
+                lifelines.points[lifelines.passages_of(line)[at].point as usize]
+                    .host
+                    .as_str()
+            };
+            line.has_arrived() && line.count > 2 && host(0) == host(line.count as usize - 1)
+        };
+        let (arrived, back) = (
+            count(lines(), |line| line.has_arrived()),
+            count(lines(), |line| comes_back(&line)),
+        );
+        let profiles = profiles(lifelines);
+        let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
+        let is_lost = is_lost(log);
+        let lost = count(lines(), &is_lost);
+        for line in lines().filter(|line| !is_lost(line)) {
+            if let LifelineOutcome::Flushed { after } = line.outcome {
+                *last_met.entry(after).or_default() += 1;
+            }
+        }
+        let moments = || {
+            lines()
+                .flat_map(|line| lifelines.passages_of(line))
+                .map(|passage| passage.at_ns)
+        };
+        let flushed: u64 = last_met.values().sum();
+        let asked = count(lines(), |_| true);
+        let span = (moments().min()?, moments().max()?);
+        let (inside, mut beyond) = limiting(&profiles, log);
+        let mut servers: Vec<&str> = answering(&profiles)
+            .map(|profile| profile.host.as_str())
+            .collect();
+        if back + flushed < LEAST_UNITS || servers.is_empty() {
+            // Nothing came back: whoever has something to send and gets none of it through is held up beyond itself.
+            servers = stuck(log);
+            if asked < LEAST_UNITS || (servers.is_empty() && lost < LEAST_UNITS) {
+                return None;
+            }
+            let hosts = servers
+                .iter()
+                .map(|host| ((*host).to_owned(), 1.0))
+                .collect();
+            let share = if servers.is_empty() {
+                to_f64(lost) / to_f64(asked)
+            } else {
+                1.0
+            };
+            beyond = Some(LimitingStretch {
+                from: 0,
+                to: 0,
+                share,
+                hosts,
+                has_room: false,
+            });
+        } else if back * 2 < arrived {
+            return None;
+        }
+        // What is lost and not sent again holds nobody up: it costs what was asked for.
+        let share = to_f64(lost) / to_f64(asked.max(1));
+        if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
+            let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
+            beyond = Some(LimitingStretch {
+                from: 0,
+                to: 0,
+                share,
+                hosts,
+                has_room: false,
+            });
+        }
+        let blocked = blocked(lifelines);
+        let transport = transport(log, &servers);
+        let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
+        let name_count = log.input.events.names.len() as u32;
+        let records_resends = (0..name_count)
+            .any(|name| fate(log.input.events.names.text(name)) == Some(DataFate::SentAgain));
+        let resending = resending(log, &blocked, servers.len(), span).max(stalled);
+        let resending = (records_resends || transport.is_some()).then_some(resending);
+        let (ports, processors) = (ports(log, span), processors(log, span));
+        Some(Self {
+            profiles,
+            arrived: back,
+            flushed,
+            last_met,
+            lost,
+            inside,
+            beyond,
+            ports,
+            processors,
+            transport,
+            resending,
+            span,
+        })
+    }
+
+    /// Whether more was asked for than what there was could do.
+    pub(crate) fn is_pressed(&self) -> bool {
+        let given_up = to_f64(self.flushed + self.lost)
+            / to_f64((self.flushed + self.lost + self.arrived).max(1));
+        let always = |limit: &LimitingStretch| limit.share >= ALWAYS;
+        given_up >= GIVEN_UP || self.inside.iter().chain(&self.beyond).any(always)
+    }
+
+    /// How much of the time what is beyond the servers limited them.
+    pub(crate) fn beyond_share(&self) -> f64 {
+        self.beyond.as_ref().map_or(0.0, |limit| limit.share)
+    }
+
+    /// The port that was busiest.
+    pub(crate) fn fullest(&self) -> Option<&PortSeen> {
+        self.ports
+            .iter()
+            .filter(|port| port.rate_bit_s.is_some())
+            .max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+
+    /// A port that is used nearly all the time, while units are on their way.
+    pub(crate) fn full(&self, log: &FindingEventLog<'_>) -> Option<&PortSeen> {
+        self.fullest()
+            .filter(|port| port.busy >= FULL && self.is_waited_for(log))
+    }
+
+    /// The processor that was busiest.
+    pub(crate) fn busiest(&self) -> Option<&ProcessorSeen> {
+        self.processors
+            .iter()
+            .max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+
+    /// A processor that works nearly all the time.
+    pub(crate) fn at_limit(&self) -> Option<&ProcessorSeen> {
+        self.busiest().filter(|processor| processor.busy >= ALWAYS)
+    }
+
+    /// How much of the time the fullest link was used.
+    pub(crate) fn used(&self) -> f64 {
+        self.fullest().map_or(0.0, |port| port.busy.min(1.0))
+    }
+
+    /// How much of the time nothing but losses held the network back: no full link, no window, no buffer.
+    pub(crate) fn free_to_send(&self) -> f64 {
+        let held = self
+            .transport
+            .as_ref()
+            .map_or(0.0, |seen| (seen.window + seen.send_buffer).min(1.0));
+        (1.0 - self.used()) * (1.0 - held)
+    }
+
+    /// Whether units are on their way nearly all the time.
+    pub(crate) fn is_waited_for(&self, log: &FindingEventLog<'_>) -> bool {
+        let lifelines = log.input.lifelines;
+        let lines = lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .map(|line| lifelines.passages_of(line));
+        let ways = lines
+            .filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns)))
+            .collect();
+        to_f64(union_length_ns(ways)) / to_f64((self.span.1 - self.span.0).max(1)) >= ALWAYS
+    }
+
+    /// The server that has units nearly all the time, the busiest of them.
+    pub(crate) fn always_busy(&self) -> Option<&Profile> {
+        let idle = |server: &&Profile| server.share(server.idle_ns);
+        self.servers()
+            .filter(|server| idle(server) <= 1.0 - ALWAYS)
+            .min_by(|a, b| idle(a).total_cmp(&idle(b)))
+    }
+
+    /// Servers: hosts that units come back from.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Profile> {
+        answering(&self.profiles)
+    }
+
+    /// Where the time of units went, and where those that were given up ended.
+    pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
+        let mut made = vec![self.figure(log, self.account(log))];
+        made.extend((self.flushed > 0).then(|| self.given_up(log)));
+        made.extend((self.lost > 0).then(|| self.figure(log, self.never_came())));
+        made
+    }
+
+    /// That nothing was heard of units.
+    fn never_came(&self) -> String {
+        format!(
+            "{} of {} units never came",
+            self.lost,
+            self.lost + self.flushed + self.arrived
+        )
+    }
+
+    /// What the limit costs: what was lost for good, or that servers wait.
+    pub(crate) fn costs(&self, share: f64) -> String {
+        if self.loses() {
+            format!("{}, and nothing of them was sent again", self.never_came())
+        } else {
+            format!("servers wait to send {} of the time", percent(share))
+        }
+    }
+
+    /// Whether it is what is lost for good that costs.
+    pub(crate) fn loses(&self) -> bool {
+        to_f64(self.lost) / to_f64((self.lost + self.flushed + self.arrived).max(1)) >= GIVEN_UP
+    }
+
+    /// What each server did with its time.
+    pub(crate) fn operations(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
+        self.servers()
+            .take(SERVERS)
+            .map(|server| self.figure(log, operation(log, server)))
+            .collect()
+    }
+
+    /// Figures of the whole session, with its first units.
+    pub(crate) fn figure(&self, log: &FindingEventLog<'_>, what: String) -> Evidence {
+        let units = log
+            .input
+            .lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .take(3);
+        let units = units.map(|line| line.unit.to_string()).collect();
+        Evidence {
+            what,
+            from_ns: self.span.0,
+            to_ns: self.span.1,
+            units,
+            events: Vec::new(),
+        }
+    }
+
+    /// Shares of units' time by stretch of the way, all hosts of a stretch together.
+    fn account(&self, log: &FindingEventLog<'_>) -> String {
+        let lifelines = log.input.lifelines;
+        let mut sums: BTreeMap<(&str, &str), (u32, u64)> = BTreeMap::new();
+        let mut all = 0_u64;
+        let mut add = |from: u32, to: u32, ns: u64| {
+            let key = (keyword(log, from), keyword(log, to));
+            let sum = sums.entry(key).or_insert((from, 0));
+            sum.1 = sum.1.saturating_add(ns);
+            all = all.saturating_add(ns);
+        };
+        for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
+            for pair in lifelines.passages_of(line).windows(2) {
+                if lifelines.points[pair[0].point as usize].host
+                    != lifelines.points[pair[1].point as usize].host
+                {
+                    add(
+                        pair[0].point,
+                        pair[1].point,
+                        pair[1].at_ns.saturating_sub(pair[0].at_ns),
+                    );
+                }
+            }
+        }
+        let stretches = self.profiles.iter().flat_map(|profile| &profile.stretches);
+        stretches.for_each(|stretch| add(stretch.from, stretch.to, stretch.unit_ns));
+        let mut parts: Vec<(u32, String, f64)> = sums
+            .into_iter()
+            .map(|((from, to), (at, ns))| {
+                (
+                    at,
+                    format!("{from} to {to}"),
+                    to_f64(ns) / to_f64(all.max(1)),
+                )
+            })
+            .filter(|(.., share)| *share >= 0.01)
+            .collect();
+        parts.sort_by_key(|(at, ..)| *at);
+        let parts: Vec<String> = parts
+            .into_iter()
+            .map(|(_, name, share)| format!("{name} {}", percent(share)))
+            .collect();
+        format!("of the time of all units: {}", parts.join(", "))
+    }
+
+    fn given_up(&self, log: &FindingEventLog<'_>) -> Evidence {
+        let mut by_keyword: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
+        for (point, n) in &self.last_met {
+            by_keyword
+                .entry(keyword(log, *point))
+                .or_insert((*point, 0))
+                .1 += n;
+        }
+        let mut parts: Vec<(u32, String)> = by_keyword
+            .into_iter()
+            .map(|(name, (at, n))| {
+                (
+                    at,
+                    format!(
+                        "{} behind {name}",
+                        percent(to_f64(n) / to_f64(self.flushed))
+                    ),
+                )
+            })
+            .collect();
+        parts.sort_unstable();
+        let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
+        let all = self.flushed + self.arrived;
+        let what = format!(
+            "{} of {all} units were given up: {}",
+            self.flushed,
+            parts.join(", ")
+        );
+        let lifelines = log.input.lifelines;
+        let is_flush = |keyword: &str| fate(keyword) == Some(DataFate::Flushed);
+        let marks = lifelines
+            .marks
+            .iter()
+            .filter(|mark| is_flush(&lifelines.marked[mark.point as usize].keyword));
+        let rows: Vec<u32> = marks
+            .map(|mark| mark.row)
+            .filter(|row| *row != u32::MAX)
+            .collect();
+        log.evidence(what, &rows)
+    }
+}
+
+/// The time in any of some intervals, each as it begins and ends.
+pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut until, mut sum) = (0, 0);
+    for (from, to) in intervals {
+        sum += to.saturating_sub(until.max(from));
+        until = until.max(to);
+    }
+    sum
+}
+
+/// Hosts that units come back from.
+fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
+    profiles.iter().filter(|profile| profile.answers())
+}
+
+/// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
+fn stuck<'c>(log: &FindingEventLog<'c>) -> Vec<&'c str> {
+    let lifelines = log.input.lifelines;
+    let begins = |host: &str| {
+        let first = |line: &Lifeline| {
+            lifelines
+                .passages_of(line)
+                .first()
+                .map(|first| first.point as usize)
+        };
+        lifelines
+            .lines
+            .iter()
+            .filter_map(first)
+            .any(|point| lifelines.points[point].host == host)
+    };
+    let mut hosts: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for row in log.rows("TCP_INFO").iter().copied() {
+        let number = |field: &str| log.number(row, field).unwrap_or(0);
+        let sum = hosts.entry(log.host(row)).or_default();
+        sum.0 = sum.0.saturating_add(number("retransmits"));
+        sum.1 = sum.1.saturating_add(number("acked_bytes"));
+    }
+    let is_stuck =
+        |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
+    hosts
+        .into_iter()
+        .filter(is_stuck)
+        .map(|(host, _)| host)
+        .collect()
+}
+
+/// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
+fn is_lost(log: &FindingEventLog<'_>) -> impl Fn(&Lifeline) -> bool {
+    let lifelines = log.input.lifelines;
+    let begun = |line: &Lifeline| {
+        lifelines
+            .passages_of(line)
+            .first()
+            .map_or(0, |first| first.at_ns)
+    };
+    let all = || {
+        lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .map(begun)
+    };
+    let newest = all()
+        .max()
+        .filter(|newest| all().min() != Some(*newest))
+        .unwrap_or(u64::MAX);
+    move |line| {
+        let is_over = matches!(
+            line.outcome,
+            LifelineOutcome::Flushed { .. } | LifelineOutcome::NeverArrived { .. }
+        );
+        is_over && line.count == 1 && line.mark_count == 0 && begun(line) < newest
+    }
+}
+
+fn count<'l>(
+    lines: impl Iterator<Item = &'l Lifeline>,
+    wanted: impl Fn(&'l Lifeline) -> bool,
+) -> u64 {
+    lines.filter(|line| wanted(line)).count() as u64
+}
+
+/// What a point is called.
+pub(crate) fn keyword<'c>(log: &FindingEventLog<'c>, point: u32) -> &'c str {
+    &log.input.lifelines.points[point as usize].keyword
+}
+
+/// `START_READ to END_READ`.
+pub(crate) fn stretch_name(log: &FindingEventLog<'_>, from: u32, to: u32) -> String {
+    let point = |at: u32| point_name(&log.input.lifelines.points[at as usize]);
+    if from == to {
+        return format!("behind {}", point(from));
+    }
+    format!("{} to {}", point(from), point(to))
+}
+
+/// What a server did, in one line.
+fn operation(log: &FindingEventLog<'_>, server: &Profile) -> String {
+    let of = |stretch: &HostStretch| {
+        let name = stretch_name(log, stretch.from, stretch.to);
+        let at_once = if stretch.at_once() >= 1.05 {
+            format!(" ({:.1} at once)", stretch.at_once())
+        } else {
+            String::new()
+        };
+        format!("{name} {}{at_once}", percent(server.share(stretch.busy_ns)))
+    };
+    let busy: Vec<String> = server
+        .stretches
+        .iter()
+        .filter(|one| server.share(one.busy_ns) >= 0.01)
+        .map(of)
+        .collect();
+    let idle = percent(server.share(server.idle_ns));
+    if busy.is_empty() {
+        return format!("{} had nothing to do {idle} of the time", server.host);
+    }
+    format!(
+        "{}, of the time: {}; nothing to do {idle}",
+        server.host,
+        busy.join(", ")
+    )
+}
+
+/// What limits inside hosts, and what does beyond those that answer.
+fn limiting(
+    profiles: &[Profile],
+    log: &FindingEventLog<'_>,
+) -> (Vec<LimitingStretch>, Option<LimitingStretch>) {
+    let mut found: BTreeMap<(bool, &str, &str), LimitingStretch> = BTreeMap::new();
+    let weights = weights(profiles);
+    for (profile, weight) in profiles.iter().zip(weights) {
+        for (at, stretch) in profile
+            .stretches
+            .iter()
+            .enumerate()
+            .filter(|(_, stretch)| stretch.limits_ns > 0)
+        {
+            let (from, to) = (keyword(log, stretch.from), keyword(log, stretch.to));
+            let key = (stretch.leaves && !is_work(to), from, to);
+            let has_room = profile
+                .stretches
+                .iter()
+                .any(|one| one.waits_for == Some(at));
+            let (from, to) = (stretch.from, stretch.to);
+            let limit = found.entry(key).or_insert(LimitingStretch {
+                from,
+                to,
+                share: 0.0,
+                hosts: Vec::new(),
+                has_room,
+            });
+            let share = profile.share(stretch.limits_ns);
+            limit.hosts.push((profile.host.clone(), share));
+            limit.share = if profile.answers() {
+                limit.share + weight * share
+            } else {
+                limit.share.max(share)
+            };
+        }
+    }
+    found
+        .values_mut()
+        .for_each(|limit| limit.hosts.sort_by(|a, b| b.1.total_cmp(&a.1)));
+    let (beyond, inside): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|((leaves, ..), _)| *leaves);
+    let beyond = beyond
+        .into_iter()
+        .map(|(_, limit)| limit)
+        .max_by(|a, b| a.share.total_cmp(&b.share));
+    (inside.into_iter().map(|(_, limit)| limit).collect(), beyond)
+}
+
+/// How much each host that answers counts: by what was given up there, or else by the time that units were there.
+fn weights(profiles: &[Profile]) -> Vec<f64> {
+    let given_up = profiles
+        .iter()
+        .filter(|profile| profile.answers())
+        .map(|profile| profile.flushed)
+        .sum::<u64>()
+        > 0;
+    let of = |profile: &Profile| match (profile.answers(), given_up) {
+        (false, _) => 0,
+        (true, true) => profile.flushed,
+        (true, false) => profile
+            .stretches
+            .iter()
+            .map(|stretch| stretch.unit_ns)
+            .sum(),
+    };
+    let all: u64 = profiles.iter().map(of).sum();
+    profiles
+        .iter()
+        .map(|profile| to_f64(of(profile)) / to_f64(all.max(1)))
+        .collect()
+}
+
+/// What monitors saw of connections between servers and the others.
+fn transport(log: &FindingEventLog<'_>, servers: &[&str]) -> Option<TransportSeen> {
+    let mut seen = TransportSeen::default();
+    let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
+    let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);
+    let mut ends: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    for row in log.rows("TCP_INFO").iter().copied() {
+        let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
+        let interval = number("interval_ns") as f64;
+        if servers.contains(&log.host(row)) {
+            sending_ns += interval;
+            window_ns += number("rwnd_limited_ns") as f64;
+            buffer_ns += number("sndbuf_limited_ns") as f64;
+            let has_more = number("in_flight_bytes").saturating_add(number("unsent_bytes")) > 0;
+            stalled_ns += if has_more && number("acked_bytes") == 0 {
+                interval
+            } else {
+                0.0
+            };
+            seen.retransmits = seen
+                .retransmits
+                .saturating_add(number("retransmits").unsigned_abs());
+            seen.in_flight_bytes = seen
+                .in_flight_bytes
+                .max(number("in_flight_bytes").unsigned_abs());
+            seen.round_trip_ns = seen.round_trip_ns.max(number("rtt_ns").unsigned_abs());
+            seen.segment_bytes = seen.segment_bytes.max(number("mss_bytes").unsigned_abs());
+            ends.insert(
+                (
+                    log.text(row, "local").unwrap_or_default(),
+                    log.text(row, "remote").unwrap_or_default(),
+                ),
+                (),
+            );
+            seen.rows.push(row);
+        } else if log
+            .text(row, "remote")
+            .is_some_and(|remote| servers.contains(&remote))
+        {
+            reading_ns += interval;
+            unread_ns += if number("receive_queue_bytes") >= FEW {
+                interval
+            } else {
+                0.0
+            };
+        }
+    }
+    seen.connections = ends.len();
+    seen.window = window_ns / f64::max(sending_ns, 1.0);
+    seen.send_buffer = buffer_ns / f64::max(sending_ns, 1.0);
+    seen.stalled = stalled_ns / f64::max(sending_ns, 1.0);
+    seen.unread = unread_ns / f64::max(reading_ns, 1.0);
+    (seen.connections > 0).then_some(seen)
+}
+
+/// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
+fn resending(
+    log: &FindingEventLog<'_>,
+    blocked: &[Blocked],
+    servers: usize,
+    (from, to): (u64, u64),
+) -> f64 {
+    let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let keywords = log.input.events.names.len() as u32;
+    let again = (0..keywords)
+        .map(|name| log.input.events.names.text(name))
+        .filter(|name| fate(name) == Some(DataFate::SentAgain));
+    for row in again.flat_map(|name| log.rows(name)).copied() {
+        times.entry(log.host(row)).or_default().push(log.at(row));
+    }
+    times.values_mut().for_each(|times| times.sort_unstable());
+    let mut sum = 0;
+    for one in blocked {
+        let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else {
+            continue;
+        };
+        let within = |(from, to): &&(u64, u64)| {
+            times.partition_point(|at| at < from) < times.partition_point(|at| at <= to)
+        };
+        sum += one
+            .intervals
+            .iter()
+            .filter(within)
+            .map(|(from, to)| to - from)
+            .sum::<u64>();
+    }
+    to_f64(sum) / to_f64((to - from).max(1)) / to_f64(servers.max(1) as u64)
+}
