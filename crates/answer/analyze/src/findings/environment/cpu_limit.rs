@@ -5,7 +5,8 @@ use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::sessions::left_over;
-use crate::findings::sessions::session::{ALWAYS, LimitingStretch};
+use crate::findings::sessions::limits::LimitingStretch;
+use crate::findings::sessions::session::ALWAYS;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",

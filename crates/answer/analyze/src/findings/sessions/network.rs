@@ -7,7 +7,8 @@ use crate::findings::kind::FindingKind;
 use crate::findings::measured::path::FULL;
 use crate::findings::sessions::left_over::is_known;
 use crate::findings::sessions::monitored::PortSeen;
-use crate::findings::sessions::session::{SessionAnalysis, TransportSeen};
+use crate::findings::sessions::session::SessionAnalysis;
+use crate::findings::sessions::transport::TransportSeen;
 use crate::statistics::to_f64;
 use stackline_core::units;
 
@@ -23,13 +24,20 @@ fn pressed<'l>(log: &'l FindingEventLog<'_>) -> Option<(&'l SessionAnalysis, f64
     (share >= LEAST).then_some((session, share))
 }
 
-fn made(
+/// How much of the time something limits a session, and how sure that is.
+struct SessionLimit {
+    share: f64,
+    sure: f64,
+}
+
+fn finding_of(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
     session: &SessionAnalysis,
-    (share, sure): (f64, f64),
+    limit: SessionLimit,
     sentence: String,
 ) -> Option<Finding> {
+    let SessionLimit { share, sure } = limit;
     if share < LEAST {
         return None;
     }
@@ -156,7 +164,16 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
         session.costs(share),
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
+    let finding = finding_of(
+        kind,
+        log,
+        session,
+        SessionLimit {
+            share: share * part,
+            sure: 0.9,
+        },
+        sentence,
+    )?;
     let seen = session.transport.as_ref();
     let needs = seen.map_or(0, |seen| {
         seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes)
@@ -198,7 +215,16 @@ pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         session.costs(share),
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
+    let finding = finding_of(
+        kind,
+        log,
+        session,
+        SessionLimit {
+            share: share * part,
+            sure: 0.9,
+        },
+        sentence,
+    )?;
     Some(finding.attempt(format!(
         "repair the link {} (cable, radio, errors of the interface)",
         port.name
@@ -220,7 +246,16 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
             dropped(port),
             session.costs(share)
         );
-        let finding = made(kind, log, session, (share * port.busy, 0.95), sentence)?;
+        let finding = finding_of(
+            kind,
+            log,
+            session,
+            SessionLimit {
+                share: share * port.busy,
+                sure: 0.95,
+            },
+            sentence,
+        )?;
         let faster = format!(
             "a faster link {}, or fewer bytes: compression, caching, fewer units in a list",
             port.name
@@ -234,7 +269,13 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         "the network or the receiver limits: {}; which of them it is no event says",
         session.costs(share)
     );
-    let finding = made(kind, log, session, (share, 0.6), sentence)?;
+    let finding = finding_of(
+        kind,
+        log,
+        session,
+        SessionLimit { share, sure: 0.6 },
+        sentence,
+    )?;
     Some(
         finding
             .attempt("`--across SPEC` models the network and says which port, link or end it is"),
@@ -251,7 +292,16 @@ fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         port.name,
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (port.busy, 0.9), sentence)?;
+    let finding = finding_of(
+        kind,
+        log,
+        session,
+        SessionLimit {
+            share: port.busy,
+            sure: 0.9,
+        },
+        sentence,
+    )?;
     Some(finding.attempt(format!(
         "a faster line {}, or fewer bytes for each request or answer",
         port.name
@@ -275,7 +325,16 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         percent(session.used())
     );
     let part = seen.window.max(seen.unread) * (1.0 - session.used());
-    let finding = made(kind, log, session, (share * part, 0.95), sentence)?;
+    let finding = finding_of(
+        kind,
+        log,
+        session,
+        SessionLimit {
+            share: share * part,
+            sure: 0.95,
+        },
+        sentence,
+    )?;
     let finding = finding
         .attempt("let the application read in a thread of its own, or do less between its reads");
     Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
@@ -300,11 +359,14 @@ fn by_ports(
         session.costs(share),
         percent(session.used())
     );
-    let finding = made(
+    let finding = finding_of(
         kind,
         log,
         session,
-        (share * (1.0 - session.used()), 0.7),
+        SessionLimit {
+            share: share * (1.0 - session.used()),
+            sure: 0.7,
+        },
         sentence,
     )?;
     let finding = finding
@@ -328,11 +390,14 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(
+    let finding = finding_of(
         kind,
         log,
         session,
-        (share * seen.window * (1.0 - session.used()), 0.9),
+        SessionLimit {
+            share: share * seen.window * (1.0 - session.used()),
+            sure: 0.9,
+        },
         sentence,
     )?;
     Some(finding.attempt(
@@ -353,11 +418,14 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(
+    let finding = finding_of(
         kind,
         log,
         session,
-        (share * seen.send_buffer * (1.0 - session.used()), 0.9),
+        SessionLimit {
+            share: share * seen.send_buffer * (1.0 - session.used()),
+            sure: 0.9,
+        },
         sentence,
     )?;
     Some(finding.attempt("larger send buffers of the servers (`--send-buffer`, `tcp(send_buffer = ...)`); what they hold can no longer be superseded"))

@@ -350,7 +350,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
             && sentence.starts_with("the processor of me works 60 % of the time, more"),
         "{sentence}"
     );
-    // Work that takes a part is told of, and what is left is the way.
+    // Work that takes a part is reported, and what is left is the way.
     let mut partly = drawn(None, 7);
     processor(&mut partly, "between", 400_000, 2_000);
     let (kind, sentence) = first(&partly);
