@@ -219,7 +219,7 @@ impl<'t> SqlLexer<'t> {
         })
     }
 
-    /// What a back-slash is was told for the beginning of the text: what stands there may change it for what follows.
+    /// What a back-slash is was known for the beginning of the text: what stands there may change it for what follows.
     const fn forget_backslash(&mut self) {
         match &mut self.dialect {
             Dialect::Postgres(backslash) | Dialect::MySql(backslash) => {
