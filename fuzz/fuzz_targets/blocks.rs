@@ -4,16 +4,20 @@
 
 use libfuzzer_sys::fuzz_target;
 use stackline_blocks::server::Write;
-use stackline_blocks::wire::greeting::Role;
-use stackline_blocks::wire::message::{Message, bounded};
-use stackline_blocks::{Master, Server};
-use stackline_blockserver::reassembly::Reassembly;
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::message::{Message, check_message_bounds};
+use stackline_blocks::{DiskServerMachine, Master};
+use stackline_blockserver::reassembly::BlockReassembly;
 use stackline_core::time::Instant;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut master = Master::default();
-    let mut server: Server<()> = Server::new(0, 2, 1 << 20);
-    for (connection, role) in [(1, Role::Client), (2, Role::Loader), (3, Role::Server)] {
+    let mut server: DiskServerMachine<()> = DiskServerMachine::new(0, 2, 1 << 20);
+    for (connection, role) in [
+        (1, BlockPeerRole::Client),
+        (2, BlockPeerRole::Loader),
+        (3, BlockPeerRole::Server),
+    ] {
         let _ = master.connected(connection, role, u128::from(connection));
     }
     let _ = server.attach(1, 1, None);
@@ -28,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         assert_eq!(&message.bytes()[5..], body);
-        if bounded(&message).is_err() {
+        if check_message_bounds(&message).is_err() {
             continue;
         }
         if let Message::Requests(list) = message.clone() {
@@ -57,7 +61,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let _ = master.handle(now, u64::from(connection % 4), message);
     }
-    let mut reassembly = Reassembly::new(bytes.first().is_some_and(|first| first % 2 == 1));
+    let mut reassembly = BlockReassembly::new(bytes.first().is_some_and(|first| first % 2 == 1));
     for datagram in bytes.chunks(64) {
         let _ = reassembly.datagram(datagram);
     }

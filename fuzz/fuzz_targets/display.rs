@@ -1,22 +1,24 @@
 //! A display and a client that sends whatever bytes say: it panics nowhere, and takes no more memory than it may.
 #![no_main]
 
-use stackline_display::machine::Display;
-use stackline_display::protocol::{Answer, Input, Request, VERSION, put};
-use stackline_display::symbols::Limits;
+use stackline_display::machine::DisplayMachine;
+use stackline_display::protocol::{
+    DisplayAnswer, DisplayInput, DisplayRequest, VERSION, write_request,
+};
+use stackline_display::symbols::DisplayClientLimits;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits {
+    let limits = DisplayClientLimits {
         bytes: 1 << 16,
         symbols: 64,
         windows: 2,
     };
-    let mut display = Display::new(limits, Vec::new());
+    let mut display = DisplayMachine::new(limits, Vec::new());
     let client = display.connect();
     let mut hello = Vec::new();
-    put(
+    write_request(
         &mut hello,
-        &Request::Hello {
+        &DisplayRequest::Hello {
             version: VERSION,
             token: b"",
         },
@@ -28,11 +30,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             return;
         }
         assert!(display.memory(client) <= 1 << 16);
-        display.input(client, 1, Input::Press(5, 5));
+        display.input(client, 1, DisplayInput::Press(5, 5));
         let out = display.output(client);
         let mut rest = out.as_slice();
         while let Some((_, length)) =
-            Answer::take(rest).expect("what a display says is well formed")
+            DisplayAnswer::take(rest).expect("what a display says is well formed")
         {
             rest = &rest[length..];
         }

@@ -2,13 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stackline_events::Table;
-use stackline_exchange::capture::{Known, Options, Plan, Reader, Survey};
+use stackline_events::EventTable;
+use stackline_exchange::capture::{
+    CaptureEventReader, CapturePlan, CaptureReadOptions, StreamRegistry, Survey,
+};
 use stackline_exchange::{access, jaeger, netlogger, otlp, qlog};
 use std::collections::BTreeMap;
 
 /// Every event can be written as a line and read again.
-fn whole(table: &Table) {
+fn whole(table: &EventTable) {
     for row in 0..table.len() {
         let event = table.event(row);
         if !event.keyword.is_empty() && !event.host.is_empty() {
@@ -29,17 +31,20 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
         }
     }
-    for form in [netlogger::Form::Ulm, netlogger::Form::Bp] {
+    for form in [netlogger::NetLoggerForm::Ulm, netlogger::NetLoggerForm::Bp] {
         whole(&netlogger::read(bytes, form, false).table);
     }
     let _ = netlogger::recognise(bytes);
     let _ = access::read(bytes);
     if let Ok(survey) = Survey::of(bytes, "a", None) {
-        let plan = Plan::of(&[survey], &BTreeMap::new());
-        let known = Known::new(BTreeMap::new(), 0);
-        if let Ok(mut reader) =
-            Reader::open(vec![Box::new(bytes)], &plan, known, Options::default())
-        {
+        let plan = CapturePlan::of(&[survey], &BTreeMap::new());
+        let known = StreamRegistry::new(BTreeMap::new(), 0);
+        if let Ok(mut reader) = CaptureEventReader::open(
+            vec![Box::new(bytes)],
+            &plan,
+            known,
+            CaptureReadOptions::default(),
+        ) {
             while let Some(tables) = reader.next_batch() {
                 tables.for_each(whole);
             }

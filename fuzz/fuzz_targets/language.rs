@@ -5,7 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::{Plan, World};
-use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, format, repair};
+use stackline_spec::{
+    Available, CheckContext, Checked, Overrides, Severity, check, format, repair,
+};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
     OptionTable {
@@ -75,7 +77,7 @@ fn checked(text: &str) -> Checked {
         stacks: STACKS,
     });
     let (context, overrides) = (
-        Context {
+        CheckContext {
             worlds: &worlds,
             read_file: &read_file,
             cores: &[],

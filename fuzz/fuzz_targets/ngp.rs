@@ -1,21 +1,21 @@
 //! Both ends of the display's compact protocol, and the agent of a client, hear whatever bytes say.
 #![no_main]
 
-use stackline_display::agent::Agent;
+use stackline_display::agent::DisplayClientAgent;
 use stackline_display::ngp::{Far, Near};
-use stackline_display::symbols::Limits;
+use stackline_display::symbols::DisplayClientLimits;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((how, bytes)) = bytes.split_first() else {
         return;
     };
-    let limits = Limits {
+    let limits = DisplayClientLimits {
         bytes: 1 << 16,
         symbols: 64,
         windows: 2,
     };
     let (mut far, mut near) = (Far::default(), Near::new(&[7; 16], Default::default()));
-    let mut agent = Agent::new(limits, Vec::new());
+    let mut agent = DisplayClientAgent::new(limits, Vec::new());
     // A right greeting first, or not.
     if how & 1 == 1 {
         let _ = far.receive(&near.output(), |_| Default::default());

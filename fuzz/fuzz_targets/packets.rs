@@ -2,13 +2,13 @@
 #![no_main]
 
 use stackline_dissect::conversation::dns;
-use stackline_dissect::frames::{Carries, FlowAt, Frames};
-use stackline_requests::{Builder, Host, SocketEvent};
+use stackline_dissect::frame_locator::{Carries, FlowAt, FrameLocator};
+use stackline_requests::{Builder, ObservedHost, SocketEvent};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let responder = "10.0.0.2:80".parse().expect("an address");
     let flow = |carries| {
-        Frames::new(&[FlowAt {
+        FrameLocator::new(&[FlowAt {
             responder,
             flow: 5,
             carries,
@@ -20,12 +20,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         Carries::Calls,
         Carries::Blasts { sealed: true },
     ];
-    let mut frames: Vec<Frames> = carries
+    let mut frames: Vec<FrameLocator> = carries
         .into_iter()
         .map(flow)
-        .chain([Frames::learning()])
+        .chain([FrameLocator::learning()])
         .collect();
-    let host = |name: &str, address: &str| Host {
+    let host = |name: &str, address: &str| ObservedHost {
         name: name.into(),
         addresses: vec![address.parse().expect("one")],
     };
@@ -61,9 +61,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             7,
             SocketEvent::Wrote(u64::from(*length)),
         );
-        let _ = (dns::read(piece), builder.advance(at_ns));
+        let _ = (dns::read_message(piece), builder.advance(at_ns));
     }
     for exchange in builder.finish().0 {
-        let _ = stackline_requests::account::account(&exchange);
+        let _ = stackline_requests::time_account::account_time(&exchange);
     }
 });

@@ -3,27 +3,27 @@
 #![no_main]
 
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::pup::{Connection, Options, Packet, Port, Received};
+use stackline_proto::pup::{PupConnection, PupOptions, PupPacket, PupPort, PupReceived};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = Packet::read(bytes);
-    let options = Options {
+    let _ = PupPacket::read(bytes);
+    let options = PupOptions {
         receive_buffer: 4096,
         tries: 3,
-        ..Options::default()
+        ..PupOptions::default()
     };
     let (own, to) = (
-        Port {
+        PupPort {
             socket: 1,
-            ..Port::default()
+            ..PupPort::default()
         },
-        Port {
+        PupPort {
             socket: 2,
-            ..Port::default()
+            ..PupPort::default()
         },
     );
     let mut now = Instant(0);
-    let mut end = Connection::connect(now, options, 7, own, to);
+    let mut end = PupConnection::connect(now, options, 7, own, to);
     end.send(&[0; 3000]);
     end.mark(1);
     end.interrupt(2);
@@ -31,8 +31,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut read = 0;
     for piece in bytes.chunks(24) {
         let (head, data) = piece.split_at(piece.len().min(6));
-        let mut packet = Packet {
-            kind: stackline_proto::pup::Kind::Data,
+        let mut packet = PupPacket {
+            kind: stackline_proto::pup::PupPacketKind::Data,
             id: 7,
             to: own,
             from: to,
@@ -47,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 .fold(0_u32, |all, byte| all << 3 ^ u32::from(*byte));
             packet[4..8].copy_from_slice(&near.to_be_bytes());
         }
-        if let Ok(packet) = Packet::read(&packet) {
+        if let Ok(packet) = PupPacket::read(&packet) {
             end.handle(now, &packet);
         }
         let mut said = 0;
@@ -56,7 +56,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             assert!(said < 4000, "it never stops");
         }
         assert!(end.readable() <= 4096);
-        if let Received::Data(data) = end.receive(100) {
+        if let PupReceived::Data(data) = end.receive(100) {
             read += data.len();
         }
     }

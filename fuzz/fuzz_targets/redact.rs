@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use stackline_redact::sql::{self, Backslash, Dialect};
-use stackline_redact::{LONGEST_NAME, Name, attribute, foreign, http, qlog, redis};
+use stackline_redact::{LONGEST_NAME, RedactedName, attribute, foreign_names, http, qlog, redis};
 
 const SECRET: &str = "SECRET";
 
-fn bounded(name: &Name) {
+fn bounded(name: &RedactedName) {
     assert!(name.kept().len() <= LONGEST_NAME && name.whole().len() <= LONGEST_NAME);
     assert!(!name.kept().contains(char::is_control));
 }
@@ -27,22 +27,22 @@ fuzz_target!(|bytes: &[u8]| {
         .take(10)
         .map(<[u8]>::to_vec)
         .collect();
-    bounded(&redis::command(&words));
-    bounded(&redis::message(&words));
-    bounded(&redis::status(bytes));
-    bounded(&http::request(b"GET", bytes));
-    bounded(&http::request(bytes, b"/"));
-    bounded(&http::call(bytes));
+    bounded(&redis::redact_command(&words));
+    bounded(&redis::redact_message(&words));
+    bounded(&redis::redact_status(bytes));
+    bounded(&http::redact_request(b"GET", bytes));
+    bounded(&http::redact_request(bytes, b"/"));
+    bounded(&http::redact_call(bytes));
     let text = String::from_utf8_lossy(bytes);
     let (key, value) = text.split_once('=').unwrap_or(("", &text));
     let _ = (
-        attribute::text(key, value, "mysql"),
-        foreign::name(&text),
-        qlog::text(key, value),
-        http::query(bytes),
+        attribute::redact_attribute(key, value, "mysql"),
+        foreign_names::redact_foreign_name(&text),
+        qlog::redact_field(key, value),
+        http::redact_query(bytes),
     );
     for dialect in dialects {
-        bounded(&sql::statement(dialect, bytes));
+        bounded(&sql::redact_statement(dialect, bytes));
         // Both meanings of a back-slash end such a string at the same quote.
         let inner = text
             .replace('\\', "\\\\")
@@ -50,11 +50,11 @@ fuzz_target!(|bytes: &[u8]| {
             .replace('\0', "");
         let statement =
             format!("SELECT a FROM t WHERE b = '{inner}{SECRET}' AND c = '{SECRET}{inner}'");
-        assert!(!sql::masked(dialect, statement.as_bytes()).contains(SECRET));
+        assert!(!sql::mask_statement(dialect, statement.as_bytes()).contains(SECRET));
     }
     if !bytes.contains(&b'/') {
         assert!(
-            !http::target(&[b"http://", bytes, SECRET.as_bytes(), b"@host/a"].concat())
+            !http::redact_target(&[b"http://", bytes, SECRET.as_bytes(), b"@host/a"].concat())
                 .contains(SECRET)
         );
     }

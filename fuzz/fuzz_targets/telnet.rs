@@ -1,10 +1,10 @@
 //! Two ends of a TELNET connection, one of which gets whatever bytes say: they never talk for ever, and one takes no more than it was sent.
 #![no_main]
 
-use stackline_proto::telnet::{Role, Telnet, TelnetOption, Whose};
+use stackline_proto::telnet::{Telnet, TelnetOption, TelnetRole, Whose};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    for role in [Role::User, Role::Server] {
+    for role in [TelnetRole::User, TelnetRole::Server] {
         let mut end = Telnet::new(role);
         end.ask(TelnetOption::Binary, Whose::Own, true);
         let asked = end.output().len();

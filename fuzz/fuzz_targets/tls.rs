@@ -3,8 +3,8 @@
 
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::reassembly::MOST_HELD;
-use stackline_dissect::conversation::tls::secrets::Secrets;
-use stackline_events::unit::Direction;
+use stackline_dissect::conversation::tls::session_secrets::Secrets;
+use stackline_events::unit_ids::EventStreamDirection;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some(end) = bytes.iter().position(|byte| *byte == 0) else {
@@ -17,9 +17,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let (mut found, mut at) = (Vec::new(), [0_u64; 2]);
     while let [what, high, low, more @ ..] = rest {
         let side = if what & 1 == 0 {
-            Direction::There
+            EventStreamDirection::There
         } else {
-            Direction::Back
+            EventStreamDirection::Back
         };
         let length = usize::from(*high) << 8 | usize::from(*low);
         let (said, behind) = more.split_at(length.min(more.len()));
@@ -34,6 +34,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         *own += said.len() as u64 + unseen;
         assert!(conversation.held() <= 2 * MOST_HELD + (2 << 20));
     }
-    conversation.end(Direction::There, at[0], &mut found);
-    conversation.end(Direction::Back, at[1], &mut found);
+    conversation.end(EventStreamDirection::There, at[0], &mut found);
+    conversation.end(EventStreamDirection::Back, at[1], &mut found);
 });

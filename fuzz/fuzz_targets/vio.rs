@@ -1,14 +1,14 @@
 //! Any bytes as messages of V's block I/O: what is one is written as it was read.
 #![no_main]
 
-use stackline_proto::vio::{Reply, Request};
+use stackline_proto::vio::{VioReply, VioRequest};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some(request) = Request::read(bytes) {
-        assert_eq!(Request::read(&request.bytes()), Some(request));
+    if let Some(request) = VioRequest::read(bytes) {
+        assert_eq!(VioRequest::read(&request.bytes()), Some(request));
     }
-    if let Some(reply) = Reply::read(bytes) {
+    if let Some(reply) = VioReply::read(bytes) {
         let _ = reply.created();
-        assert_eq!(Reply::read(&reply.bytes()), Some(reply));
+        assert_eq!(VioReply::read(&reply.bytes()), Some(reply));
     }
 });

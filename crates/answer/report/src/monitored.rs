@@ -7,14 +7,26 @@ use stackline_events::EventTable;
 use stackline_events::catalogue::{self, CatalogueEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Curves beyond this cannot be told apart.
+/// Curves beyond this cannot be distinguished.
 pub const MOST_CURVES: usize = 6;
 
 /// Fields that say which one of several a monitor means.
 const WHICH: [&str; 6] = ["core", "interface", "port", "resource", "stream", "pid"];
 
-/// From which moment to which, seconds since the first event.
-pub type MonitoredSpan = (Option<f64>, Option<f64>);
+/// From which moment to which, seconds since the first event; from the first and to the last without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MonitoredSpan {
+    /// The first moment.
+    pub from: Option<f64>,
+    /// The last moment.
+    pub to: Option<f64>,
+}
+
+impl MonitoredSpan {
+    fn contains(self, at: f64) -> bool {
+        self.from.is_none_or(|from| at >= from) && self.to.is_none_or(|to| at <= to)
+    }
+}
 
 /// A field over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,58 +64,25 @@ pub fn monitored(
     events: &EventTable,
     origin_ns: u64,
     field: &str,
-    (from, to): MonitoredSpan,
+    span: MonitoredSpan,
 ) -> Option<Monitored> {
-    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    let (scale, unit) = unit(field);
-    for (row, entry) in monitors(events) {
-        let Some(value) = entry.field(field).and_then(|at| events.number(row, at)) else {
-            continue;
-        };
-        let at_ns = events.at_ns[row];
-        let at_ns = index
-            .hosts
-            .get(events.host(row))
-            .map_or(at_ns, |host| host.clock.reference_ns(at_ns));
-        let at = at_ns.saturating_sub(origin_ns) as f64 * 1e-9;
-        if from.is_none_or(|from| at >= from) && to.is_none_or(|to| at <= to) {
-            curves
-                .entry(name(events, row, entry))
-                .or_default()
-                .push((at, value as f64 * scale));
-        }
-    }
+    let mut curves = curves_of(index, events, origin_ns, field, span);
     let of_curves = curves.len();
-    let largest = |line: &[(f64, f64)]| line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-    let mut curves: Vec<ChartCurve> = curves
-        .into_iter()
-        .map(|(name, mut line)| {
-            line.sort_by(|a, b| a.0.total_cmp(&b.0));
-            ChartCurve {
-                name,
-                points: Vec::new(),
-                line,
-            }
-        })
-        .collect();
     // Of more than can be drawn those with the largest values, in the order of their names.
     let mut order: Vec<usize> = (0..curves.len()).collect();
-    order.sort_by(|a, b| largest(&curves[*b].line).total_cmp(&largest(&curves[*a].line)));
+    order.sort_by(|a, b| largest(&curves[*b]).total_cmp(&largest(&curves[*a])));
     order.truncate(MOST_CURVES);
     let mut at = 0..;
     curves.retain(|_| at.next().is_some_and(|at| order.contains(&at)));
-    let high = curves
-        .iter()
-        .map(|curve| largest(&curve.line))
-        .fold(0.0, f64::max);
+    let high = curves.iter().map(largest).fold(0.0, f64::max);
     let moments = || {
         curves
             .iter()
             .flat_map(|curve| &curve.line)
             .map(|(at, _)| *at)
     };
-    let begins = from.unwrap_or(0.0);
-    let ends = to.unwrap_or_else(|| moments().fold(begins, f64::max));
+    let begins = span.from.unwrap_or(0.0);
+    let ends = span.to.unwrap_or_else(|| moments().fold(begins, f64::max));
     moments().next()?;
     let shown = if of_curves > curves.len() {
         format!(" The {MOST_CURVES} largest of {of_curves}.")
@@ -119,7 +98,7 @@ pub fn monitored(
             to: ends.max(begins + 1e-6),
         },
         y: Axis {
-            name: format!("{field}{unit}"),
+            name: format!("{field}{}", unit(field).1),
             scale: AxisScale::Linear,
             from: 0.0,
             to: if high > 0.0 { 1.05 * high } else { 1.0 },
@@ -129,6 +108,51 @@ pub fn monitored(
         below: format!("Each value stands where its interval ends.{shown}"),
     };
     Some(Monitored { chart, of_curves })
+}
+
+/// All curves of a field, by their names.
+fn curves_of(
+    index: &Index,
+    events: &EventTable,
+    origin_ns: u64,
+    field: &str,
+    span: MonitoredSpan,
+) -> Vec<ChartCurve> {
+    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let (scale, _) = unit(field);
+    for (row, entry) in monitors(events) {
+        let Some(value) = entry.field(field).and_then(|at| events.number(row, at)) else {
+            continue;
+        };
+        let at_ns = events.at_ns[row];
+        let at_ns = index
+            .hosts
+            .get(events.host(row))
+            .map_or(at_ns, |host| host.clock.reference_ns(at_ns));
+        let at = at_ns.saturating_sub(origin_ns) as f64 * 1e-9;
+        if span.contains(at) {
+            curves
+                .entry(name(events, row, entry))
+                .or_default()
+                .push((at, value as f64 * scale));
+        }
+    }
+    curves
+        .into_iter()
+        .map(|(name, mut line)| {
+            line.sort_by(|a, b| a.0.total_cmp(&b.0));
+            ChartCurve {
+                name,
+                points: Vec::new(),
+                line,
+            }
+        })
+        .collect()
+}
+
+fn largest(curve: &ChartCurve) -> f64 {
+    let values = curve.line.iter().map(|(_, value)| *value);
+    values.fold(0.0, f64::max)
 }
 
 /// Rows of monitors, whose first field is their interval.
@@ -218,7 +242,7 @@ mod tests {
             &events(2),
             7_000_000_000,
             "cwnd_bytes",
-            (None, None),
+            MonitoredSpan::default(),
         )
         .unwrap();
         let curves = &drawn.chart.curves;
@@ -245,7 +269,10 @@ mod tests {
             &events(9),
             7_000_000_000,
             "cwnd_bytes",
-            (Some(0.2), Some(0.4)),
+            MonitoredSpan {
+                from: Some(0.2),
+                to: Some(0.4),
+            },
         )
         .unwrap();
         assert_eq!((drawn.of_curves, drawn.chart.curves.len()), (9, 6));
@@ -263,7 +290,13 @@ mod tests {
     fn what_no_monitor_recorded_is_none_and_the_fields_are_listed() {
         let events = events(1);
         assert_eq!(
-            monitored(&Index::default(), &events, 0, "queue_bytes", (None, None)),
+            monitored(
+                &Index::default(),
+                &events,
+                0,
+                "queue_bytes",
+                MonitoredSpan::default()
+            ),
             None
         );
         assert!(fields(&events).contains("cwnd_bytes") && !fields(&events).contains("stream"));

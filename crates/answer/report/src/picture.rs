@@ -18,6 +18,7 @@ use stackline_core::trace_index::Index;
 use stackline_core::units;
 use stackline_events::catalogue::{self, DataFate};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 
 /// Lines beyond this are thinned out: they could not be distinguished.
 pub const MOST_LINES: usize = 3000;
@@ -108,10 +109,9 @@ pub fn picture(
     let to_ns = wanted
         .to_ns
         .or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
-    let marks: Vec<LifelinePassage> = all
-        .iter()
-        .flat_map(|index| lifelines.marks_of(line(index)))
-        .copied()
+    let marks = all.iter().flat_map(|index| lifelines.marks_of(line(index)));
+    let fates: Vec<(u64, DataFate)> = fates_of(lifelines, marks)
+        .chain(wanted.beside.iter().copied())
         .collect();
     let lines = thin_lifelines(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1);
     if lines.is_empty() || to_ns < from_ns {
@@ -126,14 +126,27 @@ pub fn picture(
         lifelines,
         &colouring,
         &lines,
-        (from_ns, to_ns.max(from_ns + 1)),
+        from_ns..to_ns.max(from_ns + 1),
     );
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
     Some(LifelinePicture {
-        scene: frame.scene(&lines, of_lines, (&marks, &wanted.beside), begins_ns),
+        scene: frame.scene(&lines, of_lines, &fates, begins_ns),
         lines: lines.len(),
         of_lines,
     })
+}
+
+/// When something became of data, and what, by the marks of lines.
+fn fates_of<'l>(
+    lifelines: &Lifelines,
+    marks: impl Iterator<Item = &'l LifelinePassage>,
+) -> impl Iterator<Item = (u64, DataFate)> {
+    let of_points: Vec<Option<DataFate>> = lifelines
+        .marked
+        .iter()
+        .map(|point| catalogue::fate(&point.keyword))
+        .collect();
+    marks.filter_map(move |mark| Some((mark.at_ns, (*of_points.get(mark.point as usize)?)?)))
 }
 
 /// A line's first and last moment.
@@ -170,7 +183,7 @@ impl<'l> PictureFrame<'l> {
         lifelines: &'l Lifelines,
         colouring: &'l Colouring,
         lines: &[DrawnLifeline<'_>],
-        (from_ns, to_ns): (u64, u64),
+        times_ns: Range<u64>,
     ) -> Self {
         let stages = Stages::of(lifelines);
         let passages = lines
@@ -187,8 +200,8 @@ impl<'l> PictureFrame<'l> {
         Self {
             lifelines,
             stages,
-            from_ns,
-            to_ns,
+            from_ns: times_ns.start,
+            to_ns: times_ns.end,
             rows,
             legend,
             top,
@@ -214,7 +227,7 @@ impl<'l> PictureFrame<'l> {
         &self,
         lines: &[DrawnLifeline<'_>],
         of_lines: usize,
-        marks: (&[LifelinePassage], &[(u64, DataFate)]),
+        fates: &[(u64, DataFate)],
         begins_ns: u64,
     ) -> VectorScene {
         let mut shapes = Vec::new();
@@ -248,7 +261,7 @@ impl<'l> PictureFrame<'l> {
         });
         self.names(&mut shapes);
         self.key(&mut shapes);
-        self.bars(marks, &mut shapes);
+        self.bars(fates, &mut shapes);
         self.axis(&mut shapes);
         let shown = if lines.len() < of_lines {
             format!("{} of {of_lines} lines", lines.len())
@@ -324,39 +337,13 @@ impl<'l> PictureFrame<'l> {
     }
 
     /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
-    fn bars(
-        &self,
-        (marks, beside): (&[LifelinePassage], &[(u64, DataFate)]),
-        shapes: &mut Vec<SceneShape>,
-    ) {
-        let marks: Vec<&LifelinePassage> = marks
-            .iter()
-            .filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns))
-            .collect();
-        let fates: Vec<Option<DataFate>> = self
-            .lifelines
-            .marked
-            .iter()
-            .map(|point| catalogue::fate(&point.keyword))
-            .collect();
+    fn bars(&self, fates: &[(u64, DataFate)], shapes: &mut Vec<SceneShape>) {
         for (lane, (name, colour, wanted)) in BARS.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;
-            let of = |mark: &&&LifelinePassage| {
-                fates
-                    .get(mark.point as usize)
-                    .copied()
-                    .flatten()
-                    .is_some_and(|fate| wanted.contains(&fate))
-            };
-            let loose = beside.iter().filter(|(at, fate)| {
-                (self.from_ns..=self.to_ns).contains(at) && wanted.contains(fate)
+            let shown = fates.iter().filter(|(at_ns, fate)| {
+                (self.from_ns..=self.to_ns).contains(at_ns) && wanted.contains(fate)
             });
-            let times = marks
-                .iter()
-                .filter(of)
-                .map(|mark| mark.at_ns)
-                .chain(loose.map(|(at, _)| *at));
-            let columns: BTreeSet<u32> = times.map(|at_ns| self.x(at_ns) as u32).collect();
+            let columns: BTreeSet<u32> = shown.map(|(at_ns, _)| self.x(*at_ns) as u32).collect();
             if !columns.is_empty() {
                 shapes.push(text(
                     LEFT - 10.0,

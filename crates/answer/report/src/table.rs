@@ -158,7 +158,7 @@ fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     let blocks = blocks(summaries);
     let cells: Vec<Vec<String>> = blocks
         .iter()
-        .flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), requested))
+        .flat_map(|block| cells(block, summaries, requested))
         .collect();
     let columns = Columns::of(&head(summaries, percentiles), &cells);
     let everywhere = flags_everywhere(summaries);
@@ -368,11 +368,12 @@ fn rate(summary: &Summary, mixed: bool) -> String {
 
 fn cells(
     block: &LabelBlock<'_>,
-    (all, mixed): (usize, bool),
+    summaries: &[Summary],
     percentiles: &[Percentile],
 ) -> Vec<Vec<String>> {
+    let mixed = mixed(summaries);
     let row = |row: &label::LabelledRow<'_>| {
-        let number = if all > 1 {
+        let number = if summaries.len() > 1 {
             row.number.to_string()
         } else {
             String::new()

@@ -42,6 +42,24 @@ pub struct RoundTrips {
     pub deviation: Duration,
 }
 
+/// When another part of a block begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartStart {
+    /// Now.
+    Now,
+    /// When the transport has room.
+    Room,
+    /// Not before so long; then it is looked again.
+    Later(Duration),
+}
+
+/// Bytes of the next part of a block of which so many are left, where a part has so many; without that all of them.
+#[must_use]
+pub fn part_length(left: u64, part: Option<u64>) -> u64 {
+    // What is left behind it would hardly be worth a part.
+    part.filter(|part| left >= part + part / 2).unwrap_or(left)
+}
+
 /// What one connection may hold.
 #[derive(Clone, Debug)]
 pub struct BlockSendWindow {
@@ -87,6 +105,18 @@ impl BlockSendWindow {
     pub fn part(&self) -> Option<u64> {
         let rate = self.rate();
         (rate > 0).then(|| bytes(rate, PART).max(LEAST_PART))
+    }
+
+    /// Whether another part of a block begins now, where the transport has room or not. What it knows of its path is looked at if that decides.
+    pub fn next_part(&mut self, has_room: bool, look: impl FnOnce(&mut Self)) -> PartStart {
+        if !self.may_begin() {
+            look(self);
+        }
+        match self.may_begin() {
+            true if has_room => PartStart::Now,
+            true => PartStart::Room,
+            false => PartStart::Later(self.look_again()),
+        }
     }
 
     /// Whether another part of a block may begin, by what is known.
@@ -281,6 +311,29 @@ mod tests {
             (bound(1), bound(8), bound(30)),
             (4096 + 112_500, 4096 + 120_000, 4096 + 125_000)
         );
+    }
+
+    #[test]
+    fn the_last_part_takes_what_would_hardly_be_worth_one() {
+        let length = |left| part_length(left, Some(4096));
+        assert_eq!(
+            [10_000, 6144, 6143, 4096, 0].map(length),
+            [4096, 4096, 6143, 4096, 0]
+        );
+        assert_eq!(part_length(10_000, None), 10_000);
+    }
+
+    #[test]
+    fn a_part_begins_when_the_path_and_the_transport_have_room() {
+        let mut window = BlockSendWindow::new(0);
+        let unseen = |_: &mut BlockSendWindow| panic!("nothing has to be looked at");
+        assert_eq!(window.next_part(true, unseen), PartStart::Now);
+        assert_eq!(window.next_part(false, unseen), PartStart::Room);
+        window.handed(FIRST);
+        assert_eq!(window.next_part(true, |_| ()), PartStart::Later(LOOKS.1));
+        let all =
+            |window: &mut BlockSendWindow| window.look(Instant(0), FIRST, trips(ms(1), ms(1)));
+        assert_eq!(window.next_part(true, all), PartStart::Now);
     }
 
     #[test]

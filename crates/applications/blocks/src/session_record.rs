@@ -19,7 +19,7 @@ pub struct BlockSessionRecord {
     pub histories: Vec<History>,
     keeps: bool,
     by_unit: BTreeMap<u64, usize>,
-    /// By server, the newest blocks whose end of writing nobody has told.
+    /// By server, the newest blocks whose end of writing was not reported yet.
     awaiting_end_write: BTreeMap<u16, VecDeque<usize>>,
     /// Lists by their first unit, where histories are wanted.
     lists: BTreeMap<u64, SentListRecord>,
@@ -38,7 +38,7 @@ struct SentListRecord {
 
 /// A block that cannot be sent is one of the newest so many lists.
 const NEWEST: usize = 8;
-/// So many blocks of a server may come before the end of one's writing is told.
+/// So many blocks of a server may come before the end of one's writing is reported.
 const MOST_AWAITING: usize = 256;
 
 impl BlockSessionRecord {

@@ -6,13 +6,12 @@
 use stackline_blocks::wire::message::Message;
 use stackline_blocks::wire::server_messages::BlockHead;
 use stackline_core::time::Duration;
+use stackline_guard::stop::StopSwitch;
 use stackline_transfer::{
     BlastChannel, BlastChannelListener, BlastChannelOptions, Error, Interrupt,
 };
 use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How long a side may take nothing, or say nothing, in the midst of a block.
 const PATIENCE: Duration = Duration(60_000_000_000);
@@ -40,7 +39,7 @@ pub(crate) struct BlockBlastSender {
 }
 
 impl BlockBlastSender {
-    /// To where a client waits, until it goes or `stopped` is set.
+    /// To where a client waits, until it goes or `stop` is thrown.
     ///
     /// # Errors
     /// When nobody answers there.
@@ -48,11 +47,10 @@ impl BlockBlastSender {
         to: SocketAddr,
         session: u128,
         connection: &TcpStream,
-        stopped: &Arc<AtomicBool>,
+        stop: &StopSwitch,
     ) -> std::io::Result<Self> {
-        let (connection, stopped) = (connection.try_clone()?, Arc::clone(stopped));
-        let interrupt =
-            Interrupt::new(move || stopped.load(Ordering::Relaxed) || is_closed(&connection));
+        let (connection, stop) = (connection.try_clone()?, stop.clone());
+        let interrupt = Interrupt::new(move || stop.is_stopped() || is_closed(&connection));
         let options = BlastChannelOptions {
             interrupt: Some(interrupt),
             ..options(session)

@@ -422,7 +422,7 @@ impl BlockClient {
     /// When the master does not answer.
     pub fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>)> {
         match self.shared.ask(|request| Ask { request }.into())? {
-            Message::Told(BlockInventoryReply { sets, servers, .. }) => Ok((sets, servers)),
+            Message::Inventory(BlockInventoryReply { sets, servers, .. }) => Ok((sets, servers)),
             other => Err(refusal(&other)),
         }
     }
@@ -621,7 +621,7 @@ impl BlockClientShared {
             let request = match &message {
                 Message::Opened(m) => m.request,
                 Message::Mapped(m) => m.request,
-                Message::Told(m) => m.request,
+                Message::Inventory(m) => m.request,
                 Message::Created(m) => m.request,
                 Message::Reserved(m) => m.request,
                 Message::Done(m) => m.request,

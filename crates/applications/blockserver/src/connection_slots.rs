@@ -68,19 +68,25 @@ impl BlockConnectionSlots {
         }
     }
 
-    /// A place for a connection that has just come.
+    /// Those of connections that have just come.
+    pub(crate) const fn strangers(&self) -> &Arc<ConnectionSlotPool> {
+        &self.strangers
+    }
+
+    /// What ends a connection that has just come and has to give way.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn stranger(&self, stream: &TcpStream) -> io::Result<ConnectionSlot> {
+    pub(crate) fn end_of_stranger(
+        &self,
+        stream: &TcpStream,
+    ) -> io::Result<impl FnOnce() + Send + use<>> {
         let words = format!(
             "{} has {} connections that have not said who they are: the oldest was closed",
             self.name, self.limits.strangers
         );
         let stream = stream.try_clone()?;
-        Ok(self
-            .strangers
-            .enter_or_replace(move || connection::send_away(&stream, &words)))
+        Ok(move || connection::send_away(&stream, &words))
     }
 
     /// A place for a connection that has said who it is, or why it gets none.

@@ -6,12 +6,14 @@
 //! captured on the sender's host, or on loopback, is what a dissector expects.
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, sendmmsg, setsockopt, sockopt};
+use nix::sys::socket::{setsockopt, sockopt};
 use stackline_blocks::wire::BlockWireField;
 use stackline_blocks::wire::server_messages::{BLOCK_HEAD, BlockHead};
-use std::io::{self, IoSlice};
+use stackline_os::message_batch::MessageBatch;
+use stackline_os::stream_socket::SendFlags;
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Bytes of RTP's header.
@@ -24,6 +26,9 @@ const HEADERS: usize = 28;
 const USUAL_MTU: usize = 1500;
 /// Most bytes and datagrams of one system call.
 const AT_ONCE: (usize, usize) = (65_000, 64);
+/// Most messages of one system call, and parts of one message: a header and data of each datagram, and the rest of a block's head.
+const MESSAGES: usize = 64;
+const MOST_PARTS: usize = 2 * AT_ONCE.1 + 1;
 /// RTP: version 2; a dynamic payload type; ticks of a second.
 const VERSION: u8 = 2 << 6;
 pub(crate) const PAYLOAD_TYPE: u8 = 96;
@@ -41,6 +46,7 @@ pub struct BlockDatagramSender {
     pace: Option<BlockDatagramPacer>,
     heads: Vec<u8>,
     headers: Vec<u8>,
+    messages: MessageBatch,
 }
 
 /// When datagrams may leave.
@@ -104,6 +110,7 @@ impl BlockDatagramSender {
             pace: None,
             heads: Vec::new(),
             headers: Vec::new(),
+            messages: MessageBatch::new(MESSAGES, MESSAGES * MOST_PARTS),
         })
     }
 
@@ -151,6 +158,35 @@ impl BlockDatagramSender {
         data: impl Fn(&B) -> &[u8],
         mut pause: impl FnMut(Duration) -> Result<(), E>,
     ) -> Result<(), E> {
+        let calls = self.plan_calls(blocks, &data);
+        let data_of = |call: &BlockDatagramCall| data(&blocks[call.number].1);
+        let Some(mut pace) = self.pace else {
+            return Ok(self.send(&calls, data_of)?);
+        };
+        let mut done = 0;
+        while done < calls.len() {
+            let (leaves, until) = self.first_burst(&calls, done, pace.burst);
+            loop {
+                let left = pace.next.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                pause(left)?;
+            }
+            self.send(&calls[done..until], data_of)?;
+            pace.leaves(Instant::now(), leaves);
+            done = until;
+        }
+        self.pace = Some(pace);
+        Ok(())
+    }
+
+    /// The pieces in which the kernel is given blocks, whose heads and headers are written.
+    fn plan_calls<B>(
+        &mut self,
+        blocks: &[(BlockHead, B)],
+        data: impl Fn(&B) -> &[u8],
+    ) -> Vec<BlockDatagramCall> {
         self.heads.clear();
         self.headers.clear();
         blocks
@@ -180,39 +216,62 @@ impl BlockDatagramSender {
                 calls.push(call);
             }
         }
-        let parts: Vec<Vec<IoSlice<'_>>> = calls
-            .iter()
-            .map(|call| self.parts(call, data(&blocks[call.number].1)))
-            .collect();
-        let Some(mut pace) = self.pace else {
-            return Ok(send(&self.socket, &parts)?);
-        };
+        calls
+    }
+
+    /// Bytes of what leaves at once from a call on, one call at least, and the call behind that.
+    fn first_burst(&self, calls: &[BlockDatagramCall], from: usize, most: usize) -> (usize, usize) {
         let bytes = |call: &BlockDatagramCall| {
             let carried = call.to - call.from;
             carried + carried.div_ceil(self.carries) * (self.header + HEADERS)
         };
-        let mut done = 0;
-        while let Some(first) = calls.get(done) {
-            let (mut leaves, mut until) = (bytes(first), done + 1);
-            while let Some(more) = calls
-                .get(until)
-                .map(bytes)
-                .filter(|more| leaves + more <= pace.burst)
-            {
-                (leaves, until) = (leaves + more, until + 1);
+        let (mut leaves, mut until) = (0, from);
+        for bytes in calls[from..].iter().map(bytes) {
+            if until > from && leaves + bytes > most {
+                break;
             }
-            loop {
-                let left = pace.next.saturating_duration_since(Instant::now());
-                if left.is_zero() {
+            (leaves, until) = (leaves + bytes, until + 1);
+        }
+        (leaves, until)
+    }
+
+    /// Sends those pieces, with as few calls as there is room for.
+    fn send<'d>(
+        &mut self,
+        calls: &[BlockDatagramCall],
+        data: impl Fn(&BlockDatagramCall) -> &'d [u8],
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < calls.len() {
+            let mut writer = self.messages.write();
+            for call in &calls[done..] {
+                if !writer.has_room(MOST_PARTS) {
                     break;
                 }
-                pause(left)?;
+                let headers = self.headers[call.headers..].chunks(self.header);
+                let head = &self.heads[call.number * BLOCK_HEAD..][..BLOCK_HEAD];
+                let data = data(call);
+                for (at, header) in (call.from..call.to).step_by(self.carries).zip(headers) {
+                    let end = (at + self.carries).min(call.to);
+                    writer.push(header);
+                    if at < BLOCK_HEAD {
+                        writer.push(&head[at..end.min(BLOCK_HEAD)]);
+                    }
+                    if end > BLOCK_HEAD {
+                        writer.push(&data[at.saturating_sub(BLOCK_HEAD)..end - BLOCK_HEAD]);
+                    }
+                }
+                writer.end_message(0);
             }
-            send(&self.socket, &parts[done..until])?;
-            pace.leaves(Instant::now(), leaves);
-            done = until;
+            done += match writer.send(self.socket.as_fd(), SendFlags::empty()) {
+                Ok(sent) => sent.max(1),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                // Nobody listens there now, or there is no room: such is loss.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => 1,
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => 1,
+                Err(error) => return Err(error),
+            };
         }
-        self.pace = Some(pace);
         Ok(())
     }
 
@@ -235,26 +294,6 @@ impl BlockDatagramSender {
             (all as u32).put(&mut self.headers);
         }
     }
-
-    /// What the kernel is given for a call: headers, the block's head and its data, where they are.
-    fn parts<'a>(&'a self, call: &BlockDatagramCall, data: &'a [u8]) -> Vec<IoSlice<'a>> {
-        let own = &self.heads[call.number * BLOCK_HEAD..][..BLOCK_HEAD];
-        let headers = self.headers[call.headers..].chunks(self.header);
-        let mut parts = Vec::with_capacity(2 * (call.to - call.from).div_ceil(self.carries) + 1);
-        for (at, header) in (call.from..call.to).step_by(self.carries).zip(headers) {
-            let end = (at + self.carries).min(call.to);
-            parts.push(IoSlice::new(header));
-            if at < BLOCK_HEAD {
-                parts.push(IoSlice::new(&own[at..end.min(BLOCK_HEAD)]));
-            }
-            if end > BLOCK_HEAD {
-                parts.push(IoSlice::new(
-                    &data[at.saturating_sub(BLOCK_HEAD)..end - BLOCK_HEAD],
-                ));
-            }
-        }
-        parts
-    }
 }
 
 /// A piece of a block that the kernel cuts into datagrams.
@@ -267,30 +306,6 @@ struct BlockDatagramCall {
     to: usize,
     /// Where its headers begin.
     headers: usize,
-}
-
-fn send(socket: &UdpSocket, parts: &[Vec<IoSlice<'_>>]) -> io::Result<()> {
-    let mut done = 0;
-    while done < parts.len() {
-        let left = &parts[done..];
-        let mut memory = MultiHeaders::<()>::preallocate(left.len(), None);
-        let sent = sendmmsg(
-            socket.as_raw_fd(),
-            &mut memory,
-            left,
-            vec![None; left.len()],
-            [],
-            MsgFlags::empty(),
-        );
-        done += match sent {
-            Ok(sent) => sent.count().max(1),
-            Err(Errno::EINTR) => 0,
-            // Nobody listens there now, or there is no room: such is loss.
-            Err(Errno::ECONNREFUSED | Errno::ENOBUFS) => 1,
-            Err(errno) => return Err(errno.into()),
-        };
-    }
-    Ok(())
 }
 
 #[cfg(test)]

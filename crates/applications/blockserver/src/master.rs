@@ -15,12 +15,14 @@ use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
 use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_core::error::{Error, Result};
-use stackline_guard::connection_slots::ConnectionSlot;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::files;
+use stackline_guard::serve::{self, ConnectionService};
+use stackline_guard::stop::StopSwitch;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -67,7 +69,7 @@ struct MasterServiceShared {
     options: BlockMasterOptions,
     jobs: mpsc::Sender<MasterJob>,
     next: AtomicU64,
-    stopped: AtomicBool,
+    stop: StopSwitch,
     places: BlockConnectionSlots,
     /// Bytes that wait for all clients, and the most that did.
     waiting: Arc<AtomicU64>,
@@ -114,10 +116,8 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
     made.map_err(failed)?;
     let mut machine = Master::default();
     store.recall(&path, |change| machine.remember(change))?;
-    let listener = TcpListener::bind(options.listen).map_err(|error| {
-        Error::environment(format!("nothing can listen at {}: {error}", options.listen))
-            .hint("is another master there? --listen HOST:PORT names another place")
-    })?;
+    let hint = "is another master there? --listen HOST:PORT names another place";
+    let listener = serve::listen_at(options.listen, hint)?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
     let state = Mutex::new(MasterServiceState {
@@ -130,7 +130,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
         state,
         jobs,
         next: AtomicU64::new(1),
-        stopped: AtomicBool::new(false),
+        stop: StopSwitch::new().map_err(failed)?,
         places: BlockConnectionSlots::new("the master".into(), options.places),
         waiting: Arc::default(),
         most: AtomicU64::new(0),
@@ -139,12 +139,13 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
         options,
     });
     let remembering = Arc::clone(&shared);
-    spawn("remember", move || {
-        remembering.remember(&store, &waiting, address)
+    spawn("remember", move || remembering.remember(&store, &waiting)).map_err(failed)?;
+    let accepting = Arc::clone(&shared);
+    spawn("accept", move || {
+        let next = || serve::accept_tcp(&listener, &accepting.stop);
+        serve::serve_connections(&accepting, &accepting.stop, next);
     })
     .map_err(failed)?;
-    let accepting = Arc::clone(&shared);
-    spawn("accept", move || accepting.listen(&listener)).map_err(failed)?;
     Ok(RunningMaster { shared, address })
 }
 
@@ -152,10 +153,11 @@ fn spawn(
     name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .name(name.into())
-        .stack_size(STACK)
-        .spawn(work)
+    thread_of(name).spawn(work)
+}
+
+fn thread_of(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.into()).stack_size(STACK)
 }
 
 impl RunningMaster {
@@ -185,11 +187,10 @@ impl RunningMaster {
 
     /// Ends it: its connections are closed, its threads go.
     pub fn stop(&self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.shared.stop.stop();
         for outbox in self.shared.state().outboxes.values() {
             outbox.end(None);
         }
-        let _ = TcpStream::connect(self.address);
         let _ = self.shared.jobs.send(MasterJob {
             changes: Vec::new(),
             sends: Vec::new(),
@@ -199,29 +200,33 @@ impl RunningMaster {
     }
 }
 
+impl ConnectionService for MasterServiceShared {
+    type Connection = TcpStream;
+
+    fn thread(&self) -> thread::Builder {
+        thread_of("client")
+    }
+
+    fn strangers(&self) -> &Arc<ConnectionSlotPool> {
+        self.places.strangers()
+    }
+
+    fn end_of(&self, stream: &TcpStream) -> std::io::Result<impl FnOnce() + Send + 'static> {
+        self.places.end_of_stranger(stream)
+    }
+
+    fn has_room(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) <= self.options.places.threads()
+    }
+
+    fn serve(self: Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
+        self.client(stream, place);
+    }
+}
+
 impl MasterServiceShared {
     fn state(&self) -> MutexGuard<'_, MasterServiceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn listen(self: &Arc<Self>, listener: &TcpListener) {
-        for stream in listener.incoming() {
-            if self.stopped.load(Ordering::SeqCst) {
-                return;
-            }
-            let Ok(stream) = stream else {
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            };
-            let Ok(place) = self.places.stranger(&stream) else {
-                continue;
-            };
-            if Arc::strong_count(self) > self.options.places.threads() {
-                continue;
-            }
-            let shared = Arc::clone(self);
-            let _ = spawn("client", move || shared.client(stream, place));
-        }
     }
 
     fn client(self: &Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
@@ -416,9 +421,9 @@ impl MasterServiceShared {
         }
     }
 
-    fn remember(&self, store: &MasterStore, waiting: &Receiver<MasterJob>, address: SocketAddr) {
+    fn remember(&self, store: &MasterStore, waiting: &Receiver<MasterJob>) {
         while let Ok(first) = waiting.recv() {
-            if self.stopped.load(Ordering::SeqCst) {
+            if self.stop.is_stopped() {
                 return;
             }
             // All that waits is remembered at once.
@@ -442,11 +447,10 @@ impl MasterServiceShared {
                 // What it knows is no longer what it remembers: it ends, and knows the latter when it is started again.
                 (self.options.say)(&error.message);
                 state.failure = Some(error);
-                self.stopped.store(true, Ordering::SeqCst);
+                self.stop.stop();
                 state.outboxes.values().for_each(|outbox| outbox.close());
                 state.outboxes.clear();
                 drop(state);
-                let _ = TcpStream::connect(address);
                 return;
             }
         }
@@ -458,7 +462,7 @@ fn reveals_written_blocks(actions: &Actions) -> bool {
     let reveals = |message: &Message| {
         matches!(
             message,
-            Message::Mapped(_) | Message::Told(_) | Message::Created(_)
+            Message::Mapped(_) | Message::Inventory(_) | Message::Created(_)
         )
     };
     actions.sends.iter().any(|(_, message)| reveals(message))
@@ -472,7 +476,7 @@ fn refuse(job: &mut MasterJob, words: &str) {
             Message::Created(created) => created.request,
             Message::Reserved(reserved) => reserved.request,
             Message::Mapped(mapped) => mapped.request,
-            Message::Told(inventory) => inventory.request,
+            Message::Inventory(inventory) => inventory.request,
             _ => continue,
         };
         *message = BlockRequestRefused {

@@ -26,9 +26,11 @@ use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_guard::connection_slots::ConnectionSlot;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
+use stackline_guard::serve::{self, ConnectionService};
+use stackline_guard::stop::StopSwitch;
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -143,7 +145,7 @@ struct DiskServerShared {
     pool: Arc<BlockBufferPool>,
     id: AtomicU16,
     next: AtomicU64,
-    stopped: Arc<AtomicBool>,
+    stop: StopSwitch,
     places: BlockConnectionSlots,
     /// Clients that gave way, and lists that were refused at a bound.
     closed: Rarely,
@@ -182,10 +184,8 @@ pub(crate) fn now() -> Instant {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
-    let listener = TcpListener::bind(options.listen).map_err(|error| {
-        Error::environment(format!("nothing can listen at {}: {error}", options.listen))
-            .hint("is another server there? --listen HOST:PORT names another place")
-    })?;
+    let hint = "is another server there? --listen HOST:PORT names another place";
+    let listener = serve::listen_at(options.listen, hint)?;
     let failed = |error: std::io::Error| {
         Error::environment(format!("the server cannot be started: {error}"))
     };
@@ -203,7 +203,7 @@ pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<Runnin
         pool: Arc::default(),
         id: AtomicU16::new(0),
         next: AtomicU64::new(1),
-        stopped: Arc::default(),
+        stop: StopSwitch::new().map_err(failed)?,
         places: BlockConnectionSlots::new(format!("the server {}", options.name), options.places),
         closed: Rarely::default(),
         refused: Rarely::default(),
@@ -221,7 +221,11 @@ pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<Runnin
         shared.talk_to_master(address)
     })
     .map_err(failed)?;
-    spawn(&shared, "accept", move |shared| shared.listen(&listener)).map_err(failed)?;
+    spawn(&shared, "accept", move |shared| {
+        let next = || serve::accept_tcp(&listener, &shared.stop);
+        serve::serve_connections(shared, &shared.stop, next);
+    })
+    .map_err(failed)?;
     Ok(RunningDiskServer { shared, address })
 }
 
@@ -231,10 +235,11 @@ fn spawn(
     work: impl FnOnce(&Arc<DiskServerShared>) + Send + 'static,
 ) -> std::io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    thread::Builder::new()
-        .name(name.into())
-        .stack_size(STACK)
-        .spawn(move || work(&shared))
+    thread_of(name).spawn(move || work(&shared))
+}
+
+fn thread_of(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.into()).stack_size(STACK)
 }
 
 impl RunningDiskServer {
@@ -258,7 +263,7 @@ impl RunningDiskServer {
 
     /// Ends it: its threads go, its connections are closed.
     pub fn stop(&self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.shared.stop.stop();
         let state = self.shared.state();
         state.bells.values().for_each(|bell| bell.wake());
         drop(state);
@@ -266,8 +271,30 @@ impl RunningDiskServer {
             .disks
             .iter()
             .for_each(|slot| slot.wake.notify_all());
-        // Whoever accepts is woken by a connection.
-        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl ConnectionService for DiskServerShared {
+    type Connection = TcpStream;
+
+    fn thread(&self) -> thread::Builder {
+        thread_of("client")
+    }
+
+    fn strangers(&self) -> &Arc<ConnectionSlotPool> {
+        self.places.strangers()
+    }
+
+    fn end_of(&self, stream: &TcpStream) -> std::io::Result<impl FnOnce() + Send + 'static> {
+        self.places.end_of_stranger(stream)
+    }
+
+    fn has_room(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) <= self.own_threads + self.options.places.threads()
+    }
+
+    fn serve(self: Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
+        self.client(stream, place);
     }
 }
 
@@ -277,7 +304,7 @@ impl DiskServerShared {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stop.is_stopped()
     }
 
     fn wake(&self, state: &DiskServerState, woken: &Woken) {
@@ -592,29 +619,6 @@ impl DiskServerShared {
     }
 
     // --- clients ---
-
-    fn listen(self: &Arc<Self>, listener: &TcpListener) {
-        for stream in listener.incoming() {
-            if self.is_stopped() {
-                return;
-            }
-            let Ok(stream) = stream else {
-                // No more files: others have to go first.
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            };
-            let Ok(place) = self.places.stranger(&stream) else {
-                continue;
-            };
-            let too_many =
-                Arc::strong_count(self) > self.own_threads + self.options.places.threads();
-            if too_many
-                || spawn(self, "client", move |shared| shared.client(stream, place)).is_err()
-            {
-                // Dropped: the other side sees it closed.
-            }
-        }
-    }
 
     fn client(self: &Arc<Self>, stream: TcpStream, place: ConnectionSlot) {
         let accepted = connection::accept_connection(

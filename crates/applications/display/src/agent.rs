@@ -4,7 +4,7 @@
 //! ```text
 //! from_client(bytes)    what the client sent: what goes on to the display
 //! from_display(bytes)   what the display answered: what goes back to the client
-//! again()               the display is another one: what it has to be told first
+//! again()               the display is another one: what it has to receive first
 //! ```
 //! The client sees one display all the time: its requests keep their numbers, and what it waited for when the display was lost is answered
 //! once the picture is there again. Input that came meanwhile is lost.
@@ -49,7 +49,7 @@ pub struct DisplayClientAgent {
     before: Option<usize>,
     /// Requests when it began.
     at_again: u32,
-    /// Bytes taken of the client that no display has told it it may send again.
+    /// Bytes taken of the client that no display has granted again.
     taken: u32,
 }
 
@@ -173,7 +173,7 @@ impl DisplayClientAgent {
         self.refused.pop_front()
     }
 
-    /// A display has come to that request: what was refused up to it was told.
+    /// A display has come to that request: what was refused up to it was reported.
     fn has_come_to(&mut self, request: u32) {
         while self.refused_until(request).is_some() {}
     }
@@ -243,7 +243,7 @@ impl DisplayClientAgent {
                     DisplayAnswer::Credit(std::mem::take(&mut self.taken)).put(out);
                 }
             }
-            // What a picture that was accepted once is told now is the agent's business.
+            // What is answered now to a picture that was accepted once is the agent's business.
             _ if self.before.is_some() && !matches!(answer, DisplayAnswer::Input { .. }) => {}
             DisplayAnswer::Done | DisplayAnswer::Synced { .. } => {
                 if let Some(owed) = self.owed.pop_front() {
@@ -253,7 +253,7 @@ impl DisplayClientAgent {
             }
             DisplayAnswer::Refused { request, why } => {
                 let request = self.number(*request);
-                // A picture that was cut is told beside the answer to its request.
+                // That a picture was cut is reported beside the answer to its request.
                 let is_answer = *why != DisplayRefusal::TooMuch as u8;
                 if is_answer
                     && self
@@ -277,8 +277,8 @@ impl DisplayClientAgent {
         }
     }
 
-    /// The display is another one, which knows nothing: what it has to be told before all else. Nothing where the client has not said
-    /// who it is.
+    /// The display is another one, which knows nothing: what it has to receive before all else. Nothing where the client has not
+    /// said who it is.
     pub fn again(&mut self) -> Vec<u8> {
         self.answers.clear();
         let mut out = self.hello.clone();

@@ -8,8 +8,8 @@
 //! draw(client, window)           a window's pixels as they are now
 //! input(client, window, what)    a key or the pointer
 //! ```
-//! A client cannot see or change what is another's. What it may take is limited; what it does wrong is told and changes nothing, and what
-//! is no message at all ends its connection.
+//! A client cannot see or change what is another's. What it may take is limited; what it does wrong is reported and changes nothing, and
+//! what cannot be read as a message ends its connection.
 
 use crate::budget::{DisplayMemoryBudget, DisplayMemoryShare};
 use crate::draw::{self, SymbolPlacement};
@@ -20,13 +20,13 @@ use crate::protocol::{self, DisplayAnswer, DisplayInput, DisplayRequest, Stamps,
 use crate::symbols::{DisplayClientLimits, DisplayRefusal, Symbol, Symbols};
 use std::collections::BTreeMap;
 
-/// Bytes that a client may send before it is told that it may send more.
+/// Bytes that a client may send before it is granted more.
 pub const CREDIT: u32 = 1 << 20;
 /// Pixels of all windows of a client together, a byte each: four of the largest.
 const MOST_PIXELS: usize = 4 * (LARGEST as usize) * (LARGEST as usize);
 /// Events of input that wait for a client that does not read them.
 const MOST_EVENTS: usize = 256;
-/// Refusals that wait for it: who only asks wrong things and reads nothing is told no more.
+/// Refusals that wait for it: a client that only asks wrong things and reads nothing gets no more.
 const MOST_WAITING: usize = 1 << 20;
 
 /// A client.
@@ -75,7 +75,7 @@ pub enum DisplayEndReason {
     NotHello,
     /// It does not know the secret.
     Stranger,
-    /// It sent more than it was told that it may.
+    /// It sent more than it was granted.
     Beyond,
 }
 
@@ -89,7 +89,7 @@ impl DisplayEndReason {
                 format!("it does not speak version {VERSION} of the display's protocol")
             }
             Self::Stranger => "it does not know the display's secret".to_owned(),
-            Self::Beyond => "it sent more than it was told that it may".to_owned(),
+            Self::Beyond => "it sent more than it was granted".to_owned(),
         }
     }
 }
@@ -123,7 +123,7 @@ pub struct Window {
     pub drawn: u64,
     /// Items of the last picture that was drawn whole, and whether that was all of them.
     pub items: (usize, bool),
-    /// Its client is to be told that not all of them were drawn.
+    /// It is to be reported to its client that not all of them were drawn.
     is_cut: bool,
 }
 
@@ -168,7 +168,7 @@ struct DisplayClientState {
     /// The beginning of a message whose rest is not here.
     rest: Vec<u8>,
     out: Vec<u8>,
-    /// Requests so far, those that are drawn, and bytes since it was told that it may send more.
+    /// Requests so far, those that are drawn, and bytes since it was granted more.
     requests: u32,
     drawn: u32,
     taken: u32,
@@ -683,7 +683,7 @@ impl DisplayRequestWork<'_> {
         }
     }
 
-    /// The client may send as much again, which it is told once that is half of what it may.
+    /// The client may send as much again; it is granted that once it is half of what it may send.
     fn charge(&mut self, length: usize) {
         self.client.taken += length as u32;
         if self.client.taken >= CREDIT / 2 {
@@ -948,7 +948,7 @@ impl DisplayRequestWork<'_> {
         Ok(())
     }
 
-    /// Carries out what was kept, all of it; what of it is refused is told by its own number.
+    /// Carries out what was kept, all of it; what of it is refused is reported by its own number.
     fn end_batch(&mut self) -> Result<(), DisplayRefusal> {
         let DisplayRequestBatch { bytes, numbers } =
             self.client.batch.take().ok_or(DisplayRefusal::Order)?;

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes of what is kept of a key, and of all definitions that are held until they are whole.
 pub const KEPT: usize = 8 << 20;
 const HELD: usize = 64 << 10;
-/// Digests that are told.
+/// Digests that are announced, at most.
 const MOST_ANNOUNCED: usize = 1024;
 /// Bytes of frames that wait for a missing definition: more than a client may have on its way.
 const WAITING: usize = 4 << 20;

@@ -1,12 +1,11 @@
 //! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
 
 use crate::address::DisplayAddress;
-use crate::listener::DisplayListener;
+use crate::listener::{DisplayListener, serve_streams};
 use crate::server::{
     HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread,
 };
 use crate::stream::DisplayStream;
-use crate::threads::in_thread;
 use stackline_display::agent::DisplayClientAgent;
 use stackline_display::machine::DisplayEndReason;
 use stackline_display::protocol::{self, DisplayAnswer};
@@ -57,27 +56,14 @@ pub struct DisplayAgentOptions {
 
 /// Serves clients for ever.
 pub fn serve(listener: &DisplayListener, service: &DisplayAgentOptions, say: fn(&str)) {
-    let (strangers, clients) = (
-        ConnectionSlotPool::new(MOST_STRANGERS),
-        ConnectionSlotPool::new(MOST_CLIENTS),
-    );
-    let attempts = Arc::new(Attempts::default());
-    loop {
-        let Ok(client) = listener.accept() else {
-            // No descriptors, or the like: it may be better in a while.
-            thread::sleep(AGAIN);
-            continue;
-        };
-        let Ok(ends) = client.again() else { continue };
-        let place = strangers.enter_or_replace(move || ends.end());
-        let (service, clients, attempts) =
-            (service.clone(), Arc::clone(&clients), Arc::clone(&attempts));
-        in_thread(move || {
-            if let Err(why) = one(client, service, place, &clients, &attempts) {
-                say(&format!("a client was disconnected: {why}"));
-            }
-        });
-    }
+    let (clients, attempts) = (ConnectionSlotPool::new(MOST_CLIENTS), Attempts::default());
+    let service = service.clone();
+    let strangers = ConnectionSlotPool::new(MOST_STRANGERS);
+    serve_streams(listener, strangers, move |client, place| {
+        if let Err(why) = one(client, service.clone(), place, &clients, &attempts) {
+            say(&format!("a client was disconnected: {why}"));
+        }
+    });
 }
 
 fn lock(shared: &Mutex<DisplayAgentShared>) -> MutexGuard<'_, DisplayAgentShared> {

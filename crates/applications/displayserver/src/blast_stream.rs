@@ -7,9 +7,10 @@
 //! ```
 
 use crate::message_stream::{address, failed as sentence};
-use crate::threads::in_thread;
 use stackline_core::time::Duration as Time;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
+use stackline_guard::serve::{accept_each, in_thread};
+use stackline_guard::stop::StopSwitch;
 use stackline_transfer::{
     BlastChannel, BlastChannelListener, BlastChannelOptions, Error, Interrupt,
 };
@@ -346,7 +347,7 @@ fn stay(shared: &Weak<BlastStreamShared>) {
 pub struct BlastStreamListener {
     local: SocketAddr,
     came: Mutex<Receiver<BlastStream>>,
-    is_over: Arc<AtomicBool>,
+    stop: StopSwitch,
 }
 
 /// Ways of connections that wait for the other one.
@@ -359,17 +360,17 @@ impl BlastStreamListener {
     /// # Errors
     /// The kernel's.
     pub fn bind(at: &str) -> io::Result<Self> {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let stop = StopSwitch::new()?;
         let listener =
             BlastChannelListener::bind(address(at)?, &options(&Arc::default())).map_err(failed)?;
         let local = listener.local().map_err(failed)?;
         let (to, came) = sync_channel(MOST);
-        let stops = Arc::clone(&is_over);
+        let stops = stop.clone();
         thread::spawn(move || serve(listener, &stops, &to));
         Ok(Self {
             local,
             came: Mutex::new(came),
-            is_over,
+            stop,
         })
     }
 
@@ -392,34 +393,30 @@ impl BlastStreamListener {
 
 impl Drop for BlastStreamListener {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.stop.stop();
     }
 }
 
 /// Takes ways of connections until the listener goes. Each has a thread while it says which it is.
-fn serve(
-    mut listener: BlastChannelListener,
-    stops: &Arc<AtomicBool>,
-    to: &SyncSender<BlastStream>,
-) {
+fn serve(mut listener: BlastChannelListener, stop: &StopSwitch, to: &SyncSender<BlastStream>) {
     let (halves, saying) = (BlastStreamHalves::default(), ConnectionSlotPool::new(MOST));
-    while !stops.load(Ordering::Relaxed) {
-        let (way, over) = (Arc::new(BlastStreamDirection::default()), Arc::clone(stops));
+    let next = || {
+        let (way, over) = (Arc::new(BlastStreamDirection::default()), stop.clone());
         let own = Arc::clone(&way);
         // Connections that are there outlive the listener.
         listener.interrupted_by(Interrupt::new(move || {
-            own.is_over() || (over.load(Ordering::Relaxed) && !own.is_taken())
+            own.is_over() || (over.is_stopped() && !own.is_taken())
         }));
-        let Ok(channel) = listener.accept() else {
-            thread::sleep(Duration::from_millis(100));
-            continue;
-        };
+        let channel = listener.accept().map_err(failed)?;
+        Ok((channel, way))
+    };
+    accept_each(stop, next, |(channel, way)| {
         way.lasts_until(Some(Instant::now() + BOTH));
         let ends = Arc::clone(&way);
         let place = saying.enter_or_replace(move || ends.is_ended.store(true, Ordering::Relaxed));
         let (halves, to) = (Arc::clone(&halves), to.clone());
         in_thread(move || pair(channel, way, place, &halves, &to));
-    }
+    });
 }
 
 /// A way says which it is; with the other one it is a connection.

@@ -13,7 +13,8 @@ use crate::address::DisplayAddress;
 use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::address;
 use instance_ends::InternetInstanceEnds;
-use stackline_core::error::{Error, Result};
+use stackline_core::error::Result;
+use stackline_guard::serve::cannot_listen;
 use stackline_proto::vio::{BLOCK, VioBlockTurn, VioInstance, VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions, Ticket};
 use std::collections::{HashMap, VecDeque};
@@ -137,8 +138,11 @@ impl RunningInternetServer {
 /// When nothing can listen there.
 pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInternetServer> {
     let failed = |why: String| {
-        Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
-            .hint("another program may have it: choose another address, `--listen`")
+        cannot_listen(
+            &format_args!("ikp:{at}"),
+            &why,
+            "another program may have it: choose another address, `--listen`",
+        )
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
     let options = IkpTransferOptions {

@@ -44,6 +44,5 @@ pub mod server;
 pub mod simulated;
 pub mod stream;
 pub mod terminal;
-mod threads;
 pub mod view;
 pub mod vio;

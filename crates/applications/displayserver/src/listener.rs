@@ -7,12 +7,16 @@ use crate::pup::PupListener;
 use crate::stream::DisplayStream;
 use rustix::net::sockopt::set_socket_oobinline;
 use stackline_core::error::{Error, Result};
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
+use stackline_guard::serve::{ConnectionService, cannot_listen, serve_connections};
 use stackline_guard::socket;
+use stackline_guard::stop::StopSwitch;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,8 +60,8 @@ impl DisplayListener {
                 }
                 _ => "another program may have it: choose another address",
             };
-            Error::environment(format!("nothing can listen at {address}: {error}"))
-                .hint(format!("{why} (`--listen`, for a page `--view`)"))
+            let hint = format!("{why} (`--listen`, for a page `--view`)");
+            cannot_listen(address, &error, &hint)
         };
         match address {
             DisplayAddress::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
@@ -177,4 +181,38 @@ fn remove_left_behind(path: &Path) {
     if is_socket && UnixStream::connect(path).is_err() {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// What is done with the streams of a listener.
+struct StreamService<F> {
+    strangers: Arc<ConnectionSlotPool>,
+    serve: F,
+}
+
+impl<F: Fn(DisplayStream, ConnectionSlot) + Send + Sync + 'static> ConnectionService
+    for StreamService<F>
+{
+    type Connection = DisplayStream;
+
+    fn strangers(&self) -> &Arc<ConnectionSlotPool> {
+        &self.strangers
+    }
+
+    fn end_of(&self, stream: &DisplayStream) -> io::Result<impl FnOnce() + Send + 'static> {
+        stream.again().map(|stream| move || stream.end())
+    }
+
+    fn serve(self: Arc<Self>, stream: DisplayStream, place: ConnectionSlot) {
+        (self.serve)(stream, place);
+    }
+}
+
+/// Serves what comes there for ever, each stream in a thread of its own, with its place among those that have not said who they are.
+pub(crate) fn serve_streams(
+    listener: &DisplayListener,
+    strangers: Arc<ConnectionSlotPool>,
+    serve: impl Fn(DisplayStream, ConnectionSlot) + Send + Sync + 'static,
+) {
+    let service = Arc::new(StreamService { strangers, serve });
+    serve_connections(&service, &StopSwitch::never(), || listener.accept());
 }

@@ -4,9 +4,9 @@
 use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
 use crate::server::DisplayServer;
-use crate::threads::in_thread;
-use stackline_core::error::{Error, Result};
+use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, DisplayEndReason, DisplayMachine};
+use stackline_guard::serve::{cannot_listen, in_thread};
 use stackline_transfer::ikp::{self, IkpTransferOptions};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -57,8 +57,11 @@ impl MessageDisplayClient {
 /// When nothing can listen there.
 pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAddr> {
     let failed = |why: String| {
-        Error::environment(format!("nothing can listen at ikp:{at}: {why}"))
-            .hint("another program may have it: choose another address, `--listen`")
+        cannot_listen(
+            &format_args!("ikp:{at}"),
+            &why,
+            "another program may have it: choose another address, `--listen`",
+        )
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
     let mut messages =

@@ -3,9 +3,8 @@
 //! A client that does not read its answers for five seconds loses its connection, and what it had. Whoever has not said who it is has a place
 //! among strangers, of whom the idlest gives way; whoever knows the secret has one among clients.
 
-use crate::listener::DisplayListener;
+use crate::listener::{DisplayListener, serve_streams};
 use crate::stream::DisplayStream;
-use crate::threads::in_thread;
 use stackline_display::budget::DisplayMemoryBudget;
 use stackline_display::machine::{
     ClientId, DisplayEndReason, DisplayMachine, DisplayRequestStep, DisplayStepObserver,
@@ -14,7 +13,7 @@ use stackline_display::protocol::{DisplayAnswer, DisplayInput};
 use stackline_display::symbols::{DisplayClientLimits, DisplayRefusal};
 use stackline_events::event;
 use stackline_guard::attempts::Attempts;
-use stackline_guard::connection_slots::ConnectionSlotPool;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -154,22 +153,13 @@ impl DisplayServer {
 
     /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
     pub fn listen(&self, listener: DisplayListener, say: fn(&str)) {
-        let server = self.clone();
+        let (server, strangers) = (self.clone(), Arc::clone(&self.inner.strangers));
         thread::spawn(move || {
-            loop {
-                match listener.accept() {
-                    Ok(stream) => {
-                        let server = server.clone();
-                        in_thread(move || {
-                            if let Some(why) = server.client(stream) {
-                                say(&why);
-                            }
-                        });
-                    }
-                    // No descriptors, or the like: it may be better in a while.
-                    Err(_) => thread::sleep(Duration::from_millis(100)),
+            serve_streams(&listener, strangers, move |stream, place| {
+                if let Some(why) = server.client(stream, place) {
+                    say(&why);
                 }
-            }
+            });
         });
     }
 
@@ -251,10 +241,8 @@ impl DisplayServer {
     }
 
     /// Serves a client to its end; why it was sent away, where it was.
-    fn client(&self, mut stream: DisplayStream) -> Option<String> {
+    fn client(&self, mut stream: DisplayStream, place: ConnectionSlot) -> Option<String> {
         stream.keeps(UNREAD);
-        let ends = stream.again().ok()?;
-        let place = self.inner.strangers.enter_or_replace(move || ends.end());
         let writer = stream
             .again()
             .and_then(|writer| writer.write_within(PATIENCE).map(|()| writer))

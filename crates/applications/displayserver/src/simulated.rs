@@ -10,7 +10,6 @@ mod scene;
 mod serial_line;
 mod site;
 mod trial_script;
-mod usage;
 
 pub use request_events::{DisplayRequestEvent, DisplayRequestPaths};
 pub use scene::{
@@ -20,13 +19,14 @@ pub use scene::{
 
 use crate::bench::{DisplayBenchResult, DisplayBenchSubject};
 use crate::send_level::DisplayPicture;
-use site::{DisplaySite, DisplaySiteWorld, Over};
+use site::{DisplaySite, Over};
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
 use stackline_net::NodeIndex;
-use stackline_sim::messages::MessageNetwork;
+use stackline_sim::application::Simulation;
+use stackline_sim::usage::{UsageTotals, UsageWatch};
+use std::rc::Rc;
 use trial_script::DisplayTrialScript;
-use usage::DisplaySiteUsage;
 
 /// All is over by then: 30 days.
 const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
@@ -69,13 +69,13 @@ fn carry_out(
         let mut ways = ways
             .as_mut()
             .filter(|_| matches!(rate, DisplayBenchSubject::At(_)));
-        let mut watched = ways.is_some().then(DisplaySiteUsage::default);
+        let mut watched = ways.is_some().then(UsageWatch::default);
         let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
         let Some(over) = all.pop() else {
             return Err(Error::measurement("nothing was simulated"));
         };
         if let (Some(ways), Some(watched)) = (&mut ways, watched) {
-            ways.add(nodes, &over.trials, &over.passed, watched);
+            ways.add(nodes, &over.trials, &over.passed, watched.into_intervals());
         }
         Ok(measured(picture, *rate, &over))
     };
@@ -123,40 +123,49 @@ fn run(
     scenes: &[&SimulatedDisplayScene<'_>],
     picture: &DisplayPicture,
     (rate, trials): (DisplayBenchSubject, usize),
-    mut watched: Option<&mut DisplaySiteUsage>,
+    mut watched: Option<&mut UsageWatch>,
 ) -> Result<Vec<Over>> {
     let Some(first) = scenes.first() else {
         return Ok(Vec::new());
     };
-    let world = DisplaySiteWorld::new(MessageNetwork::new(first.network, first.seed, (), false));
-    let (mut sites, traced) = (Vec::new(), watched.is_some());
+    let mut simulation = Simulation::new(first.network, first.seed, (), false);
+    let mut sites = Vec::new();
     for (lane, scene) in (0..).zip(scenes) {
+        let (nodes, traced) = (nodes(scene)?, watched.is_some());
         sites.push(DisplaySite::new(
             scene,
-            (&world, lane),
-            nodes(scene)?,
-            DisplayTrialScript::of(scene, picture, rate, trials),
+            &mut simulation,
+            lane,
+            nodes,
             traced,
         )?);
     }
-    sites.iter_mut().try_for_each(DisplaySite::start)?;
-    while !sites.iter().any(DisplaySite::is_over) {
-        let next = world.borrow_mut().next(AT_MOST)?;
-        let (now, happening) = next.ok_or_else(|| {
+    for (site, scene) in sites.iter().zip(scenes) {
+        site.start(DisplayTrialScript::of(scene, picture, rate, trials).actions);
+    }
+    while !sites.iter().any(|site| site.is_over()) {
+        let is_measured = || sites.first().is_some_and(|site| site.is_measured());
+        let was_measured = is_measured();
+        let now = simulation.next(AT_MOST)?.ok_or_else(|| {
             Error::measurement("the simulated trials do not end within 30 days of their own time")
                 .hint("fewer of them (`--trials`), a smaller picture or a faster line do")
         })?;
-        let was_measured = sites.first().is_some_and(DisplaySite::is_measured);
-        if let Some(site) = sites.iter_mut().find(|site| site.owns(&happening)) {
-            site.happened(happening)?;
-        }
-        if let (Some(watched), Some(site)) = (watched.as_mut(), sites.first())
-            && (watched.is_due(now) || was_measured != site.is_measured())
+        if let Some(watched) = &mut watched
+            && (watched.is_due(now) || was_measured != is_measured())
         {
-            watched.look(now, (site.counters(), world.borrow().spent()), was_measured);
+            watched.look(now, usage(&simulation, &sites), was_measured);
         }
     }
-    Ok(sites.into_iter().map(DisplaySite::over).collect())
+    Ok(sites.iter().map(|site| site.over()).collect())
+}
+
+/// What was done by now, over the serial line of the first application too.
+fn usage(simulation: &Simulation<'_, ()>, sites: &[Rc<DisplaySite>]) -> UsageTotals {
+    let mut usage = simulation.usage();
+    if let Some(site) = sites.first() {
+        site.enter_line(&mut usage.ports);
+    }
+    usage
 }
 
 /// The client's host, the display's and the internet server's, of a class that fits them.

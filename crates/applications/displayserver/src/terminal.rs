@@ -18,10 +18,9 @@ pub use admission::TerminalServiceOptions;
 pub use telnet_client::talk;
 
 use crate::address::{self, DisplayAddress};
-use crate::listener::DisplayListener;
+use crate::listener::{DisplayListener, serve_streams};
 use crate::stream::DisplayStream;
-use crate::threads::in_thread;
-use admission::{TerminalAdmission, refused, sent_away};
+use admission::{MOST_STRANGERS, TerminalAdmission, refused, sent_away};
 use failure::{gone, lost, unopened};
 use login::{Guest, Knock, Knocking, Typed};
 use pty_process::blocking::Pty;
@@ -29,7 +28,7 @@ use pty_program::{For, ProgramTerminal, echo, failed, resize};
 use request_tracker::DisplayRequestTracker;
 use rustix::termios::SpecialCodeIndex;
 use stackline_core::error::Result;
-use stackline_guard::connection_slots::ConnectionSlot;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use stackline_proto::telnet::{Telnet, TelnetCommand as Said, TelnetOption, TelnetRole, Whose};
@@ -46,22 +45,13 @@ const TYPES: Duration = Duration::from_secs(5);
 
 /// Serves terminals for ever: each connection gets the program on one of its own.
 pub fn serve(listener: &DisplayListener, service: TerminalServiceOptions, say: fn(&str)) {
-    let office = Arc::new(TerminalAdmission::new(service));
-    loop {
-        let Ok(stream) = listener.accept() else {
-            // No descriptors, or the like: it may be better in a while.
-            thread::sleep(Duration::from_millis(100));
-            continue;
-        };
-        let Ok(ends) = stream.again() else { continue };
-        let place = office.strangers.enter_or_replace(move || ends.end());
-        let office = Arc::clone(&office);
-        in_thread(move || {
-            if let Err(error) = one(stream, &office, place) {
-                say(&error.to_string());
-            }
-        });
-    }
+    let office = TerminalAdmission::new(service);
+    let strangers = ConnectionSlotPool::new(MOST_STRANGERS);
+    serve_streams(listener, strangers, move |stream, place| {
+        if let Err(error) = one(stream, &office, place) {
+            say(&error.to_string());
+        }
+    });
 }
 
 /// One terminal, until its program or its connection ends.

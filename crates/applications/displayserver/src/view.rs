@@ -8,23 +8,22 @@ mod http;
 
 use self::http::{BrowserAccess, Replayed};
 use crate::address::DisplayAddress;
-use crate::listener::DisplayListener;
+use crate::listener::{DisplayListener, serve_streams};
 use crate::server::DisplayServer;
 use crate::stream::DisplayStream;
-use crate::threads::in_thread;
 use serde_json::{Value, json};
 use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, DisplayMachine};
 use stackline_display::pixels::{Pixels, palette};
 use stackline_display::protocol::DisplayInput;
 use stackline_guard::attempts::Attempts;
-use stackline_guard::connection_slots::ConnectionSlotPool;
+use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
+use stackline_guard::serve::in_thread;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -69,36 +68,23 @@ struct BrowserWindowState {
 pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Result<String> {
     let listener = DisplayListener::at(at)?;
     let address = url(listener.address(), &String::from_utf8_lossy(token.bytes()));
-    let (server, asking, looking) = (
-        server.clone(),
+    let (asking, looking) = (
         ConnectionSlotPool::new(ASKING),
         ConnectionSlotPool::new(MOST),
     );
-    let door = Arc::new(BrowserAccess::new(token.clone(), listener.address()));
-    let attempts = Arc::new(Attempts::default());
-    thread::spawn(move || {
-        loop {
-            let Ok(stream) = listener.accept() else {
-                thread::sleep(Duration::from_millis(100));
-                continue;
-            };
-            let (server, looking) = (server.clone(), Arc::clone(&looking));
-            let (door, attempts) = (Arc::clone(&door), Arc::clone(&attempts));
-            let Ok(ends) = stream.again() else { continue };
-            let place = asking.enter_or_replace(move || ends.end());
-            in_thread(move || {
-                let asked = asked(stream, &door, &attempts);
-                drop(place);
-                let Some(stream) = asked else { return };
-                match looking.enter() {
-                    Some(_place) => look_on(&server, stream),
-                    None => {
-                        stream.refused(&format!("{MOST} browsers look on, which is as many as may"))
-                    }
-                }
-            });
+    let server = server.clone();
+    let door = BrowserAccess::new(token.clone(), listener.address());
+    let attempts = Attempts::default();
+    let serve = move |stream, place| {
+        let asked = asked(stream, &door, &attempts);
+        drop::<ConnectionSlot>(place);
+        let Some(stream) = asked else { return };
+        match looking.enter() {
+            Some(_place) => look_on(&server, stream),
+            None => stream.refused(&format!("{MOST} browsers look on, which is as many as may")),
         }
-    });
+    };
+    thread::spawn(move || serve_streams(&listener, asking, serve));
     Ok(address)
 }
 

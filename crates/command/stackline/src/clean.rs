@@ -29,7 +29,7 @@ const KINDS: [LeftoverKind; 3] = [
     LeftoverKind {
         key: "control_groups",
         names: ["control group", "control groups"],
-        sweep: stackline_shares::sweep_groups,
+        sweep: stackline_os::processor_share::sweep_groups,
     },
 ];
 

@@ -35,6 +35,8 @@ use stackline_displayserver::vio::Vio;
 use stackline_events::EventRecorder;
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_guard::secret::Secret;
+use stackline_guard::serve::accept_each;
+use stackline_guard::stop::StopSwitch;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -389,22 +391,17 @@ fn bring(flags: &DisplayView) -> Result {
     ))?;
     output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
     thread::spawn(move || {
-        loop {
-            let Ok(browser) = listener.accept() else {
-                // No descriptors, or the like: it may be better in a while.
-                thread::sleep(Duration::from_millis(100));
-                continue;
-            };
+        let next = || listener.accept();
+        accept_each(&StopSwitch::never(), next, |browser| {
             let Ok(display) = from.connect() else {
-                view::refuse(browser, format!("there is no page at {from}"));
-                continue;
+                return view::refuse(browser, format!("there is no page at {from}"));
             };
             let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else {
-                continue;
+                return;
             };
             thread::spawn(move || pass(browser, display));
             thread::spawn(move || pass(display_again, browser_again));
-        }
+        });
     });
     wait(&stop);
     Ok(Exit::Done)

@@ -6,7 +6,7 @@ use crate::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use crate::output;
 use crate::show::header;
 use stackline_report::chart;
-use stackline_report::monitored::{fields, monitored};
+use stackline_report::monitored::{MonitoredSpan, fields, monitored};
 use stackline_report::page::{Content, origin_ns};
 use stackline_report::picture::{PictureSelection, picture, png, svg};
 use stackline_report::{Note, TableOptions, Weight};
@@ -115,7 +115,10 @@ fn monitor(field: &str, path: &Path, flags: &flags::ReportFlags, loaded: &Loaded
         &loaded.events,
         origin_ns,
         field,
-        (flags.from, flags.to),
+        MonitoredSpan {
+            from: flags.from,
+            to: flags.to,
+        },
     )
     .ok_or_else(|| {
         let known: Vec<&str> = fields(&loaded.events).into_iter().collect();

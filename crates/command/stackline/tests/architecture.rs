@@ -16,7 +16,8 @@ use tree::root;
 /// Each crate and what it may use of ours.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("core", &[]),
-    ("guard", &["core"]),
+    ("os", &["core"]),
+    ("guard", &["core", "os"]),
     ("spec", &["core"]),
     ("net", &["core"]),
     ("model", &["core"]),
@@ -26,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "blockserver",
         &[
-            "core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer",
+            "core", "blocks", "events", "guard", "net", "os", "sim", "transfer",
         ],
     ),
     ("blockclient", &["core", "blocks", "blockserver"]),
@@ -35,14 +36,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("requests", &["dissect", "events", "redact"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
-    ("shares", &["core", "monitor"]),
-    ("emu", &["core", "guard", "net", "shares"]),
-    ("transfer", &["core", "proto", "events"]),
-    ("monitor", &["core", "events"]),
+    ("emu", &["core", "guard", "net", "os"]),
+    ("transfer", &["core", "proto", "events", "os"]),
+    ("monitor", &["core", "events", "os"]),
     (
         "live",
         &[
-            "core", "guard", "proto", "transfer", "endpoint", "events", "monitor", "shares",
+            "core", "guard", "os", "proto", "transfer", "endpoint", "events", "monitor",
         ],
     ),
     ("events", &[]),
@@ -93,7 +93,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "core",
             "guard",
-            "shares",
+            "os",
             "spec",
             "net",
             "proto",
@@ -126,14 +126,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const FOLDERS: &[(&str, &[&str])] = &[
     ("language", &["core", "model", "spec"]),
     ("network", &["net", "proto"]),
-    ("system", &["guard"]),
+    ("system", &["guard", "os"]),
     ("record", &["events", "runs"]),
     ("observe", &["dissect", "monitor", "redact", "requests"]),
     (
         "worlds",
-        &[
-            "emu", "endpoint", "live", "runner", "shares", "sim", "transfer",
-        ],
+        &["emu", "endpoint", "live", "runner", "sim", "transfer"],
     ),
     ("answer", &["analyze", "exchange", "factors", "report"]),
     (
@@ -256,6 +254,21 @@ fn folders_use_only_folders_above_them() {
                 "{name} uses {used}, whose folder stands below its own"
             );
         }
+    }
+}
+
+/// One version of each crate of others, in one place.
+#[test]
+fn versions_stand_in_the_manifest_of_the_workspace() {
+    for folder in tree::crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let (_, dependencies) = manifest.split_once("dependencies]").unwrap_or_default();
+        let named = dependencies.lines().find(|line| {
+            let value = line.split_once(" = ").map_or("", |(_, value)| value);
+            value.starts_with('"') && value[1..].starts_with(char::is_numeric)
+                || value.contains("version = ")
+        });
+        assert!(named.is_none(), "{}: {named:?}", folder.display());
     }
 }
 

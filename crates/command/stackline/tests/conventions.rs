@@ -16,7 +16,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, FnArg, Item, Pat, Signature};
 
 /// Of all types, at most so many share their name with another one, in percent.
-const SHARED_NAMES: usize = 35;
+const SHARED_NAMES: usize = 3;
 /// Names of types that stand in more than three crates, each with its one meaning.
 const COMMON_NAMES: &[(&str, &str)] = &[("Error", "what a function of this crate can fail with")];
 /// A function has at most so many lines.

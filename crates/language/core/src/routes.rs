@@ -45,7 +45,7 @@ fn leaving<'n>(
     network: &'n Network,
     nodes: &BTreeMap<&str, usize>,
 ) -> Vec<Vec<(usize, RouteStep<'n>)>> {
-    // Of two nodes of one name, a mistake that is told elsewhere, the first has a number and is not found.
+    // Of two nodes of one name, a mistake that is reported elsewhere, the first has a number and is not found.
     let mut leaving = vec![Vec::new(); nodes.values().max().map_or(0, |last| last + 1)];
     for link in &network.links {
         let (Some(first), Some(second)) = (

@@ -35,7 +35,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// A cell of a circuit comes to a port of so many bit/s. The circuits that are to be told a rate, and the rate.
+    /// A cell of a circuit comes to a port of so many bit/s. Returns the circuits that are to hear of a rate, and the rate.
     pub(crate) fn cell(
         &mut self,
         now: Instant,
@@ -75,10 +75,10 @@ impl Shares {
     }
 }
 
-/// What a host's port was told.
+/// Rates that were granted to a host's port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Granted {
-    /// By circuit and by the port that told it.
+    /// By circuit and by the port that granted it.
     rates: Vec<(NodeIndex, PortIndex, f64)>,
     last: Instant,
 }
@@ -96,7 +96,7 @@ impl Granted {
         }
     }
 
-    /// What the port may send at that moment over a link of so many bit/s: of each circuit the least that it was told, all
+    /// What the port may send at that moment over a link of so many bit/s: of each circuit the least that was granted to it, all
     /// circuits together. After a silence it begins anew.
     pub(crate) fn rate(&mut self, now: Instant, link_bit_s: f64) -> f64 {
         if self.last + FORGOTTEN < now {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(
             granted.rate(ms(0), 100e6),
             100e6 / 32.0,
-            "before it was told anything"
+            "before anything was granted"
         );
         granted.note_rate(NodeIndex(1), PortIndex(4), 30e6);
         granted.note_rate(NodeIndex(1), PortIndex(6), 20e6);

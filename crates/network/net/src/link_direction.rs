@@ -115,7 +115,7 @@ pub(crate) struct LinkDirection {
     pace: f64,
     /// Of a port of a switch that tells hosts their rates: the circuits through it.
     pub(crate) shares: Option<Box<Shares>>,
-    /// Of a host's port on such a switch: what it was told.
+    /// Of a host's port on such a switch: the rates that were granted to it.
     pub(crate) granted: Option<Box<Granted>>,
     /// The queue's length is never used, so it is not kept.
     untracked: bool,

@@ -321,7 +321,7 @@ impl NcpConnection {
         self.is_closing = true;
     }
 
-    /// It is given up: the other end is told.
+    /// Gives the connection up and reports it to the other end.
     pub fn abort(&mut self) {
         if !matches!(self.state, NcpState::Over | NcpState::Broken) {
             self.state = NcpState::Broken;

@@ -55,5 +55,5 @@ pub fn thread_cpu_s() -> f64 {
 /// # Errors
 /// When the kernel refuses.
 pub fn synchronisation() -> io::Result<KernelClock> {
-    crate::sys::adjtimex::read()
+    stackline_os::adjtimex::read()
 }

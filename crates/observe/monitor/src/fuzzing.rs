@@ -3,10 +3,10 @@
 use crate::kernel_trace::format::TraceEventFormat;
 use crate::kernel_trace::pages::{Layout, TracePageRecords};
 use crate::parse::{
-    block, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts, name_values,
-    pressure, softnet, stat,
+    block, cpuinfo, interfaces, limits, list_length, loadavg, name_values, pressure, softnet, stat,
 };
-use crate::tcp_info::TcpInfo;
+use stackline_os::tcp_info::TcpInfo;
+use stackline_os::{cgroup, mounts};
 
 /// A text of `/proc`, `/sys` or tracefs.
 pub fn text(text: &str) {

@@ -1,10 +1,10 @@
 //! What the whole host used between two moments: CPU time, swapping, throttling. It reads three kinds of short files.
 
 use crate::clock::monotonic_ns;
-use crate::control_groups::ThrottledTime;
 use crate::parse::{name_values, stat};
 use stackline_core::run_record::HostUsage;
 use stackline_core::time::NANOS_PER_SECOND;
+use stackline_os::control_groups::ThrottledTime;
 use std::fs;
 
 /// The host's counters at a moment.

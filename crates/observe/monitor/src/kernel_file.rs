@@ -1,11 +1,9 @@
 //! A file of the kernel that stays open and is read again from its start. It never writes.
 
+use stackline_os::root_directory::{LONGEST, describe_file_error};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-
-/// Longer files are cut, so that memory stays bounded.
-pub(crate) const LONGEST: usize = 1 << 20;
 
 /// An open file and its read buffer, which only grows.
 #[derive(Debug)]
@@ -45,16 +43,6 @@ impl SampledFile {
         }
         std::str::from_utf8(&self.buffer[..length])
             .map_err(|_| format!("{} is not UTF-8", self.path))
-    }
-}
-
-/// Why a file cannot be read, without the error number that Rust appends.
-pub(crate) fn describe_file_error(path: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => format!("{path} does not exist"),
-        io::ErrorKind::PermissionDenied => format!("{path} may not be read"),
-        io::ErrorKind::Unsupported => format!("{path} is switched off in this kernel"),
-        _ => format!("{path}: {error}"),
     }
 }
 

@@ -10,23 +10,20 @@
 //! | `monitors` | one file a monitor, and the list of them |
 //! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
 //! | [`observe`] | what other programs do at their sockets and on cores, from trace events |
-//! | [`tcp_info`] | the layout of `struct tcp_info` |
 //! | `switches` | counters of switches by SNMP |
 //! | [`snmp`] | how a switch is accessed, and requests to it |
 //! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
 //! | `host_usage` | what the host used between two moments |
-//! | `control_groups` | CPU quotas and throttling of the control groups above this process |
 //! | [`clock`] | clocks of the kernel |
 //! | `parse` | text of `/proc` to plain data |
-//! | `file`, `root` | reading small files of the kernel |
-//! | `sys` | the only unsafe code |
+//! | `kernel_file` | reading small files of the kernel |
+//! | `sys` | the only unsafe code: ptrace |
 //!
 //! It changes nothing on the machine but trace instances of its own, and never decides what its events mean.
 
 mod address_pair;
 pub mod capture;
 pub mod clock;
-mod control_groups;
 pub mod environment;
 mod event_buffer;
 #[doc(hidden)]
@@ -37,16 +34,13 @@ mod kernel_trace;
 mod monitors;
 pub mod observe;
 mod parse;
-mod root_directory;
 pub mod snmp;
 mod socket_descriptors;
 mod switches;
 mod sys;
-pub mod tcp_info;
 mod watch;
 mod watch_config;
 
-pub use control_groups::processor_groups;
 pub use host_usage::HostSample;
 pub use watch::MonitorSession;
 pub use watch_config::{Config, EVERY, INTERVALS, Observed, WatchedConnections, WatchedPorts};

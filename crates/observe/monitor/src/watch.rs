@@ -257,9 +257,9 @@ impl MonitorSampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp_info::TcpInfo;
     use socket2::{SockFilter, SockRef};
     use stackline_events::{EventRecord, clock};
+    use stackline_os::tcp_info::TcpInfo;
     use std::collections::BTreeSet;
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};

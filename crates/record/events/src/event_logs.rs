@@ -23,7 +23,7 @@ pub struct EventLogs {
 impl fmt::Debug for EventLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventLogs")
-            .field("tapes", &self.event_logs)
+            .field("event_logs", &self.event_logs)
             .field("fault", &self.fault)
             .finish_non_exhaustive()
     }
@@ -123,7 +123,7 @@ mod tests {
     use crate::keyword::intern;
 
     #[test]
-    fn long_tapes_are_handed_on_and_lose_nothing() {
+    fn long_event_logs_are_handed_on_and_lose_nothing() {
         let kept = MemoryEventLogs::default();
         let pieces = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let (into, counted) = (kept.clone(), std::sync::Arc::clone(&pieces));

@@ -36,8 +36,8 @@ fn other(inherited: EventRecorder) -> i32 {
     if thread.join().is_err() || own.stop().recorded != 2 {
         return 3;
     }
-    let tape = kept.event_log();
-    if tape.records().any(|record| record.host != "udjat") {
+    let event_log = kept.event_log();
+    if event_log.records().any(|record| record.host != "udjat") {
         4
     } else {
         0

@@ -21,19 +21,20 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Keyword and first number of every event of an event log.
-fn events(tape: &EventLog) -> Vec<(String, i64)> {
+fn events(event_log: &EventLog) -> Vec<(String, i64)> {
     let number = |values: &[stackline_events::EventValue<'_>]| {
         values
             .first()
             .and_then(|value| value.number())
             .unwrap_or(-1)
     };
-    tape.records()
+    event_log
+        .records()
         .map(|record| (record.keyword.to_owned(), number(&record.values)))
         .collect()
 }
 
-fn tape_of(path: &Path) -> EventLog {
+fn event_log_of(path: &Path) -> EventLog {
     EventLog::from_bytes(fs::read(path).unwrap())
 }
 
@@ -96,7 +97,7 @@ fn a_thread_that_ends_while_nobody_records_leaves_nothing() {
 }
 
 #[test]
-fn what_is_lost_is_told() {
+fn what_is_lost_is_reported() {
     /// Says when it is asked first, and takes nothing until it may.
     struct Slow {
         is_asked: Arc<AtomicBool>,
@@ -104,10 +105,10 @@ fn what_is_lost_is_told() {
         kept: MemoryEventSink,
     }
     impl EventSink for Slow {
-        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
+        fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
             self.is_asked.store(true, Ordering::Release);
             wait_for(&self.go);
-            self.kept.take(tape)
+            self.kept.take(event_log)
         }
     }
     let _alone = alone();
@@ -153,12 +154,12 @@ fn a_full_disk_costs_events_but_nothing_else() {
     /// Has room again after a while.
     struct Full(u64, MemoryEventSink);
     impl EventSink for Full {
-        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
+        fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
             self.0 = self.0.saturating_sub(1);
             if self.0 > 0 {
                 Err(io::ErrorKind::StorageFull.into())
             } else {
-                self.1.take(tape)
+                self.1.take(event_log)
             }
         }
     }
@@ -189,8 +190,8 @@ fn a_full_disk_costs_events_but_nothing_else() {
 }
 
 /// Host, keyword and first number of every event of an event log.
-fn records(tape: &EventLog) -> Vec<(String, String, i64)> {
-    let events = events(tape).into_iter().zip(tape.records());
+fn records(event_log: &EventLog) -> Vec<(String, String, i64)> {
+    let events = events(event_log).into_iter().zip(event_log.records());
     events
         .map(|((keyword, number), record)| (record.host.to_owned(), keyword, number))
         .collect()
@@ -218,7 +219,7 @@ fn a_device_without_room_is_named_at_the_end() {
 fn both_forms_hold_the_same() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (
+    let (event_log, text) = (
         directory.path().join("a.tape"),
         directory.path().join("a.log"),
     );
@@ -226,13 +227,13 @@ fn both_forms_hold_the_same() {
         event!("APP_SEND", 7, None::<i64>, "a; b", -3);
         event!("DPSS_START_WRITE", "set 3", "");
     };
-    let recorder = EventRecorder::start("khons", EventLogFile::open(&tape).unwrap()).unwrap();
+    let recorder = EventRecorder::start("khons", EventLogFile::open(&event_log).unwrap()).unwrap();
     emit();
     assert_eq!(recorder.stop().recorded, 2);
     let recorder = EventRecorder::start("khons", EventTextFile::open(&text).unwrap()).unwrap();
     emit();
     assert_eq!(recorder.stop().recorded, 2);
-    let of_tape: Vec<String> = tape_of(&tape)
+    let of_event_log: Vec<String> = event_log_of(&event_log)
         .records()
         .map(|record| stackline_events::text::line(record.keyword, record.host, 0, &record.values))
         .collect();
@@ -248,26 +249,26 @@ fn both_forms_hold_the_same() {
         })
         .collect();
     assert_eq!(
-        of_tape,
+        of_event_log,
         [
             "APP_SEND; khons; 0; 0; 7; ; a%3B b; -3",
             "DPSS_START_WRITE; khons; 0; 0; set 3; ;"
         ]
     );
-    assert_eq!(of_tape, of_text);
+    assert_eq!(of_event_log, of_text);
 }
 
 #[test]
 fn a_file_goes_on_where_a_killed_process_left_it() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (
+    let (event_log, text) = (
         directory.path().join("a.tape"),
         directory.path().join("a.log"),
     );
     let once = |n: i64| {
         for sink in [
-            Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn EventSink>,
+            Box::new(EventLogFile::open(&event_log).unwrap()) as Box<dyn EventSink>,
             Box::new(EventTextFile::open(&text).unwrap()),
         ] {
             let recorder = EventRecorder::start("khons", sink).unwrap();
@@ -276,7 +277,7 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
         }
     };
     once(1);
-    for path in [&tape, &text] {
+    for path in [&event_log, &text] {
         let mut bytes = fs::read(path).unwrap();
         bytes.extend_from_slice(&bytes.clone()[..bytes.len() - 3]);
         fs::write(path, bytes).unwrap();
@@ -284,7 +285,7 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
     once(2);
     // What was cut off of the event log was a host, its name and the last event but a word.
     assert_eq!(
-        events(&tape_of(&tape))
+        events(&event_log_of(&event_log))
             .iter()
             .map(|(_, n)| *n)
             .collect::<Vec<_>>(),
@@ -348,8 +349,8 @@ fn two_threads_at_full_speed_are_counted_to_the_last() {
     static TAKEN: AtomicU64 = AtomicU64::new(0);
     struct Counting;
     impl EventSink for Counting {
-        fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-            TAKEN.fetch_add(tape.bytes().len() as u64, Ordering::Relaxed);
+        fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
+            TAKEN.fetch_add(event_log.bytes().len() as u64, Ordering::Relaxed);
             Ok(())
         }
     }
@@ -401,7 +402,7 @@ fn the_example_does_what_the_environment_says() {
         .unwrap()
         .path();
     assert_eq!(
-        events(&tape_of(&file)),
+        events(&event_log_of(&file)),
         [
             ("APP_SEND".to_owned(), 17),
             ("DPSS_START_WRITE".to_owned(), 17)

@@ -46,8 +46,8 @@ fn a_call_tells_its_unit_stream_and_place() {
         ("SOCK_SEND", [none, there, none, 9.into()]),
         ("SOCK_SENT", [none, there, none, 9.into()]),
     ];
-    let tape = kept.event_log();
-    let recorded: Vec<_> = tape
+    let event_log = kept.event_log();
+    let recorded: Vec<_> = event_log
         .records()
         .map(|record| (record.keyword, record.values))
         .collect();

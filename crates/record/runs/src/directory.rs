@@ -2,7 +2,7 @@
 //!
 //! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
 //! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its process
-//! lives: that is how a run that goes on is told from one that was killed.
+//! lives: that distinguishes a run that goes on from one that was killed.
 
 use crate::files::RunFileAccess;
 use crate::replace::replace_inside_with;
@@ -46,7 +46,7 @@ impl RunDirectory {
         let journal = files::append_new(&path.join(files::JOURNAL));
         let journal =
             journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
-        // On a file system without locks a run that goes on cannot be told from a killed one, and is kept all the same.
+        // A file system without locks does not distinguish a run that goes on from a killed one: both are kept.
         let _ = journal.try_lock();
         Ok(Self {
             path,

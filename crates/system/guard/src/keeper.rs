@@ -13,13 +13,13 @@
 //! Signals of processes are passed on to the worker. Keys of the terminal reach the worker without. Keepers stop when the worker
 //! stops, so that the shell sees it, and let it go on when they go on.
 
-pub use crate::sys::fork::fork;
 use nix::errno::Errno;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid, setpgid};
+pub use stackline_os::fork::fork;
 use std::collections::HashSet;
 use std::fs;
 use std::io;

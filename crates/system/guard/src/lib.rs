@@ -8,11 +8,12 @@
 //! | [`scratch`] | temporary directories: private, not foreseeable, removed also after a kill |
 //! | [`secret`] | a shared secret: where it comes from, how it is compared |
 //! | [`socket`] | unix sockets that only programs of this user reach |
-//! | [`pool`] | places of connections: bounded, and the idlest gives way |
+//! | [`connection_slots`] | places of connections: bounded, and the idlest gives way |
 //! | [`deadline`] | one bound of time on several reads |
 //! | [`attempts`] | a bound on how fast secrets can be guessed |
 //! | [`keeper`] | processes that end and remove what a command leaves, however it ends |
-//! | `sys` | the only unsafe code |
+//! | [`serve`] | one way to take connections for all services of threads |
+//! | [`stop`] | a switch that ends what waits |
 
 pub mod attempts;
 pub mod connection_slots;
@@ -22,7 +23,8 @@ pub mod files;
 pub mod keeper;
 pub mod scratch;
 pub mod secret;
+pub mod serve;
 pub mod socket;
-mod sys;
+pub mod stop;
 
-pub use sys::descriptors::keep_from_programs as keep_descriptors_from_programs;
+pub use stackline_os::descriptors::keep_from_programs as keep_descriptors_from_programs;

@@ -9,9 +9,9 @@
 
 use crate::error::{self, Error, Result};
 use crate::namespace;
+use crate::packet_sockets;
 use crate::path_mtu::{self, PathMtus};
 use crate::rtnl::{RefusedRtnlRequest, Rtnl, RtnlBatch};
-use crate::sys::raw;
 use crate::veth_port::{self, VethPort};
 use crate::wiring::{self, HostVethPair};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -181,14 +181,15 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
 }
 
 fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
-    let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error
-        .raw_os_error()
-    {
-        Some(libc::EAFNOSUPPORT) => {
-            error::environment("this kernel has no packet sockets (CONFIG_PACKET)")
-        }
-        _ => error::call_failed("opening a packet socket", error),
-    })?;
+    let socket =
+        packet_sockets::packet_socket(wiring::central_index(number)).map_err(
+            |error| match error.raw_os_error() {
+                Some(nix::libc::EAFNOSUPPORT) => {
+                    error::environment("this kernel has no packet sockets (CONFIG_PACKET)")
+                }
+                _ => error::call_failed("opening a packet socket", error),
+            },
+        )?;
     Ok(VethPort {
         node: NodeIndex(number),
         socket,
@@ -201,7 +202,7 @@ fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
 
 fn refused(refused: RefusedRtnlRequest) -> Error {
     match refused.error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
+        Some(nix::libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
             error::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
         }
         _ => error::call_failed(refused.what, refused.error),

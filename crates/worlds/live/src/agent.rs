@@ -9,11 +9,11 @@ use crate::error::{self, Error, Result};
 use crate::files::AgentFileDirectory;
 use crate::job::{AgentJob, JobEvent};
 use crate::recording::{self, AgentRecording, RecordedPieces};
-use crate::sys::{memory, thread as system};
 use stackline_core::plan::ProcessorShare;
 use stackline_events::clock as events;
 use stackline_monitor::environment::{self, DynamicSample, EnvironmentSampler};
-use stackline_shares::ControlGroup;
+use stackline_os::processor_share::ControlGroup;
+use stackline_os::thread as system;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
@@ -52,9 +52,9 @@ pub fn serve(
 /// What a share of a processor turns out to be here.
 fn held(given: ProcessorShare) -> HeldShare {
     let measured = (given.0 < 1000)
-        .then(stackline_shares::measured_share)
+        .then(stackline_os::processor_share::measured_share)
         .flatten();
-    let (quota, period) = stackline_shares::quota_us(given);
+    let (quota, period) = stackline_os::processor_share::quota_us(given);
     HeldShare {
         given,
         measured: measured.map(|share| (share * 1000.0) as u32),
@@ -71,7 +71,7 @@ fn serve_in_group(
     shift_clock();
     system::make_interruptible()
         .map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
-    memory::keep_large_blocks_apart();
+    stackline_os::memory::keep_large_blocks_apart();
     cpu_placement::raise_file_limit();
     let (events, mailbox) = channel();
     let reader = events.clone();

@@ -40,11 +40,10 @@ mod reactor;
 mod readiness;
 mod recording;
 pub mod stacks;
-mod sys;
 pub mod usage;
 pub mod world;
 
-pub use sys::memory::keep_large_blocks_apart;
+pub use stackline_os::memory::keep_large_blocks_apart;
 
 use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;

@@ -8,12 +8,12 @@ use crate::cancel::LiveCancelFlags;
 use crate::clock;
 use crate::error::{self, Result};
 use crate::readiness;
-use crate::sys::coroutine::{Coroutine, CoroutineWait, Wake};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use stackline_core::time::{Duration, Instant, NANOS_PER_SECOND};
 use stackline_events::scope;
+use stackline_os::coroutine::{Coroutine, CoroutineWait, Wake};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Most events one call of the kernel brings.

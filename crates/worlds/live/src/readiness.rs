@@ -4,10 +4,10 @@
 //! On a thread of one endpoint nothing here waits: the caller blocks in the kernel.
 
 use crate::error::{self, Result};
-use crate::sys::coroutine::{CoroutineWait, suspend};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use stackline_core::time::Instant;
+use stackline_os::coroutine::{CoroutineWait, suspend};
 use std::cell::{Cell, RefCell};
 use std::os::fd::{BorrowedFd, OwnedFd};
 

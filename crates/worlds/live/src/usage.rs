@@ -1,10 +1,10 @@
 //! What the measured period cost a thread: CPU and kernel counters, read at its two ends.
 
-use crate::sys::thread;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::run_record::Usage;
+use stackline_os::thread;
 use std::cell::Cell;
 
 /// What the calling thread has used so far.

@@ -31,6 +31,15 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
+    /// Links and switches, whatever the switches are.
+    pub(crate) fn of_links(network: &plan::Network, seed: Seed, tap: T) -> Self {
+        Self::Network(PacketNetwork::new(
+            network,
+            seed,
+            RunDigestTap::new(network, tap),
+        ))
+    }
+
     /// A host hands a packet over.
     #[inline]
     pub(crate) fn handle(&mut self, now: Instant, packet: NetworkPacket<SimDatagram>) {

@@ -2,7 +2,7 @@
 
 use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, ProcessorRequest, Timer};
+use crate::executor::Executor;
 use crate::host_work::HostWorkCosts;
 use crate::job::SimJob;
 use crate::run_trace::SimEndpointTrace;
@@ -22,8 +22,6 @@ pub(crate) struct SimEndpointContext {
     /// Its host, and what programs take of that one's processor.
     host: usize,
     pub(crate) costs: Option<HostWorkCosts>,
-    /// The processor has done what was asked of it last.
-    worked: Cell<bool>,
     id: u32,
     /// How long after the barrier it begins.
     pub(crate) begins_after: Duration,
@@ -31,8 +29,6 @@ pub(crate) struct SimEndpointContext {
     line: Option<SimEndpointTrace>,
     /// Words for what it waits for.
     waiting: Cell<&'static str>,
-    /// The earliest timer of its own that has not come yet.
-    alarm: Cell<Option<Instant>>,
 }
 
 impl SimEndpointContext {
@@ -46,20 +42,17 @@ impl SimEndpointContext {
         line: Option<SimEndpointTrace>,
     ) -> Rc<Self> {
         let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
-        let (waiting, alarm) = (Cell::new("its turn"), Cell::new(None));
-        let worked = Cell::new(false);
+        let waiting = Cell::new("its turn");
         Rc::new(Self {
             executor,
             job,
             clock,
             host,
             costs,
-            worked,
             id,
             begins_after,
             line,
             waiting,
-            alarm,
         })
     }
 
@@ -72,8 +65,9 @@ impl SimEndpointContext {
         self.clock.between(from, to)
     }
 
-    pub(crate) const fn id(&self) -> u32 {
-        self.id
+    /// Whether the endpoint has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.executor.tasks.is_over(self.id)
     }
 
     pub(crate) const fn waits_for(&self) -> &'static str {
@@ -82,17 +76,7 @@ impl SimEndpointContext {
 
     /// Polls the endpoint not later than `moment`.
     pub(crate) fn wake_at(&self, moment: Instant) {
-        if self.alarm.get().is_none_or(|earlier| moment < earlier) {
-            self.alarm.set(Some(moment));
-            self.executor.set_timer(moment, Timer::Endpoint(self.id));
-        }
-    }
-
-    /// A timer of its own came.
-    pub(crate) fn rang(&self, at: Instant) {
-        if self.alarm.get() == Some(at) {
-            self.alarm.set(None);
-        }
+        self.executor.set_alarm(self.id, moment);
     }
 
     /// Waits until `poll` finds something.
@@ -143,20 +127,9 @@ impl SimEndpointContext {
         if takes == Duration::ZERO {
             return Ok(());
         }
-        self.worked.set(false);
-        self.executor.want(ProcessorRequest {
-            host: self.host,
-            kind,
-            takes,
-            endpoint: self.id,
-        });
-        self.until("its host's processor", || self.worked.get().then_some(()))
+        let ticket = self.executor.want(self.host, self.id, kind, takes, self.id);
+        self.until("its host's processor", || ticket.done.get().then_some(()))
             .await
-    }
-
-    /// The processor has done it.
-    pub(crate) fn has_worked(&self) {
-        self.worked.set(true);
     }
 
     /// Whether events are kept at all.

@@ -1,9 +1,12 @@
-//! What all endpoints of a run share: the virtual time, timers, who is polled next, packets on their way to an interface.
+//! What all tasks of a run share: the virtual time, timers, hosts' processors, packets on their way to an interface.
 
 use crate::datagram::SimDatagram;
+use crate::processor::{SimProcessor, SimProcessorTurn};
 use crate::run_trace::SimTraceLog;
+use crate::tasks::Tasks;
+use crate::usage::UsageTotals;
 use bytes::BytesMut;
-use stackline_core::network::WorkKind;
+use stackline_core::network::{Network, WorkKind};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::NetworkPacket;
@@ -15,8 +18,8 @@ use std::rc::Rc;
 /// What happens at a later moment. A timer that is no longer wanted finds nothing to do when its moment comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Timer {
-    /// An endpoint wants to be polled.
-    Endpoint(u32),
+    /// A task wants to be polled.
+    Task(u32),
     /// One end of a connection has something to do.
     End {
         pair: u32,
@@ -31,13 +34,18 @@ pub(crate) enum Timer {
     Processor(u32),
 }
 
-/// Work that an endpoint wants of its host's processor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ProcessorRequest {
-    pub(crate) host: usize,
-    pub(crate) kind: WorkKind,
-    pub(crate) takes: Duration,
-    pub(crate) endpoint: u32,
+/// Work that a task wants of a processor: whose it is, and whether it is done.
+#[derive(Debug)]
+pub(crate) struct ProcessorTicket {
+    pub(crate) task: u32,
+    pub(crate) done: Cell<bool>,
+}
+
+/// A task looks at ports and processors: whose look it is, and what it sees.
+#[derive(Debug)]
+pub(crate) struct UsageLook {
+    pub(crate) task: u32,
+    pub(crate) usage: RefCell<Option<UsageTotals>>,
 }
 
 /// One end of a connection, of whichever stack, as far as it sends by itself.
@@ -57,18 +65,19 @@ pub(crate) trait ConnectionEnd: fmt::Debug {
 /// Largest packet of the network layer.
 const LARGEST_PACKET: usize = 1 << 16;
 
-/// What all endpoints of a run share.
+/// What all tasks of a run share.
 #[derive(Debug)]
 pub(crate) struct Executor {
     now: Cell<Instant>,
     timers: RefCell<EventQueue<Timer>>,
-    /// Endpoints to be polled, in order.
-    ready: RefCell<Vec<u32>>,
+    pub(crate) tasks: Tasks,
     /// Ends of connections that may have something to send.
     touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
     outgoing: RefCell<Vec<NetworkPacket<SimDatagram>>>,
-    /// Work that processors have not been told of.
-    wanted: RefCell<Vec<ProcessorRequest>>,
+    /// By host.
+    pub(crate) processors: RefCell<Vec<SimProcessor<Rc<ProcessorTicket>>>>,
+    /// Looks that were not answered yet.
+    looks: RefCell<Vec<Rc<UsageLook>>>,
     /// A job came to its barrier, or an endpoint is done.
     news: Cell<bool>,
     /// Endpoints that wait for a packet of theirs to leave.
@@ -90,15 +99,17 @@ pub(crate) struct SimPacketBuffers {
 }
 
 impl Executor {
-    pub(crate) fn new(log: Option<Rc<SimTraceLog>>) -> Rc<Self> {
+    pub(crate) fn new(network: &Network, log: Option<Rc<SimTraceLog>>) -> Rc<Self> {
+        let processors = network.hosts.iter().map(SimProcessor::new).collect();
         Rc::new(Self {
             log,
             now: Cell::new(Instant(0)),
             timers: RefCell::default(),
-            ready: RefCell::default(),
+            tasks: Tasks::default(),
             touched: RefCell::default(),
             outgoing: RefCell::default(),
-            wanted: RefCell::default(),
+            processors: RefCell::new(processors),
+            looks: RefCell::default(),
             news: Cell::new(false),
             blocked: Cell::new(0),
             frames: RefCell::new(SimPacketBuffers {
@@ -140,14 +151,55 @@ impl Executor {
         &self.outgoing
     }
 
-    /// Wants work of a host's processor.
-    pub(crate) fn want(&self, wanted: ProcessorRequest) {
-        self.wanted.borrow_mut().push(wanted);
+    /// A task wants work of a host's processor, for a program by its number.
+    pub(crate) fn want(
+        &self,
+        host: usize,
+        program: u32,
+        kind: WorkKind,
+        takes: Duration,
+        task: u32,
+    ) -> Rc<ProcessorTicket> {
+        let done = Cell::new(false);
+        let ticket = Rc::new(ProcessorTicket { task, done });
+        if let Some(processor) = self.processors.borrow_mut().get_mut(host) {
+            processor.want(program, kind, takes, Rc::clone(&ticket));
+            if processor.is_idle() {
+                self.set_timer(self.now(), Timer::Processor(host as u32));
+            }
+        }
+        ticket
     }
 
-    pub(crate) fn take_wanted(&self) -> Vec<ProcessorRequest> {
+    /// What is next at a host's processor, of whose time so much went into copying by now.
+    pub(crate) fn turn(&self, host: u32, copied_ns: u64) -> SimProcessorTurn<Rc<ProcessorTicket>> {
+        let mut processors = self.processors.borrow_mut();
+        let processor = processors.get_mut(host as usize);
+        processor.map_or(SimProcessorTurn::Nothing, |processor| {
+            processor.turn(self.now(), copied_ns)
+        })
+    }
+
+    /// The running task looks at ports and processors.
+    pub(crate) fn look(&self) -> Rc<UsageLook> {
+        let look = Rc::new(UsageLook {
+            task: self.tasks.running(),
+            usage: RefCell::new(None),
+        });
+        self.looks.borrow_mut().push(Rc::clone(&look));
+        look
+    }
+
+    pub(crate) fn take_looks(&self) -> Vec<Rc<UsageLook>> {
         // An empty list takes no memory.
-        self.wanted.take()
+        self.looks.take()
+    }
+
+    /// Polls a task not later than `moment`.
+    pub(crate) fn set_alarm(&self, task: u32, moment: Instant) {
+        if self.tasks.wants_alarm(task, moment) {
+            self.set_timer(moment, Timer::Task(task));
+        }
     }
 
     /// The end of a connection may have something to send. It sees to it that it is not on the list yet.
@@ -161,20 +213,15 @@ impl Executor {
         Some(end)
     }
 
-    /// The endpoint has to be polled.
-    pub(crate) fn wake(&self, endpoint: u32) {
-        self.ready.borrow_mut().push(endpoint);
+    /// The task has to be polled.
+    pub(crate) fn wake(&self, task: u32) {
+        self.tasks.wake(task);
     }
 
-    /// Whether no endpoint has to be polled.
+    /// Whether no task has to be polled and nothing to be sent.
     pub(crate) fn is_idle(&self) -> bool {
-        let idle = self.ready.borrow().is_empty() && self.touched.borrow().is_empty();
-        idle && self.outgoing.borrow().is_empty() && self.wanted.borrow().is_empty()
-    }
-
-    /// Swaps the endpoints to be polled for an empty list.
-    pub(crate) fn take_ready(&self, into: &mut Vec<u32>) {
-        std::mem::swap(&mut *self.ready.borrow_mut(), into);
+        let idle = self.tasks.is_idle() && self.touched.borrow().is_empty();
+        idle && self.outgoing.borrow().is_empty() && self.looks.borrow().is_empty()
     }
 
     pub(crate) fn signal_news(&self) {

@@ -2,8 +2,8 @@
 
 use crate::executor::{Executor, Timer};
 use stackline_core::procedure::PairSide;
-use stackline_endpoint::EndpointTask;
-use std::cell::Cell;
+use stackline_endpoint::{EndpointObservation, EndpointTask};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What stops endpoints.
@@ -43,6 +43,8 @@ pub(crate) struct SimJob {
     /// What goes wrong from now on in a load is no failure.
     pub(crate) ending: Cell<bool>,
     armed: Cell<bool>,
+    /// What its endpoints observed, as they ended.
+    pub(crate) observed: RefCell<Vec<EndpointObservation>>,
 }
 
 impl SimJob {
@@ -65,6 +67,7 @@ impl SimJob {
             done: Cell::new(0),
             ending: Cell::new(false),
             armed: Cell::new(false),
+            observed: RefCell::default(),
         }
     }
 

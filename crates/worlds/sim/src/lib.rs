@@ -9,14 +9,18 @@
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
 //! | `scene`, `outcome` | what one run needs, what it yielded |
-//! | `engine` | the loop: the network's next delivery, the next timer, which endpoint is polled; how a run goes on |
+//! | `engine` | how a measured run goes on |
+//! | `virtual_time` | the one loop: the network's next delivery, the next timer, which tasks are polled |
+//! | `tasks` | async functions that run until they wait |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
 //! | `host_messages` | packets as messages over IMPs |
 //! | `imp_log` | what IMPs report of themselves, as events |
-//! | [`messages`] | connections of an application that is no endpoint: whole messages, timers |
+//! | [`application`] | an application whose programs are async functions: time, processors, each other |
+//! | [`messages`] | what its programs send each other: whole messages over connections, and V's messages |
+//! | [`usage`] | what ports and processors did, interval by interval |
 //! | [`ports`] | what ports of a network and processors of hosts did, as events of monitors |
 //! | [`imps`] | networks of IMPs, and what their hosts send |
-//! | `executor` | what endpoints share: the virtual time, timers, packets to send |
+//! | `executor` | what tasks share: the virtual time, timers, processors, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
 //! | `stacks` | one file a stack, one table a stack |
@@ -27,6 +31,7 @@
 //! | `trace` | events of endpoints and machines, when they are wanted |
 //! | `digest` | the digest of all network events |
 
+pub mod application;
 mod carrier;
 mod clock;
 mod context;
@@ -50,6 +55,9 @@ mod scene;
 mod stacks;
 mod start_phase;
 mod stream_units;
+mod tasks;
+pub mod usage;
+mod virtual_time;
 mod world;
 
 pub use datagram::{CarriedData, SimDatagram};

@@ -3,6 +3,7 @@
 
 use stackline_core::network::{LinkRate, Network};
 use stackline_core::time::Duration;
+use stackline_events::catalogue::rows::{CpuUse, PortSetup, PortUse};
 use stackline_events::{EventEmitter, EventValue};
 use stackline_net::{DropReason, PortCounters};
 
@@ -32,17 +33,13 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmit
         .chain(buffer)
         .min();
     let cell_bytes = switch.and_then(|switch| switch.cell_bytes);
-    emit(
-        &node,
-        "PORT_SETUP",
-        at_ns,
-        &[
-            EventValue::Text(&name),
-            rate.into(),
-            queue_bytes.into(),
-            cell_bytes.into(),
-        ],
-    );
+    let setup = PortSetup {
+        port: EventValue::Text(&name),
+        rate_bit_s: rate.into(),
+        queue_bytes: queue_bytes.into(),
+        cell_bytes: cell_bytes.into(),
+    };
+    setup.give(&node, at_ns, emit);
 }
 
 /// Says what a port did in an interval that ends then and is so long, both in ns.
@@ -63,18 +60,18 @@ pub fn port_use(
             _ => queue += count,
         }
     }
-    let values = [
-        interval_ns.into(),
-        EventValue::Text(&name),
-        did.packets.into(),
-        did.bytes.into(),
-        did.busy.0.into(),
-        queue.into(),
-        link.into(),
-        did.spoilt.into(),
-        did.marked.into(),
-    ];
-    emit(&node, "PORT_USE", at_ns, &values);
+    let used = PortUse {
+        interval_ns: interval_ns.into(),
+        port: EventValue::Text(&name),
+        packets: did.packets.into(),
+        bytes: did.bytes.into(),
+        busy_ns: did.busy.0.into(),
+        queue_drops: queue.into(),
+        losses: link.into(),
+        spoilt_frames: did.spoilt.into(),
+        marked: did.marked.into(),
+    };
+    used.give(&node, at_ns, emit);
 }
 
 /// What a port did between two readings of its counters.
@@ -103,6 +100,17 @@ pub struct SimProcessorSpending {
     pub worked_ns: u64,
 }
 
+impl SimProcessorSpending {
+    /// What it was spent on since then.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            copied_ns: self.copied_ns.saturating_sub(before.copied_ns),
+            worked_ns: self.worked_ns.saturating_sub(before.worked_ns),
+        }
+    }
+}
+
 /// Says what a host's processor did in an interval that ends then and is so long, both in ns.
 pub fn processor_use(
     host: &str,
@@ -110,30 +118,20 @@ pub fn processor_use(
     did: SimProcessorSpending,
     emit: &mut EventEmitter<'_>,
 ) {
-    let [user, system, idle] = processor_shares_ppm(interval_ns, did);
-    let [interval, core] = [interval_ns, 0].map(EventValue::from);
-    let [softirq, irq, steal] = [EventValue::Absent; 3];
-    emit(
-        host,
-        "CPU_USE",
-        at_ns,
-        &[
-            interval,
-            core,
-            user.into(),
-            system.into(),
-            softirq,
-            irq,
-            steal,
-            idle.into(),
-        ],
-    );
+    cpu_use(Duration(interval_ns), did).give(host, at_ns, emit);
 }
 
-/// What programs and copying take of an interval, and what is left of it, in parts of a million.
-pub(crate) fn processor_shares_ppm(interval_ns: u64, did: SimProcessorSpending) -> [u64; 3] {
-    let share = |spent: u64| (spent.saturating_mul(1_000_000) / interval_ns.max(1)).min(1_000_000);
-    let system = share(did.copied_ns);
-    let user = share(did.worked_ns).min(1_000_000 - system);
-    [user, system, 1_000_000 - system - user]
+/// What programs and copying take of an interval, and what is left of it.
+pub(crate) fn cpu_use(interval: Duration, did: SimProcessorSpending) -> CpuUse<'static> {
+    let ppm = |spent: u64| (spent.saturating_mul(1_000_000) / interval.0.max(1)).min(1_000_000);
+    let system = ppm(did.copied_ns);
+    let user = ppm(did.worked_ns).min(1_000_000 - system);
+    CpuUse {
+        interval_ns: interval.0.into(),
+        core: 0.into(),
+        user_ppm: user.into(),
+        system_ppm: system.into(),
+        idle_ppm: (1_000_000 - system - user).into(),
+        ..CpuUse::default()
+    }
 }

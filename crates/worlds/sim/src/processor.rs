@@ -69,7 +69,7 @@ impl<T> SimProcessor<T> {
     }
 
     /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
-    pub(crate) fn want(&mut self, program: u32, (kind, takes): (WorkKind, Duration), what: T) {
+    pub(crate) fn want(&mut self, program: u32, kind: WorkKind, takes: Duration, what: T) {
         let behind = self.first.is_some_and(|first| first != kind);
         self.waiting[usize::from(behind)].push_back(WaitingSimWork {
             program,
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn one_after_another() {
         let mut processor = processor(ProgramCosts::default(), 1.0);
-        processor.want(1, (WorkKind::Operations, Duration(MS)), 'a');
-        processor.want(1, (WorkKind::Messages, Duration(2 * MS)), 'b');
-        processor.want(1, (WorkKind::Operations, Duration(3 * MS)), 'c');
+        processor.want(1, WorkKind::Operations, Duration(MS), 'a');
+        processor.want(1, WorkKind::Messages, Duration(2 * MS), 'b');
+        processor.want(1, WorkKind::Operations, Duration(3 * MS), 'c');
         assert_eq!(run(&mut processor, (0, 0)), [(1, 'a'), (3, 'b'), (6, 'c')]);
         assert_eq!(processor.spent_ns(Instant(9 * MS)), 6 * MS);
     }
@@ -211,7 +211,7 @@ mod tests {
             (WorkKind::Operations, 'b'),
             (WorkKind::Messages, 'c'),
         ] {
-            processor.want(1, (kind, Duration(MS)), what);
+            processor.want(1, kind, Duration(MS), what);
         }
         assert_eq!(run(&mut processor, (0, 0)), [(1, 'c'), (2, 'a'), (3, 'b')]);
     }
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn copying_goes_before_programs() {
         let mut processor = processor(ProgramCosts::default(), 1.0);
-        processor.want(1, (WorkKind::Operations, Duration(4 * MS)), 'a');
-        processor.want(1, (WorkKind::Operations, Duration(MS)), 'b');
+        processor.want(1, WorkKind::Operations, Duration(4 * MS), 'a');
+        processor.want(1, WorkKind::Operations, Duration(MS), 'b');
         assert_eq!(run(&mut processor, (2 * MS, 3 * MS)), [(7, 'a'), (8, 'b')]);
     }
 
@@ -232,7 +232,7 @@ mod tests {
         };
         let mut processor = processor(work, 2.0);
         for (program, what) in [(1, 'a'), (1, 'b'), (2, 'c'), (1, 'd')] {
-            processor.want(program, (WorkKind::Operations, Duration(MS)), what);
+            processor.want(program, WorkKind::Operations, Duration(MS), what);
         }
         assert_eq!(
             run(&mut processor, (0, 0)),

@@ -4,16 +4,12 @@ use crate::job::SimJob;
 use crate::scene::SimRunScene;
 use crate::stacks;
 use stackline_core::run_record::RunRecord;
-use stackline_endpoint::observation::{EndpointObservation, gather};
+use stackline_endpoint::observation::gather;
 use stackline_endpoint::records::{self, MeasurementRun};
 use std::rc::Rc;
 
 /// The records of a run that was carried out; what was observed is by job.
-pub(crate) fn gather_records(
-    scene: &SimRunScene<'_>,
-    jobs: &[Rc<SimJob>],
-    observed: Vec<Vec<EndpointObservation>>,
-) -> Vec<RunRecord> {
+pub(crate) fn gather_records(scene: &SimRunScene<'_>, jobs: &[Rc<SimJob>]) -> Vec<RunRecord> {
     let run = MeasurementRun {
         measurement: scene.measurement,
         index: scene.index,
@@ -22,8 +18,7 @@ pub(crate) fn gather_records(
     };
     let sides = jobs
         .iter()
-        .zip(observed)
-        .map(|(job, observed)| (job.part, job.task.side, gather(observed)));
+        .map(|job| (job.part, job.task.side, gather(job.observed.take())));
     let mut records = records::make_records(&run, sides);
     records
         .iter_mut()

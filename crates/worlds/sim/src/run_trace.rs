@@ -2,10 +2,11 @@
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::SimHostClock;
-use crate::port_events::{SimProcessorSpending, processor_shares_ppm};
+use crate::port_events::{SimProcessorSpending, cpu_use};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::EndpointStep;
+use stackline_events::catalogue::rows::TcpInfo;
 use stackline_events::unit_ids::{self, EventStreamDirection, Numbering};
 use stackline_events::{EventLogs, EventValue, Keyword};
 use stackline_net::NodeIndex;
@@ -160,25 +161,26 @@ impl SimTraceLog {
         let grew = |get: fn(&Info) -> Option<u64>| {
             value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))))
         };
-        let values = [
-            SAMPLE_EVERY.0.into(),
-            stream.into(),
-            EventValue::Absent,
-            EventValue::Absent,
-            value(now.cwnd_bytes),
-            value(now.in_flight_bytes),
-            value(now.rtt.map(|rtt| rtt.0)),
-            now.retransmits.saturating_sub(before.retransmits).into(),
-            grew(|info| info.busy.map(|time| time.0)),
-            grew(|info| info.receive_window_limited.map(|time| time.0)),
-            grew(|info| info.send_buffer_limited.map(|time| time.0)),
-            value(now.unsent_bytes),
-            value(now.receive_queue_bytes),
-            value(now.send_window_bytes),
-            value(now.mss_bytes),
-            grew(|info| info.acked_bytes),
-        ];
-        self.put(host, at, keyword, &values);
+        // The data of `BLAST_INFO` and `QUIC_INFO` are those of `TCP_INFO`.
+        let info = TcpInfo {
+            interval_ns: SAMPLE_EVERY.0.into(),
+            stream: stream.into(),
+            local: EventValue::Absent,
+            remote: EventValue::Absent,
+            cwnd_bytes: value(now.cwnd_bytes),
+            in_flight_bytes: value(now.in_flight_bytes),
+            rtt_ns: value(now.rtt.map(|rtt| rtt.0)),
+            retransmits: now.retransmits.saturating_sub(before.retransmits).into(),
+            busy_ns: grew(|info| info.busy.map(|time| time.0)),
+            rwnd_limited_ns: grew(|info| info.receive_window_limited.map(|time| time.0)),
+            sndbuf_limited_ns: grew(|info| info.send_buffer_limited.map(|time| time.0)),
+            unsent_bytes: value(now.unsent_bytes),
+            receive_queue_bytes: value(now.receive_queue_bytes),
+            send_window_bytes: value(now.send_window_bytes),
+            mss_bytes: value(now.mss_bytes),
+            acked_bytes: grew(|info| info.acked_bytes),
+        };
+        self.put(host, at, keyword, &info.values());
     }
 
     /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
@@ -195,28 +197,21 @@ impl SimTraceLog {
             .borrow_mut()
             .insert(host, (copied_ns, worked_ns))
             .unwrap_or_default();
-        let did = SimProcessorSpending {
-            copied_ns: copied_ns.saturating_sub(copied),
-            worked_ns: worked_ns.saturating_sub(worked),
+        let now = SimProcessorSpending {
+            copied_ns,
+            worked_ns,
         };
-        let [user, system, idle] = processor_shares_ppm(SAMPLE_EVERY.0, did);
-        let busy = user + system;
-        if busy > 0 {
-            let [interval, core] = [SAMPLE_EVERY.0, 0].map(EventValue::from);
-            let [softirq, irq, steal] = [EventValue::Absent; 3];
-            let values = [
-                interval,
-                core,
-                user.into(),
-                system.into(),
-                softirq,
-                irq,
-                steal,
-                idle.into(),
-            ];
-            self.put(host as usize, at, &CPU_USE, &values);
+        let did = now.since(SimProcessorSpending {
+            copied_ns: copied,
+            worked_ns: worked,
+        });
+        let used = cpu_use(SAMPLE_EVERY, did);
+        let busy =
+            used.user_ppm != EventValue::Number(0) || used.system_ppm != EventValue::Number(0);
+        if busy {
+            self.put(host as usize, at, &CPU_USE, &used.values());
         }
-        busy > 0
+        busy
     }
 
     /// What a machine of `proto::blast` does on one side of a pair.

@@ -36,12 +36,16 @@ pub struct SimRunLimits {
     pub steps_an_instant: u64,
 }
 
-impl Default for SimRunLimits {
+impl SimRunLimits {
     /// A day of virtual time, and four million steps at an instant.
+    pub const USUAL: Self = Self {
+        virtual_time: Duration(86_400_000_000_000),
+        steps_an_instant: 4_000_000,
+    };
+}
+
+impl Default for SimRunLimits {
     fn default() -> Self {
-        Self {
-            virtual_time: Duration(86_400_000_000_000),
-            steps_an_instant: 4_000_000,
-        }
+        Self::USUAL
     }
 }

@@ -5,26 +5,14 @@
 //! never cuts a packet silently, and never keeps the caller's memory beyond a call.
 
 use stackline_events::{recorder, scope};
+pub use stackline_os::receive_buffers::{LONGEST_HEAD, PacketHeadBuffer, PayloadPlace};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Bytes of the longest head a carrier has to take.
-pub const LONGEST_HEAD: usize = 64;
-
 /// How often an interrupt is checked: the longest that a system call waits, for packets or for room.
 pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_nanos(INTERRUPT_INTERVAL_NS);
 pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
-
-/// Room for a packet's head, on a cache line of its own; its length is passed beside it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub struct PacketHeadBuffer(pub [u8; LONGEST_HEAD]);
-
-impl PacketHeadBuffer {
-    /// All zero.
-    pub const EMPTY: Self = Self([0; LONGEST_HEAD]);
-}
 
 /// Packets to send: `heads.len()` of them, whose payloads lie behind each other in memory.
 #[derive(Clone, Copy, Debug)]
@@ -74,15 +62,6 @@ impl<'a> PacketRun<'a> {
             ..*self
         }
     }
-}
-
-/// Where the payload of a packet that is expected belongs, in the memory lent to [`PacketCarrier::receive`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PayloadPlace {
-    /// Bytes from the beginning of that memory.
-    pub at: usize,
-    /// Bytes of the payload.
-    pub length: usize,
 }
 
 /// How long to wait for a packet.

@@ -541,9 +541,9 @@ impl<C: PacketCarrier> fmt::Debug for BlastChannel<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::option;
     use socket2::{Domain, Socket, Type};
     use stackline_core::time::Duration;
+    use stackline_os::socket_option;
     use std::net::Ipv4Addr;
     use std::os::fd::AsFd;
     use std::thread;
@@ -729,7 +729,8 @@ mod tests {
                 .bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())
                 .unwrap();
             // Without checksums the kernel cuts nothing: EINVAL.
-            option::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+            socket_option::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1)
+                .unwrap();
             socket
         });
         sockets[0]

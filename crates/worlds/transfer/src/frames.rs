@@ -21,6 +21,7 @@ mod bpf_filter;
 mod format;
 mod mac;
 mod options;
+pub(crate) mod outgoing;
 mod rx_ring;
 mod unusable;
 
@@ -33,11 +34,13 @@ use crate::carrier::{
     CarrierCounters, CarrierFacts, CarrierPacket, CarrierPayload, CarrierWait, INTERRUPT_INTERVAL,
     LONGEST_HEAD, PacketCarrier, PacketRun, PayloadPlace,
 };
-use crate::sys::frames_out::{self, FramesOut};
-use crate::sys::{frames, option};
 use bpf_filter::Filter;
 use format::{BlastFrame, ETHERNET, OURS, PREFIX, WAKE};
+use outgoing::{FRAMES, FRONT, FramesOut, LEAST};
 use rx_ring::RxRing;
+use stackline_os::packet_socket::{InterfaceProperties, interface_properties};
+use stackline_os::readiness::wait_until_ready;
+use stackline_os::socket_option;
 use stackline_proto::blast::BlastPacketKind;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -107,7 +110,7 @@ impl FrameCarrier {
         interface: &str,
         (peer, number): (Option<Mac>, Option<u32>),
         options: FrameCarrierOptions,
-    ) -> io::Result<(Self, i32)> {
+    ) -> io::Result<(Self, u32)> {
         let known = usable_interface(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
         let own = if loopback {
@@ -116,10 +119,10 @@ impl FrameCarrier {
             Mac(known.address)
         };
         let packet = packet_of(known.mtu, options.packet);
-        let room = (PREFIX + packet).max(frames_out::LEAST);
+        let room = (PREFIX + packet).max(LEAST);
         let rx_ring = RxRing::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
         set_send_buffer(rx_ring.socket(), options.send_buffer)?;
-        let (joined_out, receive_buffer) = (frames_out::FRAMES, rx_ring.ring().bytes());
+        let (joined_out, receive_buffer) = (FRAMES, rx_ring.ring().bytes());
         let frames = Self {
             rx_ring,
             out: FramesOut::new(),
@@ -196,7 +199,7 @@ impl FrameCarrier {
 
     /// Writes the prefixes and heads of the first frames of a run; returns how many.
     fn write_fronts(&mut self, run: &PacketRun<'_>, to: Mac) -> usize {
-        let frames = run.heads.len().min(frames_out::FRAMES);
+        let frames = run.heads.len().min(FRAMES);
         for (index, (front, head)) in self
             .out
             .fronts
@@ -229,7 +232,7 @@ impl FrameCarrier {
                 thread::sleep(FULL_QUEUE);
                 Ok(true)
             }
-            Some(libc::EAGAIN) => option::ready(self.rx_ring.socket(), true, INTERRUPT_INTERVAL),
+            Some(libc::EAGAIN) => wait_until_ready(self.rx_ring.socket(), true, INTERRUPT_INTERVAL),
             _ => Err(error),
         }
     }
@@ -377,8 +380,8 @@ impl PacketCarrier for FrameCarrier {
 pub(crate) fn usable_interface(
     socket: BorrowedFd<'_>,
     interface: &str,
-) -> io::Result<frames::InterfaceProperties> {
-    unusable::require_usable(interface, frames::interface(socket, interface))
+) -> io::Result<InterfaceProperties> {
+    unusable::require_usable(interface, interface_properties(socket, interface))
 }
 
 /// Most bytes of a packet.
@@ -389,13 +392,12 @@ fn packet_of(mtu: usize, wanted: usize) -> usize {
 
 fn set_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let most = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    let set = |name| option::set(socket, libc::SOL_SOCKET, name, most);
+    let set = |name| socket_option::set_option(socket, libc::SOL_SOCKET, name, most);
     set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
 }
 
 #[cfg(test)]
 mod tests;
 
-const _: () = assert!(
-    PREFIX + LONGEST_HEAD <= frames_out::FRONT && ETHERNET + OURS == PREFIX && MOST <= LEAST_SLOTS
-);
+const _: () =
+    assert!(PREFIX + LONGEST_HEAD <= FRONT && ETHERNET + OURS == PREFIX && MOST <= LEAST_SLOTS);

@@ -51,7 +51,6 @@ mod room;
 pub mod seal;
 pub mod standalone;
 mod stream_memory;
-mod sys;
 pub mod udp;
 
 pub use channel::{BlastChannel, BlastChannelFacts};

@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::listener_memory::BlastListenerMemory;
 use crate::options::{BlastChannelOptions, Interrupt};
 use crate::seal::{Seal, SealVerdict};
-use crate::sys::option;
 use crate::udp::Udp;
 use socket2::{Domain, Protocol, Socket, Type};
+use stackline_os::readiness::wait_until_ready;
 use stackline_proto::blast::negotiation::{BlastParameters, Nonce};
 use stackline_proto::blast::{BlastHeader, BlastPacketKind, HEADER};
 use std::io::ErrorKind;
@@ -117,7 +117,7 @@ impl BlastChannelListener {
             {
                 return Err(Error::Interrupted);
             }
-            match option::ready(self.socket.as_fd(), false, INTERRUPT_INTERVAL) {
+            match wait_until_ready(self.socket.as_fd(), false, INTERRUPT_INTERVAL) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,

@@ -4,6 +4,7 @@
 //! received straight into their expected places. Where offload is refused, the same packets are sent again at once, one
 //! by one, and the refusal is reported. IPv4 and IPv6.
 
+mod outgoing;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -16,11 +17,12 @@ use crate::carrier::{
 };
 use crate::packet_train::{self, LONGEST};
 use crate::prefetch::Prefetcher;
-use crate::sys::option;
-use crate::sys::receive::{self, ReceivedMessageInfo, UdpReceiveBuffers};
-use crate::sys::send::{self, UdpSendBuffers};
+use outgoing::UdpSendBuffers;
 use setup::{address, discover, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use stackline_os::readiness::wait_until_ready;
+use stackline_os::receive_buffers::{PLACES, ReceivedMessageInfo, UdpReceiveBuffers};
+use stackline_os::socket_option;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -120,8 +122,8 @@ impl Udp {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
-        let joined_in =
-            options.offload && option::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+        let joined_in = options.offload
+            && socket_option::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
         let route = if connected {
             packet_of(socket.as_fd(), v6)?
         } else {
@@ -204,7 +206,7 @@ impl Udp {
                 thread::sleep(FULL_QUEUE);
                 Ok(false)
             }
-            Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, INTERRUPT_INTERVAL),
+            Some(libc::EAGAIN) => wait_until_ready(self.socket.as_fd(), true, INTERRUPT_INTERVAL),
             _ => Err(io::Error::from_raw_os_error(
                 error.raw_os_error().unwrap_or(libc::EIO),
             )),
@@ -272,7 +274,7 @@ impl Udp {
         places: &[PayloadPlace],
         flags: i32,
     ) -> io::Result<usize> {
-        let places = &places[..places.len().min(receive::PLACES)];
+        let places = &places[..places.len().min(PLACES)];
         let message = self
             .incoming
             .joined(self.socket.as_fd(), head, into, places, flags)?;
@@ -447,7 +449,7 @@ impl PacketCarrier for Udp {
                 self.take(head, into, places, 0)
             }
             CarrierWait::Block(time) => {
-                if !option::ready(self.socket.as_fd(), false, time)? {
+                if !wait_until_ready(self.socket.as_fd(), false, time)? {
                     return Ok(0);
                 }
                 self.take(head, into, places, libc::MSG_DONTWAIT)
@@ -467,7 +469,7 @@ impl PacketCarrier for Udp {
 
     fn expect_many(&mut self, many: bool) -> io::Result<()> {
         if self.few == many && self.facts.joined_in {
-            option::set(
+            socket_option::set_option(
                 self.socket.as_fd(),
                 libc::SOL_UDP,
                 libc::UDP_GRO,
@@ -534,4 +536,4 @@ fn fits(head: usize, places: &[PayloadPlace], message: ReceivedMessageInfo, plac
     })
 }
 
-const _: () = assert!(JOINED <= receive::PLACES && send::PACKETS >= JOINED);
+const _: () = assert!(JOINED <= PLACES && outgoing::PACKETS >= JOINED);

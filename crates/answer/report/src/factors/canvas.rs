@@ -99,7 +99,8 @@ impl Canvas {
         });
     }
 
-    pub(super) fn bar(&mut self, class: &str, (x, y): SvgPoint, (width, height): SvgPoint) {
+    pub(super) fn bar(&mut self, class: &str, corner: SvgPoint, size: SvgPoint) {
+        let ((x, y), (width, height)) = (corner, size);
         let _ = writeln!(
             self.svg,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
@@ -115,7 +116,8 @@ impl Canvas {
     }
 
     /// A dot; whoever points at it reads `title`, if there is one.
-    pub(super) fn dot(&mut self, (x, y): SvgPoint, radius: f64, title: &str) {
+    pub(super) fn dot(&mut self, centre: SvgPoint, radius: f64, title: &str) {
+        let (x, y) = centre;
         let title = if title.is_empty() {
             String::new()
         } else {
@@ -134,17 +136,19 @@ impl Canvas {
     }
 
     /// A text; `class` may say `middle` or `end` of where its place is in it.
-    pub(super) fn text(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
+    pub(super) fn text(&mut self, class: &str, at: SvgPoint, text: &str) {
+        let (x, y) = at;
         let _ = writeln!(
             self.svg,
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
             escaped(text)
         );
-        self.letters(class, (x, y), text);
+        self.letters(class, at, text);
     }
 
     /// A text upwards beside an axis; in the PNG it stands on top of the axis.
-    pub(super) fn text_upwards(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
+    pub(super) fn text_upwards(&mut self, class: &str, at: SvgPoint, text: &str) {
+        let (x, y) = at;
         let escaped = escaped(text);
         let _ = writeln!(
             self.svg,
@@ -153,13 +157,13 @@ impl Canvas {
         self.letters(class, (x, TOP - 6.0), text);
     }
 
-    fn letters(&mut self, class: &str, (x, y): SvgPoint, text: &str) {
+    fn letters(&mut self, class: &str, at: SvgPoint, text: &str) {
         let anchor = match class {
             _ if class.contains("middle") => TextAnchor::Middle,
             _ if class.contains("end") => TextAnchor::End,
             _ => TextAnchor::Start,
         };
-        let (x, y, colour) = (x as f32, y as f32, light(class).0);
+        let (x, y, colour) = (at.0 as f32, at.1 as f32, light(class).0);
         self.shapes.push(SceneShape::Text {
             x,
             y,

@@ -184,23 +184,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
 
 /// Sizes of effects against what they would be if all were chance: those that matter stand off the line.
 fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture {
-    let mut sizes: Vec<(f64, String)> = answer
-        .effects
-        .iter()
-        .map(|effect| {
-            (
-                effect.estimate.value.abs(),
-                outcome.factors[effect.factor].name.clone(),
-            )
-        })
-        .chain(
-            answer
-                .interactions
-                .iter()
-                .filter_map(|one| Some((one.estimate?.value.abs(), outcome.names(&one.factors)))),
-        )
-        .collect();
-    sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let sizes = sizes_of(outcome, answer);
     let (high, n) = (420.0, sizes.len() as f64);
     let bottom = high - 50.0;
     let most = sizes.last().map_or(1.0, |(size, _)| size.max(1e-12));
@@ -253,6 +237,21 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
         "Half-normal plot of effects",
         "what is chance alone lies near the line; what stands right of it is not",
     )
+}
+
+/// Sizes of effects and interactions with their names, the smallest first.
+fn sizes_of(outcome: &FactorOutcome, answer: &FactorAnswer) -> Vec<(f64, String)> {
+    let effects = answer.effects.iter().map(|effect| {
+        let name = outcome.factors[effect.factor].name.clone();
+        (effect.estimate.value.abs(), name)
+    });
+    let interactions = answer
+        .interactions
+        .iter()
+        .filter_map(|one| Some((one.estimate?.value.abs(), outcome.names(&one.factors))));
+    let mut sizes: Vec<(f64, String)> = effects.chain(interactions).collect();
+    sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sizes
 }
 
 /// The quantile of |Z|, Z standard normal (Abramowitz and Stegun 26.2.23: within 4.5e-4, which no eye sees).

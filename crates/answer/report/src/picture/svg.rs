@@ -3,7 +3,7 @@
 use super::LifelinePicture;
 use crate::drawing::escaped;
 use crate::scene::{SceneShape, TextAnchor};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// The picture as SVG.
 #[must_use]
@@ -16,72 +16,76 @@ pub fn svg(picture: &LifelinePicture) -> String {
          <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
     );
     for shape in &scene.shapes {
-        let _ = match shape {
-            SceneShape::Rect {
-                x,
-                y,
-                width,
-                height,
-                colour,
-            } => {
-                writeln!(
-                    out,
-                    "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#{colour:06x}\"/>"
-                )
-            }
-            SceneShape::Line {
-                points,
-                colour,
-                width,
-                dashed,
-            } => {
-                let points: Vec<String> = points
-                    .iter()
-                    .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                    .collect();
-                let dash = if *dashed {
-                    " stroke-dasharray=\"5 3\""
-                } else {
-                    ""
-                };
-                let points = points.join(" ");
-                writeln!(
-                    out,
-                    "<polyline points=\"{points}\" fill=\"none\" stroke=\"#{colour:06x}\" stroke-width=\"{width}\"{dash}/>"
-                )
-            }
-            SceneShape::Dot {
-                x,
-                y,
-                radius,
-                colour,
-            } => {
-                writeln!(
-                    out,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>"
-                )
-            }
-            SceneShape::Text { text, .. } if text.is_empty() => Ok(()),
-            SceneShape::Text {
-                x,
-                y,
-                anchor,
-                colour,
-                text,
-            } => {
-                let anchor = match anchor {
-                    TextAnchor::Start => "start",
-                    TextAnchor::Middle => "middle",
-                    TextAnchor::End => "end",
-                };
-                let text = escaped(text);
-                writeln!(
-                    out,
-                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#{colour:06x}\">{text}</text>"
-                )
-            }
-        };
+        let _ = write_shape(&mut out, shape);
     }
     out.push_str("</svg>\n");
     out
+}
+
+fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
+    match shape {
+        SceneShape::Rect {
+            x,
+            y,
+            width,
+            height,
+            colour,
+        } => {
+            writeln!(
+                out,
+                "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#{colour:06x}\"/>"
+            )
+        }
+        SceneShape::Line {
+            points,
+            colour,
+            width,
+            dashed,
+        } => {
+            let points: Vec<String> = points
+                .iter()
+                .map(|(x, y)| format!("{x:.1},{y:.1}"))
+                .collect();
+            let dash = if *dashed {
+                " stroke-dasharray=\"5 3\""
+            } else {
+                ""
+            };
+            let points = points.join(" ");
+            writeln!(
+                out,
+                "<polyline points=\"{points}\" fill=\"none\" stroke=\"#{colour:06x}\" stroke-width=\"{width}\"{dash}/>"
+            )
+        }
+        SceneShape::Dot {
+            x,
+            y,
+            radius,
+            colour,
+        } => {
+            writeln!(
+                out,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>"
+            )
+        }
+        SceneShape::Text { text, .. } if text.is_empty() => Ok(()),
+        SceneShape::Text {
+            x,
+            y,
+            anchor,
+            colour,
+            text,
+        } => {
+            let anchor = match anchor {
+                TextAnchor::Start => "start",
+                TextAnchor::Middle => "middle",
+                TextAnchor::End => "end",
+            };
+            let text = escaped(text);
+            writeln!(
+                out,
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#{colour:06x}\">{text}</text>"
+            )
+        }
+    }
 }

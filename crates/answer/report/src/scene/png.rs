@@ -106,7 +106,8 @@ fn line(pixels: &mut Pixmap, points: &[(f32, f32)], colour: u32, width: f32, das
     }
 }
 
-fn letters(pixels: &mut Pixmap, (x, y): (f32, f32), anchor: TextAnchor, colour: u32, text: &str) {
+fn letters(pixels: &mut Pixmap, at: (f32, f32), anchor: TextAnchor, colour: u32, text: &str) {
+    let (x, y) = at;
     let advance = get_raster_width(FontWeight::Regular, HEIGHT);
     let wide = (text.chars().count() * advance) as f32;
     let left = x * SCALE

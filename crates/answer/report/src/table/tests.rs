@@ -117,7 +117,7 @@ fn a_modelled_network_says_what_it_did() {
 }
 
 #[test]
-fn cells_and_packets_are_told_apart() {
+fn cells_and_packets_are_distinguished() {
     let port = |cells| stackline_analyze::PortSummary {
         name: "khons>edge".into(),
         runs: 1,

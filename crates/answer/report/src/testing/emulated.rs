@@ -1,4 +1,5 @@
 //! A small run across a network that drops and marks, in which the emulator kept its times but once.
+#![cfg(test)]
 
 use super::{a_plan, get, measurement, moved};
 use stackline_core::plan::{Composer, MeasurementPart, Plan, Stack, World};

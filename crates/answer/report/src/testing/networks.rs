@@ -1,4 +1,5 @@
 //! Networks for the tests of this crate, and the ways in them by fewest links.
+#![cfg(test)]
 
 use crate::topology::HostPath;
 use stackline_core::distribution::Distribution;

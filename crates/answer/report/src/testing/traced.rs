@@ -1,4 +1,5 @@
 //! Small runs with events, for the tests of the page and of pictures.
+#![cfg(test)]
 
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};

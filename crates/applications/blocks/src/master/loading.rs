@@ -150,7 +150,7 @@ impl Master {
         }
         let mut rows = Vec::new();
         let mut remember = Vec::new();
-        // Only the disks: a refused request leaves them as they were, since nobody has been told of a place.
+        // Only the disks: a refused request leaves them as they were, since no place has been reported.
         let before: Vec<_> = self
             .servers
             .iter()

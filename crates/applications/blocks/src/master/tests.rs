@@ -1,4 +1,4 @@
-//! The machine by itself: who is told what after which messages.
+//! The machine by itself: who hears what after which messages.
 
 use super::*;
 use crate::placement::BlockPlacementPolicy;

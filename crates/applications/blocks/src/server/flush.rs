@@ -45,7 +45,7 @@ impl DiscardedByList {
         });
     }
 
-    /// Tells of each list that is to be told of.
+    /// Appends a report of each list that wants one.
     fn append_reports(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
         let reports = self.0.into_values().filter_map(|(list, blocks)| {
             let list = list.filter(|list| list.report)?;
@@ -224,7 +224,7 @@ impl<B: Clone> DiskServerMachine<B> {
         else {
             return;
         };
-        // The client drops what it has of it, and with it what was told.
+        // The client drops what it has of it, and with it what was reported.
         if let Some(before) = before {
             state.written.push_front(before);
         }

@@ -612,7 +612,7 @@ impl<B: Clone> DiskServerMachine<B> {
     }
 
     /// The transport has taken a block that [`DiskServerMachine::next_write`] said; `unit` is the block's. Of blocks that it was given at
-    /// the same moment and that it took together, the last is told of.
+    /// the same moment and that it took together, only the last is reported.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))

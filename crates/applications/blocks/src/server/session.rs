@@ -40,7 +40,7 @@ pub(crate) struct ReadyBlock<B> {
 pub(crate) struct BlockBeingWritten<B> {
     pub(crate) ready: ReadyBlock<B>,
     pub(crate) start: Instant,
-    /// What was told with it.
+    /// What was reported with it.
     pub(crate) before: Option<WrittenBlock>,
     /// When a newer list came that discards it, unless it has been begun and is not cut off.
     pub(crate) superseded: Option<Instant>,
@@ -68,7 +68,7 @@ pub(crate) struct DiskServerSession<B> {
     pub(crate) to_write: VecDeque<ReadyBlock<B>>,
     /// Bytes of blocks in `to_write`.
     pub(crate) write_bytes: u64,
-    /// What it is told between blocks.
+    /// Messages that it gets between blocks.
     pub(crate) words: VecDeque<Message>,
     /// Blocks in `to_read` and being read.
     pub(crate) pending: usize,
@@ -76,7 +76,7 @@ pub(crate) struct DiskServerSession<B> {
     pub(crate) writing: VecDeque<BlockBeingWritten<B>>,
     /// Since when what is next waits for room in the transport.
     pub(crate) waits: Option<Instant>,
-    /// What was written, as far as nobody was told.
+    /// What was written and was not reported yet.
     pub(crate) written: VecDeque<WrittenBlock>,
 }
 

@@ -408,7 +408,7 @@ fn what_a_transport_did_not_begin_waits_in_its_old_place() {
 }
 
 #[test]
-fn what_a_list_discarded_while_it_was_being_handed_over_is_told_once_that_is_known() {
+fn what_a_list_discarded_while_it_was_being_handed_over_is_reported_once_that_is_known() {
     let mut server = server(0);
     server
         .requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4]))
@@ -425,7 +425,7 @@ fn what_a_list_discarded_while_it_was_being_handed_over_is_told_once_that_is_kno
     server.write_done(ms(23), 1, 100);
     server.not_begun(1, Some(101));
     server.write_done(ms(24), 1, 101);
-    let told = written(&mut server, 25, 1);
+    let reported = written(&mut server, 25, 1);
     let [
         Words(Message::Flushed(Flushed {
             serial: 1,
@@ -433,9 +433,9 @@ fn what_a_list_discarded_while_it_was_being_handed_over_is_told_once_that_is_kno
             blocks,
             ..
         })),
-    ] = &told[..]
+    ] = &reported[..]
     else {
-        panic!("{told:?}")
+        panic!("{reported:?}")
     };
     assert_eq!(
         (blocks.len(), blocks[0].index, server.counts().flushed),
@@ -444,12 +444,12 @@ fn what_a_list_discarded_while_it_was_being_handed_over_is_told_once_that_is_kno
 }
 
 #[test]
-fn the_end_of_every_write_is_told_once() {
+fn the_end_of_every_write_is_reported_once() {
     let mut server = server(0);
     server
         .requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6]))
         .unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut write = |server: &mut DiskServerMachine<String>, now: u64, count: usize| {
         let mut woken = Woken::default();
         let writes = core::iter::from_fn(|| server.next_write(ms(now), 1, &mut woken));
@@ -458,7 +458,7 @@ fn the_end_of_every_write_is_told_once() {
             Write::Words(words) => panic!("{words:?}"),
         });
         let heads: Vec<BlockHead> = heads.collect();
-        told.extend(
+        reported.extend(
             heads
                 .iter()
                 .filter(|head| head.before > 0)
@@ -470,15 +470,15 @@ fn the_end_of_every_write_is_told_once() {
     for head in write(&mut server, 20, 2) {
         server.write_done(ms(head.unit), 1, head.unit);
     }
-    // One is given back: what it told is told again.
+    // One is given back: what it reported is reported again.
     assert_eq!(write(&mut server, 30, 2).len(), 2);
     server.not_begun(1, None);
     assert_eq!(write(&mut server, 31, 2).len(), 2);
-    assert_eq!(told, [(100, 100_000_000), (101, 101_000_000)].repeat(2));
+    assert_eq!(reported, [(100, 100_000_000), (101, 101_000_000)].repeat(2));
 }
 
 #[test]
-fn of_blocks_that_were_handed_over_together_the_last_is_told_of() {
+fn of_blocks_that_were_handed_over_together_the_last_is_reported() {
     let mut server = server(0);
     server
         .requests(ms(0), ms(0), list(SESSION, 1, &[0, 2, 4, 6]))
@@ -587,8 +587,8 @@ fn a_newer_list_cuts_off_the_block_that_is_under_way() {
     server.cut(1, unit);
     server.write_done(ms(31), 1, unit);
     assert_eq!((server.counts().written, server.counts().flushed), (1, 2));
-    // Each is told once, and nothing of the old list begins.
-    let told: Vec<_> = written(&mut server, 32, 1)
+    // Each is reported once, and nothing of the old list begins.
+    let reported: Vec<_> = written(&mut server, 32, 1)
         .into_iter()
         .flat_map(|what| match what {
             Words(Message::Flushed(Flushed {
@@ -601,8 +601,8 @@ fn a_newer_list_cuts_off_the_block_that_is_under_way() {
         })
         .map(|block| (block.index, block.start_write))
         .collect();
-    assert_eq!(told, [(2, NOT_READ), (1, 25_000)]);
-    // The client dropped the head that told of the block before it: the next one tells it again.
+    assert_eq!(reported, [(2, NOT_READ), (1, 25_000)]);
+    // The client dropped the head that reported the block before it: the next one reports it again.
     read(&mut server, 33, 0);
     let mut woken = Woken::default();
     let Some(Write::Block(head, _)) = server.next_write(ms(50), 1, &mut woken) else {

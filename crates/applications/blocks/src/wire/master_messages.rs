@@ -61,7 +61,7 @@ record! {
         pub request: u32,
         /// The user session, not to be guessed: whoever knows it receives its blocks.
         pub session: u128,
-        /// Who the master is: with the set's number, which it never uses again, what is read is told from all else.
+        /// Who the master is: with the set's number, which it never uses again, this distinguishes what is read from all else.
         pub master: u128,
         /// The set's number.
         pub set: u32,

@@ -85,7 +85,7 @@ messages! {
     /// What is there?
     Ask(Ask) = 23,
     /// This.
-    Told(BlockInventoryReply) = 24,
+    Inventory(BlockInventoryReply) = 24,
     /// A server came or went.
     Changed(Changed) = 25,
     /// A set was deleted.
@@ -152,7 +152,7 @@ impl Message {
             Self::Opened(opened) => servers(&opened.servers),
             Self::Created(created) => servers(&created.servers),
             Self::Changed(changed) => servers(core::slice::from_ref(&changed.server)),
-            Self::Told(inventory) => {
+            Self::Inventory(inventory) => {
                 let sets = inventory
                     .sets
                     .iter()

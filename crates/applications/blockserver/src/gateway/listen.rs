@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use stackline_core::error::{Error, Result};
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
+use stackline_guard::serve;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -101,13 +102,11 @@ impl Drop for RunningGateway {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
-    let failed = |error: std::io::Error| {
-        Error::environment(format!("nothing can listen at {}: {error}", options.listen))
-            .hint("is another gateway there? --listen HOST:PORT names another place")
-    };
-    let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let hint = "is another gateway there? --listen HOST:PORT names another place";
+    let listener = serve::listen_at(options.listen, hint)?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| serve::cannot_listen(&options.listen, &error, hint))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .max_blocking_threads(BLOCKING)

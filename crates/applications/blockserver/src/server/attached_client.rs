@@ -8,12 +8,12 @@ use super::{DiskServerShared, KnownConnectionSlot, SharedPooledBlock, now};
 use crate::blast_transport::BlockBlastSender;
 use crate::connection::{BlockConnectionEnd, BlockMessageReceiver, BlockMessageSender};
 use crate::datagrams::BlockDatagramSender;
-use stackline_blocks::send_window::{BlockSendWindow, RoundTrips};
+use stackline_blocks::send_window::{BlockSendWindow, PartStart, RoundTrips};
 use stackline_blocks::server::{Woken, Write};
 use stackline_blocks::wire::master_messages::BlockRequestRefused;
 use stackline_blocks::wire::message::{BlockDataTransport, Message};
 use stackline_blocks::wire::server_messages::{Attach, Attached, BlockHead};
-use stackline_monitor::tcp_info::TcpInfo;
+use stackline_os::tcp_info::TcpInfo;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -107,8 +107,7 @@ impl DiskServerShared {
                 Some(BlockSideSender::Datagrams(datagrams.paced(attach.pace)))
             }
             BlockDataTransport::Blast => Some(BlockSideSender::Blasts(
-                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stopped)?
-                    .into(),
+                BlockBlastSender::open(to, attach.session, receiver.stream(), &self.stop)?.into(),
             )),
         })
     }
@@ -240,13 +239,10 @@ impl AttachedBlockClient<'_> {
         let Some(flight) = &mut self.flight else {
             return BellWaitPurpose::Now;
         };
-        if !flight.may_begin() {
-            look(flight, stream);
-        }
-        match flight.may_begin() {
-            true if has_room => BellWaitPurpose::Now,
-            true => BellWaitPurpose::Room,
-            false => BellWaitPurpose::Later(Duration::from_nanos(flight.look_again().0)),
+        match flight.next_part(has_room, |flight| look(flight, stream)) {
+            PartStart::Now => BellWaitPurpose::Now,
+            PartStart::Room => BellWaitPurpose::Room,
+            PartStart::Later(time) => BellWaitPurpose::Later(Duration::from_nanos(time.0)),
         }
     }
 

@@ -4,6 +4,7 @@
 use super::SharedPooledBlock;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
+use stackline_blocks::send_window::part_length;
 use stackline_blocks::wire::block_parts::{self, CUT};
 use stackline_blocks::wire::message::Message;
 use std::io::{self, IoSlice};
@@ -148,8 +149,7 @@ impl Outgoing {
     /// Says how long the part of a block from that byte on is, and which bytes it has.
     fn part(&mut self, block: &SharedPooledBlock, at: usize, most: usize) -> Range<usize> {
         let left = block.data().len() - at;
-        // What is left behind it would hardly be worth a part.
-        let length = if left < most + most / 2 { left } else { most };
+        let length = part_length(left as u64, Some(most as u64)) as usize;
         if length > 0 {
             self.words
                 .extend_from_slice(&block_parts::encode_part_length(length as u32));

@@ -7,8 +7,7 @@ use stackline_core::procedure::PairSide;
 use stackline_core::time::Duration;
 use stackline_events::{EventEmitter, EventTable, EventValue};
 use stackline_sim::messages::TcpConnectionEvent;
-use stackline_sim::port_events::{port_setup, port_use};
-use std::collections::BTreeSet;
+use stackline_sim::usage::emit_usage;
 
 /// All of it as a table, from which lifelines and findings are made.
 #[must_use]
@@ -61,24 +60,7 @@ pub fn emit_scene_events(
             );
         }
     }
-    let used: BTreeSet<u32> = outcome.watched.ports.iter().map(|port| port.port).collect();
-    let begun = outcome
-        .watched
-        .ports
-        .first()
-        .map_or(0, |port| port.at.0.saturating_sub(port.interval.0));
-    for port in used {
-        port_setup(scene.network, port, begun + zero_ns, emit);
-    }
-    for one in &outcome.watched.ports {
-        port_use(
-            scene.network,
-            one.port,
-            (one.at.0 + zero_ns, one.interval.0),
-            &one.did,
-            emit,
-        );
-    }
+    emit_usage(scene.network, &outcome.watched.intervals, zero_ns, emit);
     outcome
         .watched
         .connections

@@ -2,33 +2,16 @@
 
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::PortCounters;
 use stackline_sim::messages::TcpFacts;
-use stackline_sim::port_events::counters_since;
-
-/// How often it is looked.
-pub(super) const EVERY: Duration = Duration(100_000_000);
+use stackline_sim::usage::UsageInterval;
 
 /// All intervals of a session.
 #[derive(Clone, Debug, Default)]
 pub struct BlockSiteUsage {
     /// Of ports through which something went.
-    pub ports: Vec<PortUse>,
+    pub intervals: Vec<UsageInterval>,
     /// Of the connections that blocks go over, first the servers' ends, then the client's.
     pub connections: Vec<ConnectionUse>,
-}
-
-/// What one port did in an interval.
-#[derive(Clone, Debug)]
-pub struct PortUse {
-    /// Its end.
-    pub at: Instant,
-    /// Its length.
-    pub interval: Duration,
-    /// The port, by its number in the network.
-    pub port: u32,
-    /// What it did.
-    pub did: PortCounters,
 }
 
 /// What one end of a connection did in an interval.
@@ -46,52 +29,37 @@ pub struct ConnectionUse {
     pub facts: [TcpFacts; 2],
 }
 
-/// Remembers what was seen last.
-#[derive(Debug, Default)]
-pub(super) struct Watcher {
-    pub(super) seen: BlockSiteUsage,
-    last: Option<Instant>,
-    ports: Vec<PortCounters>,
-    ends: Vec<(usize, PairSide, TcpFacts)>,
+/// What an end of a server's connection knows of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionFacts {
+    pub(super) server: usize,
+    pub(super) side: PairSide,
+    pub(super) facts: TcpFacts,
 }
 
-impl Watcher {
-    /// Looks now: at the counters of all ports, and at the ends of servers' connections.
-    pub(super) fn look(
-        &mut self,
-        now: Instant,
-        ports: Vec<PortCounters>,
-        ends: Vec<(usize, PairSide, TcpFacts)>,
-    ) {
-        if let Some(last) = self.last.replace(now) {
-            let interval = now.since(last);
-            if interval == Duration::ZERO {
-                return;
-            }
-            for ((port, later), before) in (0..).zip(&ports).zip(&self.ports) {
-                let did = counters_since(later, before);
-                if did != PortCounters::default() {
-                    self.seen.ports.push(PortUse {
-                        at: now,
-                        interval,
-                        port,
-                        did,
-                    });
-                }
-            }
-            let both = ends.iter().zip(&self.ends);
-            self.seen
-                .connections
-                .extend(
-                    both.map(|((server, side, later), (_, _, before))| ConnectionUse {
-                        at: now,
-                        interval,
-                        server: *server,
-                        side: *side,
-                        facts: [*before, *later],
-                    }),
-                );
+/// Remembers what was known last.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionWatch {
+    pub(super) seen: Vec<ConnectionUse>,
+    last: Option<Instant>,
+    ends: Vec<ConnectionFacts>,
+}
+
+impl ConnectionWatch {
+    /// Looks now at the ends of servers' connections.
+    pub(super) fn look(&mut self, now: Instant, ends: Vec<ConnectionFacts>) {
+        let interval = self.last.map_or(Duration::ZERO, |last| now.since(last));
+        if self.last.is_some() && interval == Duration::ZERO {
+            return;
         }
-        (self.ports, self.ends) = (ports, ends);
+        let both = ends.iter().zip(&self.ends);
+        self.seen.extend(both.map(|(later, before)| ConnectionUse {
+            at: now,
+            interval,
+            server: later.server,
+            side: later.side,
+            facts: [before.facts, later.facts],
+        }));
+        (self.last, self.ends) = (Some(now), ends);
     }
 }

@@ -221,7 +221,7 @@ fn a_window_that_takes_the_place_of_another_counts_otherwise() {
 }
 
 #[test]
-fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_done() {
+fn what_a_batch_has_wrong_is_reported_at_its_end_by_its_own_numbers_and_the_rest_is_done() {
     let mut talk = Talk::new(DisplayClientLimits::default());
     talk.says(&WINDOW);
     // The window has 1 and 2.
@@ -251,7 +251,7 @@ fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_
         request,
         why: why as u8,
     };
-    let told = talk.says(&[
+    let answers = talk.says(&[
         (DisplayRequest::EndBatch, true),
         (DisplayRequest::EndBatch, true),
     ]);
@@ -261,7 +261,7 @@ fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_
         refused(10, DisplayRefusal::NoSymbol),
     ];
     assert_eq!(
-        told,
+        answers,
         [
             &of_batch[..],
             &[DisplayAnswer::Done, refused(12, DisplayRefusal::Order)]
@@ -312,7 +312,7 @@ fn symbols_are_called_with_places_scales_and_turns() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
+fn what_is_wrong_is_reported_by_its_number_and_changes_nothing() {
     let mut talk = Talk::new(DisplayClientLimits {
         bytes: 200,
         symbols: 2,
@@ -322,7 +322,7 @@ fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
         request,
         why: why as u8,
     };
-    let told = talk.says(&[
+    let answers = talk.says(&[
         (vector(1, 1), false),
         (DisplayRequest::EditSymbol(4), true),
         (DisplayRequest::DefineSymbol(1), false),
@@ -345,14 +345,14 @@ fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
         refused(8, DisplayRefusal::Bytes),
         refused(9, DisplayRefusal::Order),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(answers, expected);
     talk.says(&[(DisplayRequest::DefineSymbol(1), false)]);
-    let told = talk.says(
+    let answers = talk.says(
         &(1..=11)
             .map(|id| (vector(id, 1), false))
             .collect::<Vec<_>>(),
     );
-    assert_eq!(told, [refused(21, DisplayRefusal::Memory)]);
+    assert_eq!(answers, [refused(21, DisplayRefusal::Memory)]);
 }
 
 #[test]
@@ -470,14 +470,14 @@ fn input_finds_its_client_with_what_is_there_and_waits_for_it_no_longer_than_it_
     ]);
     talk.display
         .input(talk.client, 1, DisplayInput::Press(4, 6));
-    let told = talk.says(&[]);
+    let answers = talk.says(&[]);
     let press = DisplayAnswer::Input {
         window: 1,
         input: DisplayInput::Press(4, 6),
         dropped: 0,
         hits: vec![(1, 7)],
     };
-    assert_eq!(told, [press]);
+    assert_eq!(answers, [press]);
     // The line goes on outside of what the window shows of it.
     talk.says(&[(DisplayRequest::DisplayView(1, 1, (60, 0), FULL_SIZE), false)]);
     for (x, hits) in [
@@ -501,10 +501,10 @@ fn input_finds_its_client_with_what_is_there_and_waits_for_it_no_longer_than_it_
     (0..300).for_each(|_| talk.display.input(talk.client, 1, DisplayInput::Key(97)));
     assert_eq!(talk.says(&[]).len(), MOST_EVENTS);
     talk.display.input(talk.client, 1, DisplayInput::Key(98));
-    let told = talk.says(&[]);
+    let answers = talk.says(&[]);
     assert!(
-        matches!(told[..], [DisplayAnswer::Input { dropped: 44, .. }]),
-        "{told:?}"
+        matches!(answers[..], [DisplayAnswer::Input { dropped: 44, .. }]),
+        "{answers:?}"
     );
 }
 
@@ -551,7 +551,7 @@ proptest::proptest! {
     }
 }
 
-/// Steps of requests, in the order in which they are told.
+/// Steps of requests, in the order in which they are reported.
 struct Steps(Vec<(DisplayRequestStep, u32)>);
 
 impl DisplayStepObserver for Steps {
@@ -570,7 +570,7 @@ impl DisplayStepObserver for Steps {
 }
 
 #[test]
-fn every_step_of_every_request_is_told() {
+fn every_step_of_every_request_is_reported() {
     let mut talk = Talk::new(DisplayClientLimits::default());
     let mut bytes = Vec::new();
     for request in [

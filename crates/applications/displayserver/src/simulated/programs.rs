@@ -1,6 +1,6 @@
-//! The programs of a simulated display: what each has, and what it waits for.
+//! What the programs of a simulated display have: the client's requests and answers, the pipe of its host's agent, the display itself.
 
-use super::trial_script::{Action, SimulatedDisplayRequest};
+use super::trial_script::SimulatedDisplayRequest;
 use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
 use stackline_display::machine::{ClientId, DisplayMachine, DisplayStepObserver};
@@ -29,29 +29,36 @@ pub(super) enum SimulatedDisplayPayload {
     Answers(Vec<u8>),
 }
 
+impl SimulatedDisplayPayload {
+    /// An answer without words.
+    pub(super) const NOTHING: Self = Self::Answers(Vec::new());
+
+    pub(super) fn requests(self) -> Vec<SimulatedDisplayRequest> {
+        match self {
+            Self::Requests(requests) => requests,
+            Self::Answers(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn answers(self) -> Vec<u8> {
+        match self {
+            Self::Answers(answers) => answers,
+            Self::Requests(_) => Vec::new(),
+        }
+    }
+}
+
 /// Bytes of requests.
-pub(super) fn bytes(jobs: &[SimulatedDisplayRequest]) -> usize {
-    jobs.iter().map(SimulatedDisplayRequest::length).sum()
+pub(super) fn bytes<'r>(requests: impl IntoIterator<Item = &'r SimulatedDisplayRequest>) -> usize {
+    requests
+        .into_iter()
+        .map(SimulatedDisplayRequest::length)
+        .sum()
 }
 
-/// What the client waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SimulatedClientWait {
-    Nothing,
-    /// Its processor, room in the pipe, or that what it handed over is taken.
-    Something,
-    /// Answers.
-    Answers,
-}
-
-/// The client.
-#[derive(Debug)]
+/// What the client knows: its requests, their answers, its trials.
+#[derive(Debug, Default)]
 pub(super) struct SimulatedDisplayClient {
-    pub(super) actions: VecDeque<Action>,
-    pub(super) waits: SimulatedClientWait,
-    pub(super) gathered: Vec<SimulatedDisplayRequest>,
-    /// What does not fit into the pipe.
-    pub(super) held: Option<Vec<SimulatedDisplayRequest>>,
     asked: u32,
     answered: u32,
     /// The last request that it made, and the last that it knows to be done.
@@ -63,6 +70,8 @@ pub(super) struct SimulatedDisplayClient {
     /// Of each trial.
     pub(super) taken: Vec<Duration>,
     pub(super) trials: Vec<SimulatedDisplayTrial>,
+    /// All trials are over.
+    pub(super) is_over: bool,
 }
 
 /// A time that is measured.
@@ -75,28 +84,10 @@ pub(super) struct SimulatedDisplayTrial {
 }
 
 impl SimulatedDisplayClient {
-    pub(super) fn new(actions: VecDeque<Action>) -> Self {
-        Self {
-            actions,
-            waits: SimulatedClientWait::Nothing,
-            gathered: Vec::new(),
-            held: None,
-            asked: 0,
-            answered: 0,
-            made: 0,
-            done: 0,
-            rest: Vec::new(),
-            begun: None,
-            taken: Vec::new(),
-            trials: Vec::new(),
-        }
-    }
-
     /// A request is made.
-    pub(super) fn gather(&mut self, job: SimulatedDisplayRequest) {
-        self.asked += u32::from(job.wants);
-        self.made = job.number;
-        self.gathered.push(job);
+    pub(super) fn make(&mut self, request: &SimulatedDisplayRequest) {
+        self.asked += u32::from(request.wants);
+        self.made = request.number;
     }
 
     /// Whether all is answered that was asked.
@@ -155,42 +146,67 @@ impl SimulatedDisplayClient {
     }
 }
 
-/// The agent of the client's host, behind a pipe.
-#[derive(Debug, Default)]
-pub(super) struct RemoteAgent {
-    pub(super) pipe: VecDeque<Vec<SimulatedDisplayRequest>>,
-    pub(super) is_busy: bool,
-    /// The client waits for room.
-    pub(super) is_full: bool,
+/// The pipe, or pseudo-terminal, between a client and the agent of its host.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    holds: usize,
+    written: VecDeque<Vec<SimulatedDisplayRequest>>,
+    /// What did not fit: its writer waits.
+    waiting: Option<Vec<SimulatedDisplayRequest>>,
 }
 
-impl RemoteAgent {
-    pub(super) fn held(&self) -> usize {
-        self.pipe.iter().map(|jobs| bytes(jobs)).sum()
+impl Pipe {
+    /// An empty one that holds so many bytes.
+    pub(super) const fn new(holds: usize) -> Self {
+        Self {
+            holds,
+            written: VecDeque::new(),
+            waiting: None,
+        }
     }
 
-    /// Takes messages out of the pipe, of so many bytes together, one at least.
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// Writes requests, where they fit; else they wait. Those that are written.
+    pub(super) fn write(
+        &mut self,
+        requests: Vec<SimulatedDisplayRequest>,
+    ) -> Option<&[SimulatedDisplayRequest]> {
+        self.put(requests, self.holds)
+    }
+
+    /// Writes what waits: a writer that had to wait is woken when half of the pipe is free.
+    pub(super) fn write_waiting(&mut self) -> Option<&[SimulatedDisplayRequest]> {
+        let requests = self.waiting.take()?;
+        self.put(requests, self.holds / 2)
+    }
+
+    fn put(
+        &mut self,
+        requests: Vec<SimulatedDisplayRequest>,
+        room: usize,
+    ) -> Option<&[SimulatedDisplayRequest]> {
+        let held: usize = self.written.iter().map(bytes).sum();
+        if !self.is_empty() && held + bytes(&requests) > room {
+            self.waiting = Some(requests);
+            return None;
+        }
+        self.written.push_back(requests);
+        self.written.back().map(Vec::as_slice)
+    }
+
+    /// Takes messages out, of so many bytes together, one at least.
     pub(super) fn take(&mut self, most: usize) -> Vec<SimulatedDisplayRequest> {
-        let mut taken: Vec<SimulatedDisplayRequest> = self.pipe.pop_front().unwrap_or_default();
-        while let Some(next) = self.pipe.front()
+        let mut taken = self.written.pop_front().unwrap_or_default();
+        while let Some(next) = self.written.front()
             && bytes(&taken) + bytes(next) <= most
         {
-            taken.extend(self.pipe.pop_front().unwrap_or_default());
+            taken.extend(self.written.pop_front().unwrap_or_default());
         }
         taken
     }
-}
-
-/// The agent of the display's host.
-#[derive(Debug, Default)]
-pub(super) struct LocalAgent {
-    pub(super) came: VecDeque<Vec<SimulatedDisplayRequest>>,
-    pub(super) is_busy: bool,
-    /// Answers that wait for it, as they will be handed over.
-    pub(super) answers: VecDeque<Vec<u8>>,
-    pub(super) answers_now: bool,
-    /// It has told the transport to wait.
-    pub(super) is_full: bool,
 }
 
 /// The display's program.
@@ -198,18 +214,8 @@ pub(super) struct LocalAgent {
 pub(super) struct SimulatedDisplayProgram {
     display: DisplayMachine,
     id: ClientId,
-    pub(super) inbox: VecDeque<Vec<SimulatedDisplayRequest>>,
-    pub(super) jobs: VecDeque<SimulatedDisplayRequest>,
-    pub(super) is_busy: bool,
-    /// What is left to draw of the present job.
-    pub(super) to_draw: Duration,
-    /// What of that is for its answer.
-    pub(super) to_answer: Duration,
     /// The last request whose changes are drawn.
     pub(super) drawn: u32,
-    /// The display's answers to the present job, and of a message to all of it.
-    pub(super) output: Vec<u8>,
-    pub(super) reply: Vec<u8>,
 }
 
 struct SimulatedDisplayClock(u64);
@@ -227,37 +233,23 @@ impl SimulatedDisplayProgram {
         Self {
             display,
             id,
-            inbox: VecDeque::new(),
-            jobs: VecDeque::new(),
-            is_busy: false,
-            to_draw: Duration::ZERO,
-            to_answer: Duration::ZERO,
             drawn: 0,
-            output: Vec::new(),
-            reply: Vec::new(),
         }
     }
 
-    /// Bytes of requests that wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.inbox.iter().map(|jobs| bytes(jobs)).sum()
-    }
-
-    /// Carries a request out.
+    /// Carries a request out: the answers to it.
     ///
     /// # Errors
     /// When it is no message.
-    pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<()> {
-        let done = self
-            .display
-            .receive(self.id, request, &mut SimulatedDisplayClock(now.0));
+    pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<Vec<u8>> {
+        let mut clock = SimulatedDisplayClock(now.0);
+        let done = self.display.receive(self.id, request, &mut clock);
         done.map_err(|why| {
             Error::measurement(format!(
                 "the simulated display ends its connection: {}",
                 why.words()
             ))
         })?;
-        self.output = self.display.output(self.id);
-        Ok(())
+        Ok(self.display.output(self.id))
     }
 }

@@ -1,12 +1,12 @@
 //! The way of each request in virtual time, from its client's call to its answer, as events. It decides nothing and writes no file.
 
 use super::programs::SimulatedDisplayTrial;
-use super::usage::DisplaySiteUsage;
 use crate::server::unit;
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_events::EventEmitter;
 use stackline_net::NodeIndex;
+use stackline_sim::usage::{UsageInterval, emit_usage};
 
 /// A point of the way, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct DisplayRequestPaths {
     end_ns: u64,
     events: Vec<DisplayRequestEvent>,
     /// What ports and processors did meanwhile, and when each client began.
-    watched: Vec<(u64, DisplaySiteUsage)>,
+    watched: Vec<(u64, Vec<UsageInterval>)>,
 }
 
 impl DisplayRequestPaths {
@@ -105,7 +105,7 @@ impl DisplayRequestPaths {
         }
         self.watched
             .iter()
-            .for_each(|(begin, watched)| watched.emit_events(network, zero_ns + begin, emit));
+            .for_each(|(begin, intervals)| emit_usage(network, intervals, zero_ns + begin, emit));
     }
 
     /// The requests' events.
@@ -121,7 +121,7 @@ impl DisplayRequestPaths {
         nodes: [NodeIndex; 3],
         trials: &[SimulatedDisplayTrial],
         passed: &[DisplayPointPassage],
-        watched: DisplaySiteUsage,
+        watched: Vec<UsageInterval>,
     ) {
         self.clients += 1;
         self.watched.push((self.end_ns, watched));

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Terminals at once, and connections that have not said the secret yet: of more the idlest gives way.
 const MOST_TERMINALS: usize = 64;
-const MOST_STRANGERS: usize = 64;
+pub(super) const MOST_STRANGERS: usize = 64;
 /// How long one that is refused may take to read why.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -29,21 +29,15 @@ pub struct TerminalServiceOptions {
 /// Who wants terminals, and who has them.
 pub(super) struct TerminalAdmission {
     pub(super) service: TerminalServiceOptions,
-    pub(super) strangers: Arc<ConnectionSlotPool>,
     pub(super) terminals: Arc<ConnectionSlotPool>,
     pub(super) attempts: Attempts,
 }
 
 impl TerminalAdmission {
     pub(super) fn new(service: TerminalServiceOptions) -> Self {
-        let (strangers, terminals) = (
-            ConnectionSlotPool::new(MOST_STRANGERS),
-            ConnectionSlotPool::new(MOST_TERMINALS),
-        );
         Self {
             service,
-            strangers,
-            terminals,
+            terminals: ConnectionSlotPool::new(MOST_TERMINALS),
             attempts: Attempts::default(),
         }
     }

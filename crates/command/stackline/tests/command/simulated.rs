@@ -108,7 +108,7 @@ fn every_example_runs() {
     for example in ["dumbbell", "lan-wan", "satellite", "magic", "blast"] {
         let place = Place::new();
         let file = format!(
-            "{}/../../examples/{example}.stackline",
+            "{}/../../../examples/{example}.stackline",
             env!("CARGO_MANIFEST_DIR")
         );
         let output = place.stackline(&["run", &file, "--in", "simulated", "--json"]);

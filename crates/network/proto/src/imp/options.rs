@@ -120,7 +120,7 @@ pub struct ImpOptions {
     /// After this what became of a message is asked.
     pub query_after: Duration,
     /// Whether a message of several packets is answered once its host has the first of them, as BBN's program of September 1973 did
-    /// (measured in an emulator), and not once it has all: a host that stops in between loses the rest, and nobody is told.
+    /// (measured in an emulator), and not once it has all: a host that stops in between loses the rest, which nothing reports.
     pub answers_first: bool,
     /// Messages of one packet that wait for room at their destination, at most.
     pub pending: u32,

@@ -89,7 +89,7 @@ pub enum ImpPacketKind {
     Query,
 }
 
-/// Why a message was not delivered, as the host that sent it is told (BBN 1822, types 7 and 9).
+/// Why a message was not delivered, as it is reported to the host that sent it (BBN 1822, types 7 and 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImpDeliveryFailure {
     /// The IMP of its destination cannot be reached.

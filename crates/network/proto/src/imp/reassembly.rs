@@ -346,7 +346,7 @@ impl Destination {
         }
     }
 
-    /// Its host has a message, or never will: what its sender is told.
+    /// Its host has a message, or never will have it: reports that to its sender.
     pub(super) fn delivered(
         &mut self,
         options: &ImpOptions,

@@ -10,7 +10,7 @@ pub struct PupOptions {
     pub packet: u16,
     /// Bytes that are kept until they are acknowledged, and until they are read.
     pub send_buffer: usize,
-    /// See `send_buffer`; at most 65,535 are told.
+    /// See `send_buffer`; at most 65,535 are reported to the peer.
     pub receive_buffer: usize,
     /// Whether packets have checksums.
     pub checked: bool,

@@ -90,7 +90,7 @@ impl PupReceiver {
             return PupStreamItem::Nothing;
         }
         let taken = self.bytes.drain(..count).collect();
-        // Who was told of no room for a packet, or of little and may soon send no more, is told that there is room again without asking.
+        // A sender that heard of no room for a packet, or of little and may soon send no more, hears without asking that there is room again.
         let (room, packet, buffer) = (
             self.room(),
             usize::from(self.options.packet),

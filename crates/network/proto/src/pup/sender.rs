@@ -145,7 +145,7 @@ impl PupSender {
         let count = if is_mark { 1 } else { self.plain() }.min(self.may());
         if count == 0 {
             if self.asked.is_none() && self.timer.is_none() {
-                // What is on its way was not asked about; what may not go on its way waits to be told, and asks where that is lost.
+                // What is on its way was not asked about; what may not go on its way waits for an acknowledgement, and asks where that is lost.
                 self.probes |= self.next != self.acked;
                 self.timer = (self.unsent() > 0)
                     .then(|| now + self.timeout().max(PupOptions::FIRST_TIMEOUT));

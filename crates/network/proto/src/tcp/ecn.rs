@@ -33,7 +33,7 @@ pub(super) struct TcpEcn {
     pub(super) agreed: bool,
     /// A mark came: every segment says so until the peer says that it has slowed down.
     echoes: bool,
-    /// The window was made smaller, and the peer is not told yet.
+    /// The window was made smaller, and this was not reported to the peer yet.
     slowed: bool,
 }
 

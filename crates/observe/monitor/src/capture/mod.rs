@@ -20,12 +20,13 @@ mod wall_clock;
 
 pub use options::CaptureOptions;
 
-use crate::sys::packet_ring::{self, PacketRing};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use nix::sys::time::TimeSpec;
 use open_failure::named;
+use stackline_os::block_ring::BlockRing;
+use stackline_os::packet_socket::{self, EVERY_INTERFACE, EVERY_PROTOCOL};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ pub struct Packet<'a> {
 /// The packets of a network namespace from the moment it is opened. The namespace exists as long as this does.
 pub struct Capture {
     /// First, so that the memory is given back before the socket is closed.
-    ring: PacketRing,
+    ring: BlockRing,
     socket: OwnedFd,
     wall: Wall,
     retire: Duration,
@@ -86,7 +87,7 @@ impl Capture {
 
     fn on(socket: OwnedFd, options: &CaptureOptions) -> io::Result<Self> {
         let index = |name: &String| {
-            packet_ring::interface_index(socket.as_fd(), name)
+            packet_socket::interface_index(socket.as_fd(), name)
                 .map_err(|error| named(&format!("interface {name}"), &error))
         };
         let interfaces = options
@@ -95,12 +96,13 @@ impl Capture {
             .map(index)
             .collect::<io::Result<Vec<u32>>>()?;
         let program = filter::program(options, &interfaces)?;
-        packet_ring::attach_filter(socket.as_fd(), &program)
+        program
+            .attach(socket.as_fd())
             .map_err(|error| named("the filter of packets", &error))?;
-        let ring = PacketRing::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
+        let ring = BlockRing::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
             .map_err(|error| named("the ring of packets", &error))?;
         // Last: what came before would be in no ring, and seen by no filter.
-        packet_ring::bind_everywhere(socket.as_fd())
+        packet_socket::bind(socket.as_fd(), EVERY_INTERFACE, EVERY_PROTOCOL)
             .map_err(|error| named("binding the packet socket", &error))?;
         let retire = Duration::from_millis(options.retire_ms.max(1).into());
         Ok(Self {
@@ -135,7 +137,7 @@ impl Capture {
         let wall = self.wall;
         let mut count = 0;
         for _ in 0..self.ring.blocks() {
-            let Some(of_block) = self.ring.read_block(|frame| {
+            let Some(of_block) = self.ring.read_block(0, |frame| {
                 packet(Packet {
                     at_ns: wall.event_ns(frame.stamp_ns),
                     interface: frame.interface,
@@ -193,8 +195,7 @@ impl Capture {
     /// # Errors
     /// When the kernel refuses.
     pub fn lost(&mut self) -> io::Result<u64> {
-        let (_, lost) = packet_ring::take_statistics(self.socket.as_fd())?;
-        Ok(lost.into())
+        Ok(packet_socket::take_counts(self.socket.as_fd())?.drops)
     }
 
     /// Packets that were handed over so far. With all that were lost they are all that came, once the end was drained.
@@ -206,7 +207,7 @@ impl Capture {
     /// The name an interface has now in the namespace of this capture; `None` when it is gone.
     #[must_use]
     pub fn name(&self, interface: u32) -> Option<String> {
-        packet_ring::interface_name(self.socket.as_fd(), interface).ok()
+        packet_socket::interface_name(self.socket.as_fd(), interface).ok()
     }
 }
 

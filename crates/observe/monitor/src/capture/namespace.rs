@@ -2,9 +2,9 @@
 //! it; the thread that calls never changes its own.
 
 use super::open_failure::named;
-use crate::sys::foreign_socket;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use stackline_os::foreign_socket;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 

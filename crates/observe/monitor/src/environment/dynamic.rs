@@ -1,10 +1,10 @@
 //! The dynamic environment: counters and states of the host at a moment. A sample only reads files and never waits.
 
 use super::facts::{EnvironmentFacts, number};
-use crate::control_groups::Groups;
 use crate::parse::{block, interfaces, loadavg, name_values, pressure, softnet, stat};
-use crate::root_directory::Root;
 use serde_json::Value;
+use stackline_os::control_groups::Groups;
+use stackline_os::root_directory::Root;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

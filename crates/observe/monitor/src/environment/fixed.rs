@@ -1,10 +1,11 @@
 //! The static environment: machine, kernel, settings and limits. One function a section. It changes nothing.
 
 use super::facts::{EnvironmentFacts, number, number_or_text};
-use crate::control_groups::Groups;
-use crate::parse::{bracketed_word, cpuinfo, limits, list_length, mounts, name_values};
-use crate::root_directory::Root;
+use crate::parse::{bracketed_word, cpuinfo, limits, list_length, name_values};
 use serde_json::{Value, json};
+use stackline_os::control_groups::Groups;
+use stackline_os::mounts;
+use stackline_os::root_directory::Root;
 
 /// All sections.
 pub(crate) fn describe(root: &Root) -> Value {

@@ -15,10 +15,10 @@ mod fixed;
 #[cfg(test)]
 mod tests;
 
-use crate::root_directory::Root;
 pub use difference::difference;
 pub use dynamic::{DynamicSample, EnvironmentSampler};
 use serde_json::Value;
+use stackline_os::root_directory::Root;
 
 /// The part of the environment that does not change while a measurement runs.
 #[must_use]

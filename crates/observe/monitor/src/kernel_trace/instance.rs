@@ -5,9 +5,9 @@
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
-use crate::kernel_file::describe_file_error;
 use nix::fcntl::{Flock, FlockArg};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use stackline_os::root_directory::describe_file_error;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -181,7 +181,7 @@ fn remove_left(instances: &Path) -> usize {
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| describe_file_error("/proc/self/mountinfo", &error))?;
-    let mounts = crate::parse::mounts::parse(&mounts);
+    let mounts = stackline_os::mounts::parse(&mounts);
     if let Some(mount) = mounts
         .iter()
         .find(|mount| mount.kind == "tracefs" && mount.root == "/")

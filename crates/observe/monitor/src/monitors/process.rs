@@ -4,9 +4,10 @@
 //! a control group's freezer, or because the whole machine was paused).
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
-use crate::kernel_file::{SampledFile, describe_file_error};
+use crate::kernel_file::SampledFile;
 use nix::unistd::{getpid, gettid};
 use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_os::root_directory::describe_file_error;
 
 /// Most threads that are sampled.
 const MOST_THREADS: usize = 64;

@@ -16,6 +16,7 @@ use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
 use retransmissions::Retransmissions;
 use sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
+use stackline_events::catalogue::rows::TcpInfo;
 use stackline_events::{EventLog, EventValue, Keyword, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -381,7 +382,6 @@ fn record_counters(
     now: &TcpInfoCounters,
     log: &mut EventLog,
 ) {
-    static TCP_INFO: Keyword = Keyword::new("TCP_INFO");
     let (local, remote) = (
         socket.pair.local.to_string(),
         socket.pair.remote.to_string(),
@@ -389,24 +389,25 @@ fn record_counters(
     let growth = |before: Option<u64>, now: Option<u64>| {
         EventValue::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))))
     };
-    let data = [
-        EventValue::Absent,
-        EventValue::Text(&local),
-        EventValue::Text(&remote),
-        now.cwnd_bytes.into(),
-        now.in_flight_bytes.into(),
-        now.rtt_ns.into(),
-        now.retransmits.saturating_sub(before.retransmits).into(),
-        growth(before.busy_ns, now.busy_ns),
-        growth(before.rwnd_limited_ns, now.rwnd_limited_ns),
-        growth(before.sndbuf_limited_ns, now.sndbuf_limited_ns),
-        now.unsent_bytes.into(),
-        socket.receive_queue_bytes.into(),
-        now.send_window_bytes.into(),
-        now.mss_bytes.into(),
-        growth(before.acked_bytes, now.acked_bytes),
-    ];
-    interval.record(log, &TCP_INFO, &data);
+    TcpInfo {
+        interval_ns: interval.length_ns.into(),
+        stream: EventValue::Absent,
+        local: EventValue::Text(&local),
+        remote: EventValue::Text(&remote),
+        cwnd_bytes: now.cwnd_bytes.into(),
+        in_flight_bytes: now.in_flight_bytes.into(),
+        rtt_ns: now.rtt_ns.into(),
+        retransmits: now.retransmits.saturating_sub(before.retransmits).into(),
+        busy_ns: growth(before.busy_ns, now.busy_ns),
+        rwnd_limited_ns: growth(before.rwnd_limited_ns, now.rwnd_limited_ns),
+        sndbuf_limited_ns: growth(before.sndbuf_limited_ns, now.sndbuf_limited_ns),
+        unsent_bytes: now.unsent_bytes.into(),
+        receive_queue_bytes: socket.receive_queue_bytes.into(),
+        send_window_bytes: now.send_window_bytes.into(),
+        mss_bytes: now.mss_bytes.into(),
+        acked_bytes: growth(before.acked_bytes, now.acked_bytes),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Throttling: time that a CPU quota stopped the control groups above this process.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
-use crate::control_groups::Groups;
-use crate::parse::cgroup::Throttling;
-use crate::root_directory::Root;
 use stackline_events::{EventLog, Keyword};
+use stackline_os::cgroup::Throttling;
+use stackline_os::control_groups::Groups;
+use stackline_os::root_directory::Root;
 
 /// Starts the monitor.
 pub(super) fn start(_: &MonitorSetup<'_>) -> Started {

@@ -1,12 +1,10 @@
 //! Parsers of the kernel's text files: text in, plain data out. None reads a file, and none panics, whatever the text.
 
 pub(crate) mod block;
-pub(crate) mod cgroup;
 pub(crate) mod cpuinfo;
 pub(crate) mod interfaces;
 pub(crate) mod limits;
 pub(crate) mod loadavg;
-pub(crate) mod mounts;
 pub(crate) mod name_values;
 pub(crate) mod pressure;
 pub(crate) mod softnet;

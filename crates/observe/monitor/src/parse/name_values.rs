@@ -1,5 +1,6 @@
 //! `name value` lines: `/proc/meminfo`, `/proc/vmstat`, `cpu.stat`, and `NAME="value"` lines of `os-release`.
 
+pub(crate) use stackline_os::cgroup::counters;
 use std::collections::BTreeMap;
 
 /// `MemTotal:  123 kB` in bytes; lines without a unit as they are.
@@ -13,16 +14,6 @@ fn meminfo_line(line: &str) -> Option<(&str, u64)> {
     let value: u64 = words.next()?.parse().ok()?;
     let factor = if words.next() == Some("kB") { 1024 } else { 1 };
     Some((name.trim(), value.checked_mul(factor)?))
-}
-
-/// `pswpin 0`.
-pub(crate) fn counters(text: &str) -> BTreeMap<&str, u64> {
-    text.lines()
-        .filter_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            Some((name, value.trim().parse().ok()?))
-        })
-        .collect()
 }
 
 /// The value of `NAME=value`, without its quotes.

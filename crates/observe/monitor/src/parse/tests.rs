@@ -1,8 +1,7 @@
 //! Each parser against a text that a kernel wrote.
 
 use super::{
-    block, bracketed_word, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts,
-    name_values,
+    block, bracketed_word, cpuinfo, interfaces, limits, list_length, loadavg, name_values,
 };
 use super::{pressure, softnet, stat};
 
@@ -127,36 +126,6 @@ fn a_limit_is_a_number_or_unlimited() {
         Some((Some(8_388_608), None))
     );
     assert_eq!(limits::parse(text, "Max stack"), None);
-}
-
-#[test]
-fn the_longest_mount_point_holds_a_directory() {
-    let text = "21 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
-        22 21 0:25 / /home/a\\040b rw shared:1 - tmpfs tmpfs rw,size=1k\n23 21 0:26 / /home/a\n";
-    let all = mounts::parse(text);
-    assert_eq!(
-        mounts::find_mount(&all, "/home/a b/c").unwrap().kind,
-        "tmpfs"
-    );
-    assert_eq!(mounts::find_mount(&all, "/home/a bc").unwrap().kind, "ext4");
-}
-
-#[test]
-fn control_groups_of_both_versions() {
-    let paths = cgroup::parse_paths("9:name=systemd:/\n4:cpu,cpuacct:/docker/x\n0::/user.slice\n");
-    assert_eq!(
-        (paths.unified.as_deref(), paths.cpu.as_deref()),
-        (Some("/user.slice"), Some("/docker/x"))
-    );
-    assert_eq!(cgroup::parse_quota("150000 100000\n"), Some(1.5));
-    assert_eq!(cgroup::parse_quota("max 100000\n"), None);
-    assert_eq!(cgroup::share("-1", "100000"), None);
-    assert_eq!(cgroup::share("1", "0"), None);
-    let one = cgroup::throttling("nr_periods 9\nnr_throttled 2\nthrottled_time 3000\n").unwrap();
-    let two = cgroup::throttling("usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 3\n")
-        .unwrap();
-    assert_eq!(one, two);
-    assert_eq!(cgroup::throttling("usage_usec 5\n"), None);
 }
 
 #[test]

@@ -1,8 +1,4 @@
-//! The only unsafe code of the monitors: thin calls into the kernel, each with its reason. It decides nothing.
+//! The only unsafe code of the monitors: what ptrace(2) needs, each call with its reason. It decides nothing.
 #![allow(unsafe_code)]
 
-pub(crate) mod adjtimex;
-pub(crate) mod foreign_socket;
-pub(crate) mod packet_ring;
 pub(crate) mod ptrace;
-pub(crate) mod tcp_info;

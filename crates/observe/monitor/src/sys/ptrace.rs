@@ -1,6 +1,7 @@
 //! What ptrace(2) and seccomp(2) need and `nix` has no safe call for. It decides nothing.
 
 use nix::unistd::Pid;
+use stackline_os::bpf::{BpfJump, BpfProgram, BpfStep, BpfWidth};
 use std::io;
 
 /// The system call at whose entry a thread was stopped by its filter: number and arguments.
@@ -53,7 +54,8 @@ pub(crate) fn listen(thread: Pid) {
 /// From now on this thread, and whatever it starts, stops at those system calls, where somebody traces it; where nobody does, they
 /// fail. Calls of programs for another kind of processor go on as they are.
 pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
-    let filter = filter(calls).ok_or(io::ErrorKind::Unsupported)?;
+    let filter = filter(calls)?;
+    let filter = filter.instructions();
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
     let program = libc::sock_fprog {
         len: length,
@@ -84,34 +86,17 @@ const PROCESSOR: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// The filter as instructions of classic BPF over `struct seccomp_data`: the number of the call at 0, of the processor at 4.
-fn filter(calls: &[u32]) -> Option<Vec<libc::sock_filter>> {
-    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let instruction = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
-    let count = u8::try_from(calls.len()).ok()?;
-    let mut all = vec![
-        instruction(LOAD, 4, 0, 0),
-        instruction(IF_EQUAL, PROCESSOR?, 0, count.checked_add(1)?),
+/// The filter, over `struct seccomp_data`: the number of the call at 0, of the processor at 4.
+fn filter(calls: &[u32]) -> io::Result<BpfProgram> {
+    let processor = PROCESSOR.ok_or(io::ErrorKind::Unsupported)?;
+    let mut steps = vec![
+        BpfStep::Load(BpfWidth::Word, 4),
+        BpfStep::IsEqual(processor, BpfJump::NEXT, BpfJump::Accept),
+        BpfStep::Load(BpfWidth::Word, 0),
     ];
-    all.push(instruction(LOAD, 0, 0, 0));
-    // The last instruction stops, the one before it lets the call be.
-    let to_stop = (1..=count).rev();
-    all.extend(
-        calls
-            .iter()
-            .zip(to_stop)
-            .map(|(call, over)| instruction(IF_EQUAL, *call, over, 0)),
-    );
-    all.push(instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0));
-    all.push(instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0));
-    Some(all)
+    let stops = |call: &u32| BpfStep::IsEqual(*call, BpfJump::Reject, BpfJump::NEXT);
+    steps.extend(calls.iter().map(stops));
+    BpfProgram::assemble(&steps, libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_TRACE)
 }
 
 #[cfg(test)]
@@ -119,19 +104,8 @@ mod tests {
     use super::*;
 
     /// What the filter makes of a call.
-    fn judged(filter: &[libc::sock_filter], call: u32, processor: u32) -> u32 {
-        let (mut at, mut loaded) = (0, 0);
-        loop {
-            let step = filter[at];
-            at += 1;
-            match u32::from(step.code) & 0x07 {
-                libc::BPF_LD => loaded = if step.k == 0 { call } else { processor },
-                libc::BPF_JMP => {
-                    at += usize::from(if loaded == step.k { step.jt } else { step.jf })
-                }
-                _ => return step.k,
-            }
-        }
+    fn judged(filter: &BpfProgram, call: u32, processor: u32) -> u32 {
+        filter.run(&[call.to_be_bytes(), processor.to_be_bytes()].concat())
     }
 
     #[test]

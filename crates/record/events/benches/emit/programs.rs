@@ -68,10 +68,10 @@ fn program_of(
     file: &str,
     directory: &Path,
 ) -> Rival {
-    let (arguments, tape) = (arguments.to_owned(), directory.join(file));
+    let (arguments, event_log) = (arguments.to_owned(), directory.join(file));
     Rival::new(name, move || {
-        let _ = std::fs::remove_file(&tape);
-        let setting = format!("file:{}", tape.display());
+        let _ = std::fs::remove_file(&event_log);
+        let setting = format!("file:{}", event_log.display());
         first_number(
             Command::new(&program)
                 .args(&arguments)
@@ -155,7 +155,7 @@ fn lttng(here: &Path, directory: &Path) -> Result<Option<Rival>, Failure> {
     }
     Ok(Some(Rival::new(LTTNG, move || {
         let _kept = &daemon;
-        // Wait until the daemon has told the program what to trace.
+        // Wait until the daemon has sent the program what to trace.
         first_number(Command::new(&program).env("LTTNG_UST_REGISTER_TIMEOUT", "-1"))
     })))
 }

@@ -78,7 +78,7 @@ fn recorded(sink: impl EventSink + 'static, cost: impl Fn() -> f64) -> Result<(f
 }
 
 pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
-    let (tape, text) = (directory.join("own.tape"), directory.join("own.log"));
+    let (event_log, text) = (directory.join("own.tape"), directory.join("own.log"));
     let (log, emitting) = (directory.join("tracing.log"), |sink| {
         recorded(sink, || wall(emit))
     });
@@ -99,9 +99,9 @@ pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
             let text = |n| event!("APP_SEND", n, 4, n * 1500, 1500, "queue is full");
             Ok(recorded(Nowhere, || wall(text))?.0)
         }),
-        Rival::new("event! to a tape file, all processor time", move || {
-            std::fs::remove_file(&tape).or_else(absent)?;
-            Ok(recorded(EventLogFile::open(&tape)?, || wall(emit))?.1)
+        Rival::new("event! to an event log, all processor time", move || {
+            std::fs::remove_file(&event_log).or_else(absent)?;
+            Ok(recorded(EventLogFile::open(&event_log)?, || wall(emit))?.1)
         }),
         Rival::new("event! to a text file, all processor time", move || {
             std::fs::remove_file(&text).or_else(absent)?;

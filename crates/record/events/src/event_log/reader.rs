@@ -44,18 +44,18 @@ impl EventLogNames {
     /// What an event log begins with that goes on with these names.
     #[must_use]
     pub fn to_event_log(&self) -> EventLog {
-        let mut tape = EventLog::default();
+        let mut event_log = EventLog::default();
         if !self.0.host.is_empty() {
-            tape.host(&self.0.host);
+            event_log.host(&self.0.host);
         }
         for (id, name) in &self.0.names {
-            tape.write(
+            event_log.write(
                 DEFINE,
                 0,
                 &[EventValue::Number(i64::from(*id)), EventValue::Text(name)],
             );
         }
-        tape
+        event_log
     }
 }
 

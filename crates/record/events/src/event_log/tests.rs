@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use std::io::{self, Read};
 
 #[test]
-fn a_tape_reads_back() {
+fn an_event_log_reads_back() {
     let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-    let mut tape = EventLog::default();
-    tape.host("khons");
-    tape.push(
+    let mut event_log = EventLog::default();
+    event_log.host("khons");
+    event_log.push(
         send,
         5,
         &[
@@ -20,10 +20,10 @@ fn a_tape_reads_back() {
             EventValue::Text("queue full, really"),
         ],
     );
-    tape.host("udjat");
-    tape.push(drop, 6, &[]);
-    tape.push(send, 7, &[EventValue::Text("")]);
-    let again = EventLog::from_bytes(tape.bytes().to_vec());
+    event_log.host("udjat");
+    event_log.push(drop, 6, &[]);
+    event_log.push(send, 7, &[EventValue::Text("")]);
+    let again = EventLog::from_bytes(event_log.bytes().to_vec());
     let records: Vec<EventRecord<'_>> = again.records().collect();
     let expected = |keyword, host, at_ns, values: &[EventValue<'static>]| EventRecord {
         keyword,
@@ -51,11 +51,11 @@ fn a_tape_reads_back() {
 }
 
 #[test]
-fn pieces_are_whole_records_and_together_the_tape() {
-    let mut tape = EventLog::default();
-    tape.host("khons");
+fn pieces_are_whole_records_and_together_the_event_log() {
+    let mut event_log = EventLog::default();
+    event_log.host("khons");
     for n in 0..100 {
-        tape.push(
+        event_log.push(
             keyword::intern("APP_SEND"),
             n,
             &[
@@ -65,8 +65,8 @@ fn pieces_are_whole_records_and_together_the_tape() {
         );
     }
     for most in [1, 100, 500, 10_000, usize::MAX] {
-        let pieces: Vec<&[u8]> = tape.pieces(most).collect();
-        assert_eq!(pieces.concat(), tape.bytes());
+        let pieces: Vec<&[u8]> = event_log.pieces(most).collect();
+        assert_eq!(pieces.concat(), event_log.bytes());
         for piece in pieces {
             let (mut rest, mut values, mut records) = (piece, Vec::new(), 0);
             while !rest.is_empty() {
@@ -85,10 +85,10 @@ fn pieces_are_whole_records_and_together_the_tape() {
 }
 
 #[test]
-fn where_a_tape_was_cut_off_it_ends() {
-    let mut tape = EventLog::default();
-    tape.host("khons");
-    tape.push(
+fn an_event_log_ends_where_it_was_cut_off() {
+    let mut event_log = EventLog::default();
+    event_log.host("khons");
+    event_log.push(
         keyword::intern("APP_SEND"),
         5,
         &[
@@ -97,7 +97,7 @@ fn where_a_tape_was_cut_off_it_ends() {
             EventValue::Absent,
         ],
     );
-    let (bytes, mut ends) = (tape.bytes(), Vec::new());
+    let (bytes, mut ends) = (event_log.bytes(), Vec::new());
     for length in 0..=bytes.len() {
         let records = EventLog::from_bytes(bytes[..length].to_vec())
             .records()
@@ -121,32 +121,40 @@ fn where_a_tape_was_cut_off_it_ends() {
 #[test]
 fn what_the_form_does_not_know_yet_is_passed_over_or_ends_it() {
     let send = keyword::intern("APP_SEND");
-    let mut tape = EventLog::default();
-    tape.host("khons");
-    tape.write(7, 0, &[EventValue::Number(1)]);
-    tape.push(send, 5, &[]);
-    assert_eq!(tape.records().count(), 1, "a control record of tomorrow");
-    tape.copy(&[u64::from(send) | 1 << 24 | 3 << 32, 6]);
-    assert_eq!(tape.records().count(), 1, "a kind of value of tomorrow");
+    let mut event_log = EventLog::default();
+    event_log.host("khons");
+    event_log.write(7, 0, &[EventValue::Number(1)]);
+    event_log.push(send, 5, &[]);
+    assert_eq!(
+        event_log.records().count(),
+        1,
+        "a control record of tomorrow"
+    );
+    event_log.copy(&[u64::from(send) | 1 << 24 | 3 << 32, 6]);
+    assert_eq!(
+        event_log.records().count(),
+        1,
+        "a kind of value of tomorrow"
+    );
 }
 
 #[test]
-fn a_tape_with_too_many_names_ends_at_the_last_allowed() {
+fn an_event_log_with_too_many_names_ends_at_the_last_allowed() {
     let first = keyword::FIRST as usize;
     for most in [MOST_NAMES, MOST_NAMES + 1] {
-        let mut tape = EventLog::default();
-        tape.host("khons");
+        let mut event_log = EventLog::default();
+        event_log.host("khons");
         for id in (first..first + most).rev() {
-            tape.write(
+            event_log.write(
                 DEFINE,
                 0,
                 &[EventValue::Number(id as i64), EventValue::Text("A_NAME")],
             );
         }
-        tape.write(keyword::FIRST, 5, &[]);
+        event_log.write(keyword::FIRST, 5, &[]);
         let expected = usize::from(most == MOST_NAMES);
-        assert_eq!(tape.records().count(), expected);
-        let (lines, damaged) = in_pieces(tape.bytes());
+        assert_eq!(event_log.records().count(), expected);
+        let (lines, damaged) = in_pieces(event_log.bytes());
         assert_eq!((lines.len(), damaged > 0), (expected, expected == 0));
         assert!(lines.iter().all(|line| line.starts_with("A_NAME; khons")));
     }
@@ -177,26 +185,26 @@ fn in_pieces(bytes: &[u8]) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn a_long_tape_is_read_in_pieces() {
+fn a_long_event_log_is_read_in_pieces() {
     let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-    let mut tape = EventLog::default();
-    tape.host("khons");
+    let mut event_log = EventLog::default();
+    event_log.host("khons");
     for n in 0..60_000 {
         if n == 30_000 {
-            tape.host("udjat");
+            event_log.host("udjat");
         }
-        tape.push(
+        event_log.push(
             if n % 3 == 0 { drop } else { send },
             n,
             &[EventValue::from(n), EventValue::Text("words")],
         );
     }
-    assert!(tape.bytes().len() > 2 * PIECE);
-    let (lines, damaged) = in_pieces(tape.bytes());
+    assert!(event_log.bytes().len() > 2 * PIECE);
+    let (lines, damaged) = in_pieces(event_log.bytes());
     assert_eq!((lines.len(), damaged), (60_000, 0));
     assert_eq!(lines[29_999], "APP_SEND; khons; 0; 29999; 29999; words");
     assert_eq!(lines[59_999], "APP_SEND; udjat; 0; 59999; 59999; words");
-    let cut = &tape.bytes()[..tape.bytes().len() - 3];
+    let cut = &event_log.bytes()[..event_log.bytes().len() - 3];
     assert_eq!(in_pieces(cut).0.len(), 59_999);
     assert!(in_pieces(cut).1 > 0);
 }
@@ -227,23 +235,23 @@ proptest! {
             Some(Ok(number)) => EventValue::Number(*number),
             Some(Err(text)) => canonical(text.as_bytes()).map_or(EventValue::Text(text), EventValue::Number),
         }).collect();
-        let mut tape = EventLog::default();
-        tape.host("khons");
+        let mut event_log = EventLog::default();
+        event_log.host("khons");
         let id = keyword::intern("APP_SEND");
-        tape.push(id, at_ns, &values);
+        event_log.push(id, at_ns, &values);
         let mut ring = Vec::new();
         write_record_words(id, at_ns, &values, |word| ring.push(word));
         prop_assert_eq!(words_of(&values), ring.len());
         ring[0] |= TICKS;
-        tape.extend(&mut ring, |ticks| ticks ^ 1);
+        event_log.extend(&mut ring, |ticks| ticks ^ 1);
         let expected = [at_ns, at_ns ^ 1]
             .map(|at_ns| EventRecord { keyword: "APP_SEND", host: "khons", at_ns, values: values.clone() });
-        prop_assert_eq!(tape.records().collect::<Vec<_>>(), expected);
+        prop_assert_eq!(event_log.records().collect::<Vec<_>>(), expected);
         let mut shown = 0;
-        tape.each(&mut EventLogNames::default(), |keyword, host, _, read| {
+        event_log.each(&mut EventLogNames::default(), |keyword, host, _, read| {
             shown += usize::from((keyword, host, read) == ("APP_SEND", "khons", &values[..]));
         });
-        prop_assert_eq!((shown, measure_whole_records(tape.bytes()).unwrap()), (2, Some(tape.bytes().len() as u64)));
+        prop_assert_eq!((shown, measure_whole_records(event_log.bytes()).unwrap()), (2, Some(event_log.bytes().len() as u64)));
     }
 }
 

@@ -1,5 +1,5 @@
 //! The C client, compiled here and read back by the reader of this crate. Passed over, with a word, where there is no `cc`.
-use crate::common::{Event, events, lines, read_tape};
+use crate::common::{Event, events, lines, read_event_log};
 use stackline_events::EventValue;
 use stackline_events::traceparent::Traceparent;
 use std::path::{Path, PathBuf};
@@ -86,13 +86,13 @@ fn the_example_needs_nothing_but_the_library() {
     let Some(program) = compiled(&["example.c"], directory.path()) else {
         return;
     };
-    let tape = directory.path().join("a.tape");
+    let event_log = directory.path().join("a.tape");
     let status = Command::new(program)
-        .env("STACKLINE_EVENTS", format!("file:{}", tape.display()))
+        .env("STACKLINE_EVENTS", format!("file:{}", event_log.display()))
         .status()
         .unwrap();
     assert!(status.success());
-    let events = read_tape(&tape);
+    let events = read_event_log(&event_log);
     assert_eq!(
         lines(&events),
         ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3"]
@@ -112,12 +112,16 @@ fn every_part_reads_back() {
     };
     let path = |name: &str| directory.path().join(name);
     let both = |part: &str| {
-        let (tape, text) = (path(&format!("{part}.tape")), path(&format!("{part}.log")));
+        let (event_log, text) = (path(&format!("{part}.tape")), path(&format!("{part}.log")));
         let totals = [
-            totals(&run(&program, part, &format!("file:{}", tape.display()))),
+            totals(&run(
+                &program,
+                part,
+                &format!("file:{}", event_log.display()),
+            )),
             totals(&run(&program, part, &format!("text:{}", text.display()))),
         ];
-        (totals, events(&tape, &text))
+        (totals, events(&event_log, &text))
     };
     let (counted, values) = both("values");
     assert_eq!(counted, [[5, 0, 0]; 2]);
@@ -152,7 +156,7 @@ fn no_part_uses_what_was_freed() {
         ))
     };
     assert_eq!(counted("renews"), [1, 0, 0]);
-    assert_eq!(lines(&read_tape(&path("renews"))), ["HAS_A_RING"]);
+    assert_eq!(lines(&read_event_log(&path("renews"))), ["HAS_A_RING"]);
     assert_eq!(counted("values"), [5, 0, 0]);
     assert_eq!(counted("threads"), [10_000, 0, 0]);
     signals(&program, &path("signals.tape"));
@@ -217,17 +221,17 @@ fn traceparents(program: &Path) {
 }
 
 /// A handler that emits in the midst of another event neither waits for ever nor is forgotten.
-fn signals(program: &Path, tape: &Path) {
+fn signals(program: &Path, event_log: &Path) {
     assert_eq!(
         totals(&run(
             program,
             "signals",
-            &format!("file:{}", tape.display())
+            &format!("file:{}", event_log.display())
         )),
         [2, 2, 0]
     );
     let (mut lost, mut kept) = (0, Vec::new());
-    for event in read_tape(tape) {
+    for event in read_event_log(event_log) {
         match event.keyword.as_str() {
             "EVENTS_LOST" => lost += event.numbers()[0],
             keyword => kept.push(keyword.to_owned()),
@@ -265,15 +269,15 @@ fn wrong_settings(program: &Path) {
     assert_eq!(refused.status.code(), Some(3));
 }
 
-fn forks(program: &Path, tape: &Path, other: &Path) {
+fn forks(program: &Path, event_log: &Path, other: &Path) {
     let output = Command::new(program)
         .arg("forks")
-        .env("STACKLINE_EVENTS", format!("file:{}", tape.display()))
+        .env("STACKLINE_EVENTS", format!("file:{}", event_log.display()))
         .env("OTHER", format!("file:{}", other.display()))
         .output()
         .unwrap();
     assert_eq!(totals(&output), [2, 0, 0]);
-    assert_eq!(lines(&read_tape(tape)), ["BEFORE", "AFTER"]);
+    assert_eq!(lines(&read_event_log(event_log)), ["BEFORE", "AFTER"]);
     let children = std::fs::read_dir(other.parent().unwrap())
         .unwrap()
         .flatten()
@@ -284,7 +288,7 @@ fn forks(program: &Path, tape: &Path, other: &Path) {
             .to_string_lossy()
             .starts_with("child-")
     });
-    let events = read_tape(&child.unwrap());
+    let events = read_event_log(&child.unwrap());
     assert_eq!(
         (lines(&events), events[0].host.as_str()),
         (vec!["CHILD".to_owned()], "child")
@@ -292,28 +296,31 @@ fn forks(program: &Path, tape: &Path, other: &Path) {
 }
 
 /// A process that was forked off and lives on keeps the file from nobody.
-fn outlived(program: &Path, tape: &Path) {
+fn outlived(program: &Path, event_log: &Path) {
     assert_eq!(
         totals(&run(
             program,
             "outlived",
-            &format!("file:{}", tape.display())
+            &format!("file:{}", event_log.display())
         )),
         [1, 0, 0]
     );
-    assert_eq!(lines(&read_tape(tape)), ["FIRST", "SECOND"]);
+    assert_eq!(lines(&read_event_log(event_log)), ["FIRST", "SECOND"]);
 }
 
 /// What was drained outlives the process; a record that was cut off is taken away, and the file goes on.
-fn kills(program: &Path, tape: &Path) {
-    let events = format!("file:{}", tape.display());
+fn kills(program: &Path, event_log: &Path) {
+    let events = format!("file:{}", event_log.display());
     assert!(!run(program, "killed", &events).status.success());
-    let bytes = std::fs::read(tape).unwrap();
-    std::fs::write(tape, [&bytes[..], &bytes[..bytes.len() - 5]].concat()).unwrap();
+    let bytes = std::fs::read(event_log).unwrap();
+    std::fs::write(event_log, [&bytes[..], &bytes[..bytes.len() - 5]].concat()).unwrap();
     assert!(run(program, "exit", &events).status.success());
-    assert_eq!(lines(&read_tape(tape)), ["BEFORE_THE_END", "AT_EXIT"]);
-    let diary = tape.with_extension("txt");
-    std::fs::write(&diary, "dear diary, this is no tape").unwrap();
+    assert_eq!(
+        lines(&read_event_log(event_log)),
+        ["BEFORE_THE_END", "AT_EXIT"]
+    );
+    let diary = event_log.with_extension("txt");
+    std::fs::write(&diary, "dear diary, this is no event log").unwrap();
     assert_eq!(
         run(program, "exit", &format!("file:{}", diary.display()))
             .status
@@ -322,16 +329,20 @@ fn kills(program: &Path, tape: &Path) {
     );
     assert_eq!(
         std::fs::read_to_string(diary).unwrap(),
-        "dear diary, this is no tape"
+        "dear diary, this is no event log"
     );
 }
 
 /// Faster than any disk, and onto one that is full: everything is counted.
-fn floods(program: &Path, tape: &Path) {
-    let [recorded, lost, _] = totals(&run(program, "flood", &format!("file:{}", tape.display())));
+fn floods(program: &Path, event_log: &Path) {
+    let [recorded, lost, _] = totals(&run(
+        program,
+        "flood",
+        &format!("file:{}", event_log.display()),
+    ));
     assert_eq!(recorded + lost, 1_000_000);
     let (mut reported, mut sent) = (0, 0);
-    for event in read_tape(tape) {
+    for event in read_event_log(event_log) {
         match event.keyword.as_str() {
             "EVENTS_LOST" => reported += event.numbers()[0] as u64,
             _ => sent += 1,

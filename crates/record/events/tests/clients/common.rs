@@ -30,14 +30,14 @@ impl Event {
 }
 
 /// Every event of an event log, which ends with its last whole record.
-pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
+pub(crate) fn read_event_log(path: &Path) -> Vec<Event> {
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(
         stackline_events::event_log::measure_whole_records(&bytes[..]).unwrap(),
         Some(bytes.len() as u64),
         "all of it is whole"
     );
-    let tape = EventLog::from_bytes(bytes);
+    let event_log = EventLog::from_bytes(bytes);
     let event = |record: stackline_events::EventRecord<'_>| {
         let data = record.values.iter().map(ToString::to_string).collect();
         Event {
@@ -47,12 +47,12 @@ pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
             data,
         }
     };
-    tape.records().map(event).collect()
+    event_log.records().map(event).collect()
 }
 
 /// Every event of an event log; the text of the same program holds the same.
-pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
-    let events = read_tape(tape);
+pub(crate) fn events(event_log: &Path, text: &Path) -> Vec<Event> {
+    let events = read_event_log(event_log);
     let text = std::io::BufReader::new(std::fs::File::open(text).unwrap());
     let read: Vec<stackline_events::TextEvent> = EventTextReader::new(text, "text")
         .map(|event| event.unwrap())

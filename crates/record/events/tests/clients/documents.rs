@@ -27,7 +27,7 @@ fn its_examples_are_the_programs() {
 }
 
 #[test]
-fn its_bytes_are_the_tape_it_describes() {
+fn its_bytes_are_the_event_log_it_describes() {
     let page = text("docs/EVENTS.md");
     let lines = page
         .lines()
@@ -50,10 +50,10 @@ fn its_bytes_are_the_tape_it_describes() {
         "hi".into(),
     ];
     expected.push(send, 5, &values);
-    let tape = stackline_events::EventLog::from_bytes(bytes);
+    let event_log = stackline_events::EventLog::from_bytes(bytes);
     assert_eq!(
-        tape.records().collect::<Vec<_>>(),
+        event_log.records().collect::<Vec<_>>(),
         expected.records().collect::<Vec<_>>()
     );
-    assert_eq!(tape.bytes(), expected.bytes());
+    assert_eq!(event_log.bytes(), expected.bytes());
 }

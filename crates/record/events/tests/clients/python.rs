@@ -1,6 +1,6 @@
 //! The Python client: its own tests by pytest, and what it writes. Passed over, with a word, where there is no Python.
 
-use crate::common::{events, lines, read_tape};
+use crate::common::{events, lines, read_event_log};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -77,12 +77,12 @@ assert totals == (1607, 0, None), totals
 #[test]
 fn what_it_writes_reads_back() {
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (
+    let (event_log, text) = (
         directory.path().join("a.tape"),
         directory.path().join("a.log"),
     );
     for setting in [
-        format!("file:{}", tape.display()),
+        format!("file:{}", event_log.display()),
         format!("text:{}", text.display()),
     ] {
         let Some(output) = python(&["-c", PROGRAM], &setting) else {
@@ -94,7 +94,7 @@ fn what_it_writes_reads_back() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    let events = events(&tape, &text);
+    let events = events(&event_log, &text);
     let expected = [
         "EMPTY".to_owned(),
         format!("NUMBERS; -7; {}; {}; 1", i64::MAX, i64::MIN),
@@ -123,8 +123,8 @@ fn what_it_writes_reads_back() {
 #[test]
 fn the_example_needs_nothing_but_the_file() {
     let directory = tempfile::tempdir().unwrap();
-    let tape = directory.path().join("a.tape");
-    let Some(output) = python(&["example.py"], &format!("file:{}", tape.display())) else {
+    let event_log = directory.path().join("a.tape");
+    let Some(output) = python(&["example.py"], &format!("file:{}", event_log.display())) else {
         return;
     };
     assert_eq!(
@@ -137,5 +137,5 @@ fn the_example_needs_nothing_but_the_file() {
         "DPSS_START_WRITE; 17; set 3",
         "DPSS_END_WRITE; 17; set 3",
     ];
-    assert_eq!(lines(&read_tape(&tape)), expected);
+    assert_eq!(lines(&read_event_log(&event_log)), expected);
 }

@@ -1,4 +1,4 @@
-//! Tapes that were written elsewhere, taken into a run event by event: what they name may be named otherwise there.
+//! Event logs that were written elsewhere, taken into a run event by event: what they name may be named otherwise there.
 
 use super::paths::event_log_files;
 use super::spool::{Spooling, open_pieces, read_next_table};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Shows the events on all tapes of a directory, piece by piece; how many bytes of them are damaged.
+/// Shows the events in all event logs of a directory, piece by piece; how many bytes of them are damaged.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -26,10 +26,11 @@ pub fn read_event_logs(directory: &Path, mut each: impl FnMut(&EventTable)) -> R
 }
 
 impl Spooling {
-    /// Adds the events on all tapes of a directory that `change` wants, as it changes them (keyword, data), then takes the tapes away.
+    /// Adds the events in all event logs of a directory that `change` wants, as it changes them (keyword, data), then removes
+    /// the logs.
     ///
     /// # Errors
-    /// When they cannot be read or written; tapes that were not added are still there then.
+    /// When they cannot be read or written; event logs that were not added are still there then.
     pub fn adopt(
         &self,
         directory: &Path,

@@ -115,7 +115,7 @@ mod tests {
             "{error}"
         );
         assert!(error.hint.contains("wait"));
-        let scratch = lock.scratch("tapes").unwrap();
+        let scratch = lock.scratch("logs").unwrap();
         let path = scratch.join("x");
         fs::write(&path, "x").unwrap();
         drop(scratch);

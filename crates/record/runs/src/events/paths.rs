@@ -1,9 +1,9 @@
-//! Where the events of a run lie: a file a host, and tapes that are no such file yet.
+//! Where the events of a run lie: a file a host, and event logs that are no such file yet.
 
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
-/// What a file of tapes is called behind its host's name.
+/// What an event log is called behind its host's name.
 pub(super) const EVENT_LOG_EXTENSION: &str = "tape";
 
 /// The longest part of a host's name that a file's name takes over, in bytes.
@@ -61,7 +61,7 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Every file of tapes of a run.
+/// Every event log of a run.
 pub(super) fn event_log_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     files::of_events(run, EVENT_LOG_EXTENSION)
 }

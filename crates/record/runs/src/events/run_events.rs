@@ -14,7 +14,7 @@ pub(super) struct RunEventFiles {
     pub(super) event_logs: Vec<EventTable>,
 }
 
-/// A run that is still being made may turn a tape into its file at any moment: the tape is looked for first, and where there is
+/// A run that is still being made may turn an event log into its file at any moment: the log is looked for first, and where there is
 /// one, the file beside it has the same events.
 pub(super) fn find_run_event_files(run: &Path) -> Result<RunEventFiles, Error> {
     let (mut event_logs, mut covered) = (Vec::new(), Vec::new());

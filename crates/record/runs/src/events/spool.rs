@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Bytes of events that are held back while a tape is sorted.
+/// Bytes of events that are held back while an event log is sorted.
 const HELD: usize = 64 << 20;
 
-/// Appends tapes of a run's hosts.
+/// Appends event logs of a run's hosts.
 #[derive(Debug)]
 pub struct Spool {
     run: PathBuf,
 }
 
-/// All tapes of a run that is being made. While this lives, only a [`Spool`] of the same run adds to its events.
+/// All event logs of a run that is being made. While this lives, only a [`Spool`] of the same run adds to its events.
 #[derive(Debug)]
 pub struct Spooling {
     spool: Spool,
@@ -39,7 +39,7 @@ impl Spool {
         }
     }
 
-    /// Appends a tape that holds all its names.
+    /// Appends an event log that holds all its names.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -74,21 +74,21 @@ impl Spooling {
         self.spool.append(host, event_log)
     }
 
-    /// Turns every tape into a sorted Parquet file, or adds it to the one that is there, then takes it away. What each host has,
-    /// by its name. Takes no more memory for a long tape than for a short one.
+    /// Turns every event log into a sorted Parquet file, or adds it to the one that is there, then takes it away. What each host has,
+    /// by its name. Takes no more memory for a long event log than for a short one.
     ///
     /// # Errors
-    /// When one cannot be, or `stop` ends it; its tape is still there then.
+    /// When one cannot be, or `stop` ends it; its event log is still there then.
     pub fn settle(&self, stop: &SortStopSignal) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
         for log_path in event_log_files(&self.spool.run)? {
-            settle(&log_path, &self.lock.scratch("tapes")?, stop, &mut hosts)?;
+            settle(&log_path, &self.lock.scratch("logs")?, stop, &mut hosts)?;
         }
         Ok(hosts)
     }
 }
 
-/// Turns the tapes that a killed run left into files.
+/// Turns the event logs that a killed run left into files.
 pub(super) fn settle_left(
     run: &Path,
     lock: &EventsLock,
@@ -97,16 +97,16 @@ pub(super) fn settle_left(
     let mut hosts = BTreeMap::new();
     for log_path in event_log_files(run)? {
         if log_path.with_extension("parquet").is_file() {
-            // It was killed between the two: the file has what is on the tape.
+            // It was killed between the two: the file has what is in the event log.
             fs::remove_file(&log_path).map_err(|cause| Error::writing(&log_path, &cause))?;
         } else {
-            settle(&log_path, &lock.scratch("tapes")?, stop, &mut hosts)?;
+            settle(&log_path, &lock.scratch("logs")?, stop, &mut hosts)?;
         }
     }
     Ok(hosts)
 }
 
-/// What became of a host's tapes.
+/// What became of a host's event logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Events that are kept.
@@ -130,14 +130,14 @@ impl Settled {
     }
 }
 
-/// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
+/// Sorts an event log into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
 fn settle(
     log_path: &Path,
     scratch: &RunScratchDirectory,
     stop: &SortStopSignal,
     hosts: &mut BTreeMap<String, Settled>,
 ) -> Result<(), Error> {
-    let mut sorter = Sorter::new(scratch.join("tape"), stop);
+    let mut sorter = Sorter::new(scratch.join("log"), stop);
     let mut pieces = open_pieces(log_path)?;
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
     while let Some(piece) = read_next_table(&mut pieces, log_path)? {
@@ -183,7 +183,7 @@ fn settle(
     Ok(())
 }
 
-/// Everything on a file of tapes, also while it is being written; a record that was cut off when the run was killed ends it.
+/// Everything in an event log, also while it is being written; a record that was cut off when the run was killed ends it.
 pub(super) fn read_event_log(path: &Path) -> Result<EventTable, Error> {
     let (mut table, mut pieces) = (EventTable::default(), open_pieces(path)?);
     while let Some(piece) = read_next_table(&mut pieces, path)? {
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(&events).unwrap().count(),
             2,
-            "the tape and what was there"
+            "the event log and what was there"
         );
     }
 
@@ -312,11 +312,10 @@ mod tests {
 
     /// In a process of its own, in which no file may be longer than some bytes.
     #[test]
-    fn a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it() {
+    fn an_event_log_that_does_not_fit_on_the_disk_leaves_nothing_of_it() {
         const WITHIN: &str = "STACKLINE_TEST_SHORT_FILES";
         if std::env::var_os(WITHIN).is_none() {
-            let name =
-                "events::spool::tests::a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it";
+            let name = "events::spool::tests::an_event_log_that_does_not_fit_on_the_disk_leaves_nothing_of_it";
             let script = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact {name}");
             let mut shell = std::process::Command::new("bash");
             let shell = shell

@@ -6,10 +6,14 @@ use super::probe::probe;
 use super::receive_batch::ReceiveBatch;
 use super::run_loop::raise_priority;
 use super::{EmulatorOptions, buffer::PooledBuffer};
-use crate::sys::packet;
-use crate::sys::packet_wait::{EpollWaiter, SystemClock, read, schedule};
 use crate::veth_port::VethPort;
 use stackline_core::time::Duration;
+use stackline_os::clock::{SystemClock, read_clock};
+use stackline_os::epoll::EpollWaiter;
+use stackline_os::frame_batch::BATCH;
+use stackline_os::message_batch::MessageBatch;
+use stackline_os::stream_socket::SendFlags;
+use stackline_os::thread::schedule;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -18,7 +22,7 @@ const STOP: u64 = u64::MAX;
 /// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
 /// frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
-    let begin = read(SystemClock::Thread);
+    let begin = read_clock(SystemClock::Thread);
     let mut total = 0;
     raise_priority(schedule().ok());
     let mut waiter = EpollWaiter::new()?;
@@ -34,16 +38,16 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
         waiter.add(port.socket.as_fd(), token)?;
     }
     waiter.add(stop, STOP)?;
-    let mut batch = ReceiveBatch::new();
-    let mut frames: Vec<(PooledBuffer, usize)> = Vec::with_capacity(packet::BATCH);
+    let (mut batch, mut messages) = (ReceiveBatch::new(), MessageBatch::new(BATCH, BATCH));
+    let mut frames: Vec<(PooledBuffer, usize)> = Vec::with_capacity(BATCH);
     loop {
         waiter.wait(None)?;
         for token in waiter.ready_tokens() {
             if token == STOP {
-                return Ok((total, Duration(read(SystemClock::Thread) - begin)));
+                return Ok((total, Duration(read_clock(SystemClock::Thread) - begin)));
             }
             let from = token as usize;
-            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, packet::BATCH) else {
+            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, BATCH) else {
                 continue;
             };
             total += count as u64;
@@ -53,27 +57,31 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
                     .drain(..)
                     .map(|arrived| (arrived.buffer, arrived.length)),
             );
-            pass(&mut frames, &ports[1 - from])?;
+            pass(&mut frames, &mut messages, &ports[1 - from])?;
         }
     }
 }
 
-fn pass(frames: &mut Vec<(PooledBuffer, usize)>, to: &VethPort) -> io::Result<()> {
+fn pass(
+    frames: &mut Vec<(PooledBuffer, usize)>,
+    messages: &mut MessageBatch,
+    to: &VethPort,
+) -> io::Result<()> {
     for (frame, _) in frames.iter_mut() {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
     }
     while !frames.is_empty() {
-        match packet::send(
-            to.socket.as_fd(),
-            frames.iter().map(|(frame, length)| &frame[..*length]),
-        ) {
+        let each = frames.iter().map(|(frame, length)| &frame[..*length]);
+        match messages.send_each(to.socket.as_fd(), each, SendFlags::DONTWAIT) {
             Ok(sent) => drop(frames.drain(..sent)),
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
                 ) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => drop(frames.remove(0)),
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => {
+                drop(frames.remove(0))
+            }
             Err(error) => return Err(error),
         }
     }

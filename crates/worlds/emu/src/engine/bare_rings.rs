@@ -7,19 +7,25 @@ use super::EmulatorOptions;
 use super::header::VIRTIO;
 use super::probe::probe;
 use super::run_loop::raise_priority;
-use crate::sys::block_ring::BlockRing;
-use crate::sys::packet;
-use crate::sys::packet_wait::{EpollWaiter, SystemClock, read, schedule};
-use crate::sys::raw::sending_socket;
-use crate::sys::ring::TransmitRing;
+use crate::packet_sockets::sending_socket;
 use crate::veth_port::VethPort;
 use stackline_core::time::Duration;
+use stackline_os::block_ring::{BLOCK, BlockRing};
+use stackline_os::clock::{SystemClock, read_clock};
+use stackline_os::epoll::EpollWaiter;
+use stackline_os::packet_socket;
+use stackline_os::slot_rings::TransmitRing;
+use stackline_os::thread::schedule;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const STOP: u64 = u64::MAX;
 /// Bytes of a transmit ring.
 const RING: usize = 4 << 20;
+/// Blocks of a receive ring.
+const BLOCKS: usize = 16;
+/// Longest time until a block that is not full is handed over, in ms: the shortest possible.
+const RETIRE_MS: u32 = 1;
 
 /// From one port to the other.
 struct BarePortForwarder {
@@ -34,7 +40,7 @@ struct BarePortForwarder {
 /// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
 /// frames and the processor time used.
 pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
-    let begin = read(SystemClock::Thread);
+    let begin = read_clock(SystemClock::Thread);
     raise_priority(schedule().ok());
     let mut waiter = EpollWaiter::new()?;
     probe(
@@ -58,7 +64,7 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
         waiter.wait(None)?;
         for token in waiter.ready_tokens() {
             if token == STOP {
-                return Ok((total, Duration(read(SystemClock::Thread) - begin)));
+                return Ok((total, Duration(read_clock(SystemClock::Thread) - begin)));
             }
             total += ways[token as usize].pass();
         }
@@ -68,10 +74,10 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
 impl BarePortForwarder {
     fn new(from: &VethPort, to: &VethPort) -> io::Result<Self> {
         let socket = sending_socket(to.socket.as_fd())?;
-        packet::bypass_queue(socket.as_fd())?;
+        packet_socket::bypass_queue(socket.as_fd())?;
         let ring = TransmitRing::open(socket.as_fd(), RING)?;
         Ok(Self {
-            from: BlockRing::open(from.socket.as_fd())?,
+            from: BlockRing::open(from.socket.as_fd(), BLOCKS * BLOCK, RETIRE_MS)?,
             to: ring,
             socket,
             mac: to.host_mac,
@@ -89,7 +95,8 @@ impl BarePortForwarder {
             waiting,
         } = self;
         let mut total = 0;
-        while from.read(VIRTIO, |frame| {
+        while let Some(packets) = from.read_block(VIRTIO, |packet| {
+            let frame = packet.bytes;
             let mut head = [0; VIRTIO + 6];
             head[..VIRTIO].copy_from_slice(&frame[..VIRTIO]);
             // Headers as long as the frame: the kernel then copies it once, into one piece.
@@ -99,8 +106,8 @@ impl BarePortForwarder {
                 send(to, socket, waiting);
             }
             *waiting += 1;
-            total += 1;
         }) {
+            total += packets as u64;
             send(to, socket, waiting);
         }
         total

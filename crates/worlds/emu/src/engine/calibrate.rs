@@ -3,9 +3,9 @@
 use super::header::{NETWORK, VIRTIO};
 use super::receive_batch::ReceiveBatch;
 use super::{EmulatorEngine, RoundTrip};
-use crate::sys::packet;
-use crate::sys::packet_wait::{SystemClock, read};
 use stackline_core::time::Duration;
+use stackline_os::clock::{SystemClock, read_clock};
+use stackline_os::stream_socket::{SendFlags, send};
 use std::io;
 use std::net::Ipv4Addr;
 
@@ -55,14 +55,14 @@ impl EmulatorEngine {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.port.host_mac);
         frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.port.gateway_mac);
         let skip = if host.header { 0 } else { VIRTIO };
-        let begin = read(SystemClock::Monotonic);
-        packet::send(host.socket(), std::iter::once(&frame[skip..]))?;
-        while read(SystemClock::Monotonic) < begin + PATIENCE {
+        let begin = read_clock(SystemClock::Monotonic);
+        send(host.socket(), &frame[skip..], SendFlags::DONTWAIT)?;
+        while read_clock(SystemClock::Monotonic) < begin + PATIENCE {
             self.waiter.wait(Some(PATIENCE))?;
             if self.queues[0].receive(batch).is_err() {
                 continue;
             }
-            let end = read(SystemClock::Monotonic);
+            let end = read_clock(SystemClock::Monotonic);
             let mut frames = batch.frames.drain(..);
             if frames.any(|it| is_answer(&it.buffer[..it.length], number)) {
                 return Ok(Some(end - begin));

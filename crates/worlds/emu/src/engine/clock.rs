@@ -1,8 +1,8 @@
 //! Instants of the emulated network: the monotonic clock since its start, and the kernel's timestamps of frames on that
 //! scale.
 
-use crate::sys::packet_wait::{SystemClock, read};
 use stackline_core::time::Instant;
+use stackline_os::clock::{SystemClock, read_clock};
 
 /// If the real clock has moved more than this against the monotonic one since the last reading, it was set.
 const SET: u64 = 1_000_000;
@@ -21,7 +21,7 @@ impl EmulatorTimeOrigin {
     /// Now is zero.
     pub(crate) fn new() -> Self {
         let mut origin = Self {
-            monotonic: read(SystemClock::Monotonic),
+            monotonic: read_clock(SystemClock::Monotonic),
             real: 0,
         };
         origin.real = ahead().0;
@@ -35,7 +35,7 @@ impl EmulatorTimeOrigin {
 
     #[inline]
     pub(crate) fn now(&self) -> Instant {
-        Instant(read(SystemClock::Monotonic).saturating_sub(self.monotonic))
+        Instant(read_clock(SystemClock::Monotonic).saturating_sub(self.monotonic))
     }
 
     /// Now, and whether timestamps before it are valid: not if the real clock was set meanwhile.
@@ -57,18 +57,18 @@ impl EmulatorTimeOrigin {
 
 /// Offset of the real clock to the monotonic one, and the latter's last reading.
 fn ahead() -> (u64, u64) {
-    let mut before = read(SystemClock::Monotonic);
+    let mut before = read_clock(SystemClock::Monotonic);
     for _ in 0..3 {
-        let real = read(SystemClock::Real);
-        let after = read(SystemClock::Monotonic);
+        let real = read_clock(SystemClock::Real);
+        let after = read_clock(SystemClock::Monotonic);
         if after - before < UNDISTURBED {
             // The later reading: no timestamp may seem earlier than it was.
             return (real.saturating_sub(after), after);
         }
         before = after;
     }
-    let real = read(SystemClock::Real);
-    let after = read(SystemClock::Monotonic);
+    let real = read_clock(SystemClock::Real);
+    let after = read_clock(SystemClock::Monotonic);
     (real.saturating_sub(after), after)
 }
 
@@ -80,7 +80,7 @@ mod tests {
     fn a_stamp_lies_between_two_readings() {
         let mut origin = EmulatorTimeOrigin::new();
         let before = origin.now();
-        let stamp = read(SystemClock::Real);
+        let stamp = read_clock(SystemClock::Real);
         let (after, believed) = origin.compare();
         // If the clock is set during the test, there is nothing to check.
         if believed {

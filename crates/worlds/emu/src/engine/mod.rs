@@ -43,8 +43,6 @@ pub use report::{
     RoundTrip,
 };
 
-use crate::sys::packet;
-use crate::sys::packet_wait::{EpollWaiter, SystemClock, read};
 use crate::veth_port::{self, VethPort};
 use clock::EmulatorTimeOrigin;
 use frame::VnetFrame;
@@ -56,6 +54,9 @@ use stackline_core::network::{Network, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{self as net, NetworkPacket, NodeIndex};
+use stackline_os::clock::{SystemClock, read_clock};
+use stackline_os::epoll::EpollWaiter;
+use stackline_os::packet_socket;
 use statistics::EmulatorStatistics;
 use std::io;
 use transmit_queue::TransmitQueue;
@@ -165,7 +166,7 @@ impl EmulatorEngine {
             mechanisms,
             tolerable,
             round_trip: None,
-            processor: read(SystemClock::Thread),
+            processor: read_clock(SystemClock::Thread),
         };
         engine.handle.set_report(engine.report());
         Ok(engine)
@@ -189,14 +190,14 @@ impl EmulatorEngine {
         for queue in &mut self.queues {
             queue.clear();
             queue.discard(batch);
-            packet::take_drops(queue.socket())?;
+            packet_socket::take_counts(queue.socket())?;
         }
         self.statistics.clear();
         self.moderation.clear();
         self.floor = Instant(0);
         self.origin = EmulatorTimeOrigin::new();
         self.machine.begin(self.origin.monotonic_ns());
-        self.processor = read(SystemClock::Thread);
+        self.processor = read_clock(SystemClock::Thread);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl EmulatorEngine {
             tolerable: self.tolerable,
         };
         let waited = Some(self.statistics.waited.spread()).filter(|waited| waited.count > 0);
-        let processor = Duration(read(SystemClock::Thread).saturating_sub(self.processor));
+        let processor = Duration(read_clock(SystemClock::Thread).saturating_sub(self.processor));
         EmulatorReport {
             elapsed,
             cpu: processor.seconds() / elapsed.seconds().max(1e-9),

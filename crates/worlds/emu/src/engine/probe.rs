@@ -1,9 +1,9 @@
 //! Finds out which features of packet sockets this machine supports, one by one, and describes what is missing.
 
 use super::options::EmulatorOptions;
-use crate::sys::packet;
-use crate::sys::packet_wait::EpollWaiter;
 use crate::veth_port::VethPort;
+use stackline_os::epoll::EpollWaiter;
+use stackline_os::packet_socket;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -30,13 +30,13 @@ pub(crate) fn probe(
     let header = headers(ports, options, &mut descriptions)?;
     note(
         &mut descriptions,
-        all(ports, packet::bypass_queue),
+        all(ports, packet_socket::bypass_queue),
         "no queueing discipline between (PACKET_QDISC_BYPASS)",
     );
     if options.stamps {
         note(
             &mut descriptions,
-            all(ports, packet::stamp_frames),
+            all(ports, packet_socket::stamp_frames),
             "arrival is when the kernel had a frame (SO_TIMESTAMPNS)",
         );
     } else {
@@ -76,9 +76,9 @@ fn headers(
     options: &EmulatorOptions,
     descriptions: &mut Vec<String>,
 ) -> io::Result<bool> {
-    let put = |port: &VethPort| match packet::has_header(port.socket.as_fd()) {
+    let put = |port: &VethPort| match packet_socket::has_virtio_header(port.socket.as_fd()) {
         Ok(true) => Ok(()),
-        _ => packet::set_header(port.socket.as_fd(), true),
+        _ => packet_socket::set_virtio_header(port.socket.as_fd(), true),
     };
     let why = match (options.offload, ports.iter().try_for_each(put)) {
         (true, Ok(())) => {
@@ -91,8 +91,8 @@ fn headers(
         (true, Err(error)) => error.to_string(),
     };
     for port in ports {
-        if packet::has_header(port.socket.as_fd()).unwrap_or(false) {
-            packet::set_header(port.socket.as_fd(), false)?;
+        if packet_socket::has_virtio_header(port.socket.as_fd()).unwrap_or(false) {
+            packet_socket::set_virtio_header(port.socket.as_fd(), false)?;
         }
     }
     descriptions.push(format!(
@@ -105,7 +105,7 @@ fn headers(
 fn room(ports: &[VethPort]) -> io::Result<String> {
     let mut forced = true;
     for port in ports {
-        forced &= packet::make_room(port.socket.as_fd(), ROOM)?;
+        forced &= packet_socket::widen_buffers(port.socket.as_fd(), ROOM)?;
     }
     let how = if forced {
         ""

@@ -5,8 +5,8 @@
 
 use super::buffer::{LARGE, PooledBuffer, SMALL};
 use super::header::VIRTIO;
-use crate::sys::packet::{self, BATCH, ReceivedPacketInfo};
-use crate::sys::ring::ReceiveRing;
+use stackline_os::frame_batch::{BATCH, ReceivedPacketInfo, receive_frames};
+use stackline_os::slot_rings::ReceiveRing;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -60,7 +60,7 @@ impl ReceiveBatch {
             .iter_mut()
             .take(most)
             .map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
-        let count = packet::receive(socket, rooms, &mut self.received)?;
+        let count = receive_frames(socket, rooms, &mut self.received)?;
         for slot in 0..count {
             self.slots[slot].0[..skip].fill(0);
             self.received[slot].length += skip;

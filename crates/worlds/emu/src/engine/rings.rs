@@ -6,10 +6,10 @@
 use super::header::{GSO_NONE, VIRTIO};
 use super::options::EmulatorOptions;
 use super::receive_batch::FROM_RING;
-use crate::sys::packet;
-use crate::sys::raw::sending_socket;
-use crate::sys::ring::{ReceiveRing, SLOT, TransmitRing};
+use crate::packet_sockets::sending_socket;
 use crate::veth_port::VethPort;
+use stackline_os::packet_socket;
+use stackline_os::slot_rings::{ReceiveRing, SLOT, TransmitRing};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -35,7 +35,7 @@ pub(crate) struct PortRings {
 impl PortRings {
     fn open(port: &VethPort, bytes: usize, stamps: bool) -> io::Result<Self> {
         let sending = sending_socket(port.socket.as_fd())?;
-        packet::bypass_queue(sending.as_fd())?;
+        packet_socket::bypass_queue(sending.as_fd())?;
         let to_send = TransmitRing::open(sending.as_fd(), TRANSMIT)?;
         Ok(Self {
             received: ReceiveRing::open(port.socket.as_fd(), bytes)?,

@@ -7,10 +7,11 @@ use super::header;
 use super::receive_batch::{ReceiveBatch, ReceivedFrame};
 use super::statistics::{ForeignFrameReason, count};
 use super::{EmulatorEngine, EmulatorReport, FrameArrival};
-use crate::sys::packet;
-use crate::sys::packet_wait::{ThreadSchedule, schedule, set_schedule, set_timer_slack};
 use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
+use stackline_os::frame_batch::BATCH;
+use stackline_os::packet_socket;
+use stackline_os::thread::{ThreadSchedule, schedule, set_schedule, set_timer_slack};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -204,7 +205,7 @@ impl EmulatorEngine {
     fn round(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         self.behind = false;
         for turn in 0..self.ready.len() {
-            self.behind |= self.receive(self.ready[turn], batch)? >= packet::BATCH;
+            self.behind |= self.receive(self.ready[turn], batch)? >= BATCH;
         }
         if self.ready.len() > 1 {
             // By number too: only the stable sort, which allocates, keeps the order of equal instants.
@@ -235,9 +236,9 @@ impl EmulatorEngine {
 
     fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::EINTR) => Ok(()),
+            Some(nix::libc::EAGAIN | nix::libc::EINTR) => Ok(()),
             // One frame of a kind that the virtio-net header cannot describe, or its interface going down.
-            Some(libc::EINVAL | libc::ENETDOWN) => {
+            Some(nix::libc::EINVAL | nix::libc::ENETDOWN) => {
                 self.statistics
                     .count_foreign(ForeignFrameReason::Unreadable);
                 Ok(())
@@ -350,7 +351,7 @@ impl EmulatorEngine {
     /// Collects the sockets' counts of dropped frames.
     fn collect_drops(&mut self) -> io::Result<()> {
         for queue in &self.queues {
-            self.statistics.lost.unread += packet::take_drops(queue.socket())?;
+            self.statistics.lost.unread += packet_socket::take_counts(queue.socket())?.drops;
         }
         Ok(())
     }

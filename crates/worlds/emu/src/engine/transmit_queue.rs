@@ -6,10 +6,12 @@ use super::header::VIRTIO;
 use super::receive_batch::ReceiveBatch;
 use super::rings::PortRings;
 use super::statistics::{EmulatorStatistics, ForeignFrameReason, count};
-use crate::sys::packet::{self, BATCH};
 use crate::veth_port::VethPort;
 use stackline_core::time::Instant;
 use stackline_net::SegmentSizes;
+use stackline_os::frame_batch::BATCH;
+use stackline_os::message_batch::MessageBatch;
+use stackline_os::stream_socket::SendFlags;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,6 +29,8 @@ pub(crate) struct TransmitQueue {
     in_socket: usize,
     /// In the order in which they are due.
     out: VecDeque<QueuedFrame>,
+    /// What is handed over with one call.
+    messages: MessageBatch,
 }
 
 struct QueuedFrame {
@@ -36,13 +40,14 @@ struct QueuedFrame {
 }
 
 impl TransmitQueue {
-    pub(crate) const fn new(port: VethPort, header: bool, rings: Option<PortRings>) -> Self {
+    pub(crate) fn new(port: VethPort, header: bool, rings: Option<PortRings>) -> Self {
         Self {
             port,
             header,
             rings,
             in_socket: 0,
             out: VecDeque::new(),
+            messages: MessageBatch::new(BATCH, BATCH),
         }
     }
 
@@ -160,12 +165,9 @@ impl TransmitQueue {
             }
         }
         let skip = if self.header { 0 } else { VIRTIO };
-        packet::send(
-            self.port.socket.as_fd(),
-            self.out
-                .iter()
-                .map(|leaving| &leaving.frame.bytes()[skip..]),
-        )
+        let frames = self.out.iter().map(|waits| &waits.frame.bytes()[skip..]);
+        self.messages
+            .send_each(self.port.socket.as_fd(), frames, SendFlags::DONTWAIT)
     }
 
     /// Departures of frames sent in one call are spread evenly between the call's beginning and its end.
@@ -191,7 +193,7 @@ impl TransmitQueue {
         self.out.pop_front();
         match error.raw_os_error() {
             // The receiving side had no room in its queue.
-            Some(libc::ENOBUFS | libc::ENOMEM) => statistics.lost.refused += 1,
+            Some(nix::libc::ENOBUFS | nix::libc::ENOMEM) => statistics.lost.refused += 1,
             _ => statistics.count_foreign(ForeignFrameReason::Refused),
         }
     }

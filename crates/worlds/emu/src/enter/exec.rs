@@ -23,7 +23,7 @@ use rustix::thread::{
     CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
 };
 use stackline_guard::keeper::fork;
-use stackline_shares::ControlGroup;
+use stackline_os::processor_share::ControlGroup;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -108,7 +108,7 @@ fn enter(group: &ControlGroup, host: &HostHandle) {
         .as_ref()
         .map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
     let got = (group.is_new() && given < 1.0)
-        .then(stackline_shares::measured_share)
+        .then(stackline_os::processor_share::measured_share)
         .flatten();
     if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
         eprintln!(

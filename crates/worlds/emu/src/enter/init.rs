@@ -3,13 +3,13 @@
 
 use super::signals::{PendingSignal, Signals};
 use super::view;
-use crate::sys::spawn::blocking;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, setpgid};
+use stackline_os::spawn::blocking;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;

@@ -95,7 +95,7 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     // The last program of a host removes its group, unless it was killed.
     groups
         .iter()
-        .for_each(|group| stackline_shares::remove(group, GROUP_EMPTIES));
+        .for_each(|group| stackline_os::processor_share::remove(group, GROUP_EMPTIES));
     done.map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 

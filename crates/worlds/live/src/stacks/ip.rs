@@ -6,9 +6,9 @@ use crate::clock;
 use crate::error::{self, Error, Result};
 use crate::readiness;
 use crate::stacks::contract::LiveConnectParameters;
-use crate::sys::socket;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use stackline_core::time::{self as core, Instant};
+use stackline_os::socket_option::set_option;
 use stackline_proto::datagram::DatagramToken;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -132,7 +132,7 @@ pub(crate) fn bind_to_an_address_of_our_own(
         return Ok(());
     }
     let own = Ipv4Addr::new(127, 128 | token[0], token[1], 1 + token[2] % 254);
-    socket::set_option(
+    set_option(
         socket.as_fd(),
         libc::SOL_IP,
         libc::IP_BIND_ADDRESS_NO_PORT,

@@ -12,6 +12,7 @@ mod ip;
 mod mptcp;
 mod stream;
 mod tcp;
+mod tcp_record;
 mod traced_connection;
 mod udp;
 mod unix;

@@ -3,8 +3,8 @@
 use super::tcp;
 use crate::error::Result;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
-use crate::sys::socket::IPPROTO_MPTCP;
 use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
+use stackline_os::stream_socket::IPPROTO_MPTCP;
 
 const TABLE: StackTable = StackTable {
     name: "mptcp",

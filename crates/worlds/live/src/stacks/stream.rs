@@ -3,18 +3,19 @@
 //! Data units follow one another without framing: both cursors know their sizes. One byte starts a bulk transfer and one
 //! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
 
+use super::tcp_record::is_in_transit;
 use crate::buffers::{LiveThreadBuffers, READ_BYTES};
 use crate::cancel::{self, LiveCancelFlags};
 use crate::error::{self, Error, Result};
 use crate::readiness::{self, SocketInputState};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
-use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::sys::sendfile::sendfile;
 use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use stackline_events::scope;
+use stackline_os::stream_socket::{self as socket, RecvFlags, SendFlags};
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::io;
@@ -371,7 +372,7 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
     fn settle(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         let (begun, mut pause) = (Instant::now(), LOOKS.0);
-        while socket::in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
+        while is_in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
             buffers.flags.interrupted()?;
             cancel::pause(pause);
             pause = (pause * 2).min(LOOKS.1);

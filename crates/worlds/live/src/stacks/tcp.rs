@@ -3,6 +3,7 @@
 use super::ip;
 use super::ip::Guests;
 use super::stream::{Flavour, LiveStream, Receive, THREADS};
+use super::tcp_record::read_tcp_record;
 use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Error, Result};
@@ -10,7 +11,6 @@ use crate::readiness;
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
-use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts,
@@ -18,6 +18,7 @@ use stackline_core::catalogue::{
 };
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
+use stackline_os::socket_option::set_option;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -317,12 +318,10 @@ fn keep_alive(socket: &Socket) {
 fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<TcpFlavour>> {
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
-        socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(
-            |e| {
-                Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}"))
-                    .hint("leave the option `zerocopy` out")
-            },
-        )?;
+        set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
+            Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}"))
+                .hint("leave the option `zerocopy` out")
+        })?;
     }
     let flavour = TcpFlavour {
         zerocopy: parameters.stack.name == TABLE.name,
@@ -382,7 +381,7 @@ struct TcpFlavour {
 
 impl Flavour for TcpFlavour {
     fn transport(&self, socket: &Socket) -> Option<TransportRecord> {
-        socket::tcp_info(socket.as_fd()).ok()
+        read_tcp_record(socket.as_fd()).ok()
     }
 
     fn settings(&self, socket: &Socket) -> BTreeMap<String, String> {

@@ -243,10 +243,6 @@ pub(crate) const fn scene<'s>(
     interrupted: &'s AtomicBool,
 ) -> SimRunScene<'s> {
     let (measurement, index, run) = (scheduled.measurement, scheduled.index, scheduled.run);
-    let limits = SimRunLimits {
-        virtual_time: Duration(86_400_000_000_000),
-        steps_an_instant: 4_000_000,
-    };
     SimRunScene {
         network,
         measurement,
@@ -254,7 +250,7 @@ pub(crate) const fn scene<'s>(
         run,
         warmup: !scheduled.counted,
         seed: scheduled.seed,
-        limits,
+        limits: SimRunLimits::USUAL,
         interrupted: Some(interrupted),
     }
 }

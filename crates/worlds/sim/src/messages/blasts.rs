@@ -19,7 +19,7 @@ pub(super) const LENGTH: u64 = 4;
 const PORTS: [u16; 2] = [49_152, 7089];
 
 /// See the module.
-pub(super) struct MessageBlastEnd {
+pub(crate) struct MessageBlastEnd {
     connection: BlastConnection,
     wire: PacketWire,
     /// Bytes that are on their way to the other end.

@@ -15,18 +15,11 @@ pub(super) struct MessageCallPair<M> {
     wires: [PacketWire; 2],
     /// Bytes of what was asked and answered last, by side; and what that is, until it arrives.
     bytes: [u32; 2],
-    question: Option<M>,
-    answer: Option<M>,
+    messages: [Option<M>; 2],
     /// The transaction that the server has and has not answered.
     open: Option<u32>,
     /// The next timer of each side.
     pub(super) alarms: [Option<Instant>; 2],
-}
-
-/// What has come to a program.
-pub(super) enum ArrivedMessage<M> {
-    Question(M),
-    Answer(M),
 }
 
 impl<M> MessageCallPair<M> {
@@ -50,19 +43,9 @@ impl<M> MessageCallPair<M> {
             server: IkpServer::new(&options, number),
             wires: [wire(PairSide::Initiator), wire(PairSide::Responder)],
             bytes: [1, 0],
-            question: None,
-            answer: None,
+            messages: [None, None],
             open: None,
             alarms: [None; 2],
-        }
-    }
-
-    /// The side on that host.
-    pub(super) const fn side_of(&self, node: NodeIndex) -> PairSide {
-        if self.wires[0].nodes[0].0 == node.0 {
-            PairSide::Initiator
-        } else {
-            PairSide::Responder
         }
     }
 
@@ -75,7 +58,7 @@ impl<M> MessageCallPair<M> {
     pub(super) fn ask(&mut self, now: Instant, bytes: u32, message: M) {
         let bytes = bytes.clamp(1, self.room());
         if self.client.send(now, bytes, Grants::default()).is_ok() {
-            (self.bytes[0], self.question) = (bytes, Some(message));
+            (self.bytes[0], self.messages[0]) = (bytes, Some(message));
         }
     }
 
@@ -85,42 +68,30 @@ impl<M> MessageCallPair<M> {
         if let Some(transaction) = self.open.take()
             && self.server.reply(now, transaction, bytes, 0, 0).is_ok()
         {
-            (self.bytes[1], self.answer) = (bytes, Some(message));
+            (self.bytes[1], self.messages[1]) = (bytes, Some(message));
         }
     }
 
-    /// A packet has reached the host of a side.
+    /// A packet has reached the host of a side: the question or the answer that it brings.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
         side: PairSide,
         datagram: &SimDatagram,
-    ) -> Option<ArrivedMessage<M>> {
-        let arrived = self.wires[side.index()].read(datagram)?;
-        match side {
-            PairSide::Responder => {
-                match self
-                    .server
-                    .handle(now, &arrived.header, arrived.body, arrived.payload)
-                {
-                    server::IkpServerArrival::Message(message) => {
-                        self.open = Some(message.transaction);
-                        self.question.take().map(ArrivedMessage::Question)
-                    }
-                    _ => None,
-                }
+    ) -> Option<M> {
+        let packet = self.wires[side.index()].read(datagram)?;
+        let (header, body, payload) = (&packet.header, packet.body, packet.payload);
+        if side == PairSide::Initiator {
+            let arrival = self.client.handle(now, header, body, payload);
+            let is_answer = matches!(arrival, client::IkpClientArrival::Reply { .. });
+            return is_answer.then(|| self.messages[1].take()).flatten();
+        }
+        match self.server.handle(now, header, body, payload) {
+            server::IkpServerArrival::Message(message) => {
+                self.open = Some(message.transaction);
+                self.messages[0].take()
             }
-            PairSide::Initiator => {
-                match self
-                    .client
-                    .handle(now, &arrived.header, arrived.body, arrived.payload)
-                {
-                    client::IkpClientArrival::Reply { .. } => {
-                        self.answer.take().map(ArrivedMessage::Answer)
-                    }
-                    _ => None,
-                }
-            }
+            _ => None,
         }
     }
 

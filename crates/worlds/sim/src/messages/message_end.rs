@@ -13,7 +13,7 @@ use stackline_proto::tcp::{self, Codepoint, TcpReceived};
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// One end.
-pub(super) enum MessageEndMachine {
+pub(crate) enum MessageEndMachine {
     Tcp(Box<tcp::TcpConnection>),
     Pup(Box<pup::PupConnection>),
     /// An end of PUP that nobody has asked for a connection yet.

@@ -3,7 +3,7 @@
 //! Nothing travels but the data: what UDP leaves unsaid (that somebody listens, that a stream has ended and how many units
 //! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
 
-use super::pair::{SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
 use super::udp_socket::{
     LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpReceived, SimUdpSocket,
 };
@@ -242,14 +242,12 @@ impl DiscardPair {
 }
 
 impl SimEndpointPair for DiscardPair {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl SimConnectionPair for DiscardPair {
     fn arrived(
         &self,
         side: PairSide,

@@ -3,7 +3,7 @@
 
 use super::packet_end::{PacketEnd, PacketEndMachine};
 use super::packet_wire::{self, ArrivedSimPacket, PacketWire};
-use super::pair::{SimEndpointPair, SimPairRoute, is_same_end};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, is_same_end};
 use super::send_credit::SendCredit;
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
@@ -120,14 +120,12 @@ impl<P: PacketPairStack> PacketPair<P> {
 }
 
 impl<P: PacketPairStack> SimEndpointPair for PacketPair<P> {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl<P: PacketPairStack> SimConnectionPair for PacketPair<P> {
     fn arrived(
         &self,
         side: PairSide,

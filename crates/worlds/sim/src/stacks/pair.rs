@@ -50,21 +50,16 @@ impl SimPairRoute {
     pub(crate) const fn endpoint(&self, side: PairSide) -> u32 {
         self.endpoints[side.index()]
     }
-
-    pub(crate) const fn side_of(&self, node: NodeIndex) -> PairSide {
-        if self.nodes[0].0 == node.0 {
-            PairSide::Initiator
-        } else {
-            PairSide::Responder
-        }
-    }
 }
 
 /// What a pair of endpoints has between them.
-pub(crate) trait SimEndpointPair {
-    fn route(&self) -> &SimPairRoute;
+pub(crate) trait SimEndpointPair: SimConnectionPair {
     /// An endpoint of the pair, walking its program: `world::spawn`.
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture;
+}
+
+/// What two hosts have between them, as the loop of virtual time knows it.
+pub(crate) trait SimConnectionPair {
     /// A packet has reached the host of one side.
     fn arrived(
         &self,

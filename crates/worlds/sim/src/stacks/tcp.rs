@@ -2,7 +2,7 @@
 //! way or smoltcp, is decided here and nowhere else.
 
 use super::byte_stream::{Got, Introductions, SimStreamPair, StreamEnd};
-use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
 use super::segments::{ACK, SYN, SimTcpHeaderFields};
 use super::stream::SimStream;
 use super::tcp_wire::SimTcpWire;
@@ -177,14 +177,12 @@ impl TcpPair {
 }
 
 impl SimEndpointPair for TcpPair {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl SimConnectionPair for TcpPair {
     fn arrived(
         &self,
         side: PairSide,

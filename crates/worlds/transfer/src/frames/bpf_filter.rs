@@ -3,19 +3,11 @@
 
 use super::format::{BlastFrame, FLAGS_AT, FORMAT, FORMAT_AT, NUMBER_AT, PREFIX, WAKE};
 use super::mac::{BROADCAST, Mac};
-use socket2::{SockFilter, Socket};
+use socket2::Socket;
+use stackline_os::bpf::{BpfJump, BpfProgram, BpfStep, BpfWidth, require_equal};
 use stackline_proto::blast::BlastPacketKind;
 use std::io;
-
-/// Classic BPF: loads at a place, jumps, ends.
-const LOAD_4: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const LOAD_2: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
-const LOAD_1: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
-const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const ANY_OF: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
-const END: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-/// A jump to the end that drops the frame; the distance is filled in at the end.
-const DROP: u8 = u8::MAX;
+use std::os::fd::AsFd;
 
 /// What of a frame is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,103 +53,80 @@ impl Filter {
 
     /// Makes the kernel drop all other frames on that socket.
     pub(super) fn attach(&self, socket: &Socket, keep: BpfFrameKeep) -> io::Result<()> {
-        let steps = self.program(keep).into_iter();
-        let program: Vec<_> = steps
-            .map(|(code, yes, no, value)| SockFilter::new(code, yes, no, value))
-            .collect();
-        socket.attach_filter(&program)
+        self.program(keep)?.attach(socket.as_fd())
     }
 
     /// The same as [`Filter::accepts`] for frames of the ethertype that the socket is bound to.
-    fn program(&self, keep: BpfFrameKeep) -> Vec<BpfStep> {
-        let mut steps = BpfProgramBuilder::default();
+    fn program(&self, keep: BpfFrameKeep) -> io::Result<BpfProgram> {
+        let mut steps = Vec::new();
         if keep != BpfFrameKeep::Nothing {
-            steps.to(self.own);
-            steps.must(LOAD_1, FORMAT_AT, FORMAT.into());
-            steps.not_from(self.own);
+            require_destination(&mut steps, self.own);
+            require(&mut steps, BpfWidth::Byte, FORMAT_AT, FORMAT.into());
+            refuse_source(&mut steps, self.own);
             if let Some(peer) = self.peer {
                 let (four, two) = peer.words();
-                steps.must(LOAD_4, 6, four);
-                steps.must(LOAD_2, 10, two);
+                require(&mut steps, BpfWidth::Word, 6, four);
+                require(&mut steps, BpfWidth::Half, 10, two);
             }
             if let Some(number) = self.number {
                 // The kernel loads big-endian.
-                steps.must(LOAD_4, NUMBER_AT, number.swap_bytes());
+                require(&mut steps, BpfWidth::Word, NUMBER_AT, number.swap_bytes());
             }
             if self.opening_only {
                 let [one, other] = OPENING_KINDS;
-                steps.push(LOAD_1, 0, 0, PREFIX as u32);
-                steps.push(EQUAL, 1, 0, one as u32);
-                steps.push(EQUAL, 0, DROP, other as u32);
+                steps.push(load(BpfWidth::Byte, PREFIX));
+                steps.push(BpfStep::IsEqual(
+                    one as u32,
+                    BpfJump::Skip(1),
+                    BpfJump::NEXT,
+                ));
+                steps.push(require_equal(other as u32));
             }
         }
-        match keep {
-            BpfFrameKeep::Whole => steps.end(u32::MAX),
+        let kept = match keep {
+            BpfFrameKeep::Whole => u32::MAX,
             BpfFrameKeep::Wake => {
-                steps.push(LOAD_1, 0, 0, FLAGS_AT as u32);
-                steps.push(ANY_OF, 0, DROP, WAKE.into());
-                steps.end(1)
+                steps.push(load(BpfWidth::Byte, FLAGS_AT));
+                steps.push(BpfStep::HasAny(WAKE.into(), BpfJump::NEXT, BpfJump::Reject));
+                1
             }
-            BpfFrameKeep::Nothing => steps.end(0),
-        }
+            BpfFrameKeep::Nothing => 0,
+        };
+        BpfProgram::assemble(&steps, kept, 0)
     }
 }
 
-/// What to do, how many steps to leave out when it is true and when it is not, and with which value.
-type BpfStep = (u16, u8, u8, u32);
+fn load(width: BpfWidth, at: usize) -> BpfStep {
+    BpfStep::Load(width, at as i32)
+}
 
-/// A program that is being written.
-#[derive(Default)]
-struct BpfProgramBuilder(Vec<BpfStep>);
+/// Drops the frame unless it has this value there.
+fn require(steps: &mut Vec<BpfStep>, width: BpfWidth, at: usize, value: u32) {
+    steps.extend([load(width, at), require_equal(value)]);
+}
 
-impl BpfProgramBuilder {
-    fn push(&mut self, code: u16, when_true: u8, when_false: u8, value: u32) {
-        self.0.push((code, when_true, when_false, value));
-    }
+/// Drops the frame unless its destination is this address or everybody's.
+fn require_destination(steps: &mut Vec<BpfStep>, own: Mac) {
+    let ((four, two), (all_four, all_two)) = (own.words(), BROADCAST.words());
+    steps.extend([
+        load(BpfWidth::Word, 0),
+        BpfStep::IsEqual(four, BpfJump::NEXT, BpfJump::Skip(2)),
+        load(BpfWidth::Half, 4),
+        BpfStep::IsEqual(two, BpfJump::Skip(3), BpfJump::Reject),
+        require_equal(all_four),
+    ]);
+    require(steps, BpfWidth::Half, 4, all_two);
+}
 
-    /// Drops the frame unless it has this value there.
-    fn must(&mut self, load: u16, at: usize, value: u32) {
-        self.push(load, 0, 0, at as u32);
-        self.push(EQUAL, 0, DROP, value);
-    }
-
-    /// Dropped unless the destination is this address or everybody's.
-    fn to(&mut self, own: Mac) {
-        let ((four, two), (all_four, all_two)) = (own.words(), BROADCAST.words());
-        self.push(LOAD_4, 0, 0, 0);
-        self.push(EQUAL, 0, 2, four);
-        self.push(LOAD_2, 0, 0, 4);
-        self.push(EQUAL, 3, DROP, two);
-        self.push(EQUAL, 0, DROP, all_four);
-        self.must(LOAD_2, 4, all_two);
-    }
-
-    /// Drops the frame if it comes from this address: on loopback every end receives its own frames.
-    fn not_from(&mut self, own: Mac) {
-        let (four, two) = own.words();
-        self.push(LOAD_4, 0, 0, 6);
-        self.push(EQUAL, 0, 2, four);
-        self.push(LOAD_2, 0, 0, 10);
-        self.push(EQUAL, DROP, 0, two);
-    }
-
-    /// The program: what came so far keeps so many bytes.
-    fn end(mut self, keep: u32) -> Vec<BpfStep> {
-        self.push(END, 0, 0, keep);
-        let drop = self.0.len();
-        self.push(END, 0, 0, 0);
-        let steps = self.0.into_iter().enumerate();
-        let there = |jump: u8, from: usize| {
-            if jump == DROP {
-                (drop - from - 1) as u8
-            } else {
-                jump
-            }
-        };
-        steps
-            .map(|(at, (code, yes, no, value))| (code, there(yes, at), there(no, at), value))
-            .collect()
-    }
+/// Drops the frame if it comes from this address: on loopback every end receives its own frames.
+fn refuse_source(steps: &mut Vec<BpfStep>, own: Mac) {
+    let (four, two) = own.words();
+    steps.extend([
+        load(BpfWidth::Word, 6),
+        BpfStep::IsEqual(four, BpfJump::NEXT, BpfJump::Skip(2)),
+        load(BpfWidth::Half, 10),
+        BpfStep::IsEqual(two, BpfJump::Reject, BpfJump::NEXT),
+    ]);
 }
 
 #[cfg(test)]
@@ -168,43 +137,6 @@ mod tests {
 
     const ETHERTYPE: u16 = 0x88B5;
 
-    /// What a program keeps of a frame, by the rules of classic BPF for the instructions used here.
-    fn keeps(program: &[BpfStep], frame: &[u8]) -> u32 {
-        let (mut at, mut word) = (0, 0);
-        let load = |at: u32, n: usize| {
-            let bytes = frame.get(at as usize..at as usize + n)?;
-            Some(
-                bytes
-                    .iter()
-                    .fold(0, |word, byte| word << 8 | u32::from(*byte)),
-            )
-        };
-        loop {
-            let (code, yes, no, value) = program[at];
-            at += 1;
-            let jump = match code {
-                END => return value,
-                EQUAL => word == value,
-                ANY_OF => word & value != 0,
-                _ => {
-                    let bytes = if code == LOAD_4 {
-                        4
-                    } else if code == LOAD_2 {
-                        2
-                    } else {
-                        1
-                    };
-                    // A load beyond the end drops the frame.
-                    let Some(loaded) = load(value, bytes) else {
-                        return 0;
-                    };
-                    word = loaded;
-                    continue;
-                }
-            };
-            at += usize::from(if jump { yes } else { no });
-        }
-    }
     /// Addresses and numbers few enough that they are often the same.
     fn mac() -> impl Strategy<Value = Mac> {
         prop_oneof![
@@ -253,18 +185,18 @@ mod tests {
         #[test]
         fn the_kernel_drops_nothing_that_is_let_in(filter in filter(), frame in frame()) {
             let lets = filter.accepts(&BlastFrame::read(&frame, ETHERTYPE).unwrap());
-            let whole = keeps(&filter.program(BpfFrameKeep::Whole), &frame);
+            let whole = filter.program(BpfFrameKeep::Whole).unwrap().run(&frame);
             prop_assert!(!lets || whole == u32::MAX);
             // The kernel does not check whether kind and number lie inside the packet or in the padding.
             prop_assert!(lets || whole == 0 || frame[14] < 8);
-            prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Wake), &frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
-            prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Nothing), &frame), 0);
+            prop_assert_eq!(filter.program(BpfFrameKeep::Wake).unwrap().run(&frame), u32::from(whole > 0 && frame[FLAGS_AT] & WAKE > 0));
+            prop_assert_eq!(filter.program(BpfFrameKeep::Nothing).unwrap().run(&frame), 0);
         }
 
         #[test]
         fn any_bytes_are_kept_or_dropped(filter in filter(), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             if BlastFrame::read(&bytes, ETHERTYPE).is_some_and(|frame| filter.accepts(&frame)) {
-                prop_assert_eq!(keeps(&filter.program(BpfFrameKeep::Whole), &bytes), u32::MAX);
+                prop_assert_eq!(filter.program(BpfFrameKeep::Whole).unwrap().run(&bytes), u32::MAX);
             }
         }
     }

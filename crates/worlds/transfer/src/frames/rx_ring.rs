@@ -5,9 +5,11 @@
 
 use super::bpf_filter::{BpfFrameKeep, Filter};
 use super::unusable;
-use crate::sys::frames_ring::{RxRingFrame, RxRingMapping};
-use crate::sys::{frames, option};
 use socket2::{Domain, Socket, Type};
+use stackline_os::frame_ring::{FrameRing, FrameRingSlot};
+use stackline_os::packet_socket;
+use stackline_os::readiness::wait_until_ready;
+use stackline_os::socket_option;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -18,9 +20,9 @@ const WAKES: usize = 64;
 /// Where frames come in.
 pub(super) struct RxRing {
     socket: Socket,
-    ring: RxRingMapping,
+    ring: FrameRing,
     waker: Socket,
-    wakes: RxRingMapping,
+    wakes: FrameRing,
 }
 
 /// A packet socket that receives nothing yet.
@@ -34,8 +36,8 @@ impl RxRing {
     /// A ring of `slots` slots for frames of up to `room` bytes; it is not bound yet.
     pub(super) fn new(room: usize, slots: usize) -> io::Result<Self> {
         let (socket, waker) = (raw()?, raw()?);
-        let ring = RxRingMapping::new(socket.as_fd(), room, slots)?;
-        let wakes = RxRingMapping::new(waker.as_fd(), 1, WAKES)?;
+        let ring = FrameRing::open(socket.as_fd(), room, slots)?;
+        let wakes = FrameRing::open(waker.as_fd(), 1, WAKES)?;
         Ok(Self {
             socket,
             ring,
@@ -46,9 +48,9 @@ impl RxRing {
 
     /// Binds to an interface and ethertype. The kernel delivers a frame to the socket bound last first: when the waker
     /// wakes, the frame is in the ring.
-    pub(super) fn bind(&self, interface: i32, ethertype: u16) -> io::Result<()> {
-        frames::bind(self.waker.as_fd(), interface, ethertype)?;
-        frames::bind(self.socket.as_fd(), interface, ethertype)
+    pub(super) fn bind(&self, interface: u32, ethertype: u16) -> io::Result<()> {
+        packet_socket::bind(self.waker.as_fd(), interface, ethertype)?;
+        packet_socket::bind(self.socket.as_fd(), interface, ethertype)
     }
 
     /// From now on only frames of this filter are received.
@@ -69,7 +71,7 @@ impl RxRing {
     }
 
     /// The ring.
-    pub(super) const fn ring(&self) -> &RxRingMapping {
+    pub(super) const fn ring(&self) -> &FrameRing {
         &self.ring
     }
 
@@ -79,8 +81,8 @@ impl RxRing {
     }
 
     /// A frame that was taken and not released.
-    pub(super) fn frame(&self, index: usize) -> RxRingFrame<'_> {
-        self.ring.slot(index)
+    pub(super) fn frame(&self, index: usize) -> FrameRingSlot<'_> {
+        self.ring.frame(index)
     }
 
     /// What was taken is no longer looked at.
@@ -90,14 +92,15 @@ impl RxRing {
 
     /// Frames dropped for lack of room since the last call.
     pub(super) fn take_lost(&self) -> u64 {
-        frames::take_counts(self.socket()).map_or(0, |[_, dropped]| dropped)
+        packet_socket::take_counts(self.socket()).map_or(0, |counts| counts.drops)
     }
 
     /// Sleeps until a frame wakes, at most so long; whether anything woke.
     pub(super) fn sleep(&mut self, most: Duration) -> io::Result<bool> {
-        let woken = option::ready(self.waker.as_fd(), false, most)?;
+        let woken = wait_until_ready(self.waker.as_fd(), false, most)?;
         if woken && self.clear_wakes() == 0 {
-            let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
+            let error =
+                socket_option::read_option(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
             return if error == 0 {
                 Ok(true)
             } else {

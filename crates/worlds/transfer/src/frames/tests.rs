@@ -5,6 +5,7 @@ use crate::carrier::PacketHeadBuffer;
 use crate::room::inside;
 use crate::{BlastChannel, options as channel};
 use socket2::Socket;
+use stackline_os::packet_socket;
 use stackline_proto::blast::BlastStrategy;
 use std::process::Command;
 use std::slice;
@@ -303,8 +304,11 @@ fn a_waiting_end_accepts_only_opening_packets() {
         (BlastPacketKind::Open as u8, b"open".to_vec())
     );
     assert_eq!(
-        frames::take_counts(listen.rx_ring.socket()).unwrap(),
-        [1, 0],
+        packet_socket::take_counts(listen.rx_ring.socket()).unwrap(),
+        packet_socket::PacketCounts {
+            packets: 1,
+            drops: 0
+        },
         "the kernel left the others out"
     );
     assert_eq!(right.local(), listen.local());
@@ -370,8 +374,8 @@ fn a_refusal_settles_nothing() {
 /// A socket that sends any bytes over an interface.
 fn forger(interface: &str) -> Socket {
     let socket = raw().unwrap();
-    let known = frames::interface(socket.as_fd(), interface).unwrap();
-    frames::bind(socket.as_fd(), known.index, 0).unwrap();
+    let known = interface_properties(socket.as_fd(), interface).unwrap();
+    packet_socket::bind(socket.as_fd(), known.index, 0).unwrap();
     socket
 }
 
@@ -385,7 +389,7 @@ fn frame(from: Mac, to: Mac, number: u32, payload: &[u8]) -> Vec<u8> {
         payload,
     ]
     .concat();
-    frame.resize(frame.len().max(frames_out::LEAST), 0);
+    frame.resize(frame.len().max(LEAST), 0);
     frame
 }
 
@@ -413,8 +417,11 @@ fn frames_of_strangers_are_dropped() {
     assert_eq!(hear(&mut right).1, b"right");
     // Two while the connection was made.
     assert_eq!(
-        frames::take_counts(right.rx_ring.socket()).unwrap(),
-        [3, 0],
+        packet_socket::take_counts(right.rx_ring.socket()).unwrap(),
+        packet_socket::PacketCounts {
+            packets: 3,
+            drops: 0
+        },
         "the kernel left the others out"
     );
 }

@@ -1,7 +1,7 @@
 //! Why raw frames cannot be had here, and what helps.
 
-use crate::sys::frames::InterfaceProperties;
 use socket2::Socket;
+use stackline_os::packet_socket::InterfaceProperties;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind};

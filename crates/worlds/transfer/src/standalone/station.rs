@@ -2,11 +2,12 @@
 
 use super::halt::Halt;
 use super::setup::{DATA, MOST, StandaloneSample, StandaloneSetup};
+use crate::frames::outgoing::{FramesOut, LEAST};
 use crate::frames::{ETHERTYPE, Mac, raw, usable_interface};
-use crate::sys::frames_out::{FramesOut, LEAST};
-use crate::sys::frames_ring::RxRingMapping;
-use crate::sys::{frames, frames_cores};
 use socket2::Socket;
+use stackline_os::affinity::{allowed_processors, pin_thread};
+use stackline_os::frame_ring::FrameRing;
+use stackline_os::packet_socket::{InterfaceProperties, bind};
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -34,7 +35,7 @@ type ExchangePartTimes = [Vec<f64>; 4];
 /// One end.
 pub(super) struct Station {
     socket: Socket,
-    ring: RxRingMapping,
+    ring: FrameRing,
     out: FramesOut,
     /// What is sent, or shall come.
     data: Vec<u8>,
@@ -77,7 +78,7 @@ pub(super) struct StationWait {
 impl StationWait {
     /// For the sender and for the receiver.
     pub(super) fn both() -> [Self; 2] {
-        let cores = frames_cores::allowed_cores().unwrap_or_default();
+        let cores = allowed_processors().unwrap_or_default();
         let core = |side: usize| {
             if cores.len() > 1 {
                 Some(cores[side])
@@ -90,7 +91,7 @@ impl StationWait {
 
     /// Brings this thread to its processor; where that is refused it shares one.
     pub(super) fn settle(&mut self) {
-        self.core = self.core.filter(|&core| frames_cores::pin(core).is_ok());
+        self.core = self.core.filter(|&core| pin_thread(core).is_ok());
     }
 
     /// Looks again and again until it is so; false when it is given up before.
@@ -116,15 +117,15 @@ impl StationWait {
 impl Station {
     /// Between `own` and `peer`: hears one ethertype, sends the other.
     fn new(
-        own: frames::InterfaceProperties,
-        peer: frames::InterfaceProperties,
+        own: InterfaceProperties,
+        peer: InterfaceProperties,
         (hears, sends): (u16, u16),
         packets: u32,
     ) -> io::Result<Self> {
         let socket = raw()?;
         // Room for a whole transfer of data, or of acknowledgements.
-        let ring = RxRingMapping::new(socket.as_fd(), ETHERNET + DATA, MOST as usize)?;
-        frames::bind(socket.as_fd(), own.index, hears)?;
+        let ring = FrameRing::open(socket.as_fd(), ETHERNET + DATA, MOST as usize)?;
+        bind(socket.as_fd(), own.index, hears)?;
         let mut out = FramesOut::new();
         let (to, from) = (Mac(peer.address), Mac(own.address));
         out.fronts[0].0[..ETHERNET]
@@ -218,7 +219,7 @@ impl Station {
         if !self.ring.take() {
             return false;
         }
-        let taken = copy(self.ring.slot(0).bytes, &mut self.memory);
+        let taken = copy(self.ring.frame(0).bytes, &mut self.memory);
         self.ring.release();
         self.end(part, begin);
         taken

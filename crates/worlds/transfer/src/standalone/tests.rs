@@ -3,7 +3,7 @@
 use super::*;
 use crate::frames::raw;
 use crate::room::inside;
-use crate::sys::frames;
+use stackline_os::packet_socket::{bind, interface_properties};
 use std::os::fd::AsFd;
 
 #[test]
@@ -124,8 +124,8 @@ fn data_of_somebody_else_is_noticed() {
             let setup = StandaloneSetup::new("near", "far", 2, 1);
             let stations = station::open_stations(&setup).unwrap();
             let stranger = raw().unwrap();
-            let near = frames::interface(stranger.as_fd(), "near").unwrap();
-            frames::bind(stranger.as_fd(), near.index, 0).unwrap();
+            let near = interface_properties(stranger.as_fd(), "near").unwrap();
+            bind(stranger.as_fd(), near.index, 0).unwrap();
             let mut frame = [9; 14 + DATA];
             frame[12..14].copy_from_slice(&crate::frames::ETHERTYPE.to_be_bytes());
             stranger.send(&frame).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::carrier::LONGEST_HEAD;
 use crate::packet_train::LONGEST;
-use crate::sys::option;
 use socket2::{SockAddr, Socket};
+use stackline_os::socket_option;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,7 +48,7 @@ impl Default for UdpCarrierOptions {
 pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<()> {
     let fd = socket.as_fd();
     let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    if option::set(
+    if socket_option::set_option(
         fd,
         libc::SOL_SOCKET,
         libc::SO_RCVBUFFORCE,
@@ -58,7 +58,7 @@ pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<(
     {
         socket.set_recv_buffer_size(options.receive_buffer)?;
     }
-    if option::set(
+    if socket_option::set_option(
         fd,
         libc::SOL_SOCKET,
         libc::SO_SNDBUFFORCE,
@@ -74,9 +74,9 @@ pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<(
 /// What to do with packets longer than the route's MTU.
 pub(super) fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()> {
     if v6 {
-        option::set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
+        socket_option::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
     } else {
-        option::set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, what)
+        socket_option::set_option(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, what)
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
     } else {
         (libc::IPPROTO_IP, libc::IP_MTU, HEADERS_V4)
     };
-    let mtu = usize::try_from(option::get(fd, level, name)?).unwrap_or_default();
+    let mtu = usize::try_from(socket_option::read_option(fd, level, name)?).unwrap_or_default();
     Ok(mtu.saturating_sub(headers).clamp(LONGEST_HEAD, LONGEST))
 }
 

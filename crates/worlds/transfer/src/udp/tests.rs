@@ -239,7 +239,7 @@ fn joined_packets_refused_are_sent_singly_at_once() {
     left.connect(&right.local_addr().unwrap()).unwrap();
     right.connect(&left.local_addr().unwrap()).unwrap();
     // Without checksums the kernel cuts nothing: EINVAL.
-    option::set(left.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+    socket_option::set_option(left.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let options = UdpCarrierOptions {
         packet: HEAD + EACH,
         ..UdpCarrierOptions::default()

@@ -1,283 +1,176 @@
-//! The agents of both hosts, and what carries their messages.
+//! The agent of the display's host: it takes requests as they come and keeps some for the display, and hands answers back. And what comes out
+//! of the carriers between the hosts.
 
-use super::super::programs::{KEPT, SimulatedDisplayPayload, TTY, bytes};
+use super::super::programs::{KEPT, SimulatedDisplayPayload, bytes};
 use super::super::request_events::DisplayRequestPoint;
 use super::super::trial_script::SimulatedDisplayRequest;
-use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, DisplaySiteTask};
-use stackline_core::error::Result;
-use stackline_core::network::WorkKind;
-use stackline_core::procedure::PairSide;
+use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, LocalAgent};
+use stackline_core::error::{Error, Result};
 use stackline_core::time::{Duration, Instant};
+use stackline_sim::messages::MessagePort;
+use std::future::Future;
+use std::rc::Rc;
 
-impl DisplaySite<'_> {
-    // --- the agent of the client's host ---
-
-    /// It finds something in the pipe: at once, or when it looks next where it has nothing to wait for.
-    pub(super) fn look(&mut self) {
-        let Some(agent) = &mut self.remote else {
-            return;
-        };
-        if agent.is_busy || agent.pipe.is_empty() {
-            return;
-        }
-        agent.is_busy = true;
-        let now = self.now();
-        let polls = self.costs[0]
-            .as_ref()
-            .filter(|_| matches!(self.way, DisplaySiteRoute::Calls(..)));
-        let seen = polls.map_or(now, |costs| costs.seen(now));
-        match seen > now {
-            true => self.at(seen, DisplaySiteTask::Look),
-            false => self.work(
-                DisplaySiteProgram::RemoteAgent,
-                WorkKind::Messages,
-                self.message(0),
-                DisplaySiteTask::Taken,
-            ),
-        }
-    }
-
-    pub(super) fn taken(&mut self) -> Result<()> {
-        // To a stream it hands on what was written at once; a message of V's takes all that there is.
-        let most = if let DisplaySiteRoute::Calls(calls, _) = self.way {
-            self.world.borrow_mut().room_of(calls) as usize
-        } else {
-            0
-        };
-        let taken = self
-            .remote
-            .as_mut()
-            .map(|agent| agent.take(most))
-            .unwrap_or_default();
-        self.fill_pipe();
-        self.transport(taken)?;
-        self.client()
-    }
-
-    /// What it handed over is taken: it goes on where there is more, and looks only when there was nothing.
-    pub(super) fn agent_handed_over(&mut self) {
-        let Some(agent) = &mut self.remote else {
-            return;
-        };
-        agent.is_busy = !agent.pipe.is_empty();
-        if agent.is_busy {
-            self.work(
-                DisplaySiteProgram::RemoteAgent,
-                WorkKind::Messages,
-                self.message(0),
-                DisplaySiteTask::Taken,
-            );
-        }
-    }
-
-    pub(super) fn transport(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
-        let bytes = bytes(&jobs) as u64;
-        self.pass(
-            if self.remote.is_some() {
-                DisplayRequestPoint::RemoteAgent
-            } else {
-                DisplayRequestPoint::Send
-            },
-            &jobs,
-        );
-        match self.way {
-            DisplaySiteRoute::Local => return self.display_has(jobs),
-            DisplaySiteRoute::Stream(connection) => self.world.borrow_mut().send(
-                connection,
-                PairSide::Initiator,
-                bytes,
-                SimulatedDisplayPayload::Requests(jobs),
-            ),
-            DisplaySiteRoute::Internet => {
-                let connection = self
-                    .internet
-                    .as_ref()
-                    .map_or(0, |internet| internet.connection);
-                self.world.borrow_mut().send(
-                    connection,
-                    PairSide::Initiator,
-                    bytes,
-                    SimulatedDisplayPayload::Requests(jobs),
-                );
+impl DisplaySite {
+    /// Starts what takes messages out of the carriers, at both hosts, and what notices that one is broken.
+    pub(super) fn start_carriers(self: &Rc<Self>) {
+        match &self.route {
+            DisplaySiteRoute::Local | DisplaySiteRoute::Line(_) => {}
+            DisplaySiteRoute::Stream(ports) => {
+                let [near, far] = ports.clone();
+                self.start_stream(near);
+                self.spawn(|site| async move {
+                    loop {
+                        site.arrive(far.receive().await.requests());
+                    }
+                });
             }
-            DisplaySiteRoute::Calls(calls, _) => {
-                self.world
-                    .borrow_mut()
-                    .ask(calls, bytes, SimulatedDisplayPayload::Requests(jobs))
+            DisplaySiteRoute::Internet(ports, server) => {
+                self.start_stream(ports[0].clone());
+                self.start_internet(ports, server);
             }
-            DisplaySiteRoute::Line => {
-                let now = self.now();
-                let Some(line) = &mut self.serial else {
-                    return Ok(());
-                };
-                let ((left, there), kept) = (line.put(0, now, bytes as usize), line.takes(0, TTY));
-                self.at(there, DisplaySiteTask::Over(jobs));
-                // The driver keeps so much.
-                self.at(
-                    Instant(left.0.saturating_sub(kept.0)).max(now),
-                    DisplaySiteTask::Room,
-                );
-            }
-        }
-        Ok(())
-    }
-
-    // --- the agent of the display's host ---
-
-    pub(super) fn arrived(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
-        // With an internet server on this host it had come before.
-        if self
-            .internet
-            .as_ref()
-            .is_none_or(|internet| internet.calls.is_some())
-        {
-            self.pass(DisplayRequestPoint::Arrive, &jobs);
-        }
-        if let Some(agent) = &mut self.local {
-            agent.came.push_back(jobs);
-            self.agent_takes();
-        }
-    }
-
-    pub(super) fn agent_takes(&mut self) {
-        let Some(agent) = self.local.as_mut().filter(|agent| !agent.is_busy) else {
-            return;
-        };
-        if let Some(jobs) = agent.came.pop_front() {
-            agent.is_busy = true;
-            let of_bytes = self.costs[1]
-                .as_ref()
-                .map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
-            self.work(
-                DisplaySiteProgram::LocalAgent,
-                WorkKind::Messages,
-                self.message(1) + of_bytes,
-                DisplaySiteTask::Came(jobs),
-            );
-        }
-    }
-
-    pub(super) fn agent_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
-        self.pass(DisplayRequestPoint::LocalAgent, &jobs);
-        self.program.inbox.push_back(jobs);
-        let full = self.program.waiting() > KEPT;
-        if let Some(agent) = &mut self.local {
-            agent.is_busy = false;
-            if full && !agent.is_full {
-                agent.is_full = true;
-                if let DisplaySiteRoute::Stream(connection) = self.way {
-                    self.world
-                        .borrow_mut()
-                        .set_reading(connection, PairSide::Responder, false);
+            DisplaySiteRoute::Calls { there, back } => {
+                let ([asks, asked], [asks_back, asked_back]) = (there.clone(), back.clone());
+                self.spawn(|site| async move {
+                    loop {
+                        site.arrive(asked.asked().await.requests());
+                    }
+                });
+                self.spawn(|site| async move {
+                    loop {
+                        let answers = asked_back.asked().await.answers();
+                        asked_back.answer(1, SimulatedDisplayPayload::NOTHING);
+                        site.spawn(|site| site.take_answers(answers));
+                    }
+                });
+                for calls in [asks, asks_back] {
+                    self.end_when(async move { calls.broken().await });
                 }
             }
         }
-        if !full {
-            self.agent_goes_on();
+    }
+
+    /// Takes answers out of a stream at the client's host.
+    fn start_stream(self: &Rc<Self>, near: MessagePort<SimulatedDisplayPayload>) {
+        let port = near.clone();
+        self.spawn(|site| async move {
+            loop {
+                let answers = near.receive().await.answers();
+                site.spawn(|site| site.take_answers(answers));
+            }
+        });
+        self.end_when(async move { port.broken().await });
+    }
+
+    /// Ends the simulation when a carrier is broken.
+    pub(super) fn end_when(&self, broken: impl Future<Output = ()> + 'static) {
+        self.context.spawn(async move {
+            broken.await;
+            Err(Error::measurement(
+                "the connection to the simulated display was given up: what was sent was not answered in time",
+            )
+            .hint("a timeout that is shorter than the round trip does that, or a path that loses too much, or whose `mtu` is below a packet"))
+        });
+    }
+
+    /// Requests cross a serial line until then.
+    pub(super) fn cross_line(
+        self: &Rc<Self>,
+        there: Instant,
+        requests: Vec<SimulatedDisplayRequest>,
+    ) {
+        self.spawn(|site| async move {
+            site.context.sleep_until(there).await;
+            site.arrive(requests);
+            Ok(())
+        });
+    }
+
+    /// Requests are at the display's host: the agent, or the display itself, takes them.
+    pub(super) fn arrive(&self, requests: Vec<SimulatedDisplayRequest>) {
+        self.pass(DisplayRequestPoint::Arrive, &requests);
+        match &self.local {
+            Some(agent) => agent.came.give(requests),
+            None => self.put_in_inbox(requests),
         }
-        self.agent_takes();
-        self.display();
-        Ok(())
+    }
+
+    /// The agent takes what comes, and keeps it for the display.
+    pub(super) async fn take_requests(self: Rc<Self>) -> Result<()> {
+        let Some(agent) = &self.local else {
+            return Ok(());
+        };
+        loop {
+            let requests = agent.came.next().await;
+            let of_bytes = self.of_bytes(DisplaySiteProgram::LocalAgent, bytes(&requests));
+            self.message(DisplaySiteProgram::LocalAgent, of_bytes).await;
+            self.pass(DisplayRequestPoint::LocalAgent, &requests);
+            self.put_in_inbox(requests);
+            if self.waiting.get() <= KEPT {
+                self.agent_goes_on();
+            } else if !agent.is_full.replace(true)
+                && let DisplaySiteRoute::Stream(ports) = &self.route
+            {
+                ports[1].set_reading(false);
+            }
+        }
     }
 
     /// The agent takes more.
-    pub(super) fn agent_goes_on(&mut self) {
-        match self.way {
-            DisplaySiteRoute::Calls(calls, _) => self.world.borrow_mut().answer(
-                calls,
-                1,
-                SimulatedDisplayPayload::Answers(Vec::new()),
-            ),
-            DisplaySiteRoute::Internet => self.ask_block(),
+    fn agent_goes_on(self: &Rc<Self>) {
+        match &self.route {
+            DisplaySiteRoute::Calls { there, .. } => {
+                there[1].answer(1, SimulatedDisplayPayload::NOTHING);
+            }
+            DisplaySiteRoute::Internet(ports, server) => self.ask_for_block(ports, server),
             _ => {}
         }
     }
 
     /// There may be room at the agent again.
-    pub(super) fn agent_has_room(&mut self) {
-        let has_room = self.program.waiting() <= KEPT;
-        let Some(agent) = self
-            .local
-            .as_mut()
-            .filter(|agent| agent.is_full && has_room)
-        else {
+    pub(super) fn look_for_room(self: &Rc<Self>, agent: &LocalAgent) {
+        if self.waiting.get() > KEPT || !agent.is_full.replace(false) {
             return;
-        };
-        agent.is_full = false;
-        if let DisplaySiteRoute::Stream(connection) = self.way {
-            self.world
-                .borrow_mut()
-                .set_reading(connection, PairSide::Responder, true);
+        }
+        if let DisplaySiteRoute::Stream(ports) = &self.route {
+            ports[1].set_reading(true);
         }
         self.agent_goes_on();
     }
 
-    /// Answers go on their way: a terminal's as if they were typed.
-    pub(super) fn answers_go(&mut self) {
-        let Some(agent) = &mut self.local else { return };
-        if agent.answers_now {
-            return;
-        }
-        if let Some(answers) = agent.answers.pop_front() {
-            agent.answers_now = true;
-            self.work(
-                DisplaySiteProgram::LocalAgent,
-                WorkKind::Messages,
-                self.message(1),
-                DisplaySiteTask::Answers(answers),
-            );
-        }
-    }
-
-    /// The agent is free for the next one.
-    pub(super) fn answer_left(&mut self) {
-        if let Some(agent) = &mut self.local {
-            agent.answers_now = false;
-        }
-        self.answers_go();
-    }
-
-    pub(super) fn answer(&mut self, answers: Vec<u8>) -> Result<()> {
-        let bytes = answers.len() as u64;
-        match self.way {
-            DisplaySiteRoute::Local => {}
-            DisplaySiteRoute::Stream(connection) => {
-                self.world.borrow_mut().send(
-                    connection,
-                    PairSide::Responder,
-                    bytes,
-                    SimulatedDisplayPayload::Answers(answers),
-                );
-                self.answer_left();
-            }
-            DisplaySiteRoute::Calls(_, back) => {
-                self.world
-                    .borrow_mut()
-                    .ask(back, bytes, SimulatedDisplayPayload::Answers(answers))
-            }
-            DisplaySiteRoute::Internet => {
-                match self.internet.as_ref().and_then(|internet| internet.calls) {
-                    Some((_, writes)) => self.world.borrow_mut().ask(
-                        writes,
-                        bytes,
-                        SimulatedDisplayPayload::Answers(answers),
-                    ),
-                    None => {
-                        self.answers_cross(answers);
-                        self.answer_left();
+    /// The agent hands answers back, one after another: a terminal's as if they were typed.
+    pub(super) async fn hand_answers_back(self: Rc<Self>) -> Result<()> {
+        let Some(agent) = &self.local else {
+            return Ok(());
+        };
+        loop {
+            let answers = agent.answers.next().await;
+            self.message(DisplaySiteProgram::LocalAgent, Duration::ZERO)
+                .await;
+            let length = answers.len();
+            let payload = SimulatedDisplayPayload::Answers(answers);
+            match &self.route {
+                DisplaySiteRoute::Local => {}
+                DisplaySiteRoute::Stream(ports) => {
+                    ports[1].put(length as u64, payload);
+                }
+                DisplaySiteRoute::Calls { back, .. } => {
+                    back[0].ask(length as u64, payload).await;
+                }
+                DisplaySiteRoute::Internet(ports, server) => match &server.calls {
+                    Some(calls) => {
+                        calls.writes[0].ask(length as u64, payload).await;
                     }
+                    None => self.cross_back(&ports[1], payload.answers()),
+                },
+                DisplaySiteRoute::Line(line) => {
+                    let (_, there) = line.borrow_mut().put(1, self.now(), length);
+                    self.spawn(|site| async move {
+                        site.context.sleep_until(there).await;
+                        site.take_answers(payload.answers()).await
+                    });
                 }
             }
-            DisplaySiteRoute::Line => {
-                let now = self.now();
-                let Some(line) = &mut self.serial else {
-                    return Ok(());
-                };
-                let (_, there) = line.put(1, now, answers.len());
-                self.at(there, DisplaySiteTask::OverBack(answers));
-                self.answer_left();
-            }
         }
-        Ok(())
     }
 }

@@ -4,158 +4,130 @@ use super::super::programs::{PIECE, SimulatedDisplayPayload};
 use super::super::request_events::DisplayRequestPoint;
 use super::super::scene::DisplaySceneClass;
 use super::super::trial_script::SimulatedDisplayRequest;
-use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, DisplaySiteTask};
+use super::{DisplaySite, DisplaySiteProgram, DisplaySiteRoute, LocalAgent};
 use stackline_core::error::Result;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
+use std::rc::Rc;
 
-impl DisplaySite<'_> {
-    // --- the display ---
-
-    /// A message for the display, from a client that waits until it is carried out.
-    pub(super) fn display_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) -> Result<()> {
-        self.program.inbox.push_back(jobs);
-        self.display();
-        Ok(())
-    }
-
-    pub(super) fn display(&mut self) {
-        if self.program.is_busy {
-            return;
-        }
-        let Some(jobs) = self.program.inbox.pop_front() else {
-            return;
-        };
-        self.program.is_busy = true;
-        self.program.jobs.extend(jobs);
-        self.agent_has_room();
-        // What an agent has taken is there already.
-        let message = if self.local.is_none() {
-            self.message(1)
-        } else {
-            Duration::ZERO
-        };
-        self.work(
-            DisplaySiteProgram::Display,
-            WorkKind::Messages,
-            message,
-            DisplaySiteTask::Read,
-        );
-    }
-
-    pub(super) fn next_job(&mut self) -> Result<()> {
-        if let Some(number) = self.program.jobs.front().map(|job| job.number) {
-            self.pass_at(self.now(), DisplayRequestPoint::Parse, number..=number);
-            let takes = self.scaled(self.scene.drawing.request);
-            self.work(
-                DisplaySiteProgram::Display,
-                WorkKind::Operations,
-                takes,
-                DisplaySiteTask::Stored,
-            );
-            return Ok(());
-        }
-        self.program.is_busy = false;
-        if self.local.is_none() {
-            let reply = std::mem::take(&mut self.program.reply);
-            match self.way {
-                DisplaySiteRoute::Calls(calls, _) => {
-                    self.world.borrow_mut().answer(
-                        calls,
-                        reply.len().max(1) as u64,
-                        SimulatedDisplayPayload::Answers(reply),
-                    );
+impl DisplaySite {
+    /// The display: takes a message, carries out what is asked in it, and replies to a client that waits for that.
+    pub(super) async fn draw_requests(self: Rc<Self>) -> Result<()> {
+        loop {
+            let requests = self.inbox.next().await;
+            self.waiting
+                .set(self.waiting.get() - super::bytes(&requests));
+            match &self.local {
+                // What an agent has taken is there already.
+                Some(agent) => {
+                    self.look_for_room(agent);
+                    self.work(
+                        DisplaySiteProgram::Display,
+                        WorkKind::Messages,
+                        Duration::ZERO,
+                    )
+                    .await;
                 }
-                _ => {
-                    self.client.receive(&reply)?;
-                    self.handed_over()?;
+                None => {
+                    self.message(DisplaySiteProgram::Display, Duration::ZERO)
+                        .await;
                 }
             }
+            let mut reply = Vec::new();
+            for request in requests {
+                let answers = self.draw_request(&request).await?;
+                match &self.local {
+                    Some(agent) => self.answer_by(agent, answers),
+                    None => reply.extend(answers),
+                }
+            }
+            if self.local.is_none() {
+                self.reply(reply);
+            }
         }
-        self.display();
-        Ok(())
     }
 
-    pub(super) fn stored(&mut self) -> Result<()> {
-        let now = self.now();
-        let Some(job) = self.program.jobs.front().cloned() else {
-            return Ok(());
-        };
-        self.program.carry_out(now, &job.bytes)?;
-        self.pass_at(now, DisplayRequestPoint::Store, job.number..=job.number);
-        let answer = if job.wants {
-            self.scene.drawing.answer
+    /// One request: read and kept, then drawn and answered. The answers.
+    async fn draw_request(&self, request: &SimulatedDisplayRequest) -> Result<Vec<u8>> {
+        let number = request.number;
+        self.pass_at(self.now(), DisplayRequestPoint::Parse, number..=number);
+        self.operate(self.scaled(self.drawing.request)).await;
+        let answers = self
+            .program
+            .borrow_mut()
+            .carry_out(self.now(), &request.bytes)?;
+        self.pass_at(self.now(), DisplayRequestPoint::Store, number..=number);
+        let of_answer = if request.wants {
+            self.drawing.answer
         } else {
             0.0
         };
-        self.program.to_draw = self.scaled(job.draw.unwrap_or(0.0) + answer);
-        self.program.to_answer = self.scaled(answer);
-        if self.program.to_draw <= self.program.to_answer {
-            self.rendered(now, &job);
+        let drawing = request.draw.unwrap_or(0.0);
+        self.draw(
+            request,
+            self.scaled(drawing + of_answer),
+            self.scaled(of_answer),
+        )
+        .await;
+        if request.timed {
+            let taken = self.scaled(drawing);
+            self.client.borrow_mut().taken.push(taken);
         }
-        self.draw()
+        Ok(answers)
     }
 
-    /// A piece is drawn.
-    pub(super) fn drawn(&mut self, piece: Duration) -> Result<()> {
-        let (before, answer) = (self.program.to_draw, self.program.to_answer);
-        let left = Duration(before.0.saturating_sub(piece.0));
-        self.program.to_draw = left;
-        if before > answer
-            && left <= answer
-            && let Some(job) = self.program.jobs.front().cloned()
-        {
-            // The piece ends with what is of the answer.
-            let of_answer = answer.0 - left.0;
-            self.rendered(Instant(self.now().0 - of_answer), &job);
+    async fn operate(&self, takes: Duration) {
+        self.work(DisplaySiteProgram::Display, WorkKind::Operations, takes)
+            .await;
+    }
+
+    /// Draws so long, piece by piece; the last of it, as long as that is said, is for the answer.
+    async fn draw(&self, request: &SimulatedDisplayRequest, mut left: Duration, answer: Duration) {
+        if left <= answer {
+            self.rendered(self.now(), request);
         }
-        self.draw()
+        while left > Duration::ZERO {
+            let piece = left.min(PIECE);
+            self.operate(piece).await;
+            let before = left;
+            left = Duration(before.0 - piece.0);
+            if before > answer && left <= answer {
+                // The piece ends with what is of the answer.
+                let of_answer = answer.0 - left.0;
+                self.rendered(Instant(self.now().0 - of_answer), request);
+            }
+        }
     }
 
     /// What a request changes is drawn, and with it what those before it changed that were not drawn by themselves.
-    fn rendered(&mut self, at: Instant, job: &SimulatedDisplayRequest) {
-        if job.wants || job.draw.is_some() {
-            self.pass_at(
-                at,
-                DisplayRequestPoint::Render,
-                self.program.drawn + 1..=job.number,
-            );
-            self.program.drawn = job.number;
+    fn rendered(&self, at: Instant, request: &SimulatedDisplayRequest) {
+        if request.wants || request.draw.is_some() {
+            let mut program = self.program.borrow_mut();
+            let requests = program.drawn + 1..=request.number;
+            program.drawn = request.number;
+            self.pass_at(at, DisplayRequestPoint::Render, requests);
         }
     }
 
-    /// Draws the next piece; after the last one the answer goes.
-    pub(super) fn draw(&mut self) -> Result<()> {
-        let piece = self.program.to_draw.min(PIECE);
-        if piece > Duration::ZERO {
-            self.work(
-                DisplaySiteProgram::Display,
-                WorkKind::Operations,
-                piece,
-                DisplaySiteTask::Drawn(piece),
-            );
-            return Ok(());
-        }
-        let Some(job) = self.program.jobs.pop_front() else {
-            return Ok(());
-        };
-        if job.timed {
-            self.client.taken.push(self.scaled(job.draw.unwrap_or(0.0)));
-        }
-        let output = std::mem::take(&mut self.program.output);
-        match &mut self.local {
-            None => self.program.reply.extend(output),
-            Some(agent) if self.scene.class == DisplaySceneClass::Terminal => {
-                agent
-                    .answers
-                    .extend(output.into_iter().map(|byte| vec![byte]));
-                self.answers_go();
+    /// Gives answers to the agent: a terminal's byte by byte.
+    fn answer_by(&self, agent: &LocalAgent, answers: Vec<u8>) {
+        if self.class == DisplaySceneClass::Terminal {
+            for byte in answers {
+                agent.answers.give(vec![byte]);
             }
-            Some(agent) => {
-                agent.answers.extend((!output.is_empty()).then_some(output));
-                self.answers_go();
-            }
+        } else if !answers.is_empty() {
+            agent.answers.give(answers);
         }
-        self.next_job()
+    }
+
+    /// Replies to a client that waits until its message is carried out.
+    fn reply(&self, reply: Vec<u8>) {
+        match &self.route {
+            DisplaySiteRoute::Calls { there, .. } => {
+                let length = reply.len().max(1) as u64;
+                there[1].answer(length, SimulatedDisplayPayload::Answers(reply));
+            }
+            _ => self.replies.put(reply),
+        }
     }
 }

@@ -4,197 +4,181 @@
 use super::super::programs::{KEPT, SimulatedDisplayPayload, bytes};
 use super::super::request_events::DisplayRequestPoint;
 use super::super::trial_script::SimulatedDisplayRequest;
-use super::{DisplaySite, DisplaySiteProgram, DisplaySiteTask};
-use stackline_core::network::WorkKind;
-use stackline_core::procedure::PairSide;
-use stackline_core::time::Duration;
+use super::{Calls, DisplaySite, DisplaySiteProgram, DisplaySiteRoute, Ports};
+use stackline_core::error::Result;
 use stackline_proto::vio::BLOCK;
+use stackline_sim::application::{Mailbox, ProgramContext};
+use stackline_sim::messages::MessagePort;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// What the agent sends to ask for a block (V's messages have 32 bytes).
 const ASKS: u64 = 32;
 
+/// Calls of the display's agent to another host: for blocks, and with them.
+pub(super) struct BlockCalls {
+    pub(super) reads: Calls,
+    pub(super) writes: Calls,
+}
+
 /// The internet server.
-#[derive(Debug)]
-pub(super) struct Internet {
-    /// The client's stream.
-    pub(super) connection: u32,
-    /// Calls of the display's agent to another host: for blocks, and with them. None where it is on the same host.
-    pub(super) calls: Option<(u32, u32)>,
-    came: VecDeque<Vec<SimulatedDisplayRequest>>,
-    is_busy: bool,
+pub(super) struct InternetServer {
+    /// None where it is on the display's host.
+    pub(super) calls: Option<BlockCalls>,
+    came: Mailbox<Vec<SimulatedDisplayRequest>>,
     /// What was taken out of the stream and not read as a block.
-    blocks: VecDeque<SimulatedDisplayRequest>,
+    blocks: RefCell<VecDeque<SimulatedDisplayRequest>>,
     /// The agent waits for a block.
-    pub(super) is_asked: bool,
-    is_full: bool,
+    is_asked: Cell<bool>,
+    is_full: Cell<bool>,
 }
 
-impl Internet {
-    pub(super) fn new(connection: u32, calls: Option<(u32, u32)>) -> Self {
-        let (came, blocks) = (VecDeque::new(), VecDeque::new());
+impl InternetServer {
+    pub(super) fn new(context: &ProgramContext, calls: Option<BlockCalls>) -> Self {
         // On another host it is asked for each block; here the agent waits.
+        let is_asked = Cell::new(calls.is_none());
         Self {
-            connection,
             calls,
-            came,
-            is_busy: false,
-            blocks,
-            is_asked: calls.is_none(),
-            is_full: false,
+            came: context.mailbox(),
+            blocks: RefCell::default(),
+            is_asked,
+            is_full: Cell::new(false),
         }
+    }
+
+    /// Bytes that can be read as blocks.
+    fn waiting(&self) -> usize {
+        bytes(self.blocks.borrow().iter())
+    }
+
+    /// Takes a block of so many bytes at most.
+    fn take_block(&self, most: usize) -> Vec<SimulatedDisplayRequest> {
+        let mut blocks = self.blocks.borrow_mut();
+        let mut block: Vec<_> = blocks.pop_front().into_iter().collect();
+        while let Some(next) = blocks.front()
+            && bytes(&block) + next.length() <= most
+        {
+            block.extend(blocks.pop_front());
+        }
+        block
     }
 }
 
-impl DisplaySite<'_> {
-    /// Requests have come over the stream.
-    pub(super) fn internet_has(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
-        self.pass(DisplayRequestPoint::ArriveBetween, &jobs);
-        let Some(internet) = &mut self.internet else {
-            return;
-        };
-        internet.came.push_back(jobs);
-        self.internet_takes();
-    }
-
-    fn internet_takes(&mut self) {
-        let Some(internet) = self.internet.as_mut().filter(|internet| !internet.is_busy) else {
-            return;
-        };
-        if let Some(jobs) = internet.came.pop_front() {
-            internet.is_busy = true;
-            let takes = self.crossing(bytes(&jobs));
-            self.work(
-                DisplaySiteProgram::Internet,
-                WorkKind::Messages,
-                takes,
-                DisplaySiteTask::Crossed(jobs),
-            );
-        }
-    }
-
-    /// What the server takes for so many bytes either way.
-    fn crossing(&self, bytes: usize) -> Duration {
-        let costs = self.costs[DisplaySiteProgram::Internet.host()].as_ref();
-        costs.map_or(Duration::ZERO, |costs| {
-            costs.message() + costs.bytes(bytes as u64)
-        })
-    }
-
-    /// They can be read as blocks.
-    pub(super) fn crossed(&mut self, jobs: Vec<SimulatedDisplayRequest>) {
-        self.pass(DisplayRequestPoint::Internet, &jobs);
-        if let Some(internet) = &mut self.internet {
-            internet.is_busy = false;
-            internet.blocks.extend(jobs);
-            let full = waiting(&internet.blocks) > KEPT;
-            if full && !internet.is_full {
-                internet.is_full = true;
-                let connection = internet.connection;
-                self.world
-                    .borrow_mut()
-                    .set_reading(connection, PairSide::Responder, false);
+impl DisplaySite {
+    /// Starts the server's programs.
+    pub(super) fn start_internet(self: &Rc<Self>, ports: &Ports, server: &InternetServer) {
+        let far = ports[1].clone();
+        self.spawn(|site| async move {
+            loop {
+                let requests = far.receive().await.requests();
+                site.pass(DisplayRequestPoint::ArriveBetween, &requests);
+                if let DisplaySiteRoute::Internet(_, server) = &site.route {
+                    server.came.put(requests);
+                }
             }
-        }
-        self.give_block();
-        self.internet_takes();
-    }
-
-    /// The agent asks for a block, or brings answers.
-    pub(super) fn internet_asked(&mut self, calls: u32, answers: Vec<u8>) {
-        let Some(internet) = &mut self.internet else {
+        });
+        self.spawn(Self::take_from_stream);
+        let Some(BlockCalls { reads, writes }) = &server.calls else {
             return;
         };
-        if internet.calls.is_some_and(|(reads, _)| reads == calls) {
-            internet.is_asked = true;
-            return self.give_block();
+        let (asked, written, far) = (reads[1].clone(), writes[1].clone(), ports[1].clone());
+        self.spawn(|site| async move {
+            loop {
+                asked.asked().await;
+                if let DisplaySiteRoute::Internet(ports, server) = &site.route {
+                    server.is_asked.set(true);
+                    site.give_block(ports, server);
+                }
+            }
+        });
+        self.spawn(|site| async move {
+            loop {
+                let answers = written.asked().await.answers();
+                written.answer(1, SimulatedDisplayPayload::NOTHING);
+                site.cross_back(&far, answers);
+            }
+        });
+        for calls in [reads[0].clone(), writes[0].clone()] {
+            self.end_when(async move { calls.broken().await });
         }
-        self.world
-            .borrow_mut()
-            .answer(calls, 1, SimulatedDisplayPayload::Answers(Vec::new()));
-        self.answers_cross(answers);
+    }
+
+    /// The server takes requests out of the stream: then they can be read as blocks.
+    async fn take_from_stream(self: Rc<Self>) -> Result<()> {
+        let DisplaySiteRoute::Internet(ports, server) = &self.route else {
+            return Ok(());
+        };
+        loop {
+            let requests = server.came.next().await;
+            self.cross(bytes(&requests)).await;
+            self.pass(DisplayRequestPoint::Internet, &requests);
+            server.blocks.borrow_mut().extend(requests);
+            if server.waiting() > KEPT && !server.is_full.replace(true) {
+                ports[1].set_reading(false);
+            }
+            self.give_block(ports, server);
+        }
+    }
+
+    /// So many bytes go through the server, either way.
+    async fn cross(&self, bytes: usize) {
+        let of_bytes = self.of_bytes(DisplaySiteProgram::Internet, bytes);
+        self.message(DisplaySiteProgram::Internet, of_bytes).await;
     }
 
     /// Gives the agent a block where it waits for one.
-    pub(super) fn give_block(&mut self) {
-        let Some(internet) = self
-            .internet
-            .as_mut()
-            .filter(|internet| internet.is_asked && !internet.blocks.is_empty())
-        else {
+    fn give_block(&self, ports: &Ports, server: &InternetServer) {
+        if !server.is_asked.get() || server.blocks.borrow().is_empty() {
             return;
-        };
-        internet.is_asked = false;
-        let most = internet.calls.map_or(u64::MAX, |(reads, _)| {
-            self.world.borrow_mut().room_of(reads)
-        }) as usize;
-        let mut block: Vec<SimulatedDisplayRequest> =
-            internet.blocks.pop_front().into_iter().collect();
-        while let Some(next) = internet.blocks.front()
-            && bytes(&block) + next.length() <= most.min(BLOCK)
-        {
-            block.extend(internet.blocks.pop_front());
         }
-        let has_room = internet.is_full && waiting(&internet.blocks) <= KEPT / 2;
-        internet.is_full &= !has_room;
-        let (connection, calls) = (internet.connection, internet.calls);
-        match calls {
-            Some((reads, _)) => self.world.borrow_mut().answer(
-                reads,
-                bytes(&block) as u64,
-                SimulatedDisplayPayload::Requests(block),
-            ),
-            None => self.arrived(block),
+        server.is_asked.set(false);
+        let most = server
+            .calls
+            .as_ref()
+            .map_or(BLOCK, |calls| BLOCK.min(calls.reads[1].room() as usize));
+        let block = server.take_block(most);
+        match (&server.calls, &self.local) {
+            (Some(calls), _) => {
+                let length = bytes(&block) as u64;
+                calls.reads[1].answer(length, SimulatedDisplayPayload::Requests(block));
+            }
+            // It is on this host since it came before.
+            (None, Some(agent)) => agent.came.give(block),
+            (None, None) => {}
         }
-        if has_room {
-            self.world
-                .borrow_mut()
-                .set_reading(connection, PairSide::Responder, true);
+        if server.is_full.get() && server.waiting() <= KEPT / 2 {
+            server.is_full.set(false);
+            ports[1].set_reading(true);
         }
     }
 
     /// The agent asks for the next block.
-    pub(super) fn ask_block(&mut self) {
-        match self.internet.as_mut().map(|internet| internet.calls) {
-            Some(Some((reads, _))) => self.world.borrow_mut().ask(
-                reads,
-                ASKS,
-                SimulatedDisplayPayload::Answers(Vec::new()),
-            ),
-            Some(None) => {
-                if let Some(internet) = &mut self.internet {
-                    internet.is_asked = true;
-                }
-                self.give_block();
-            }
-            None => {}
-        }
+    pub(super) fn ask_for_block(self: &Rc<Self>, ports: &Ports, server: &InternetServer) {
+        let Some(calls) = &server.calls else {
+            server.is_asked.set(true);
+            return self.give_block(ports, server);
+        };
+        let asks = calls.reads[0].clone();
+        self.spawn(|site| async move {
+            let block = asks.ask(ASKS, SimulatedDisplayPayload::NOTHING).await;
+            site.arrive(block.requests());
+            Ok(())
+        });
     }
 
-    /// The server takes answers to send them to the client's host.
-    pub(super) fn answers_cross(&mut self, answers: Vec<u8>) {
-        let takes = self.crossing(answers.len());
-        self.work(
-            DisplaySiteProgram::Internet,
-            WorkKind::Messages,
-            takes,
-            DisplaySiteTask::AnswersCrossed(answers),
-        );
+    /// The server takes answers and sends them to the client's host.
+    pub(super) fn cross_back(
+        self: &Rc<Self>,
+        far: &MessagePort<SimulatedDisplayPayload>,
+        answers: Vec<u8>,
+    ) {
+        let far = far.clone();
+        self.spawn(|site| async move {
+            let length = answers.len();
+            site.cross(length).await;
+            far.put(length as u64, SimulatedDisplayPayload::Answers(answers));
+            Ok(())
+        });
     }
-
-    pub(super) fn answers_crossed(&mut self, answers: Vec<u8>) {
-        if let Some(internet) = &self.internet {
-            let connection = internet.connection;
-            self.world.borrow_mut().send(
-                connection,
-                PairSide::Responder,
-                answers.len() as u64,
-                SimulatedDisplayPayload::Answers(answers),
-            );
-        }
-    }
-}
-
-fn waiting(blocks: &VecDeque<SimulatedDisplayRequest>) -> usize {
-    blocks.iter().map(SimulatedDisplayRequest::length).sum()
 }

@@ -279,7 +279,7 @@ fn a_lost_fin_leaves_again() {
 
 #[test]
 fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
-    // RFC 3168, 6.1.2: as after a loss, once a window, and the peer is told.
+    // RFC 3168, 6.1.2: as after a loss, once a window, and it is reported to the peer.
     let mut script = Script::dials(
         TcpOptions {
             ecn: true,

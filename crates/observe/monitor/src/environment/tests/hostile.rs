@@ -5,12 +5,12 @@ use super::super::dynamic::EnvironmentSampler;
 use super::super::fixed;
 use super::tree::Tree;
 use crate::parse::{
-    block, bracketed_word, cgroup, cpuinfo, interfaces, limits, list_length, loadavg, mounts,
-    name_values,
+    block, bracketed_word, cpuinfo, interfaces, limits, list_length, loadavg, name_values,
 };
 use crate::parse::{pressure, softnet, stat};
-use crate::root_directory::Root;
 use proptest::prelude::*;
+use stackline_os::root_directory::Root;
+use stackline_os::{cgroup, mounts};
 
 /// Texts like those of a kernel: its words, blanks and colons, numbers up to and beyond the limits.
 fn kernel_like() -> impl Strategy<Value = String> {

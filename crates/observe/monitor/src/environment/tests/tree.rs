@@ -3,8 +3,8 @@
 use super::super::difference;
 use super::super::dynamic::EnvironmentSampler;
 use super::super::fixed;
-use crate::control_groups::{Groups, ThrottledTime};
-use crate::root_directory::Root;
+use stackline_os::control_groups::{Groups, ThrottledTime};
+use stackline_os::root_directory::Root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

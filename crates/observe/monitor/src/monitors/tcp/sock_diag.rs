@@ -4,10 +4,10 @@
 //! does not decide which sockets are watched.
 
 use crate::address_pair::AddressPair;
-use crate::tcp_info::{TcpInfo, read_u32, read_u64};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
+use stackline_os::tcp_info::{TcpInfo, read_u32, read_u64};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd};

@@ -5,12 +5,13 @@ use super::rows::{Is, VSystemPrintedFigure, row, sheet};
 use super::session::tcp;
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
-use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::NodeIndex;
 use stackline_report::sheet::Sheet;
-use stackline_sim::messages::{Happening, MessageNetwork};
+use stackline_sim::application::Simulation;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Bytes of the file, and the time in which its reader takes one: that of the best case, in ns.
 const BYTES: u64 = 40_000;
@@ -25,29 +26,37 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
         1000,
         &format!("receive_buffer = 4000, nodelay{options}"),
     ))?;
-    let mut world: MessageNetwork<(), ()> = MessageNetwork::new(&network, Seed::root(1), (), false);
-    let connection = world.connect(NodeIndex(0), NodeIndex(1), [&stack; 2])?;
-    (0..BYTES / piece).for_each(|_| world.send(connection, PairSide::Initiator, piece, ()));
-    let (mut left, mut last) = (BYTES / piece, Instant(0));
-    while left > 0 {
-        let Some((at, happening)) = world.next(LONGEST)? else {
+    let mut simulation = Simulation::new(&network, Seed::root(1), (), false);
+    let [writer, reader] = simulation.connect::<()>(NodeIndex(0), NodeIndex(1), [&stack; 2])?;
+    let pieces = BYTES / piece;
+    for _ in 0..pieces {
+        writer.put(piece, ());
+    }
+    let (context, last) = (simulation.context(), Rc::new(Cell::new(None)));
+    let took = Rc::clone(&last);
+    simulation.context().spawn(async move {
+        for _ in 0..pieces {
+            reader.receive().await;
+            reader.set_reading(false);
+            let (context, reader) = (context.clone(), reader.clone());
+            context.clone().spawn(async move {
+                context.sleep(Duration(piece * NS_A_BYTE)).await;
+                reader.set_reading(true);
+                Ok(())
+            });
+        }
+        took.set(Some(context.now()));
+        Ok(())
+    });
+    while last.get().is_none() {
+        if simulation.next(LONGEST)?.is_none() {
             return Err(Error::measurement("a reader of small pieces does not end"));
-        };
-        match happening {
-            Happening::Arrived { .. } => {
-                (left, last) = (left - 1, at);
-                world.set_reading(connection, PairSide::Responder, false);
-                world.set_timer(at + Duration(piece * NS_A_BYTE), 0);
-            }
-            Happening::Timer(_) => world.set_reading(connection, PairSide::Responder, true),
-            _ => {}
         }
     }
-    let packets = world
-        .counters()
-        .first()
-        .map_or(0.0, |port| port.packets as f64);
-    Ok((last.0 as f64 / 1e9, packets))
+    let took: Instant = last.get().unwrap_or_default();
+    let ports = simulation.usage().ports;
+    let packets = ports.first().map_or(0.0, |port| port.packets as f64);
+    Ok((took.0 as f64 / 1e9, packets))
 }
 
 /// Readers of pieces, with small windows and without.

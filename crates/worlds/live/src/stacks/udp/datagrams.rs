@@ -6,14 +6,15 @@ use crate::clock;
 use crate::error::{self as fault, Error as Fault, Result};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
 use crate::stacks::stream::Receive;
-use crate::sys::batch::{DatagramBatch, LARGEST_DATAGRAM, receive_joined, send_segmented};
-use crate::sys::socket::{self, RecvFlags, SendFlags};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use stackline_core::run_record::UnitLosses;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
 use stackline_events::{recorder, scope};
+use stackline_os::datagram_batch::{DatagramBatch, LARGEST_DATAGRAM, receive_joined};
+use stackline_os::message_batch::MessageBatch;
+use stackline_os::stream_socket::{self as socket, RecvFlags, SendFlags};
 use stackline_proto::datagram::control::{
     ANSWER, CONTROL, DatagramControl, read_control, write_control,
 };
@@ -40,6 +41,8 @@ pub(super) struct LiveUdpConversation {
     outgoing: Option<DatagramBatch>,
     incoming: Option<DatagramBatch>,
     joined: Vec<u8>,
+    /// A run of units that the kernel cuts.
+    run: MessageBatch,
     conversation: DatagramConversation,
     /// Numbers of the data units ahead, and of the one taken last, while a run is traced.
     numbers: VecDeque<u64>,
@@ -63,6 +66,7 @@ impl LiveUdpConversation {
             } else {
                 Vec::new()
             },
+            run: MessageBatch::new(1, 1),
             wire: wire.clone(),
             token: *token,
             conversation: DatagramConversation::new(),
@@ -341,7 +345,13 @@ impl LiveUdpConversation {
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.conversation.next_number() + index as u64);
             }
-            let segmented = || send_segmented(self.wire.socket.as_fd(), run, bytes as u16);
+            let segmented = || {
+                let mut message = self.run.write();
+                message.push(run);
+                message.end_message(bytes as u16);
+                message.send(self.wire.socket.as_fd(), SendFlags::NOSIGNAL)?;
+                io::Result::Ok(n * bytes)
+            };
             match scope::sending(n * bytes, segmented) {
                 Ok(_) => {
                     self.conversation.sent(n as u64);

@@ -13,14 +13,15 @@ use crate::error::{self as fault, Error as Fault, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
-use crate::sys::batch::LARGEST_DATAGRAM;
-use crate::sys::socket::{self, RecvFlags};
 use datagrams::{LiveUdpConversation, SEGMENTS};
 use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan::Stack;
+use stackline_os::datagram_batch::LARGEST_DATAGRAM;
+use stackline_os::socket_option::set_option;
+use stackline_os::stream_socket::{self as socket, RecvFlags};
 use stackline_proto::datagram::DatagramToken;
 use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::control::{CONTROL, DatagramControl, read_control};
@@ -206,10 +207,8 @@ impl LiveUdpSocket {
         buffers(&socket, stack)?;
         let mut notes = Vec::new();
         let asked = stack.flag("gso");
-        let gso = asked
-            && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        let gro =
-            asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+        let gso = asked && set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        let gro = asked && set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
         if asked && !gso {
             notes.push("gso refused: sendmmsg instead".to_string());
         }
@@ -258,7 +257,7 @@ fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
     {
         let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
         // The privileged form goes beyond rmem_max; what was granted is read back into the result.
-        if socket::set_option(
+        if set_option(
             socket.as_fd(),
             libc::SOL_SOCKET,
             libc::SO_RCVBUFFORCE,

@@ -3,7 +3,7 @@
 mod end;
 
 use super::byte_stream::{Introductions, SimStreamPair};
-use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
 use super::stream::SimStream;
 use crate::context::SimEndpointContext;
 use crate::datagram::{SimDatagram, SimDatagramBody};
@@ -184,14 +184,12 @@ impl NcpPair {
 }
 
 impl SimEndpointPair for NcpPair {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl SimConnectionPair for NcpPair {
     fn arrived(
         &self,
         side: PairSide,

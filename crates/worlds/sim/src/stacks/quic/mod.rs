@@ -19,7 +19,7 @@ mod wire;
 use connection::SimQuicEnd;
 
 use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
-use super::pair::{SimEndpointPair, SimPairRoute, SimStack, is_same_end};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
 use super::stream::SimStream;
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
@@ -349,14 +349,12 @@ impl QuicPair {
 }
 
 impl SimEndpointPair for QuicPair {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl SimConnectionPair for QuicPair {
     fn arrived(
         &self,
         side: PairSide,

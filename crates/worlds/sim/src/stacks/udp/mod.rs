@@ -6,7 +6,7 @@ mod datagrams;
 
 use datagrams::SimUdpConversation;
 
-use super::pair::{SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
 use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpSocket};
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
@@ -118,7 +118,6 @@ pub(super) static STACK: SimStack = SimStack {
 /// The two sockets of a pair.
 #[derive(Debug)]
 struct UdpPair {
-    route: SimPairRoute,
     token: DatagramToken,
     timeout: Duration,
     sockets: [SimUdpSocket; 2],
@@ -129,7 +128,6 @@ impl UdpPair {
         let sockets = SimUdpSocket::pair(&route, stack, PORTS);
         let timeout = Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
         Self {
-            route,
             token: control::seeded_token(seed),
             timeout,
             sockets,
@@ -147,14 +145,12 @@ impl UdpPair {
 }
 
 impl SimEndpointPair for UdpPair {
-    fn route(&self) -> &SimPairRoute {
-        &self.route
-    }
-
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
         world::spawn_endpoint(self, context, replica)
     }
+}
 
+impl SimConnectionPair for UdpPair {
     fn arrived(
         &self,
         side: PairSide,

@@ -1,0 +1,119 @@
+//! The application: it asks for lists by the clock, takes blocks as they come, and writes down what became of them.
+
+use super::{BlockSite, SimulatedBlockPayload};
+use stackline_blocks::client::BlockArrival;
+use stackline_blocks::wire::message::Message;
+use stackline_blocks::wire::server_messages::BlockHead;
+use stackline_core::error::Result;
+use stackline_core::procedure::PairSide;
+use stackline_core::time::Duration;
+use std::rc::Rc;
+
+impl BlockSite {
+    /// Sends one list of a set after the other.
+    pub(super) async fn ask_for_lists(self: Rc<Self>, set: usize) -> Result<()> {
+        let begun = self.context.now();
+        let mut at = begun;
+        loop {
+            self.context.sleep_until(at).await;
+            let (blocks, next) = {
+                let asker = &mut self.askers.borrow_mut()[set];
+                (asker.list(), asker.next_at())
+            };
+            self.ask_for(self.sets[set], blocks);
+            let Some(next) = next else { return Ok(()) };
+            at = begun + next;
+        }
+    }
+
+    /// Sends a list.
+    fn ask_for(&self, set: u32, blocks: Vec<u64>) {
+        let (now, numbers) = (self.context.now(), blocks.clone());
+        let mut client = self.client.borrow_mut();
+        let (list, before) = client.request(now, set, blocks, self.supersedes, true);
+        drop(client);
+        let mut record = self.record.borrow_mut();
+        if let Some(tally) = before {
+            record.over(tally);
+        }
+        record.sent(now, (list.first_unit, list.set, list.serial), &numbers);
+        drop(record);
+        let payload = SimulatedBlockPayload::Message(list.into());
+        self.put(&self.control, PairSide::Initiator, payload);
+    }
+
+    /// Hears the master.
+    pub(super) async fn hear_master(self: Rc<Self>) -> Result<()> {
+        loop {
+            if let SimulatedBlockPayload::Message(message) =
+                self.control.receive(PairSide::Initiator).await
+            {
+                self.hear(&message);
+            }
+        }
+    }
+
+    /// Takes what comes from a server.
+    pub(super) async fn take_blocks(self: Rc<Self>, server: usize) -> Result<()> {
+        loop {
+            match self.servers[server]
+                .blocks
+                .receive(PairSide::Initiator)
+                .await
+            {
+                SimulatedBlockPayload::Message(message) => self.hear(&message),
+                // What came of a block whose rest is not sent is dropped.
+                SimulatedBlockPayload::Cut => {}
+                SimulatedBlockPayload::Block(head) => self.take_block(server, &head),
+            }
+        }
+    }
+
+    fn hear(&self, message: &Message) {
+        match message {
+            Message::Flushed(flushed) => self.record.borrow_mut().flushed(flushed),
+            Message::Missing(missing) => {
+                self.client.borrow_mut().missing(missing);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_block(self: &Rc<Self>, server: usize, head: &BlockHead) {
+        let now = self.context.now();
+        let wanted = self.client.borrow_mut().arrived(now, head) == BlockArrival::Wanted;
+        self.record.borrow_mut().came(head, now, wanted);
+        let set = self.sets.iter().position(|known| *known == head.set);
+        let mut askers = self.askers.borrow_mut();
+        if let Some(asker) = set.and_then(|set| askers.get_mut(set)) {
+            asker.came(head.number);
+        }
+        drop(askers);
+        if self.costs.receive > Duration::ZERO {
+            self.hold_reading(server);
+        }
+    }
+
+    /// The application is at a block of a connection for a while, after those that came before, and reads none meanwhile.
+    fn hold_reading(self: &Rc<Self>, server: usize) {
+        let Some(port) = self.servers[server]
+            .blocks
+            .port(PairSide::Initiator)
+            .cloned()
+        else {
+            return;
+        };
+        let taking = &self.servers[server].taking;
+        let until = taking.get().max(self.context.now()) + self.costs.receive;
+        taking.set(until);
+        port.set_reading(false);
+        self.spawn(|site| async move {
+            site.context.sleep_until(until).await;
+            // A later block may hold it.
+            if site.servers[server].taking.get() <= site.context.now() {
+                port.set_reading(true);
+            }
+            Ok(())
+        });
+    }
+}

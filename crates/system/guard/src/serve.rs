@@ -1,0 +1,201 @@
+//! How a service of threads takes its connections: one loop for all of them. Whoever has just come has a place among strangers, of whom the
+//! idlest gives way, and a thread.
+//!
+//! A machine that has no descriptor or no thread for one more connection loses that connection, not the service.
+
+use crate::connection_slots::{ConnectionSlot, ConnectionSlotPool};
+use crate::stop::StopSwitch;
+use stackline_core::error::{Error, Result};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How long the machine is left alone when it has no room for another connection.
+const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// Listens there, with a listener that does not block; `hint` says what helps where that is not possible.
+///
+/// # Errors
+/// An [`Error`] of the environment.
+pub fn listen_at(address: SocketAddr, hint: &str) -> Result<TcpListener> {
+    let listen = || {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|error: io::Error| cannot_listen(&address, &error, hint))
+}
+
+/// What is said where nothing can listen at an address.
+#[must_use]
+pub fn cannot_listen(
+    address: &dyn std::fmt::Display,
+    why: &dyn std::fmt::Display,
+    hint: &str,
+) -> Error {
+    Error::environment(format!("nothing can listen at {address}: {why}")).hint(hint)
+}
+
+/// The next connection of a listener that does not block, as soon as there is one.
+///
+/// # Errors
+/// `Interrupted` once the switch is thrown, or where whoever came is gone already; the kernel's.
+pub fn accept_tcp(listener: &TcpListener, stop: &StopSwitch) -> io::Result<TcpStream> {
+    stop.wait_readable(listener.as_fd())?;
+    match listener.accept() {
+        Ok((stream, _)) => Ok(stream),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(io::ErrorKind::Interrupted.into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes connections one after the other until the switch is thrown.
+pub fn accept_each<C>(
+    stop: &StopSwitch,
+    mut next: impl FnMut() -> io::Result<C>,
+    mut each: impl FnMut(C),
+) {
+    while !stop.is_stopped() {
+        match next() {
+            Ok(connection) if !stop.is_stopped() => each(connection),
+            Ok(_) => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // No descriptors, or the like: it may be better in a while.
+            Err(_) => stop.pause(BACK_OFF),
+        }
+    }
+}
+
+/// Does that in a thread of its own; false where the machine has none, and it is not done.
+pub fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
+    thread::Builder::new().spawn(work).is_ok()
+}
+
+/// What is done with the connections of a service.
+pub trait ConnectionService: Send + Sync + 'static {
+    /// What comes.
+    type Connection: Send + 'static;
+
+    /// What a thread of a connection is made like.
+    fn thread(&self) -> thread::Builder {
+        thread::Builder::new()
+    }
+
+    /// The places of those that have not said who they are.
+    fn strangers(&self) -> &Arc<ConnectionSlotPool>;
+
+    /// What ends a connection that has to give way, from another thread.
+    ///
+    /// # Errors
+    /// Where it is gone already.
+    fn end_of(&self, connection: &Self::Connection) -> io::Result<impl FnOnce() + Send + 'static>;
+
+    /// Whether there is a thread for one more.
+    fn has_room(self: &Arc<Self>) -> bool {
+        true
+    }
+
+    /// Serves a connection to its end.
+    fn serve(self: Arc<Self>, connection: Self::Connection, place: ConnectionSlot);
+}
+
+/// Serves connections until the switch is thrown, each in a thread of its own.
+pub fn serve_connections<S: ConnectionService>(
+    service: &Arc<S>,
+    stop: &StopSwitch,
+    next: impl FnMut() -> io::Result<S::Connection>,
+) {
+    accept_each(stop, next, |connection| {
+        let Ok(end) = service.end_of(&connection) else {
+            return;
+        };
+        let place = service.strangers().enter_or_replace(end);
+        if service.has_room() {
+            let serving = Arc::clone(service);
+            // Without a thread it is dropped: the other side sees it closed.
+            let _ = service
+                .thread()
+                .spawn(move || serving.serve(connection, place));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+
+    struct Echo(Arc<ConnectionSlotPool>);
+
+    impl ConnectionService for Echo {
+        type Connection = TcpStream;
+
+        fn strangers(&self) -> &Arc<ConnectionSlotPool> {
+            &self.0
+        }
+
+        fn end_of(&self, stream: &TcpStream) -> io::Result<impl FnOnce() + Send + 'static> {
+            let stream = stream.try_clone()?;
+            Ok(move || drop(stream.shutdown(Shutdown::Both)))
+        }
+
+        fn serve(self: Arc<Self>, mut stream: TcpStream, _place: ConnectionSlot) {
+            let mut byte = [0];
+            while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+        }
+    }
+
+    #[test]
+    fn connections_are_served_the_oldest_gives_way_and_the_loop_stops() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (service, stop) = (
+            Arc::new(Echo(ConnectionSlotPool::new(2))),
+            StopSwitch::new().unwrap(),
+        );
+        thread::scope(|scope| {
+            scope.spawn(|| serve_connections(&service, &stop, || accept_tcp(&listener, &stop)));
+            let mut streams: Vec<TcpStream> = (0..3)
+                .map(|_| {
+                    let mut stream = TcpStream::connect(at).unwrap();
+                    let mut byte = [7];
+                    stream.write_all(&byte).unwrap();
+                    stream.read_exact(&mut byte).unwrap();
+                    stream
+                })
+                .collect();
+            let mut byte = [0];
+            assert_eq!(streams[0].read(&mut byte).unwrap(), 0, "it gave way");
+            streams[2].write_all(b"x").unwrap();
+            streams[2].read_exact(&mut byte).unwrap();
+            stop.stop();
+        });
+    }
+
+    #[test]
+    fn an_error_is_not_the_end() {
+        let (stop, mut calls) = (StopSwitch::new().unwrap(), 0);
+        accept_each(
+            &stop,
+            || {
+                calls += 1;
+                if calls < 3 {
+                    Err(io::Error::other("no descriptors"))
+                } else {
+                    Ok(calls)
+                }
+            },
+            |call| {
+                assert_eq!(call, 3);
+                stop.stop();
+            },
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! A switch that ends what waits, from another thread.
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A switch that is thrown once; whoever waits for something else as well is woken by it.
+#[derive(Clone, Debug)]
+pub struct StopSwitch {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    is_thrown: AtomicBool,
+    /// Readable once it is thrown; none of a switch that is never thrown.
+    event: Option<OwnedFd>,
+}
+
+impl StopSwitch {
+    /// Not thrown yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self::with(Some(event)))
+    }
+
+    /// One that is never thrown, for what ends with its process.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::with(None)
+    }
+
+    fn with(event: Option<OwnedFd>) -> Self {
+        let is_thrown = AtomicBool::new(false);
+        Self {
+            inner: Arc::new(Inner { is_thrown, event }),
+        }
+    }
+
+    /// Throws it: all who wait go on.
+    pub fn stop(&self) {
+        if let Some(event) = &self.inner.event {
+            self.inner.is_thrown.store(true, Ordering::SeqCst);
+            // A counter that is full wakes as well.
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Whether it was thrown.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.inner.is_thrown.load(Ordering::SeqCst)
+    }
+
+    /// Waits so long, or until it is thrown.
+    pub fn pause(&self, time: Duration) {
+        let Some(event) = &self.inner.event else {
+            return std::thread::sleep(time);
+        };
+        let most = Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        // Ended early by a signal: whoever pauses looks again.
+        let _ = poll(&mut [PollFd::new(event, PollFlags::IN)], Some(&most));
+    }
+
+    /// Waits until something can be read from that socket.
+    ///
+    /// # Errors
+    /// `Interrupted` where it was thrown before; the kernel's.
+    pub fn wait_readable(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(event) = &self.inner.event else {
+            return Ok(());
+        };
+        let mut waiting = [
+            PollFd::from_borrowed_fd(socket, PollFlags::IN),
+            PollFd::new(event, PollFlags::IN),
+        ];
+        poll(&mut waiting, None)?;
+        if self.is_stopped() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::fd::AsFd;
+    use std::time::Instant;
+
+    #[test]
+    fn who_waits_goes_on_when_it_is_thrown() {
+        let (stop, begun) = (StopSwitch::new().unwrap(), Instant::now());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| stop.wait_readable(listener.as_fd()));
+            scope.spawn(|| stop.pause(Duration::from_secs(60)));
+            stop.stop();
+            let ended = waits.join().unwrap().unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::Interrupted);
+        });
+        assert!(stop.is_stopped() && begun.elapsed() < Duration::from_secs(30));
+        let never = StopSwitch::never();
+        never.stop();
+        assert!(!never.is_stopped());
+    }
+}

@@ -1,0 +1,26 @@
+//! Which processors a thread runs on.
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::io;
+
+/// The processors that this thread may run on, in order.
+///
+/// # Errors
+/// The kernel's.
+pub fn allowed_processors() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(0))?;
+    Ok((0..CpuSet::count())
+        .filter(|processor| set.is_set(*processor).unwrap_or(false))
+        .collect())
+}
+
+/// From now on this thread runs on that processor alone.
+///
+/// # Errors
+/// The kernel's; `EINVAL` where there is none of that number.
+pub fn pin_thread(processor: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(processor)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}

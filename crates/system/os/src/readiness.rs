@@ -1,0 +1,19 @@
+//! Waits for one socket.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// Waits until the socket can be read (or, with `write`, written) or has an error; false when the time is over.
+///
+/// # Errors
+/// The kernel's; `Interrupted` when a signal came first.
+pub fn wait_until_ready(socket: BorrowedFd<'_>, write: bool, most: Duration) -> io::Result<bool> {
+    let wanted = if write { PollFlags::OUT } else { PollFlags::IN };
+    let time = Timespec {
+        tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    Ok(poll(&mut [PollFd::from_borrowed_fd(socket, wanted)], Some(&time))? > 0)
+}

@@ -1,0 +1,30 @@
+//! Clocks of the system, read as cheaply as they can be.
+
+use std::mem::zeroed;
+
+/// A clock of the system.
+#[derive(Clone, Copy, Debug)]
+pub enum SystemClock {
+    /// Never set by anybody.
+    Monotonic,
+    /// The clock of the frames' timestamps.
+    Real,
+    /// Processor time of this thread.
+    Thread,
+}
+
+/// Reads a clock, in ns.
+#[inline]
+#[must_use]
+pub fn read_clock(clock: SystemClock) -> u64 {
+    let id = match clock {
+        SystemClock::Monotonic => libc::CLOCK_MONOTONIC,
+        SystemClock::Real => libc::CLOCK_REALTIME,
+        SystemClock::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
+    };
+    // SAFETY: timespec is plain data, for which all bytes zero is a value.
+    let mut time: libc::timespec = unsafe { zeroed() };
+    // SAFETY: the pointer is to a live value; these clocks are always there.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

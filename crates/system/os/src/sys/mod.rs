@@ -1,0 +1,36 @@
+//! System calls without a safe wrapper elsewhere, and pointers into memory that is shared with the kernel: the only unsafe code of this
+//! crate, each block with its reason. It decides nothing.
+#![allow(
+    unsafe_code,
+    reason = "what has no safe wrapper is called here and nowhere else"
+)]
+
+pub mod adjtimex;
+pub mod block_ring;
+pub mod clock;
+pub mod coroutine;
+pub mod datagram_batch;
+pub mod descriptors;
+pub mod epoll;
+pub mod foreign_socket;
+pub mod fork;
+pub mod frame_batch;
+pub mod frame_ring;
+mod mapping;
+pub mod memory;
+pub mod message_batch;
+pub mod packet_socket;
+pub mod receive_buffers;
+pub mod slot_rings;
+pub mod socket_option;
+pub mod spawn;
+pub mod stream_socket;
+pub mod thread;
+
+use std::io;
+
+/// A return value of -1 is an error in `errno`; anything else is a length.
+#[inline]
+fn length(value: isize) -> io::Result<usize> {
+    usize::try_from(value).map_err(|_| io::Error::last_os_error())
+}

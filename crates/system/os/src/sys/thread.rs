@@ -1,0 +1,98 @@
+//! How the scheduler treats a thread, and what may interrupt it.
+
+use super::length;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::io;
+use std::os::unix::thread::{JoinHandleExt, RawPthread};
+use std::thread::JoinHandle;
+
+/// Lets the kernel wake this thread at most so many ns after a timer's end; returns the previous value.
+pub fn set_timer_slack(ns: u64) -> u64 {
+    // SAFETY: takes numbers only.
+    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    // SAFETY: takes numbers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+    u64::try_from(before).unwrap_or(0)
+}
+
+/// How the scheduler treats a thread (`struct sched_attr`, its first version).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct ThreadSchedule {
+    size: u32,
+    /// `SCHED_OTHER` or `SCHED_FIFO`.
+    pub policy: u32,
+    flags: u64,
+    /// -20 to 19.
+    pub nice: i32,
+    /// Of `SCHED_FIFO`.
+    priority: u32,
+    /// Requested time slice of `SCHED_OTHER`, in ns: threads with a short slice run sooner.
+    turn: u64,
+    deadline: u64,
+    period: u64,
+}
+
+impl ThreadSchedule {
+    /// The same with another niceness and time slice.
+    pub const fn with(self, nice: i32, turn: u64) -> Self {
+        Self { nice, turn, ..self }
+    }
+}
+
+/// The current scheduling of this thread.
+pub fn schedule() -> io::Result<ThreadSchedule> {
+    let mut schedule = ThreadSchedule::default();
+    let size = size_of::<ThreadSchedule>();
+    // SAFETY: the pointer is to a live value of that size, in the kernel's layout; any bytes are a value of it.
+    let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut schedule, size, 0) };
+    length(done as isize).map(|_| schedule)
+}
+
+/// Requests that scheduling.
+pub fn set_schedule(schedule: ThreadSchedule) -> io::Result<()> {
+    let schedule = ThreadSchedule {
+        size: size_of::<ThreadSchedule>() as u32,
+        ..schedule
+    };
+    // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const schedule, 0) };
+    length(done as isize).map(drop)
+}
+
+extern "C" fn nothing(_: i32) {}
+
+/// After this, `SIGUSR1` does nothing but make a waiting system call return `EINTR`.
+pub fn make_interruptible() -> io::Result<()> {
+    let action = SigAction::new(
+        SigHandler::Handler(nothing),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
+    // SAFETY: the handler touches nothing, so it is safe at any moment.
+    unsafe { sigaction(Signal::SIGUSR1, &action) }
+        .map(drop)
+        .map_err(io::Error::from)
+}
+
+/// Makes the thread's present system call return `EINTR`. A finished thread that is not joined yet is no error.
+pub fn interrupt<T>(thread: &JoinHandle<T>) {
+    let id: RawPthread = thread.as_pthread_t();
+    // SAFETY: the handle is not joined, so the id is still that of our thread.
+    unsafe { libc::pthread_kill(id, libc::SIGUSR1) };
+}
+
+/// Sets the calling thread's nice value.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers; on Linux 0 names the calling thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    length(result as isize).map(drop)
+}
+
+/// Gives the calling thread a file table of its own with nothing in it but the first three descriptors.
+pub fn own_file_table() -> io::Result<()> {
+    // SAFETY: the table is unshared first, so what is closed stays open for every other thread; the caller, a thread that
+    // has just begun, owns no descriptor yet.
+    let result = unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_UNSHARE as i32) };
+    length(result as isize).map(drop)
+}

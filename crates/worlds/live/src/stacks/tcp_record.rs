@@ -1,0 +1,32 @@
+//! What the kernel says of a TCP connection, as a run's record has it.
+
+use stackline_core::run_record::TransportRecord;
+use stackline_os::tcp_info::TcpInfo;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Whether something that was sent is not acknowledged; false where the socket is not TCP.
+pub(super) fn is_in_transit(socket: BorrowedFd<'_>) -> bool {
+    TcpInfo::of(socket)
+        .is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
+}
+
+/// Its record; an error where the socket is not TCP.
+#[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
+pub(super) fn read_tcp_record(socket: BorrowedFd<'_>) -> io::Result<TransportRecord> {
+    let info = TcpInfo::of(socket)?;
+    let seconds = |us: u64| us as f64 / 1e6;
+    Ok(TransportRecord {
+        retransmits: info.total_retransmits.into(),
+        rtt_s: seconds(info.rtt_us.into()),
+        rtt_var_s: Some(seconds(info.rtt_var_us.into())),
+        cwnd_segments: Some(info.cwnd_segments.into()),
+        mss_bytes: info.mss_bytes.into(),
+        busy_s: info.busy_us.map(seconds),
+        receive_window_limited_s: info.receive_window_limited_us.map(seconds),
+        send_buffer_limited_s: info.send_buffer_limited_us.map(seconds),
+        bytes_acked: info.acked_bytes,
+        bytes_received: info.received_bytes.unwrap_or(0),
+        spent: None,
+    })
+}

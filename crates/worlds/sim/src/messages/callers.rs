@@ -1,0 +1,154 @@
+//! Programs of a simulated application that ask and answer each other by V's messages.
+
+use super::calls::MessageCallPair;
+use crate::application::{Mailbox, Signal};
+use crate::datagram::SimDatagram;
+use crate::executor::{Executor, Timer};
+use crate::stacks::packet_wire::BELOW;
+use crate::stacks::pair::SimConnectionPair;
+use stackline_core::procedure::PairSide;
+use stackline_net::{NetworkPacket, NodeIndex};
+use stackline_proto::blast::wire::HEADER;
+use stackline_proto::ikp::options::{BESIDE, PACKET};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// Two programs that ask and answer, as the loop of virtual time has them, and as they do: the one that asks, and the one that answers.
+pub(crate) fn calls<M: 'static>(
+    number: u32,
+    nodes: [NodeIndex; 2],
+    mtu: u64,
+    executor: &Rc<Executor>,
+) -> (Rc<dyn SimConnectionPair>, [CallPort<M>; 2]) {
+    let packet = mtu
+        .saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE))
+        .clamp(1, u64::from(PACKET));
+    let pair = Rc::new(CallPair {
+        number,
+        calls: RefCell::new(MessageCallPair::new(number, nodes, packet as u32)),
+        arrived: [(); 2].map(|()| Rc::new(Mailbox::new(executor))),
+        broken: Signal::new(executor),
+        executor: Rc::clone(executor),
+    });
+    let port = || CallPort(Rc::clone(&pair));
+    let ports = [port(), port()];
+    (pair, ports)
+}
+
+struct CallPair<M> {
+    number: u32,
+    calls: RefCell<MessageCallPair<M>>,
+    /// Answers, and questions.
+    arrived: [Rc<Mailbox<M>>; 2],
+    broken: Signal,
+    executor: Rc<Executor>,
+}
+
+/// One of two programs that ask and answer; a copy is the same.
+pub struct CallPort<M>(Rc<CallPair<M>>);
+
+impl<M> Clone for CallPort<M> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for CallPort<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CallPort").field(&self.0.number).finish()
+    }
+}
+
+impl<M: 'static> CallPort<M> {
+    /// Bytes that a message has room for.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        u64::from(self.0.calls.borrow().room())
+    }
+
+    /// Asks and waits for the answer; nothing else may be asked before.
+    pub async fn ask(&self, bytes: u64, message: M) -> M {
+        let now = self.0.executor.now();
+        self.0.calls.borrow_mut().ask(now, bytes as u32, message);
+        self.0.flush(PairSide::Initiator);
+        self.0.arrived[0].next().await
+    }
+
+    /// Waits until it is asked.
+    pub async fn asked(&self) -> M {
+        self.0.arrived[1].next().await
+    }
+
+    /// Answers what was asked.
+    pub fn answer(&self, bytes: u64, message: M) {
+        let now = self.0.executor.now();
+        self.0.calls.borrow_mut().answer(now, bytes as u32, message);
+        self.0.flush(PairSide::Responder);
+    }
+
+    /// Waits until nobody answers any more.
+    pub async fn broken(&self) {
+        self.0.broken.wait().await;
+    }
+}
+
+impl<M: 'static> CallPair<M> {
+    /// Sends what a side has to send, and sets its timer.
+    fn flush(&self, side: PairSide) {
+        let now = self.executor.now();
+        let mut calls = self.calls.borrow_mut();
+        while let Some(packet) = calls.poll(now, side) {
+            self.executor.send(packet);
+        }
+        if calls.is_silent() {
+            let broken = self.broken.clone();
+            return self.executor.tasks.notify(Box::new(move || broken.ring()));
+        }
+        if let Some(at) = calls.deadline(now, side)
+            && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
+        {
+            let at = at.max(now);
+            calls.alarms[side.index()] = Some(at);
+            let (pair, connection) = (self.number, 0);
+            self.executor.set_timer(
+                at,
+                Timer::End {
+                    pair,
+                    connection,
+                    side,
+                },
+            );
+        }
+    }
+}
+
+impl<M: 'static> SimConnectionPair for CallPair<M> {
+    fn arrived(
+        &self,
+        side: PairSide,
+        packet: &mut NetworkPacket<SimDatagram>,
+        executor: &Rc<Executor>,
+    ) {
+        let mut calls = self.calls.borrow_mut();
+        let message = calls.arrived(executor.now(), side, &packet.payload);
+        drop(calls);
+        if let Some(message) = message {
+            let mailbox = Rc::clone(&self.arrived[side.index()]);
+            executor
+                .tasks
+                .notify(Box::new(move || mailbox.put(message)));
+        }
+        self.flush(side);
+    }
+
+    /// One that another took the place of does nothing.
+    fn timer(&self, _: u32, side: PairSide, executor: &Rc<Executor>) {
+        let mut calls = self.calls.borrow_mut();
+        if calls.alarms[side.index()] == Some(executor.now()) {
+            calls.alarms[side.index()] = None;
+            drop(calls);
+            self.flush(side);
+        }
+    }
+}

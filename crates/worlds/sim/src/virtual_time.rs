@@ -1,0 +1,385 @@
+//! The loop of virtual time: the network's next delivery or the next timer, whichever comes first (the network at equal instants), then
+//! every task that may go on, then what they send. It carries out measured runs and applications alike.
+
+use crate::carrier::SimCarrier;
+use crate::datagram::SimDatagram;
+use crate::error::{Error, Result};
+use crate::executor::{Executor, Timer};
+use crate::imp_log::ImpLog;
+use crate::port_events::SimProcessorSpending;
+use crate::processor::{SimProcessor, SimProcessorTurn};
+use crate::run_trace::SimTraceLog;
+use crate::scene::SimRunLimits;
+use crate::stacks::pair::SimConnectionPair;
+use crate::usage::UsageTotals;
+use stackline_core::error::Blame;
+use stackline_core::network::Network;
+use stackline_core::procedure::PairSide;
+use stackline_core::time::Instant;
+use stackline_net::{Delivery, NetworkPacket, NodeIndex, Tap};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Pairs that are numbered apart from the others have this bit in their numbers.
+pub(crate) const APART: u32 = 1 << 31;
+
+/// What happened next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextEvent {
+    /// A packet came to its host, or a timer of a connection or a processor.
+    Inside,
+    /// What a task waits for.
+    Task,
+    /// A timer of whoever drives the loop.
+    Timer(Timer),
+    /// Nothing, until the time that was given.
+    Nothing,
+}
+
+/// What two hosts have between them.
+struct PlacedPair {
+    nodes: [NodeIndex; 2],
+    pair: Rc<dyn SimConnectionPair>,
+}
+
+impl PlacedPair {
+    fn side_of(&self, node: NodeIndex) -> PairSide {
+        if self.nodes[0] == node {
+            PairSide::Initiator
+        } else {
+            PairSide::Responder
+        }
+    }
+}
+
+/// A network, hosts' processors and tasks, and how far time is.
+pub(crate) struct VirtualTime<'s, T: Tap<SimDatagram>> {
+    network: &'s Network,
+    limits: SimRunLimits,
+    /// Set from outside to end it early, as interrupted.
+    interrupted: Option<&'s AtomicBool>,
+    pub(crate) executor: Rc<Executor>,
+    pub(crate) carrier: SimCarrier<T>,
+    imp_log: ImpLog,
+    /// By number; then those that are numbered apart.
+    pairs: [Vec<PlacedPair>; 2],
+    /// Lists that are filled and emptied again and again.
+    ready: Vec<u32>,
+    packets: Vec<NetworkPacket<SimDatagram>>,
+    /// Steps taken at this instant.
+    steps: u64,
+    pub(crate) events: u64,
+}
+
+impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
+    /// At its beginning. Where there is a log, IMPs report how they are.
+    pub(crate) fn new(
+        network: &'s Network,
+        limits: SimRunLimits,
+        interrupted: Option<&'s AtomicBool>,
+        mut carrier: SimCarrier<T>,
+        log: Option<Rc<SimTraceLog>>,
+    ) -> Self {
+        if log.is_some() {
+            carrier.report();
+        }
+        Self {
+            network,
+            limits,
+            interrupted,
+            executor: Executor::new(network, log),
+            carrier,
+            imp_log: ImpLog::default(),
+            pairs: [Vec::new(), Vec::new()],
+            ready: Vec::new(),
+            packets: Vec::new(),
+            steps: 0,
+            events: 0,
+        }
+    }
+
+    /// How many pairs there are, of those that are not numbered apart.
+    pub(crate) fn pair_count(&self) -> u32 {
+        self.pairs[0].len() as u32
+    }
+
+    /// Adds the next pair, or the next of those that are numbered apart.
+    pub(crate) fn add_pair(
+        &mut self,
+        number: u32,
+        nodes: [NodeIndex; 2],
+        pair: Rc<dyn SimConnectionPair>,
+    ) {
+        self.carrier.tap().departures_wanted |= pair.wants_departures();
+        self.pairs[usize::from(number & APART != 0)].push(PlacedPair { nodes, pair });
+    }
+
+    #[inline]
+    fn pair(&self, number: u32) -> Option<&PlacedPair> {
+        self.pairs[usize::from(number & APART != 0)].get((number & !APART) as usize)
+    }
+
+    /// The next thing that happens, not after `cap`. Afterwards [`VirtualTime::settle`] does what follows from it.
+    ///
+    /// # Errors
+    /// When it is interrupted, or time stands still.
+    #[inline]
+    pub(crate) fn next(&mut self, cap: Instant) -> Result<NextEvent> {
+        if let Some(notice) = self.executor.tasks.take_notice() {
+            notice();
+            return Ok(NextEvent::Task);
+        }
+        let mut until = self
+            .executor
+            .next_timer()
+            .map_or(cap, |timer| timer.min(cap));
+        if self.executor.blocked.get() > 0 {
+            // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
+            until = self.carrier.deadline().map_or(until, |at| at.min(until));
+        }
+        let event = if let Some(Delivery { due, mut packet }) = self.carrier.poll(until) {
+            self.come_to(due)?;
+            self.deliver(&mut packet);
+            NextEvent::Inside
+        } else if let Some((at, timer)) = self.executor.take_timer(until) {
+            self.come_to(at)?;
+            self.ring(at, timer)
+        } else if until == cap {
+            return Ok(NextEvent::Nothing);
+        } else {
+            NextEvent::Inside
+        };
+        self.notify_departures();
+        Ok(event)
+    }
+
+    fn come_to(&mut self, at: Instant) -> Result<()> {
+        if let Some(log) = &self.executor.log {
+            self.sample(log, at);
+            for (at, reports) in self.carrier.reports() {
+                self.imp_log.put(log, self.network, at, reports);
+            }
+        }
+        self.events += 1;
+        self.steps = if at > self.executor.now() {
+            0
+        } else {
+            self.steps + 1
+        };
+        self.executor.set_now(at);
+        self.not_for_ever(at)
+    }
+
+    /// Connections are sampled now and then, as they were before what happens at `until`.
+    fn sample(&self, log: &SimTraceLog, until: Instant) {
+        while let Some(at) = log.look_before(until) {
+            let emitted: usize = self.pairs[0]
+                .iter()
+                .map(|placed| placed.pair.sample(at, log))
+                .sum();
+            let emitted = emitted + self.sample_processors(log, at);
+            if emitted == 0 {
+                // Nothing has happened, and nothing will before.
+                log.skip_to(until);
+            }
+        }
+    }
+
+    /// What processors of hosts did since they were looked at last; how many did something.
+    fn sample_processors(&self, log: &SimTraceLog, at: Instant) -> usize {
+        let copies: BTreeMap<u32, u64> = self
+            .carrier
+            .processors(at)
+            .map(|(host, spent)| (host.0, spent))
+            .collect();
+        let of = |(host, processor): (u32, &SimProcessor<_>)| {
+            let copied = copies.get(&host).copied();
+            let worked = processor.spent_ns(at);
+            (copied.is_some() || worked > 0)
+                && log.processor(NodeIndex(host), at, copied.unwrap_or(0), worked)
+        };
+        let processors = self.executor.processors.borrow();
+        (0..)
+            .zip(processors.iter())
+            .filter(|processor| of(*processor))
+            .count()
+    }
+
+    /// The rest of what is logged, at the end.
+    ///
+    /// # Errors
+    /// When the events cannot be kept.
+    pub(crate) fn finish_log(&mut self) -> Result<()> {
+        let Some(log) = &self.executor.log else {
+            return Ok(());
+        };
+        self.carrier.report_last(self.executor.now());
+        for (at, reports) in self.carrier.reports() {
+            self.imp_log.put(log, self.network, at, reports);
+        }
+        log.finish().map_err(Error::environment)
+    }
+
+    /// # Errors
+    /// When somebody outside has ended it.
+    pub(crate) fn not_interrupted(&self) -> Result<()> {
+        match self.interrupted {
+            Some(flag) if flag.load(Ordering::Relaxed) => {
+                Err(Error::new(Blame::Interrupted, "interrupted"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_for_ever(&self, at: Instant) -> Result<()> {
+        // Looked at now and then: a thousand events take about a millisecond.
+        let looks = (self.events + self.steps).is_multiple_of(1024);
+        if looks {
+            self.not_interrupted()?;
+        }
+        if self.steps > self.limits.steps_an_instant {
+            return Err(Error::measurement(format!("time stands still at {at} s"))
+                .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn deliver(&self, packet: &mut NetworkPacket<SimDatagram>) {
+        if let Some(placed) = self.pair(packet.payload.pair) {
+            let side = placed.side_of(packet.to);
+            placed.pair.arrived(side, packet, &self.executor);
+        }
+    }
+
+    fn ring(&mut self, at: Instant, timer: Timer) -> NextEvent {
+        match timer {
+            Timer::Task(task) => {
+                self.executor.tasks.ring(task, at);
+                NextEvent::Task
+            }
+            Timer::End {
+                pair,
+                connection,
+                side,
+            } => {
+                if let Some(placed) = self.pair(pair) {
+                    placed.pair.timer(connection, side, &self.executor);
+                }
+                NextEvent::Inside
+            }
+            Timer::Processor(host) => self.worked(at, host),
+            timer => NextEvent::Timer(timer),
+        }
+    }
+
+    /// The processor of a host may have done a piece of work, or has something to do.
+    fn worked(&self, at: Instant, host: u32) -> NextEvent {
+        let copied_ns = self.carrier.copied_ns(NodeIndex(host), at);
+        match self.executor.turn(host, copied_ns) {
+            SimProcessorTurn::Done(ticket) => {
+                ticket.done.set(true);
+                self.executor.tasks.wake(ticket.task);
+                self.executor.set_timer(at, Timer::Processor(host));
+                return NextEvent::Task;
+            }
+            SimProcessorTurn::Until(ends) => {
+                self.executor.set_timer(ends, Timer::Processor(host));
+            }
+            SimProcessorTurn::Nothing => {}
+        }
+        NextEvent::Inside
+    }
+
+    /// Polls tasks and sends what they send, until nothing more happens at this instant or there is news. Whether there is.
+    ///
+    /// # Errors
+    /// That of a task; or when time stands still.
+    pub(crate) fn settle(&mut self) -> Result<bool> {
+        loop {
+            let mut ready = std::mem::take(&mut self.ready);
+            self.executor.tasks.take_ready(&mut ready);
+            for task in ready.drain(..) {
+                self.executor.tasks.resume(task);
+            }
+            self.ready = ready;
+            if let Some(error) = self.executor.tasks.take_failure() {
+                return Err(error);
+            }
+            self.flush();
+            self.hand_over();
+            self.answer_looks();
+            self.not_for_ever(self.executor.now())?;
+            if self.executor.take_news() {
+                return Ok(true);
+            }
+            if self.executor.is_idle() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Ends of connections send what they have to send; those that are over are let go.
+    #[inline]
+    fn flush(&self) {
+        while let Some(end) = self.executor.take_touched() {
+            end.flush(&self.executor);
+            if end.is_over()
+                && let Some(placed) = self.pair(end.pair())
+            {
+                placed.pair.forget(end);
+            }
+        }
+    }
+
+    /// Hands packets to their hosts' interfaces.
+    #[inline]
+    fn hand_over(&mut self) {
+        let mut packets = std::mem::take(&mut self.packets);
+        std::mem::swap(&mut *self.executor.outgoing().borrow_mut(), &mut packets);
+        for packet in packets.drain(..) {
+            self.steps += 1;
+            self.carrier.handle(self.executor.now(), packet);
+        }
+        self.packets = packets;
+        self.notify_departures();
+    }
+
+    /// Tasks that look at ports and processors learn how they are now.
+    fn answer_looks(&self) {
+        for look in self.executor.take_looks() {
+            look.usage.replace(Some(self.usage()));
+            self.executor.tasks.wake(look.task);
+        }
+    }
+
+    /// What went through ports, and what processors have been spent on.
+    pub(crate) fn usage(&self) -> UsageTotals {
+        let now = self.executor.now();
+        let of = |(host, processor): (u32, &SimProcessor<_>)| SimProcessorSpending {
+            copied_ns: self.carrier.copied_ns(NodeIndex(host), now),
+            worked_ns: processor.spent_ns(now),
+        };
+        let processors = self.executor.processors.borrow();
+        UsageTotals {
+            ports: self.carrier.counters(),
+            processors: (0..).zip(processors.iter()).map(of).collect(),
+        }
+    }
+
+    /// Senders that wait learn which of their packets have left, or when they will have.
+    #[inline]
+    fn notify_departures(&mut self) {
+        let watch = self.carrier.tap();
+        for left in watch.departures.drain(..) {
+            let pairs = &self.pairs[usize::from(left.pair & APART != 0)];
+            if let Some(placed) = pairs.get((left.pair & !APART) as usize) {
+                let side = placed.side_of(left.from);
+                placed
+                    .pair
+                    .departed(side, left.at, left.bytes, &self.executor);
+            }
+        }
+    }
+}
