@@ -147,10 +147,7 @@ impl Design {
         match of_these.iter().find(|one| one.runs == runs) {
             Some(fraction) => Ok(Self::of_fraction(levels, **fraction)),
             None => {
-                let known: Vec<String> = of_these
-                    .iter()
-                    .map(|one| one.runs.to_string())
-                    .collect();
+                let known: Vec<String> = of_these.iter().map(|one| one.runs.to_string()).collect();
                 let known = if known.is_empty() {
                     "none is known".into()
                 } else {

@@ -10,11 +10,7 @@ pub(crate) struct Fraction {
     pub(crate) products: &'static [&'static str],
 }
 
-const fn fraction(
-    factors: usize,
-    runs: usize,
-    products: &'static [&'static str],
-) -> Fraction {
+const fn fraction(factors: usize, runs: usize, products: &'static [&'static str]) -> Fraction {
     Fraction {
         factors,
         runs,
