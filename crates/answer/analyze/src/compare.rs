@@ -284,7 +284,7 @@ fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), St
     Ok(((center - half).exp(), (center + half).exp()))
 }
 
-/// Rounding alone is no difference: the simulated world repeats its figures exactly, with no spread at all.
+/// Rounding alone is not a difference: the simulated world repeats its figures exactly, with no spread at all.
 fn judge(metric: RunMetric, low: f64, high: f64) -> ComparisonVerdict {
     const ROUNDING: f64 = 1e-9;
     let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);

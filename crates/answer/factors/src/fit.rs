@@ -123,7 +123,7 @@ impl FitColumns {
         let mut blocks: Vec<u32> = observed.iter().map(|one| one.block).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        let row = |row| {
+        let row = |row: &Vec<usize>| {
             let effects = terms
                 .iter()
                 .flat_map(|term| term.columns(&design.levels, row));

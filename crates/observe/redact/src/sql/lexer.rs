@@ -342,7 +342,7 @@ impl<'t> SqlLexer<'t> {
             }
             _ => {}
         }
-        // Where a dollar is no part of a word it may begin a string.
+        // Where a dollar is not part of a word it may begin a string.
         if word.contains('$') {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");

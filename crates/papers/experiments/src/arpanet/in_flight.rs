@@ -207,7 +207,10 @@ fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
         &plan,
         &[full_message_sender(from, to, in_flight)],
         seed,
-        (6.0 * trip_s, 60.0 * trip_s.max(message_s)),
+        CountedTime {
+            warm_s: 6.0 * trip_s,
+            counted_s: 60.0 * trip_s.max(message_s),
+        },
     )[0]
 }
 

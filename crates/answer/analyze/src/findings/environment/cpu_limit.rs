@@ -34,14 +34,8 @@ fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
         processor.name(),
         percent(processor.busy)
     );
-    let mut finding = KIND.of_run(processor.busy, 0.9, sentence);
-    finding.evidence.push(processor.evidence(log));
-    finding.evidence.extend(session.evidence(log));
-    let more = format!(
-        "a faster processor of {}, or less to do there for each request",
-        processor.host
-    );
-    Some(finding.attempt(more))
+    let finding = KIND.of_run(processor.busy, 0.9, sentence);
+    Some(session.processor_limits(log, processor, finding))
 }
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {

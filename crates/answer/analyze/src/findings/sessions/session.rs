@@ -5,7 +5,7 @@
 //! nothing is found. It knows no keyword of any program, only what monitors and `PORT_SETUP` say.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Evidence, percent};
+use crate::findings::finding::{Evidence, Finding, percent};
 use crate::findings::measured::path::FULL;
 use crate::findings::sessions::limits::{LimitingStretch, answering, keyword, limiting};
 use crate::findings::sessions::monitored::{
@@ -141,6 +141,22 @@ impl SessionAnalysis {
     /// A processor that works nearly all the time.
     pub(crate) fn at_limit(&self) -> Option<&ProcessorSeen> {
         self.busiest().filter(|processor| processor.busy >= ALWAYS)
+    }
+
+    /// A finding that a processor limits, and what would help.
+    pub(crate) fn processor_limits(
+        &self,
+        log: &FindingEventLog<'_>,
+        processor: &ProcessorSeen,
+        finding: Finding,
+    ) -> Finding {
+        let mut finding = finding;
+        finding.evidence.push(processor.evidence(log));
+        finding.evidence.extend(self.evidence(log));
+        finding.attempt(format!(
+            "a faster processor of {}, or less to do there for each request",
+            processor.host
+        ))
     }
 
     /// How much of the time the fullest link was used.

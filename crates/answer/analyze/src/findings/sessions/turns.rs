@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Points of one moment may be so far apart, ns.
 const MOMENT: u64 = 1_000;
-/// A link that is used for less of the time is no part of what to change.
+/// A link that is used for less of the time is not part of what to change.
 const PART: f64 = 0.1;
 /// No way is so many times as long as the one in the other direction: something else takes that time.
 const LONGER: f64 = 4.0;
@@ -154,7 +154,7 @@ impl<'s> SerialTurns<'s> {
         self.share * (1.0 - self.spent)
     }
 
-    /// Whether it is no distance that takes most of the time.
+    /// Whether something other than distance takes most of the time.
     fn waits(&self) -> Option<TurnWait> {
         let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
         // Bits on a link take as long as they do.

@@ -219,7 +219,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
         "{sentence}"
     );
     assert!(sentence.contains("20 % is at host"), "{sentence}");
-    // A way of 7 ms beside one of 1 ms is no distance; one of 2 ms may be.
+    // A way of 7 ms beside one of 1 ms is not a distance; one of 2 ms may be.
     assert!(
         sentence
             .contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),

@@ -163,7 +163,7 @@ impl PtraceRecordReader {
         })
     }
 
-    /// Adds what was written since the last time. What is no record is counted and left out.
+    /// Adds what was written since the last time. What is not a record is counted and left out.
     ///
     /// # Errors
     /// When the pipe cannot be read.
