@@ -14,7 +14,7 @@ use parts::{BlockSiteParts, BlockSiteTask, SimulatedBlockPayload};
 use stackline_blocks::client::BlockArrival;
 use stackline_blocks::demand::{Asker, BlockListSchedule, Demand};
 use stackline_blocks::server::{Woken, Write};
-use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_blocks::session_record::{BlockSessionRecord, SentListRecord};
 use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::message::Message;
 use stackline_core::distribution::Distribution;
@@ -391,8 +391,13 @@ impl<T: Tap<SimDatagram>> BlockSite<'_, T> {
         if let Some(tally) = before {
             self.record.over(tally);
         }
-        self.record
-            .sent(now, (list.first_unit, list.set, list.serial), &numbers);
+        let sent = SentListRecord {
+            at: now,
+            set,
+            serial: list.serial,
+            blocks: numbers,
+        };
+        self.record.sent(list.first_unit, sent);
         self.parts.send_to_master(list.into());
     }
 
