@@ -10,9 +10,8 @@ use crate::run::listen_for_ctrl_c;
 use stackline_core::plan::Plan;
 use stackline_trace::calls;
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
-use stackline_trace::session::{
-    TraceOptions, TraceOutcome, TraceScope, TraceSetting, is_running, trace_once,
-};
+use stackline_trace::scope::TraceScope;
+use stackline_trace::session::{TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};

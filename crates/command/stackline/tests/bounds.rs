@@ -13,13 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What reads foreign traffic.
-const READERS: [&str; 5] = [
-    "dissect/src",
-    "requests/src",
-    "exchange/src",
-    "stackline/src/trace",
-    "stackline/src/import",
-];
+const READERS: [&str; 4] = ["dissect/src", "requests/src", "exchange/src", "trace/src"];
 /// Words in names of constants that are bounds.
 const WORDS: [&str; 12] = [
     "MOST", "LONGEST", "LARGEST", "DEEPEST", "KEEP", "WAITING", "SAMPLES", "ENOUGH", "REPORTED",
@@ -113,16 +107,27 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "LARGEST",
         "a larger log is refused with words",
     ),
+    (
+        "format.rs",
+        "LARGEST",
+        "a larger file is refused with words",
+    ),
+    (
+        "import.rs",
+        "LARGEST_SECRETS",
+        "a larger file of secrets is refused with words",
+    ),
 ];
 /// Where cases are: what goes one beyond a bound.
-const CASES: [&str; 7] = [
+const CASES: [&str; 8] = [
     "dissect/src/left_out/cases.rs",
     "dissect/src/conversation/tls/decryption/tests.rs",
     "requests/src/exchange_builder/bounds.rs",
     "requests/src/connection/tests.rs",
     "exchange/src/capture/bounds.rs",
-    "stackline/src/trace/recorder.rs",
-    "stackline/src/trace/thread_directory.rs",
+    "requests/src/collector.rs",
+    "trace/src/recorder.rs",
+    "trace/src/thread_directory.rs",
 ];
 
 /// Files of a folder that are no tests.

@@ -134,7 +134,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     (
         "DNS of connections",
         "dissect/src/conversation/dns.rs",
-        "bytes",
+        "read_message",
         "conversation",
         "fuzzing::fuzz_conversation",
     ),

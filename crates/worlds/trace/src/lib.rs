@@ -6,6 +6,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`session`] | start here: a trace, from its programs to its run |
+//! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
 //! | `outcome_words` | what came of it, in words |
 //! | [`calls`] | the process that stops a program at its calls |
@@ -22,6 +23,7 @@ mod outcome_words;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
+pub mod scope;
 pub mod session;
 mod thread_directory;
 mod tls_key_log;

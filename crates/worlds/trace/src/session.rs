@@ -3,6 +3,7 @@
 use crate::network_events::{NetworkEvents, TracedNetwork};
 use crate::programs::{HERE, RunningPrograms, TracedProgram};
 use crate::recorder::RequestRecorder;
+use crate::scope::TraceScope;
 use crate::thread_directory::{own_thread, own_threads};
 use crate::tls_key_log::{self, KeyLog, KeyLogReader};
 use crate::trace_sources::{Sources, TracedHost};
@@ -25,22 +26,6 @@ use std::time::{Duration, Instant, SystemTime};
 const TAKE: Duration = Duration::from_millis(10);
 /// After the last program has ended, its connections are looked at for so long.
 const AFTER: Duration = Duration::from_millis(30);
-
-/// What is looked at beside packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceScope {
-    /// Nothing: the cheapest.
-    Packets,
-    /// What programs do at their sockets and when their threads run.
-    Calls,
-    /// The same of programs that are stopped at their calls.
-    Ptrace,
-}
-
-stackline_core::named_values!(TraceScope,
-    Packets = "packets", "Nothing: the cheapest";
-    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by `ptrace`";
-    Ptrace = "ptrace", "What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)");
 
 /// How programs are traced.
 #[derive(Clone, Debug)]

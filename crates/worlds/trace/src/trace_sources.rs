@@ -3,7 +3,7 @@
 
 use crate::programs::TracedProgram;
 use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
-use crate::session::TraceScope;
+use crate::scope::TraceScope;
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::{self, ScratchDirectory};

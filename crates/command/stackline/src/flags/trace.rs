@@ -2,7 +2,7 @@
 
 use super::choice::choice;
 use clap::Args;
-use stackline_trace::session::TraceScope;
+use stackline_trace::scope::TraceScope;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -1,0 +1,17 @@
+//! What is looked at beside packets, as a trace is asked for.
+
+/// What is looked at beside packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceScope {
+    /// Nothing: the cheapest.
+    Packets,
+    /// What programs do at their sockets and when their threads run.
+    Calls,
+    /// The same of programs that are stopped at their calls.
+    Ptrace,
+}
+
+stackline_core::named_values!(TraceScope,
+    Packets = "packets", "Nothing: the cheapest";
+    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by `ptrace`";
+    Ptrace = "ptrace", "What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)");
