@@ -35,7 +35,7 @@ struct LogTimeSums {
 }
 
 impl LogTimeSums {
-    fn plus(self, (value, n): (f64, f64)) -> Self {
+    fn plus(self, value: f64, n: f64) -> Self {
         Self {
             n: self.n + n,
             sum: self.sum + n * value,
@@ -64,11 +64,13 @@ impl LogTimeSums {
 fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
     let all = weights
         .iter()
-        .fold(LogTimeSums::default(), |group, weight| group.plus(*weight));
+        .fold(LogTimeSums::default(), |group, (value, n)| {
+            group.plus(*value, *n)
+        });
     let mut low = LogTimeSums::default();
     let mut best: Option<(f64, LogTimeSums)> = None;
-    for weight in &weights[..weights.len().saturating_sub(1)] {
-        low = low.plus(*weight);
+    for (value, n) in &weights[..weights.len().saturating_sub(1)] {
+        low = low.plus(*value, *n);
         let high = all.without(low);
         let between = low.n * high.n * (high.mean() - low.mean()).powi(2);
         if best.is_none_or(|(most, _)| between > most) {

@@ -7,7 +7,7 @@ use crate::segments::lifeline_duration_ns;
 use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;
 
-/// More names than this are not told apart by their colours.
+/// More names than this are not distinguished by their colours.
 pub const MOST_COLOURS: usize = 8;
 
 /// Of how many kinds lines are, and of which each is.

@@ -246,7 +246,9 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
         Ok(interval) => (Some(interval), None),
         Err(reason) => (None, Some(reason)),
     };
-    let verdict = ci95.map_or(ComparisonVerdict::CannotTell, |ci95| judge(metric, ci95));
+    let verdict = ci95.map_or(ComparisonVerdict::CannotTell, |ci95| {
+        judge(metric, ci95.0, ci95.1)
+    });
     Some(MetricComparison {
         metric,
         a,
@@ -282,8 +284,8 @@ fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), St
     Ok(((center - half).exp(), (center + half).exp()))
 }
 
-/// Rounding alone is no difference: the simulated world repeats its figures exactly, with no spread at all.
-fn judge(metric: RunMetric, (low, high): (f64, f64)) -> ComparisonVerdict {
+/// Rounding alone is not a difference: the simulated world repeats its figures exactly, with no spread at all.
+fn judge(metric: RunMetric, low: f64, high: f64) -> ComparisonVerdict {
     const ROUNDING: f64 = 1e-9;
     let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);
     match (more, less) {

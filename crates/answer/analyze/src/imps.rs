@@ -119,17 +119,15 @@ fn count(events: &EventTable, row: usize, field: usize) -> u64 {
         .unwrap_or(0)
 }
 
-/// A mean over time with more of it, and the greatest.
-fn mean((mean, most): (f64, f64), seconds: f64, share: f64, more: f64) -> (f64, f64) {
+/// Adds a report of `more` seconds to a mean over `seconds`, and to the greatest.
+fn add_share(busy: &mut (f64, f64), seconds: f64, share: f64, more: f64) {
     let all = seconds + more;
-    (
-        if all > 0.0 {
-            (mean * seconds + share * more) / all
-        } else {
-            0.0
-        },
-        most.max(share),
-    )
+    let mean = if all > 0.0 {
+        (busy.0 * seconds + share * more) / all
+    } else {
+        0.0
+    };
+    *busy = (mean, busy.1.max(share));
 }
 
 /// Sums of what a log says end at what a number holds.
@@ -141,7 +139,7 @@ impl ImpTotals {
     fn add(&mut self, events: &EventTable, row: usize) {
         let field = |field| count(events, row, field);
         let more = field(0) as f64 / 1e9;
-        self.busy = mean(self.busy, self.seconds, field(5) as f64 / 1e6, more);
+        add_share(&mut self.busy, self.seconds, field(5) as f64 / 1e6, more);
         let (free, all) = (field(6), field(8));
         let fewest = if self.seconds > 0.0 {
             self.reassembly.0.min(free)
@@ -168,7 +166,7 @@ impl ImpLineTotals {
         } else {
             0.0
         };
-        self.busy = mean(self.busy, self.seconds, share.min(1.0), more);
+        add_share(&mut self.busy, self.seconds, share.min(1.0), more);
         self.seconds += more;
         self.up_seconds += if field(2) > 0 { more } else { 0.0 };
         add(&mut self.packets, field(4));

@@ -24,7 +24,7 @@ use stackline_core::trace_index::Index;
 use stackline_events::catalogue::DataFate;
 use std::collections::BTreeMap;
 
-/// A stretch that takes less than this share of the median way is no evidence of caches.
+/// A stretch that takes less than this share of the median way is not evidence of caches.
 const LEAST_SHARE: f64 = 0.05;
 /// A stretch passed in less than this share of its median is near-vertical.
 const NEAR_VERTICAL: f64 = 0.1;

@@ -86,7 +86,7 @@ impl Profile {
     }
 
     /// The share of the span that a stretch limited the host, where units wait apart for it: elsewhere those that wait and those that
-    /// are served are not told apart.
+    /// are served are not distinguished.
     #[must_use]
     pub fn limits(&self, at: usize) -> Option<f64> {
         let has_room = self
@@ -150,7 +150,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     let mut made: Vec<Profile> = hosts
         .into_iter()
         .filter(|(_, host)| (1..=MOST_STRETCHES).contains(&host.stretches.len()))
-        .map(|(name, host)| host.profile(name, (&ends, &first), (begun, end), way_ns))
+        .map(|(name, host)| host.profile(name, &ends, &first, end - begun, way_ns))
         .collect();
     made.sort_by_key(|profile| profile.stretches.first().map(|stretch| stretch.from));
     made
@@ -280,8 +280,9 @@ impl HostProfileBuilder {
     fn profile(
         self,
         name: &str,
-        (ends, first): (&[bool], &BTreeSet<u32>),
-        (begun, end): (u64, u64),
+        ends: &[bool],
+        first: &BTreeSet<u32>,
+        span_ns: u64,
         way_ns: f64,
     ) -> Profile {
         let mut stretches = vec![HostStretch::default(); self.stretches.len()];
@@ -323,7 +324,6 @@ impl HostProfileBuilder {
         rooms(&mut sorted, &servers, &crowds, way_ns);
         let busy_ns = limits(&mut sorted, &changes);
         let flushed = sorted.iter().map(|stretch| stretch.flushed).sum();
-        let span_ns = end - begun;
         Profile {
             host: name.to_owned(),
             stretches: sorted,

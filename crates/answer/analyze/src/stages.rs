@@ -65,7 +65,7 @@ impl Stages {
         stages
     }
 
-    /// A point for each stage, which names how many hosts and ports it is on, where these are too many to be told one by one.
+    /// A point for each stage, which names how many hosts and ports it is on, where these are too many to be named one by one.
     #[must_use]
     pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<LifelinePoint>> {
         let most = self.places.iter().map(Vec::len).max().unwrap_or(0);

@@ -44,24 +44,28 @@ impl SampleStatistics {
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let sd = (n > 1).then(|| (squares / to_f64(n as u64 - 1)).sqrt());
         let percentile = |p| between(&sorted, p);
-        let (median, p90, p99, p999) = (
-            percentile(0.5),
-            percentile(0.9),
-            percentile(0.99),
-            percentile(0.999),
-        );
-        Some(Self {
-            n: n as u64,
+        Some(Self::of(n as u64, mean, sd, [min, max], percentile))
+    }
+
+    fn of(
+        n: u64,
+        mean: f64,
+        sd: Option<f64>,
+        [min, max]: [f64; 2],
+        percentile: impl Fn(f64) -> f64,
+    ) -> Self {
+        Self {
+            n,
             mean,
             sd,
             min,
             max,
-            median,
-            p90,
-            p99,
-            p999,
-            ci95: interval(n as u64, mean, sd),
-        })
+            median: percentile(0.5),
+            p90: percentile(0.9),
+            p99: percentile(0.99),
+            p999: percentile(0.999),
+            ci95: interval(n, mean, sd),
+        }
     }
 
     /// Of a histogram's values times `scale`; none of an empty one. Mean and deviation come from the exact sums, a
@@ -77,24 +81,7 @@ impl SampleStatistics {
         let mean = (to_f64(histogram.sum) / to_f64(n.max(1)) * scale).clamp(min, max);
         let sd = (n > 1).then(|| deviation(histogram, n) * scale);
         let percentile = |p| to_f64(value_at_rank(histogram, n, p).clamp(least, largest)) * scale;
-        let (median, p90, p99, p999) = (
-            percentile(0.5),
-            percentile(0.9),
-            percentile(0.99),
-            percentile(0.999),
-        );
-        Some(Self {
-            n,
-            mean,
-            sd,
-            min,
-            max,
-            median,
-            p90,
-            p99,
-            p999,
-            ci95: interval(n, mean, sd),
-        })
+        Some(Self::of(n, mean, sd, [min, max], percentile))
     }
 
     /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
@@ -197,7 +184,7 @@ fn between(sorted: &[f64], p: f64) -> f64 {
     reason = "a rank between 1 and n"
 )]
 pub(crate) fn value_at_rank(histogram: &Histogram, n: u64, p: f64) -> u64 {
-    // What a product such as 0.07 * 100 has above a whole number is no rank more.
+    // What a product such as 0.07 * 100 has above a whole number does not count as one more rank.
     let rank = (p * to_f64(n) * (1.0 - 1e-12)).ceil() as u64;
     let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {

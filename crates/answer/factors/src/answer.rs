@@ -16,6 +16,10 @@ pub enum EffectScale {
     Multiplicative,
 }
 
+stackline_core::named_values!(EffectScale,
+    Additive = "additive", "Differences";
+    Multiplicative = "multiplicative", "Ratios");
+
 /// What a level of a factor does, on average over the levels of the others.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {
@@ -29,7 +33,7 @@ pub struct Effect {
     pub levels: Vec<Estimate>,
     /// Of all squares around the mean, the part that it explains.
     pub share: f64,
-    /// From 1; those of the same rank cannot be told apart.
+    /// From 1; those of the same rank cannot be distinguished.
     pub rank: usize,
     /// What the design cannot tell from it.
     pub aliases: Vec<Vec<usize>>,
@@ -44,7 +48,7 @@ pub struct Interaction {
     pub estimate: Option<Estimate>,
     /// Of all squares around the mean, the part that it explains.
     pub share: f64,
-    /// Whether it is told apart from nothing.
+    /// Whether it is distinguished from nothing.
     pub is_clear: bool,
     /// What the design cannot tell from it.
     pub aliases: Vec<Vec<usize>>,
@@ -252,7 +256,7 @@ fn scaled(observed: &[FactorObservation], scale: EffectScale) -> Vec<FactorObser
         .collect()
 }
 
-/// By less than this the two scales fit alike: then ratios are told, which people compare.
+/// By less than this the two scales fit alike: then ratios are reported, which people compare.
 const ALIKE: f64 = 1e-9;
 
 /// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).
@@ -277,7 +281,7 @@ fn better(design: &Design, observed: &[FactorObservation]) -> EffectScale {
     }
 }
 
-/// Effects of factors, the largest first; those that cannot be told apart from the first of their rank have its rank.
+/// Effects of factors, the largest first; those that cannot be distinguished from the first of their rank have its rank.
 fn ranked(design: &Design, terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<Effect> {
     let mut effects: Vec<(usize, Effect)> = Vec::new();
     for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.is_main()) {

@@ -1,6 +1,6 @@
 //! Which combinations of levels are run.
 
-use crate::generators::{FRACTIONS, SCREENING, bits};
+use crate::generators::{FRACTIONS, Fraction, SCREENING, bits};
 use serde::Serialize;
 use std::fmt;
 
@@ -76,12 +76,12 @@ impl Design {
         }
     }
 
-    /// The design that tells most apart in so many combinations; the smallest where none fits.
+    /// The design that distinguishes most in so many combinations; the smallest where none fits.
     fn within(levels: &[usize], most: usize) -> Self {
         let two = levels.iter().all(|count| *count == 2);
         let fractions = FRACTIONS
             .iter()
-            .filter(|(factors, runs, _)| *factors == levels.len() && *runs <= most);
+            .filter(|one| one.factors == levels.len() && one.runs <= most);
         let best = fractions
             .clone()
             .map(|fraction| Self::of_fraction(levels, *fraction))
@@ -142,15 +142,12 @@ impl Design {
         Self::two_each(levels)?;
         let of_these: Vec<_> = FRACTIONS
             .iter()
-            .filter(|(factors, ..)| *factors == levels.len())
+            .filter(|one| one.factors == levels.len())
             .collect();
-        match of_these.iter().find(|(_, count, _)| *count == runs) {
+        match of_these.iter().find(|one| one.runs == runs) {
             Some(fraction) => Ok(Self::of_fraction(levels, **fraction)),
             None => {
-                let known: Vec<String> = of_these
-                    .iter()
-                    .map(|(_, runs, _)| runs.to_string())
-                    .collect();
+                let known: Vec<String> = of_these.iter().map(|one| one.runs.to_string()).collect();
                 let known = if known.is_empty() {
                     "none is known".into()
                 } else {
@@ -164,9 +161,9 @@ impl Design {
         }
     }
 
-    fn of_fraction(levels: &[usize], (factors, runs, generators): (usize, usize, &[&str])) -> Self {
-        let basic = factors - generators.len();
-        let products: Vec<u32> = generators.iter().map(|word| bits(word)).collect();
+    fn of_fraction(levels: &[usize], fraction: Fraction) -> Self {
+        let basic = fraction.factors - fraction.products.len();
+        let products: Vec<u32> = fraction.products.iter().map(|word| bits(word)).collect();
         let row = |number: usize| {
             let sign = |word: u32| {
                 let low = (0..basic)
@@ -195,7 +192,7 @@ impl Design {
         Self {
             kind: DesignKind::Fraction(combined.collect()),
             levels: levels.to_vec(),
-            rows: (0..runs).map(row).collect(),
+            rows: (0..fraction.runs).map(row).collect(),
         }
     }
 

@@ -38,7 +38,7 @@ impl Estimate {
         self.half.map(|half| (self.value - half, self.value + half))
     }
 
-    /// Whether it is not told apart from zero.
+    /// Whether it is not distinguished from zero.
     #[must_use]
     pub fn may_be_zero(&self) -> bool {
         self.half.is_some_and(|half| self.value.abs() <= half)
@@ -96,65 +96,84 @@ const SINGULAR: f64 = 1e-9;
 /// Sums of so many numbers are off by less than this, of the largest of them.
 const ROUNDING: f64 = 1e-12;
 
-impl Fit {
-    /// Fits the terms to what was observed.
-    ///
-    /// # Errors
-    /// One sentence: why the runs that there are cannot tell the terms apart.
-    pub fn new(
-        design: &Design,
-        terms: &[Term],
-        observed: &[FactorObservation],
-    ) -> Result<Self, String> {
+/// The columns of a fit: the mean, those of each term, and one a block but the first.
+struct FitColumns {
+    /// Where the columns of each term begin, and how many they are.
+    begins: Vec<usize>,
+    widths: Vec<usize>,
+    /// Of the mean and the terms.
+    count: usize,
+    /// What each combination has in them.
+    rows: Vec<Vec<f64>>,
+    blocks: Vec<u32>,
+}
+
+impl FitColumns {
+    fn of(design: &Design, terms: &[Term], observed: &[FactorObservation]) -> Self {
         let widths: Vec<usize> = terms
             .iter()
             .map(|term| term.width(&design.levels))
             .collect();
         let mut begins = Vec::new();
-        let mut columns = 1;
+        let mut count = 1;
         for width in &widths {
-            begins.push(columns);
-            columns += width;
+            begins.push(count);
+            count += width;
         }
-        let blocks: Vec<u32> = {
-            let mut known: Vec<u32> = observed.iter().map(|one| one.block).collect();
-            known.sort_unstable();
-            known.dedup();
-            known
+        let mut blocks: Vec<u32> = observed.iter().map(|one| one.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let row = |row: &Vec<usize>| {
+            let effects = terms
+                .iter()
+                .flat_map(|term| term.columns(&design.levels, row));
+            std::iter::once(1.0).chain(effects).collect()
         };
-        let all = columns + blocks.len().saturating_sub(1);
+        Self {
+            begins,
+            widths,
+            count,
+            rows: design.rows.iter().map(row).collect(),
+            blocks,
+        }
+    }
+
+    fn all(&self) -> usize {
+        self.count + self.blocks.len().saturating_sub(1)
+    }
+
+    fn entry(&self, one: &FactorObservation, column: usize) -> f64 {
+        if column < self.count {
+            return self.rows[one.row][column];
+        }
+        // Blocks sum to zero as levels do.
+        match self.blocks.binary_search(&one.block).unwrap_or(0) {
+            0 => -1.0,
+            own if own == column - self.count + 1 => 1.0,
+            _ => 0.0,
+        }
+    }
+}
+
+impl Fit {
+    /// Fits the terms to what was observed.
+    ///
+    /// # Errors
+    /// One sentence: why the runs that there are cannot distinguish the terms.
+    pub fn new(
+        design: &Design,
+        terms: &[Term],
+        observed: &[FactorObservation],
+    ) -> Result<Self, String> {
+        let columns = FitColumns::of(design, terms, observed);
+        let all = columns.all();
         if observed.len() < all {
             return Err(format!(
                 "{} runs are too few for {all} effects",
                 observed.len()
             ));
         }
-        let of_rows: Vec<Vec<f64>> = design
-            .rows
-            .iter()
-            .map(|row| {
-                std::iter::once(1.0)
-                    .chain(
-                        terms
-                            .iter()
-                            .flat_map(|term| term.columns(&design.levels, row)),
-                    )
-                    .collect()
-            })
-            .collect();
-        let entry = |at: usize, column: usize| {
-            let one = &observed[at];
-            if column < columns {
-                return of_rows[one.row][column];
-            }
-            // Blocks sum to zero as levels do.
-            let own = blocks.binary_search(&one.block).unwrap_or(0);
-            match own {
-                0 => -1.0,
-                own if own == column - columns + 1 => 1.0,
-                _ => 0.0,
-            }
-        };
+        let entry = |at: usize, column: usize| columns.entry(&observed[at], column);
         let x = DMatrix::from_fn(observed.len(), all, entry);
         let y = DVector::from_iterator(observed.len(), observed.iter().map(|one| one.value));
         let inverse = inverted(&(x.transpose() * &x))
@@ -163,12 +182,13 @@ impl Fit {
         let coefficients = &makes * &y;
         let residuals: Vec<f64> = (&y - &x * &coefficients).iter().copied().collect();
         let mean = y.mean();
+        let blocks = columns.blocks.len();
         let mut fit = Self {
             coefficients,
             makes,
             inverse,
-            begins,
-            widths,
+            begins: columns.begins,
+            widths: columns.widths,
             residual_squares: residuals.iter().map(|residual| residual * residual).sum(),
             residuals,
             total_squares: y.iter().map(|value| (value - mean) * (value - mean)).sum(),
@@ -178,7 +198,7 @@ impl Fit {
             cells: BTreeMap::new(),
             lenth: None,
         };
-        fit.look_for_spread(observed, blocks.len());
+        fit.look_for_spread(observed, blocks);
         Ok(fit)
     }
 
@@ -445,7 +465,7 @@ impl Fit {
         self.fieller(&over, &under)
     }
 
-    /// All ratios r for which over - r under is not told apart from zero; none below zero.
+    /// All ratios r for which over - r under is not distinguished from zero; none below zero.
     fn fieller(&self, over: &DVector<f64>, under: &DVector<f64>) -> (f64, Option<(f64, f64)>) {
         let ratio = over.dot(&self.coefficients) / under.dot(&self.coefficients);
         let apart = |ratio: f64| {

@@ -335,7 +335,7 @@ mod tests {
                 ..first(14, 0)
             }
         );
-        // What fills a hole is no retransmission.
+        // What fills a hole is not a retransmission.
         assert_eq!(
             locate(data.wrapping_add(1000), 1000, false),
             first(14, 1000)

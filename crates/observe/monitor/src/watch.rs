@@ -437,7 +437,7 @@ mod tests {
         assert!(observed.cost_s["monitors"] > 0.0);
     }
 
-    /// A sink that takes tapes until it is full.
+    /// A sink that takes logs until it is full.
     #[derive(Clone)]
     struct Store {
         bytes: Arc<Mutex<Vec<u8>>>,

@@ -74,7 +74,7 @@ impl Config {
 /// What a watch observed.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// The events that were not taken before, in no order. Behind a sink this tape goes on with the sink's names.
+    /// The events that were not taken before, in no order. Behind a sink this log goes on with the sink's names.
     pub event_log: EventLog,
     /// Number of events the sink took.
     pub handed_over: u64,

@@ -111,7 +111,7 @@ fn target(url: &str) -> String {
     }
 }
 
-/// Where a statement begins: at a verb with something behind it that is no target.
+/// Where a statement begins: at a verb with something behind it that is not a target.
 fn statement_of(text: &str) -> Option<usize> {
     let trimmed = text.trim_start_matches([' ', '(', '{']);
     let first = text.len() - trimmed.len();
@@ -149,7 +149,7 @@ fn plain(text: &str, statement: Option<usize>, out: &mut String) {
     }
     if !behind.is_empty() {
         let kept = sql::mask_statement(Dialect::Unknown, behind.as_bytes());
-        // What is no statement after all, from where it has what URLs have.
+        // What is not a statement after all, from where it has what URLs have.
         let end = words(&kept).find(|(begin, end)| is_url(&kept[*begin..*end]));
         match end {
             Some((begin, _)) => out.extend([&kept[..begin], "…"]),

@@ -17,7 +17,7 @@ const HIDDEN: [&str; 11] = [
     "reason_phrase",
     "value",
 ];
-/// Fields of headers whose value is no secret.
+/// Fields of headers whose value is not a secret.
 const HEADERS: [&str; 5] = [
     ":method",
     ":protocol",

@@ -107,7 +107,7 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
         Some(_) => false,
     };
     if !is_understood {
-        // What is no statement may be anything, and so may what follows it.
+        // What is not a statement may be anything, and so may what follows it.
         space(!out.is_empty(), out);
         out.push(LEFT_OUT);
         return false;

@@ -89,7 +89,7 @@ fn row(
     )
 }
 
-/// Table 2: what of it can be told apart here.
+/// Table 2: what of it can be distinguished here.
 fn breakdown(today: &StopAndWaitCosts) {
     let then = Then::STANDALONE;
     println!(

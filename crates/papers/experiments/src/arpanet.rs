@@ -9,7 +9,7 @@
 //! | `internal` | Table 3: what the processors do alone |
 //! | `lines` | Table 4 and section 2.2.1: one line, many sources, two paths, fast lines |
 //! | `paths` | Table 5: path lengths of the map |
-//! | `hosts` | Tables 6 and 7: hosts and tapes |
+//! | `hosts` | Tables 6 and 7: hosts and transfers between them |
 //! | `lockup` | what reservation is for |
 //! | `calculated` | section 2.1.2 as numbers: what lines carry and hold, several paths together |
 //! | `charts` | Figures 1 and 2 |

@@ -49,7 +49,7 @@ impl Directory {
     /// Opens a regular file in it, or below it.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` with the reason where it is no regular file, or its name leads elsewhere.
+    /// The kernel's; `InvalidInput` with the reason where it is not a regular file, or its name leads elsewhere.
     pub fn open_file(&self, name: &Path) -> io::Result<File> {
         let (below, last) = self.parent_of(name)?;
         let opened = rustix::fs::openat(
@@ -79,7 +79,7 @@ impl Directory {
     /// Reads a text in it: at most `most` bytes of UTF-8.
     ///
     /// # Errors
-    /// As for [`Self::read`]; `InvalidData` where it is no UTF-8.
+    /// As for [`Self::read`]; `InvalidData` where it is not UTF-8.
     pub fn read_text(&self, name: &Path, most: u64) -> io::Result<String> {
         text(self.read(name, most)?)
     }
@@ -204,7 +204,7 @@ impl Directory {
     }
 }
 
-/// Why something that is no directory is not entered.
+/// Why something that is not a directory is not entered.
 fn not_a_directory(kind: FileType) -> io::Error {
     let what = if kind == FileType::Symlink {
         "a link"

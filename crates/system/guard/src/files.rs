@@ -124,7 +124,7 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a text that the user named: at most `most` bytes of UTF-8.
 ///
 /// # Errors
-/// As for [`read`]; `InvalidData` where it is no UTF-8.
+/// As for [`read`]; `InvalidData` where it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read_bounded(path, most)?)
 }
@@ -173,7 +173,7 @@ fn kind(about: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(about.st_mode)
 }
 
-/// Why what is no regular file is not read.
+/// Why what is not a regular file is not read.
 pub(crate) fn refused(kind: FileType) -> io::Error {
     let what = match kind {
         FileType::Directory => "a directory",

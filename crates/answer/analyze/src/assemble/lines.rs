@@ -354,7 +354,7 @@ impl<'a> Draw<'a> {
         }
         let count = (self.drawn.kept.len() - first) as u32;
         if count == 0 {
-            // What only happened beside a way is no line.
+            // What only happened beside a way is not a line.
             self.drawn.marks.truncate(first_mark);
             return;
         }

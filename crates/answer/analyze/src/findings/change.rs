@@ -3,7 +3,8 @@
 
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, ImpMachine, LinkQueue, LinkRate, LossModel, Network, NetworkLink,
+    Discipline, ImpMachine, ImpSettings, LinkQueue, LinkRate, LossModel, Network, NetworkLink,
+    NetworkSwitch,
 };
 use stackline_core::plan::{Measurement, Plan};
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, ProcedureStep};
@@ -64,7 +65,7 @@ impl PlanChange {
         matches!(self, Self::NoDelays(_, PairSide::Initiator))
     }
 
-    /// What of it the advice does not say, for whom is told what it came to.
+    /// What of it the advice does not say, for the reader of what it came to.
     #[must_use]
     pub const fn how(&self) -> Option<&'static str> {
         match self {
@@ -134,13 +135,9 @@ impl PlanChange {
                     ecn: queue.ecn,
                     ..limit.clone()
                 });
-                let switches = network
-                    .switches
-                    .iter_mut()
-                    .filter(|switch| switch.name == ends.0 || switch.name == ends.1);
-                for switch in switches {
+                each_switch(network, &[&ends.0, &ends.1], |switch| {
                     switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(*bytes));
-                }
+                });
             }
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
@@ -164,38 +161,16 @@ impl PlanChange {
                     .for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
             }
             Self::Reassembly(name, messages) => {
-                let named = network
-                    .switches
-                    .iter_mut()
-                    .filter(|switch| switch.name == *name);
-                named
-                    .filter_map(|switch| switch.imp.as_mut())
-                    .for_each(|imp| imp.reassembly = Some(*messages));
+                each_imp(network, &[name], |imp| imp.reassembly = Some(*messages));
             }
             Self::ImpWindow(name, messages) => {
-                let named = network
-                    .switches
-                    .iter_mut()
-                    .filter(|switch| switch.name == *name);
-                named
-                    .filter_map(|switch| switch.imp.as_mut())
-                    .for_each(|imp| imp.window = Some(*messages));
+                each_imp(network, &[name], |imp| imp.window = Some(*messages));
             }
             Self::Machine(name, machine) => {
-                let named = network
-                    .switches
-                    .iter_mut()
-                    .filter(|switch| switch.name == *name);
-                named
-                    .filter_map(|switch| switch.imp.as_mut())
-                    .for_each(|imp| imp.machine = *machine);
+                each_imp(network, &[name], |imp| imp.machine = *machine);
             }
             Self::Channels(ends, channels) => {
-                let at = network
-                    .switches
-                    .iter_mut()
-                    .filter(|switch| switch.name == ends.0 || switch.name == ends.1);
-                at.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| {
+                each_imp(network, &[&ends.0, &ends.1], |imp| {
                     imp.channels = Some(*channels);
                     imp.buffers = imp
                         .buffers
@@ -222,6 +197,20 @@ impl PlanChange {
             | Self::NoLoad => {}
         }
     }
+}
+
+fn each_switch(network: &mut Network, names: &[&str], change: impl FnMut(&mut NetworkSwitch)) {
+    network
+        .switches
+        .iter_mut()
+        .filter(|switch| names.contains(&switch.name.as_str()))
+        .for_each(change);
+}
+
+fn each_imp(network: &mut Network, names: &[&str], mut change: impl FnMut(&mut ImpSettings)) {
+    each_switch(network, names, |switch| {
+        switch.imp.iter_mut().for_each(&mut change)
+    });
 }
 
 /// As the language has it without arguments.

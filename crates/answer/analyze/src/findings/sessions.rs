@@ -2,7 +2,9 @@
 
 pub(super) mod between;
 pub(super) mod left_over;
+pub(super) mod limits;
 pub(super) mod monitored;
 pub(super) mod network;
 pub(super) mod session;
+pub(super) mod transport;
 pub(super) mod turns;

@@ -524,14 +524,20 @@ fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
     };
     let window = |stack| tried(stack, |t| t.receive_window_limited_s = Some(9.0));
     let buffer = |stack| tried(stack, |t| t.send_buffer_limited_s = Some(9.0));
-    for (told, option) in [
+    for (sentence, option) in [
         (window("quic"), "quic(receive_buffer = 5"),
         (buffer("quic"), "quic(send_buffer = 5"),
     ] {
-        assert!(told.contains(option) && !told.contains("tcp"), "{told}");
+        assert!(
+            sentence.contains(option) && !sentence.contains("tcp"),
+            "{sentence}"
+        );
     }
-    for (told, sysctl) in [(window("tcp"), "tcp_rmem"), (buffer("tcp"), "tcp_wmem")] {
-        assert!(told.contains("`tcp(") && told.contains(sysctl), "{told}");
+    for (sentence, sysctl) in [(window("tcp"), "tcp_rmem"), (buffer("tcp"), "tcp_wmem")] {
+        assert!(
+            sentence.contains("`tcp(") && sentence.contains(sysctl),
+            "{sentence}"
+        );
     }
 }
 

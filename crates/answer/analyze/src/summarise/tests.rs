@@ -137,7 +137,7 @@ fn parallel_parts_have_an_aggregate() {
     );
     let parts: Vec<&str> = summaries.iter().map(|s| s.part.as_str()).collect();
     assert_eq!(parts, ["a", "b", "all"]);
-    // The second run was cut before part b was done: it is no run of all parts.
+    // The second run was cut before part b was done: it is not a run of all parts.
     assert_eq!(
         summaries.iter().map(|s| s.runs).collect::<Vec<_>>(),
         [2, 1, 1]

@@ -243,7 +243,7 @@ fn three_levels_and_missing_runs() {
     near(first.levels[0].value, 3.0, 6);
     near(first.levels[1].value, 8.0, 6);
     assert!(all.interactions[0].share < 1e-6 && !all.interactions[0].is_clear);
-    // The combination 5 was never run: effects are told all the same.
+    // The combination 5 was never run: effects are reported all the same.
     let some = analyse(
         &design,
         &runs(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),

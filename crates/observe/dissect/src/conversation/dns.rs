@@ -48,7 +48,7 @@ pub enum DnsReadError {
     Pointers,
 }
 
-/// What a datagram says, or what of it was captured; `None`: it is no DNS, or its question was cut off.
+/// What a datagram says, or what of it was captured; `None`: it is not DNS, or its question was cut off.
 #[must_use]
 pub fn parse_message(bytes: &[u8]) -> Option<DnsMessage> {
     read_message(bytes).ok()

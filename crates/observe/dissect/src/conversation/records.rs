@@ -30,7 +30,7 @@ pub(super) enum Extent {
     More,
     /// The record has so many bytes with its head, of which the first few are wanted.
     Record { length: u64, keep: usize },
-    /// It is no head of the protocol.
+    /// It is not a head of the protocol.
     Wrong,
 }
 

@@ -67,7 +67,7 @@ impl Tracepoint {
             Self::Drop => {
                 format.has("reason").then_some(())?;
                 let unspecified = format.value("reason", "NOT_SPECIFIED").unwrap_or(2);
-                // A frame for another host on the same wire is no loss.
+                // A frame for another host on the same wire is not a loss.
                 let others = format
                     .value("reason", "OTHERHOST")
                     .map(|other| format!("&&reason!={other}"));

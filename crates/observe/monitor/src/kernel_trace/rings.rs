@@ -54,7 +54,7 @@ impl KernelTraceRings {
         let rings = instance
             .rings()?
             .into_iter()
-            .map(CoreTraceRing::of)
+            .map(|(records, stats)| CoreTraceRing::of(records, stats))
             .collect();
         Ok(Self {
             rings,
@@ -139,7 +139,7 @@ impl KernelTraceRings {
 }
 
 impl CoreTraceRing {
-    fn of((records, stats): (File, PathBuf)) -> Self {
+    fn of(records: File, stats: PathBuf) -> Self {
         let name = stats.parent().and_then(|core| {
             core.file_name()?
                 .to_str()?

@@ -53,7 +53,7 @@ impl<K: Copy, E> TraceEventStream<K, E> {
         Ok(())
     }
 
-    /// Gives the events up to now, but not beyond a limit, in the order of time; `decode` is told the core.
+    /// Gives the events up to now, but not beyond a limit, in the order of time; `decode` is given the core.
     pub(super) fn drain<I: IntoIterator<Item = E>>(
         &mut self,
         limit_ns: u64,

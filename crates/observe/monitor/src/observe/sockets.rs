@@ -19,7 +19,7 @@ mod tests;
 
 /// Kernel memory for each core's records, KiB: 30,000 records.
 const RING_KIB: u32 = 2_048;
-/// Most ports that the kernel is told to look for.
+/// Most ports that the kernel is asked to look for.
 const MOST_PORTS: usize = 16;
 /// What the kernel leaves out of records of sends and receives: other families than IPv4 and IPv6, others than TCP and UDP.
 const INTERNET: &str = "(family==2||family==10)&&(protocol==6||protocol==17)";

@@ -219,7 +219,7 @@ impl<'t> SqlLexer<'t> {
         })
     }
 
-    /// What a back-slash is was told for the beginning of the text: what stands there may change it for what follows.
+    /// What a back-slash is was known for the beginning of the text: what stands there may change it for what follows.
     const fn forget_backslash(&mut self) {
         match &mut self.dialect {
             Dialect::Postgres(backslash) | Dialect::MySql(backslash) => {
@@ -342,7 +342,7 @@ impl<'t> SqlLexer<'t> {
             }
             _ => {}
         }
-        // Where a dollar is no part of a word it may begin a string.
+        // Where a dollar is not part of a word it may begin a string.
         if word.contains('$') {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");

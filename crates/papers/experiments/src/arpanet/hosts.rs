@@ -1,7 +1,7 @@
 //! Tables 6 and 7: what hosts achieve. They are models of hosts with constants that are fitted to these tables, and say so.
 
 use super::network_setup::{LINE, packet_s};
-use super::printed::{NETSPD, TAPES, TENEX};
+use super::printed::{NETSPD, TABLE_7, TENEX};
 use stackline_model::arpanet_messages::unshared_rate;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -86,7 +86,7 @@ pub(super) fn netspd() -> Sheet {
         .note("Within 15 % but for four links over 5 and 8 hops: the model has the line's 38, printed are 25 to 35 and 20 to 25. What else limited there the report does not say (it names other traffic on long paths, 2.2.1.3: 20 to 35 beyond 10 hops). FTP's rows are the TENEX file system's.")
 }
 
-/// Table 7: what a block of tape takes.
+/// Table 7: what a block takes.
 fn block_s(kilobits: f64) -> f64 {
     match kilobits {
         small if small < 8.0 => 0.151 + 0.0130 * small,
@@ -96,10 +96,10 @@ fn block_s(kilobits: f64) -> f64 {
 }
 
 /// Table 7.
-pub(super) fn tapes() -> Sheet {
+pub(super) fn table_7() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 7",
-        "tapes from Tinker to McClellan, kbit/s by kilobits a block: printed, by the time of a block",
+        "transfers from Tinker to McClellan, kbit/s by kilobits a block: printed, by the time of a block",
         &[
             ("block", "kilobits"),
             ("printed", "printed"),
@@ -108,7 +108,7 @@ pub(super) fn tapes() -> Sheet {
         ],
     );
     let mut worst: f64 = 0.0;
-    for (kilobits, printed) in TAPES {
+    for (kilobits, printed) in TABLE_7 {
         let model = kilobits / block_s(kilobits);
         let difference = 100.0 * (model / printed - 1.0);
         worst = worst.max(difference.abs());

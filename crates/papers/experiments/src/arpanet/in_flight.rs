@@ -2,7 +2,8 @@
 //! and what each bound of the real network costs.
 
 use super::network_setup::{
-    LINE, full_message_sender, host, imp_options_of, line, measure_sender_rates, network, packet_s,
+    CountedTime, LINE, full_message_sender, host, imp_options_of, line, measure_sender_rates,
+    network, packet_s,
 };
 use super::printed::{HOPS, LAND, Row1, SATELLITE};
 use crate::parallel;
@@ -206,7 +207,10 @@ fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
         &plan,
         &[full_message_sender(from, to, in_flight)],
         seed,
-        (6.0 * trip_s, 60.0 * trip_s.max(message_s)),
+        CountedTime {
+            warm_s: 6.0 * trip_s,
+            counted_s: 60.0 * trip_s.max(message_s),
+        },
     )[0]
 }
 
@@ -293,7 +297,10 @@ pub(super) fn bounds(seed: u64) -> Sheet {
                 (2.0 * path.needed(false)).ceil() as u32,
             )],
             seed,
-            (30.0, 200.0),
+            CountedTime {
+                warm_s: 30.0,
+                counted_s: 200.0,
+            },
         )[0]
     });
     for (path, found) in paths.iter().zip(found.chunks(cases.len())) {

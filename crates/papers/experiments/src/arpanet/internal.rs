@@ -1,6 +1,6 @@
 //! Table 3: what the processor of each machine does with a message generator and a discard of its own, to a dead host and to itself.
 
-use super::network_setup::{add_fake_host, imp_options_of, network, outcomes};
+use super::network_setup::{CountedTime, add_fake_host, imp_options_of, network, outcomes};
 use super::printed::{ALONE, INTERNAL};
 use stackline_core::time::Instant;
 use stackline_model::arpanet_messages::unshared_rate;
@@ -16,6 +16,10 @@ pub(super) const MACHINES: [(&str, ImpHardware); 3] = [
 /// The share of the processor that is the IMP's own: to a dead host, to itself (2.2.1.1).
 const SHARES: [f64; 2] = [0.20, 0.45];
 const SECONDS: f64 = 20.0;
+const TIMES: CountedTime = CountedTime {
+    warm_s: 0.0,
+    counted_s: SECONDS,
+};
 
 /// kbit/s of messages that were sent and answered, whatever with.
 fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
@@ -31,7 +35,7 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
         begins: Instant(0),
         ..super::network_setup::full_message_sender(from, to, 4)
     };
-    let found = &outcomes(&plan, &[sender], seed, (0.0, SECONDS))[0];
+    let found = &outcomes(&plan, &[sender], seed, TIMES)[0];
     let of_dead: u64 = found.failed.values().sum();
     let bits = if is_dead {
         of_dead as f64 * f64::from(sender.bits)

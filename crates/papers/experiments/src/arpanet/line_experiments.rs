@@ -3,7 +3,7 @@
 
 use super::internal::MACHINES;
 use super::network_setup::{
-    LINE, add_fake_host, background, full_message_sender, imp_options_of, line,
+    CountedTime, LINE, add_fake_host, background, full_message_sender, imp_options_of, line,
     measure_sender_rates, network,
 };
 use super::printed::PAIRS;
@@ -14,7 +14,10 @@ use stackline_proto::imp::{ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Warm-up and counted time of each, s.
-const TIMES: (f64, f64) = (20.0, 200.0);
+const TIMES: CountedTime = CountedTime {
+    warm_s: 20.0,
+    counted_s: 200.0,
+};
 /// Messages that a generator keeps under way: more than the window lets it.
 const MANY: u32 = 8;
 /// What others send over a line of the network in use (2.2.1).

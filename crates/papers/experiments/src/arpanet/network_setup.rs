@@ -132,17 +132,24 @@ pub(super) fn full_message_sender(
     }
 }
 
-/// kbit/s of each sender: for `warm` seconds it is not counted, then for `counted`.
+/// How long senders run before they are counted, and how long they are, s.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedTime {
+    pub(super) warm_s: f64,
+    pub(super) counted_s: f64,
+}
+
+/// kbit/s of each sender.
 pub(super) fn measure_sender_rates(
     plan: &ImpSubnetPlan,
     senders: &[ImpTrafficSender],
     seed: u64,
-    (warm, counted): (f64, f64),
+    times: CountedTime,
 ) -> Vec<f64> {
-    let results = outcomes(plan, senders, seed, (warm, counted));
+    let results = outcomes(plan, senders, seed, times);
     results
         .iter()
-        .map(|result| result.rate(Duration::from_seconds(counted)) / 1e3)
+        .map(|result| result.rate(Duration::from_seconds(times.counted_s)) / 1e3)
         .collect()
 }
 
@@ -151,12 +158,12 @@ pub(super) fn outcomes(
     plan: &ImpSubnetPlan,
     senders: &[ImpTrafficSender],
     seed: u64,
-    (warm, counted): (f64, f64),
+    times: CountedTime,
 ) -> Vec<Outcome> {
     let mut run = ImpTrafficRun::new(plan, senders, Seed::root(seed));
     run.run((
-        instant_at(BEGINS_S + warm),
-        instant_at(BEGINS_S + warm + counted),
+        instant_at(BEGINS_S + times.warm_s),
+        instant_at(BEGINS_S + times.warm_s + times.counted_s),
     ))
 }
 

@@ -146,7 +146,7 @@ pub(super) const NETSPD: [Row6; 3] = [
 ];
 
 /// Table 7: kilobits a block, kbit/s.
-pub(super) const TAPES: [(f64, f64); 20] = [
+pub(super) const TABLE_7: [(f64, f64); 20] = [
     (0.9, 5.4),
     (1.8, 10.0),
     (2.7, 14.9),

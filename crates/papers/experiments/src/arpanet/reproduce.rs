@@ -41,7 +41,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         (&["Table 6A", "Table 6B"], &|| {
             Ok(vec![hosts::tenex(), hosts::netspd()])
         }),
-        (&["Table 7"], &|| Ok(vec![hosts::tapes()])),
+        (&["Table 7"], &|| Ok(vec![hosts::table_7()])),
         (&["Lockup"], &|| Ok(vec![lockup::sheet(seed)])),
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
     ];

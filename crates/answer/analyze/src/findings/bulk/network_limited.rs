@@ -55,57 +55,10 @@ fn full(context: &FindingContext<'_>) -> Option<Finding> {
         .parts
         .iter()
         .any(|part| part.work == PartWorkload::Calls);
-    let share = if calls { waiting(context) } else { busy };
-    if share < LEAST {
-        return None;
-    }
-    let sentence = if calls {
-        format!(
-            "the link {} of {} is full ({} of the time): {} of the response time is waiting for it",
-            port.name,
-            port.rate(),
-            percent(busy),
-            percent(share)
-        )
+    let finding = if calls {
+        full_for_calls(context, port, busy)?
     } else {
-        let streams = counted(u64::from(port.streams), "stream");
-        format!(
-            "the link {} is full: {} of {} are used, by {streams}",
-            port.name,
-            percent(busy),
-            port.rate()
-        )
-    };
-    let equal: Vec<&str> = measurement
-        .fullest_ports()
-        .skip(1)
-        .map(|port| port.name.as_str())
-        .collect();
-    let sentence = if calls || equal.is_empty() {
-        sentence
-    } else {
-        format!("{sentence}; as full: {}", equal.join(", "))
-    };
-    let finding = KIND
-        .finding(context, share, 0.95, sentence)
-        .because(carried(measurement, port));
-    let finding = match equal[..] {
-        _ if calls => finding
-            .attempt_by_unless(
-                context.has_imps(),
-                shorter_queue(port),
-                PlanChange::FairQueue(port.hop.ends.clone()),
-            )
-            .attempt_by(faster_link(port), faster(std::iter::once(port))),
-        [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
-        _ => finding.attempt_by(
-            format!(
-                "faster links {} and {}, all of them, or fewer bytes",
-                port.name,
-                equal.join(", ")
-            ),
-            faster(measurement.fullest_ports()),
-        ),
+        full_for_streams(context, port, busy)
     };
     // What runs alone has no other traffic to blame.
     let alone = measurement.plan.parts.len() == 1;
@@ -114,6 +67,59 @@ fn full(context: &FindingContext<'_>) -> Option<Finding> {
     } else {
         finding.attempt_by(ELSEWHERE, PlanChange::NoLoad)
     })
+}
+
+/// Calls wait for a full link.
+fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> Option<Finding> {
+    let share = waiting(context);
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "the link {} of {} is full ({} of the time): {} of the response time is waiting for it",
+        port.name,
+        port.rate(),
+        percent(busy),
+        percent(share)
+    );
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(carried(&context.measurement, port))
+        .attempt_by_unless(
+            context.has_imps(),
+            shorter_queue(port),
+            PlanChange::FairQueue(port.hop.ends.clone()),
+        );
+    Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
+}
+
+/// Streams fill a link, or several that are as full.
+fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> Finding {
+    let measurement = &context.measurement;
+    let mut sentence = format!(
+        "the link {} is full: {} of {} are used, by {}",
+        port.name,
+        percent(busy),
+        port.rate(),
+        counted(u64::from(port.streams), "stream")
+    );
+    let equal: Vec<&str> = measurement
+        .fullest_ports()
+        .skip(1)
+        .map(|port| port.name.as_str())
+        .collect();
+    let mut advice = faster_link(port);
+    if !equal.is_empty() {
+        let equal = equal.join(", ");
+        sentence += &format!("; as full: {equal}");
+        advice = format!(
+            "faster links {} and {equal}, all of them, or fewer bytes",
+            port.name
+        );
+    }
+    KIND.finding(context, busy, 0.95, sentence)
+        .because(carried(measurement, port))
+        .attempt_by(advice, faster(measurement.fullest_ports()))
 }
 
 const ELSEWHERE: &str = "other traffic over it at another time, or over another path";

@@ -235,7 +235,7 @@ fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
     })
 }
 
-/// More than this times the rate that a window allows is no rounding error.
+/// More than this times the rate that a window allows is not a rounding error.
 const SLACK: f64 = 1.2;
 
 /// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.

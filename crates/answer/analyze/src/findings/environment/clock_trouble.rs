@@ -20,102 +20,149 @@ const CRYSTAL_PPM: f64 = 100.0;
 const NOTE: f64 = 0.0;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
-    let found = log
-        .input
-        .index
-        .hosts
-        .iter()
-        .filter_map(|(host, trace)| of(log, host, &trace.clock));
-    let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (share, sentence, _) = found.first()?.clone();
-    let confidence = if share > LEAST { 0.95 } else { 0.5 };
+    let passage_ns = passage_ns(log);
+    let hosts = log.input.index.hosts.iter();
+    let found = hosts
+        .filter_map(|(host, trace)| HostClock::of(log, host, &trace.clock).trouble(passage_ns));
+    let mut found: Vec<ClockTrouble> = found.chain(backwards(log)).collect();
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let worst = found.first()?;
+    let confidence = if worst.share > LEAST { 0.95 } else { 0.5 };
+    let finding = KIND.of_run(worst.share, confidence, worst.sentence.clone());
     Some(Finding {
-        evidence: found.into_iter().map(|(.., evidence)| evidence).collect(),
+        evidence: found.into_iter().map(|trouble| trouble.evidence).collect(),
         tries: vec![
             "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring"
                 .into(),
             "believe times within one host; between hosts only what is longer than the error".into(),
         ],
-        ..KIND.of_run(share, confidence, sentence)
+        ..finding
     })
 }
 
-fn of(
-    log: &FindingEventLog<'_>,
-    host: &str,
-    clock: &ClockCorrection,
-) -> Option<(f64, String, Evidence)> {
-    let evidence = |what: &str, from_ns: u64, to_ns: u64| Evidence {
-        what: what.to_owned(),
-        from_ns,
-        to_ns,
-        ..Evidence::default()
-    };
-    let runs = || log.input.index.runs.iter();
-    let (first, last) = (
-        runs().map(|run| run.from_ns).min().unwrap_or(0),
-        runs().map(|run| run.to_ns).max().unwrap_or(0),
-    );
-    if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
+/// What is wrong with a clock, and the share of the times that cannot be believed for it.
+struct ClockTrouble {
+    share: f64,
+    sentence: String,
+    evidence: Evidence,
+}
+
+/// The clock of one host over all runs.
+struct HostClock<'c> {
+    host: &'c str,
+    clock: &'c ClockCorrection,
+    /// From when to when, ns.
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl<'c> HostClock<'c> {
+    fn of(log: &FindingEventLog<'_>, host: &'c str, clock: &'c ClockCorrection) -> Self {
+        let runs = || log.input.index.runs.iter();
+        Self {
+            host,
+            clock,
+            from_ns: runs().map(|run| run.from_ns).min().unwrap_or(0),
+            to_ns: runs().map(|run| run.to_ns).max().unwrap_or(0),
+        }
+    }
+
+    /// The worst that is wrong with it; `passage_ns` is how long data takes between hosts.
+    fn trouble(&self, passage_ns: Option<f64>) -> Option<ClockTrouble> {
+        self.steps().or_else(|| {
+            let passage_ns = passage_ns?;
+            self.error(passage_ns)
+                .or_else(|| self.drift())
+                .or_else(|| self.offset(passage_ns))
+        })
+    }
+
+    /// Something that holds over all runs.
+    fn always(&self, share: f64, sentence: String, what: String) -> ClockTrouble {
+        ClockTrouble {
+            share,
+            sentence,
+            evidence: Evidence {
+                what,
+                from_ns: self.from_ns,
+                to_ns: self.to_ns,
+                ..Evidence::default()
+            },
+        }
+    }
+
+    fn steps(&self) -> Option<ClockTrouble> {
+        let steps = &self.clock.steps;
+        let (at, by) = steps.iter().max_by_key(|(_, by)| by.unsigned_abs())?;
         let by_s = units::format_time(by.unsigned_abs() as f64 / 1e9);
         let which = if *by < 0 { "back" } else { "ahead" };
-        let sentence = format!(
-            "the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together"
-        );
-        return Some((
-            1.0,
-            sentence,
-            evidence(
-                &format!("{} steps, the largest {by_s}", clock.steps.len()),
-                *at,
-                *at,
+        Some(ClockTrouble {
+            share: 1.0,
+            sentence: format!(
+                "the clock of {} was set {which} by {by_s} while it was measured with: its times before and after do not go together",
+                self.host
             ),
-        ));
-    }
-    let passage = passage_ns(log)?;
-    let error = clock.error_ns.unwrap_or(0);
-    if to_f64(error) > passage {
-        let sentence = format!(
-            "the clock of {host} is known to {} only, and data passes between hosts in {}: one-way times are not known",
-            units::format_time(to_f64(error) / 1e9),
-            units::format_time(passage / 1e9)
-        );
-        let figures = format!(
-            "error {}, half a round trip {}",
-            units::format_time(to_f64(error) / 1e9),
-            units::format_time(passage / 1e9)
-        );
-        // It is no cause: whatever one clock alone shows comes before it.
-        return Some((LEAST, sentence, evidence(&figures, first, last)));
-    }
-    if clock.drift_ppm.abs() > CRYSTAL_PPM {
-        let gains = clock.drift_ppm.abs() * 1e-6 * to_f64(last.saturating_sub(first)) / 1e9;
-        let sentence = format!(
-            "the clock of {host} runs {:.0} ppm {}: {} over these runs",
-            clock.drift_ppm.abs(),
-            if clock.drift_ppm > 0.0 {
-                "fast"
-            } else {
-                "slow"
+            evidence: Evidence {
+                what: format!("{} steps, the largest {by_s}", steps.len()),
+                from_ns: *at,
+                to_ns: *at,
+                ..Evidence::default()
             },
+        })
+    }
+
+    fn error(&self, passage_ns: f64) -> Option<ClockTrouble> {
+        let error_ns = to_f64(self.clock.error_ns.unwrap_or(0));
+        if error_ns <= passage_ns {
+            return None;
+        }
+        let (error, passage) = (
+            units::format_time(error_ns / 1e9),
+            units::format_time(passage_ns / 1e9),
+        );
+        let sentence = format!(
+            "the clock of {} is known to {error} only, and data passes between hosts in {passage}: one-way times are not known",
+            self.host
+        );
+        let figures = format!("error {error}, half a round trip {passage}");
+        // It causes nothing: whatever one clock alone shows comes before it.
+        Some(self.always(LEAST, sentence, figures))
+    }
+
+    fn drift(&self) -> Option<ClockTrouble> {
+        let ppm = self.clock.drift_ppm;
+        if ppm.abs() <= CRYSTAL_PPM {
+            return None;
+        }
+        let gains = ppm.abs() * 1e-6 * to_f64(self.to_ns.saturating_sub(self.from_ns)) / 1e9;
+        let sentence = format!(
+            "the clock of {} runs {:.0} ppm {}: {} over these runs",
+            self.host,
+            ppm.abs(),
+            if ppm > 0.0 { "fast" } else { "slow" },
             units::format_time(gains)
         );
-        let figures = format!("{:+.1} ppm, and times are corrected by it", clock.drift_ppm);
-        return Some((NOTE, sentence, evidence(&figures, first, last)));
+        let figures = format!("{ppm:+.1} ppm, and times are corrected by it");
+        Some(self.always(NOTE, sentence, figures))
     }
-    let offset = clock.offset_ns.unsigned_abs();
-    (to_f64(offset) > passage).then(|| {
+
+    fn offset(&self, passage_ns: f64) -> Option<ClockTrouble> {
+        let offset_ns = self.clock.offset_ns;
+        let error_ns = self.clock.error_ns.unwrap_or(0);
+        if to_f64(offset_ns.unsigned_abs()) <= passage_ns {
+            return None;
+        }
         let sentence = format!(
-            "the clock of {host} is {} {} the reference's, more than data takes between hosts ({}); times are corrected to {}",
-            units::format_time(to_f64(offset) / 1e9),
-            if clock.offset_ns > 0 { "ahead of" } else { "behind" },
-            units::format_time(passage / 1e9),
-            units::format_time(to_f64(error) / 1e9)
+            "the clock of {} is {} {} the reference's, more than data takes between hosts ({}); times are corrected to {}",
+            self.host,
+            units::format_time(to_f64(offset_ns.unsigned_abs()) / 1e9),
+            if offset_ns > 0 { "ahead of" } else { "behind" },
+            units::format_time(passage_ns / 1e9),
+            units::format_time(to_f64(error_ns) / 1e9)
         );
-        let figures = format!("offset {} ns, error {} ns", clock.offset_ns, error);
-        (NOTE, sentence, evidence(&figures, first, last))
-    })
+        let figures = format!("offset {offset_ns} ns, error {error_ns} ns");
+        Some(self.always(NOTE, sentence, figures))
+    }
 }
 
 /// Half of the least round trip of a call, or of what connections measured, ns.
@@ -132,7 +179,7 @@ fn passage_ns(log: &FindingEventLog<'_>) -> Option<f64> {
 }
 
 /// Units that arrive before they are sent, by more than the clocks' errors.
-fn backwards(log: &FindingEventLog<'_>) -> Option<(f64, String, Evidence)> {
+fn backwards(log: &FindingEventLog<'_>) -> Option<ClockTrouble> {
     let lines = log.input.lifelines;
     let rank = |keyword: &str| match keyword {
         "APP_SEND" | "APP_CALL" => Some(0),
@@ -174,6 +221,10 @@ fn backwards(log: &FindingEventLog<'_>) -> Option<(f64, String, Evidence)> {
             "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
             units::format_time(to_f64(worst) / 1e9)
         );
-        (share, sentence, log.evidence(format!("{wrong} units arrive too early"), &rows))
+        ClockTrouble {
+            share,
+            sentence,
+            evidence: log.evidence(format!("{wrong} units arrive too early"), &rows),
+        }
     })
 }

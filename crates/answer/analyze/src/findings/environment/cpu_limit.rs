@@ -5,7 +5,8 @@ use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::sessions::left_over;
-use crate::findings::sessions::session::{ALWAYS, LimitingStretch};
+use crate::findings::sessions::limits::LimitingStretch;
+use crate::findings::sessions::session::ALWAYS;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",
@@ -33,14 +34,8 @@ fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
         processor.name(),
         percent(processor.busy)
     );
-    let mut finding = KIND.of_run(processor.busy, 0.9, sentence);
-    finding.evidence.push(processor.evidence(log));
-    finding.evidence.extend(session.evidence(log));
-    let more = format!(
-        "a faster processor of {}, or less to do there for each request",
-        processor.host
-    );
-    Some(finding.attempt(more))
+    let finding = KIND.of_run(processor.busy, 0.9, sentence);
+    Some(session.processor_limits(log, processor, finding))
 }
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {

@@ -64,82 +64,101 @@ pub(crate) fn at_their_limit(measurement: &FindingMeasurement<'_>) -> Vec<Satura
     found
 }
 
+/// What the interface of a host spent on copying packets.
+struct PacketCopies {
+    packets: u64,
+    busy_s: f64,
+}
+
+impl PacketCopies {
+    fn of(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Self {
+        let interface = &host.interface;
+        let mut copies = Self {
+            packets: 0,
+            busy_s: 0.0,
+        };
+        let ports = measurement.ports.iter().filter(|port| {
+            port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name)
+        });
+        for port in ports {
+            let mean = port.bytes / port.packets;
+            let wire = if holds_the_wire(interface) && port.hop.ends.0 == host.name {
+                port.hop.serialisation_s(mean).unwrap_or(0.0)
+            } else {
+                0.0
+            };
+            copies.busy_s += to_f64(port.packets) * (interface_packet_s(interface, mean) + wire);
+            copies.packets += port.packets;
+        }
+        copies
+    }
+
+    /// The time that they are a share of, s, and the share from which on they limit.
+    fn basis(&self, measurement: &FindingMeasurement<'_>) -> (f64, f64) {
+        let span_s = measurement.span_s;
+        if !measurement.has_calls_or_connects() {
+            return (span_s - measurement.opening_s().min(span_s / 2.0), FULL);
+        }
+        // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
+        let all_wait = self.busy_s >= FULL * span_s;
+        let calls_s = calls_s(measurement);
+        let basis_s = if all_wait {
+            calls_s.min(span_s)
+        } else {
+            calls_s
+        };
+        (basis_s, MOST_OF_A_CALL)
+    }
+}
+
 /// A simulated host: its interface has the cost of copying a packet.
 fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<SaturatedProcessor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let ports = measurement.ports.iter().filter(|port| {
-        port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name)
-    });
-    let mut busy_s = 0.0;
-    let mut packets = 0;
-    for port in ports {
-        let mean = port.bytes / port.packets;
-        let wire = if holds_the_wire(interface) && port.hop.ends.0 == host.name {
-            port.hop.serialisation_s(mean).unwrap_or(0.0)
-        } else {
-            0.0
-        };
-        busy_s += to_f64(port.packets) * (interface_packet_s(interface, mean) + wire);
-        packets += port.packets;
-    }
-    let (basis, least) = if measurement.has_calls_or_connects() {
-        // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
-        let all_wait = busy_s >= FULL * measurement.span_s;
-        (
-            if all_wait {
-                calls_s(measurement).min(measurement.span_s)
-            } else {
-                calls_s(measurement)
-            },
-            MOST_OF_A_CALL,
-        )
-    } else {
-        (
-            measurement.span_s - measurement.opening_s().min(measurement.span_s / 2.0),
-            FULL,
-        )
-    };
-    let share = (busy_s / basis).min(1.0);
-    let each = busy_s / to_f64(packets.max(1));
+    let copies = PacketCopies::of(measurement, host);
+    let PacketCopies { packets, busy_s } = copies;
+    let (basis_s, least) = copies.basis(measurement);
+    let share = (busy_s / basis_s).min(1.0);
     // Of a link and a processor in a row, the one that is busier limits.
     let faster = measurement
         .fullest()
         .is_some_and(|port| measurement.busy(port) >= share);
-    (share >= least && (!faster || measurement.has_calls_or_connects())).then(|| {
-        SaturatedProcessor {
-            share,
-            host: host.name.clone(),
-            sentence: format!(
-                "the {} of {}{} copies {packets} packets at {} each, {} of the time",
-                if interface.interface_copies {
-                    "interface"
-                } else {
-                    "processor"
-                },
-                host.name,
-                if share >= FULL {
-                    " is at its limit: it"
-                } else {
-                    ""
-                },
-                units::format_time(each),
-                percent(share)
-            ),
-            evidence: measurement.figure(format!(
-                "{}: {packets} packets x {} = {}",
-                host.name,
-                units::format_time(each),
-                units::format_time(busy_s)
-            )),
-            tries: vec![
-                faster_copies(host),
-                Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
-            ],
-            confidence: 0.95,
-        }
+    if share < least || (faster && !measurement.has_calls_or_connects()) {
+        return None;
+    }
+    let each = units::format_time(busy_s / to_f64(packets.max(1)));
+    let sentence = format!(
+        "the {} of {}{} copies {packets} packets at {each} each, {} of the time",
+        if interface.interface_copies {
+            "interface"
+        } else {
+            "processor"
+        },
+        host.name,
+        if share >= FULL {
+            " is at its limit: it"
+        } else {
+            ""
+        },
+        percent(share)
+    );
+    let figure = format!(
+        "{}: {packets} packets x {each} = {}",
+        host.name,
+        units::format_time(busy_s)
+    );
+    Some(SaturatedProcessor {
+        share,
+        host: host.name.clone(),
+        sentence,
+        evidence: measurement.figure(figure),
+        tries: vec![
+            faster_copies(host),
+            Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
+        ],
+        confidence: 0.95,
     })
 }
 

@@ -4,7 +4,8 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::sessions::between::Between;
-use crate::findings::sessions::session::{LimitingStretch, SessionAnalysis, keyword, stretch_name};
+use crate::findings::sessions::limits::{LimitingStretch, keyword};
+use crate::findings::sessions::session::{SessionAnalysis, stretch_name};
 use crate::findings::sessions::turns::SerialTurns;
 use stackline_events::catalogue::is_work;
 

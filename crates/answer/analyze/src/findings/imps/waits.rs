@@ -12,7 +12,7 @@ use crate::imps::ImpAnalysis;
 use crate::statistics::to_f64;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::network::{ImpSettings, Network, NetworkLink};
-use stackline_core::run_record::TransportRecord;
+use stackline_core::run_record::{SideRecord, TransportRecord};
 use stackline_core::units;
 use stackline_model::arpanet_messages::{PACKET_BITS, PACKET_DATA_BITS};
 use stackline_model::pipe;
@@ -130,11 +130,7 @@ fn waits_for_allocation(
     let waited = |(start, stop): (TransportRecord, TransportRecord)| {
         Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
     };
-    let sides = part
-        .records
-        .iter()
-        .flat_map(|record| [&record.initiator, &record.responder]);
-    let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
+    let waited: f64 = sides(part).filter_map(|side| waited(side.transport?)).sum();
     let own = (waited / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
@@ -162,6 +158,13 @@ fn waits_for_allocation(
     );
     let change = PlanChange::Option(part.index, "allocate", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))
+}
+
+/// What both ends of a part recorded.
+fn sides<'p>(part: &'p MeasuredPart<'_>) -> impl Iterator<Item = &'p SideRecord> {
+    part.records
+        .iter()
+        .flat_map(|record| [&record.initiator, &record.responder])
 }
 
 /// The IMP of a host, and its name.
@@ -215,11 +218,7 @@ fn waits_for_room(
         "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
     );
-    let figure = format!(
-        "sent at {}; the way is not full {} of the time",
-        units::format_rate(part.rate_bit_s()),
-        percent(share)
-    );
+    let figure = free_way(part, share);
     let finding = kind
         .finding(context, share, 0.7, sentence)
         .because(context.measurement.figure(figure));
@@ -234,6 +233,15 @@ fn waits_for_room(
 /// From this share of its reports on, an IMP without room holds messages up.
 const MOSTLY: f64 = 0.5;
 
+/// How much of the time the way was not full.
+fn free_way(part: &MeasuredPart<'_>, share: f64) -> String {
+    format!(
+        "sent at {}; the way is not full {} of the time",
+        units::format_rate(part.rate_bit_s()),
+        percent(share)
+    )
+}
+
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
 fn waits_for_rfnms(
     kind: &FindingKind,
@@ -242,11 +250,7 @@ fn waits_for_rfnms(
     message: u64,
 ) -> Option<Finding> {
     let links = part.plan.stack.number("links").unwrap_or(1);
-    let trips = part
-        .records
-        .iter()
-        .flat_map(|record| [&record.initiator, &record.responder]);
-    let trips = trips
+    let trips = sides(part)
         .filter_map(|side| side.transport)
         .map(|(_, stop)| stop)
         .filter(|stop| stop.bytes_acked > Some(message));
@@ -264,16 +268,14 @@ fn waits_for_rfnms(
     let under_way = links.min(most);
     // The sender measures from the message at its host's interface: behind a full window it waits there for others.
     let trip = trip * to_f64(under_way) / to_f64(links);
+    let (messages, allow) = match under_way {
+        1 => ("message", "allows"),
+        _ => ("messages", "allow"),
+    };
     let sentence = format!(
-        "{under_way} {} of {} in each round trip of {} {} {}: {}",
-        if under_way == 1 {
-            "message"
-        } else {
-            "messages"
-        },
+        "{under_way} {messages} of {} in each round trip of {} {allow} {}: {}",
         units::format_size(message),
         units::format_time(trip),
-        if under_way == 1 { "allows" } else { "allow" },
         units::format_rate(lets),
         if links > most {
             format!("IMP {imp} lets {most} be under way (its `window`), and the other links wait")
@@ -281,27 +283,21 @@ fn waits_for_rfnms(
             "a link has one until its RFNM".to_owned()
         }
     );
-    let figure = format!(
-        "sent at {}; the way is not full {} of the time",
-        units::format_rate(part.rate_bit_s()),
-        percent(share)
-    );
+    let figure = free_way(part, share);
     let finding = kind
         .finding(context, share, 0.9, sentence)
         .because(context.measurement.figure(figure));
-    if links >= most {
-        let more = 2 * most;
-        let change = PlanChange::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
-        let advice = match links > most {
-            true => format!("a larger window of the IMP: `window {more}`"),
-            false => format!(
-                "a larger window of the IMP and more links: `window {more}`, `ncp(links = {more})`"
-            ),
-        };
-        return Some(match links > most {
-            true => finding.attempt_by(advice, change),
-            false => finding.attempt(advice),
-        });
+    let window = 2 * most;
+    if links > most {
+        let change =
+            PlanChange::ImpWindow(imp.to_owned(), u32::try_from(window).unwrap_or(u32::MAX));
+        let advice = format!("a larger window of the IMP: `window {window}`");
+        return Some(finding.attempt_by(advice, change));
+    }
+    if links == most {
+        return Some(finding.attempt(format!(
+            "a larger window of the IMP and more links: `window {window}`, `ncp(links = {window})`"
+        )));
     }
     let more = (2 * links).min(most);
     let advice = format!("more messages at once: `ncp(links = {more})`");

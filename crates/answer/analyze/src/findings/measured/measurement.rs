@@ -352,23 +352,18 @@ impl<'c> FindingMeasurement<'c> {
                 && self.is_within(*row)
                 && hosts().any(|host| host == self.log.host(*row))
         };
-        self.log
-            .rows(keyword)
-            .iter()
-            .copied()
-            .filter(mine)
-            .collect()
+        self.rows_where(keyword, mine)
+    }
+
+    fn rows_where(&self, keyword: &str, mine: impl FnMut(&u32) -> bool) -> Vec<u32> {
+        let rows = self.log.rows(keyword).iter().copied();
+        rows.filter(mine).collect()
     }
 
     /// Rows of a keyword whose stream belongs to this measurement.
     pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
         let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
-        self.log
-            .rows(keyword)
-            .iter()
-            .copied()
-            .filter(mine)
-            .collect()
+        self.rows_where(keyword, mine)
     }
 }
 

@@ -43,6 +43,21 @@ const STEPS: [(&str, ReaderStep, bool); 5] = [
     ("APP_START", ReaderStep::Over, false),
 ];
 
+/// A time between two operations in which bytes waited, and the rows around it.
+struct AwayTime {
+    seconds: f64,
+    over: u32,
+    takes: u32,
+}
+
+impl AwayTime {
+    /// What of it lies after a moment, s.
+    fn after(&self, log: &FindingEventLog<'_>, moment: u64) -> f64 {
+        self.seconds
+            .min(to_f64(log.at(self.takes).saturating_sub(moment)) / 1e9)
+    }
+}
+
 /// The time that received bytes waited for that side's application.
 pub(crate) fn measure_receive_backlog(
     measurement: &FindingMeasurement<'_>,
@@ -50,7 +65,7 @@ pub(crate) fn measure_receive_backlog(
     reader: PairSide,
 ) -> Backlog {
     let arrived = arrivals(measurement);
-    let mut found: Vec<(f64, u32, u32)> = Vec::new();
+    let mut found: Vec<AwayTime> = Vec::new();
     let mut at_end_s = 0.0;
     for (stream, walk) in walks(measurement, part, reader) {
         let arrived = arrived.get(&stream).map(Vec::as_slice);
@@ -58,20 +73,20 @@ pub(crate) fn measure_receive_backlog(
         if let Some(last) = arrived.and_then(|packets| packets.iter().map(|(.., at)| *at).max()) {
             at_end_s += away
                 .iter()
-                .map(|found| after(measurement.log, found, last))
+                .map(|found| found.after(measurement.log, last))
                 .sum::<f64>();
         }
         found.extend(away);
     }
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Backlog {
-        total_s: found.iter().map(|(seconds, ..)| seconds).sum(),
+        total_s: found.iter().map(|found| found.seconds).sum(),
         at_end_s,
         times: found.len() as u64,
         rows: found
             .iter()
             .take(MOST)
-            .flat_map(|(_, over, awaits)| [*over, *awaits])
+            .flat_map(|found| [found.over, found.takes])
             .collect(),
     }
 }
@@ -132,12 +147,12 @@ fn arrivals(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, Vec<(i64, i64
     arrived
 }
 
-/// Each time between two operations of which the second takes what was there: seconds, and the rows around it.
+/// Each time between two operations of which the second takes what was there.
 fn away(
     log: &FindingEventLog<'_>,
     walk: &[(u32, ReaderStep)],
     arrived: Option<&[(i64, i64, u64)]>,
-) -> Vec<(f64, u32, u32)> {
+) -> Vec<AwayTime> {
     let mut found = Vec::new();
     for (at, pair) in walk.windows(2).enumerate() {
         let ((over, ReaderStep::Over | ReaderStep::Has), (takes, step)) = (pair[0], pair[1]) else {
@@ -160,15 +175,15 @@ fn away(
             .map_or(Some(from), |arrived| first_arrival(log, has, arrived))
             .map(|arrived| arrived.max(from));
         if let Some(there) = there.filter(|there| held_up && *there < to) {
-            found.push((to_f64(to - there) / 1e9, over, takes));
+            let seconds = to_f64(to - there) / 1e9;
+            found.push(AwayTime {
+                seconds,
+                over,
+                takes,
+            });
         }
     }
     found
-}
-
-/// What of a time that ends where a unit is taken lies after a moment, s.
-fn after(log: &FindingEventLog<'_>, (seconds, _, takes): &(f64, u32, u32), moment: u64) -> f64 {
-    seconds.min(to_f64(log.at(*takes).saturating_sub(moment)) / 1e9)
 }
 
 /// As often as the same bytes are looked for.

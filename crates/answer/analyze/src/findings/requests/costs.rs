@@ -195,6 +195,66 @@ impl RequestCosts {
     }
 }
 
+/// Parts of a request's time, each with its cause and with who is meant.
+struct RequestShares<'q> {
+    request: &'q TracedRequest,
+    shares: Vec<(RequestCause, String, i64)>,
+}
+
+impl RequestShares<'_> {
+    fn of_client(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, client_name(self.request), ns));
+    }
+
+    fn of_server(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, server_name(self.request), ns));
+    }
+
+    fn of_pair(&mut self, cause: RequestCause, ns: i64) {
+        let pair = format!("{} > {}", self.request.client, self.request.server);
+        self.shares.push((cause, pair, ns));
+    }
+
+    /// What is done before the request leaves.
+    fn before(&mut self, times: RequestTimes) {
+        let host = self.request.client.clone();
+        self.shares.push((RequestCause::Lookup, host, times.lookup));
+        let lost = if self.request.network.connect_again > 0 {
+            times.connect - times.round_trip.unwrap_or(0)
+        } else {
+            0
+        };
+        self.of_pair(RequestCause::ConnectLost, lost);
+        self.of_pair(RequestCause::Connect, times.connect - lost);
+        self.of_pair(RequestCause::Handshake, times.handshake);
+        self.of_client(RequestCause::Client, times.client);
+    }
+}
+
+/// What keeps a message from arriving: the stack holds it back, its window is full, parts of it are sent again.
+struct MessageDelays {
+    held: i64,
+    window: i64,
+    again: i64,
+    /// What is left of the time to leave and to travel.
+    rest: i64,
+}
+
+impl MessageDelays {
+    /// Of a message that takes so long to leave and to travel, by what the network recorded of the three.
+    fn of(leaves: i64, travels: i64, [held, window, again]: [i64; 3]) -> Self {
+        let held = held.min(leaves);
+        let window = window.min(leaves - held);
+        let again = again.min(leaves + travels - held - window);
+        Self {
+            held,
+            window,
+            again,
+            rest: leaves + travels - held - window - again,
+        }
+    }
+}
+
 /// A message on its way, without what was lost, held back or had no room.
 struct MessageTransit {
     queued: i64,
@@ -322,78 +382,77 @@ impl<'r> Spender<'r> {
         times: RequestTimes,
         depth: u32,
     ) -> Vec<(RequestCause, String, i64)> {
-        let pair = || format!("{} > {}", request.client, request.server);
-        let server = || server_name(request);
-        let net = request.network;
-        let mut shares = Vec::new();
-        let mut put = |cause, who: String, ns: i64| shares.push((cause, who, ns));
-        put(RequestCause::Lookup, request.client.clone(), times.lookup);
-        let lost = if net.connect_again > 0 {
-            times.connect - times.round_trip.unwrap_or(0)
-        } else {
-            0
+        let mut shares = RequestShares {
+            request,
+            shares: Vec::new(),
         };
-        put(RequestCause::ConnectLost, pair(), lost);
-        put(RequestCause::Connect, pair(), times.connect - lost);
-        put(RequestCause::Handshake, pair(), times.handshake);
-        put(RequestCause::Client, client_name(request), times.client);
+        shares.before(times);
         if request.is_given_up() {
             let before = times.lookup + times.connect + times.handshake + times.client;
-            put(RequestCause::GivenUp, pair(), times.total - before);
-            return shares;
+            shares.of_pair(RequestCause::GivenUp, times.total - before);
+            return shares.shares;
         }
-        let usual = self
-            .usual
-            .get(&(request.client.as_str(), request.server.as_str()))
-            .copied();
-        // The request leaves and travels.
-        let held = net.held_there_ns.min(times.hold);
-        let window = net.window_there_ns.min(times.hold - held);
-        let again = net
-            .again_there_ns
-            .min(times.hold + times.there - held - window);
-        put(RequestCause::Held, client_name(request), held);
-        put(RequestCause::Window, server(), window);
-        put(RequestCause::Loss, pair(), again);
-        let rest = times.hold + times.there - held - window - again;
-        let is_large = request.bytes.0 >= LARGE;
-        let way = self.way(request, false, is_large, rest);
-        let base = usual.map_or(way.rest, |usual| usual.there.min(way.rest));
-        put(RequestCause::Queue, pair(), way.queued);
-        put(RequestCause::Distance, pair(), base);
-        put(way.over, pair(), way.rest - base);
-        // The server.
+        self.there(&mut shares, times);
         for (cause, ns) in self.unread(request, times) {
-            put(cause, server(), ns);
+            shares.of_server(cause, ns);
         }
-        // The answer.
-        let held = net.held_back_ns.min(times.sending);
-        let window = net.window_back_ns.min(times.sending - held);
-        let again = net
-            .again_back_ns
-            .min(times.sending + times.back - held - window);
-        put(RequestCause::Held, server(), held);
-        // Who reads late has no room for that reason.
-        let is_late = times.client_unread > window / 2;
-        put(
-            if is_late {
-                RequestCause::SlowReader
-            } else {
-                RequestCause::Window
-            },
-            client_name(request),
-            window,
+        self.back(&mut shares, times);
+        let mut shares = shares.shares;
+        self.work(request, times.work, depth, &mut shares);
+        shares
+    }
+
+    /// The request leaves and travels.
+    fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) {
+        let request = shares.request;
+        let net = request.network;
+        let delays = MessageDelays::of(
+            times.hold,
+            times.there,
+            [net.held_there_ns, net.window_there_ns, net.again_there_ns],
         );
-        put(RequestCause::Loss, pair(), again);
-        let rest = times.sending + times.back - held - window - again;
+        shares.of_client(RequestCause::Held, delays.held);
+        shares.of_server(RequestCause::Window, delays.window);
+        shares.of_pair(RequestCause::Loss, delays.again);
+        let is_large = request.bytes.0 >= LARGE;
+        let way = self.way(request, false, is_large, delays.rest);
+        let usual = self.usual(request);
+        let base = usual.map_or(way.rest, |usual| usual.there.min(way.rest));
+        shares.of_pair(RequestCause::Queue, way.queued);
+        shares.of_pair(RequestCause::Distance, base);
+        shares.of_pair(way.over, way.rest - base);
+    }
+
+    /// The answer leaves and travels, until the client reads it.
+    fn back(&self, shares: &mut RequestShares<'_>, times: RequestTimes) {
+        let request = shares.request;
+        let net = request.network;
+        let delays = MessageDelays::of(
+            times.sending,
+            times.back,
+            [net.held_back_ns, net.window_back_ns, net.again_back_ns],
+        );
+        let window = delays.window;
+        shares.of_server(RequestCause::Held, delays.held);
+        // A client that reads late has no room for that reason.
+        let no_room = if times.client_unread > window / 2 {
+            RequestCause::SlowReader
+        } else {
+            RequestCause::Window
+        };
+        shares.of_client(no_room, window);
+        shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
-        let way = self.way(request, true, is_large, rest);
-        let base = usual
+        let way = self.way(request, true, is_large, delays.rest);
+        let base = self
+            .usual(request)
             .map_or(times.back, |usual| usual.back)
             .clamp(0, way.rest.max(0));
-        put(RequestCause::Queue, pair(), way.queued);
-        put(RequestCause::Distance, pair(), base);
-        let sending = (way.rest - base).min(times.sending - held - window).max(0);
+        shares.of_pair(RequestCause::Queue, way.queued);
+        shares.of_pair(RequestCause::Distance, base);
+        let sending = (way.rest - base)
+            .min(times.sending - delays.held - window)
+            .max(0);
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;
         let late = if is_within {
@@ -401,21 +460,18 @@ impl<'r> Spender<'r> {
         } else {
             0
         };
-        put(RequestCause::SlowReader, client_name(request), late);
-        let (slow, whose) = if is_large {
-            (RequestCause::Rate, pair())
+        shares.of_client(RequestCause::SlowReader, late + times.client_unread);
+        if is_large {
+            shares.of_pair(RequestCause::Rate, sending - late);
         } else {
-            (RequestCause::Server, server())
-        };
-        put(slow, whose, sending - late);
-        put(way.over, pair(), way.rest - base - sending);
-        put(
-            RequestCause::SlowReader,
-            client_name(request),
-            times.client_unread,
-        );
-        self.work(request, times.work, depth, &mut shares);
-        shares
+            shares.of_server(RequestCause::Server, sending - late);
+        }
+        shares.of_pair(way.over, way.rest - base - sending);
+    }
+
+    fn usual(&self, request: &TracedRequest) -> Option<Usual> {
+        let ends = (request.client.as_str(), request.server.as_str());
+        self.usual.get(&ends).copied()
     }
 
     /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.

@@ -37,6 +37,12 @@ impl Worst<'_> {
         self.cost.ns as f64 / to_f64(self.cost.requests.max(1))
     }
 
+    /// Calls between the client and the server that its place names.
+    pub(crate) fn calls_at_place(&self) -> impl Iterator<Item = &TracedRequest> {
+        let calls = self.costs.requests.iter().filter(|request| request.is_call);
+        calls.filter(|request| format_client_server(request) == self.place)
+    }
+
     fn takes(&self) -> CauseTimeShare {
         CauseTimeShare {
             requests: self.cost.of_most().0,

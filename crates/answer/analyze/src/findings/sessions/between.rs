@@ -61,7 +61,7 @@ impl<'l> Between<'l> {
                 }
             }
         }
-        let span = to_f64((session.span.1 - session.span.0).max(1));
+        let span = session.span.length_ns();
         let made = ways.into_iter().filter_map(|((from, to), stays)| {
             let mut took: Vec<u64> = stays.iter().map(|(from, to)| to - from).collect();
             took.sort_unstable();

@@ -70,14 +70,8 @@ pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         "{name} works {} of the time, more than anything else, and nothing is full",
         percent(processor.busy)
     );
-    let mut finding = kind.of_run(processor.busy, SURE, sentence);
-    finding.evidence.push(processor.evidence(log));
-    finding.evidence.extend(session.evidence(log));
-    let more = format!(
-        "a faster processor of {}, or less to do there for each request",
-        processor.host
-    );
-    Some(finding.attempt(more))
+    let finding = kind.of_run(processor.busy, SURE, sentence);
+    Some(session.processor_limits(log, processor, finding))
 }
 
 /// The link that is used most, though not all the time.

@@ -5,6 +5,20 @@ use crate::findings::rows::EventRows;
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// From when to when a session was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionSpan {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+impl SessionSpan {
+    /// How long it was, ns; at least 1.
+    pub(crate) fn length_ns(self) -> f64 {
+        to_f64(self.to_ns.saturating_sub(self.from_ns).max(1))
+    }
+}
+
 /// One port over all of the session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortSeen {
@@ -51,9 +65,9 @@ impl ProcessorSeen {
 }
 
 /// Whether an interval is of the session: what was before it is not.
-fn is_within(log: &EventRows<'_>, row: u32, (from, to): (u64, u64)) -> bool {
+fn is_within(log: &EventRows<'_>, row: u32, span: SessionSpan) -> bool {
     let interval = log.number(row, "interval_ns").unwrap_or(0).unsigned_abs();
-    log.at(row) > from && log.at(row) <= to.saturating_add(2 * interval)
+    log.at(row) > span.from_ns && log.at(row) <= span.to_ns.saturating_add(2 * interval)
 }
 
 /// What was added up of a host's cores, ns.
@@ -66,7 +80,7 @@ struct Cores {
 }
 
 /// Processors that did anything.
-pub(crate) fn processors(log: &EventRows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen> {
+pub(crate) fn processors(log: &EventRows<'_>, span: SessionSpan) -> Vec<ProcessorSeen> {
     let mut hosts: BTreeMap<&str, Cores> = BTreeMap::new();
     for row in log
         .rows("CPU_USE")
@@ -83,7 +97,7 @@ pub(crate) fn processors(log: &EventRows<'_>, span: (u64, u64)) -> Vec<Processor
         cores.rows.push(row);
     }
     // Of intervals in which a modelled processor did nothing there are no events.
-    let all = to_f64(span.1.saturating_sub(span.0).max(1));
+    let all = span.length_ns();
     let of = |(
         host,
         Cores {
@@ -102,13 +116,13 @@ pub(crate) fn processors(log: &EventRows<'_>, span: (u64, u64)) -> Vec<Processor
 }
 
 /// Ports through which something went.
-pub(crate) fn ports(log: &EventRows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
+pub(crate) fn ports(log: &EventRows<'_>, span: SessionSpan) -> Vec<PortSeen> {
     let mut ports: BTreeMap<&str, (PortSeen, u64, u64)> = BTreeMap::new();
     for row in log
         .rows("PORT_USE")
         .iter()
         .copied()
-        .filter(|row| is_within(log, *row, (from, to)))
+        .filter(|row| is_within(log, *row, span))
     {
         let Some(name) = log.text(row, "port") else {
             continue;
@@ -134,7 +148,7 @@ pub(crate) fn ports(log: &EventRows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen
         }
     }
     // Of intervals in which nothing went through it there are no events.
-    let span = to_f64((to - from).max(1));
+    let span = span.length_ns();
     // What leaves is counted when it is certain to leave, which can be an interval before.
     let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen {
         busy: (to_f64(busy) / span.max(to_f64(time))).min(1.0),

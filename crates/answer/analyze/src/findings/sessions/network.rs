@@ -7,7 +7,8 @@ use crate::findings::kind::FindingKind;
 use crate::findings::measured::path::FULL;
 use crate::findings::sessions::left_over::is_known;
 use crate::findings::sessions::monitored::PortSeen;
-use crate::findings::sessions::session::{SessionAnalysis, TransportSeen};
+use crate::findings::sessions::session::SessionAnalysis;
+use crate::findings::sessions::transport::TransportSeen;
 use crate::statistics::to_f64;
 use stackline_core::units;
 
@@ -16,38 +17,43 @@ const HOLDS: f64 = 0.2;
 /// A link that is used so much is nearly full: with losses at its own queue no more goes through it (see `path::FULL`).
 const NEARLY: f64 = FULL - 0.05;
 
-/// A pressed session, and how much of the time what is beyond its servers limited it.
-fn pressed<'l>(log: &'l FindingEventLog<'_>) -> Option<(&'l SessionAnalysis, f64)> {
-    let session = log.session().filter(|session| session.is_pressed())?;
-    let share = session.beyond_share();
-    (share >= LEAST).then_some((session, share))
+/// A session of which a finding is reported.
+struct SessionReport<'l, 'c> {
+    kind: &'l FindingKind,
+    log: &'l FindingEventLog<'c>,
+    session: &'l SessionAnalysis,
 }
 
-fn made(
-    kind: &FindingKind,
-    log: &FindingEventLog<'_>,
-    session: &SessionAnalysis,
-    (share, sure): (f64, f64),
-    sentence: String,
-) -> Option<Finding> {
-    if share < LEAST {
-        return None;
+impl<'l, 'c> SessionReport<'l, 'c> {
+    /// A pressed session, and how much of the time what is beyond its servers limited it.
+    fn of_pressed(kind: &'l FindingKind, log: &'l FindingEventLog<'c>) -> Option<(Self, f64)> {
+        let session = log.session().filter(|session| session.is_pressed())?;
+        let share = session.beyond_share();
+        (share >= LEAST).then_some((Self { kind, log, session }, share))
     }
-    let mut finding = kind.of_run(share.min(1.0), sure, sentence);
-    if let Some(seen) = &session.transport {
-        finding.evidence.push(log.evidence(held(seen), &seen.rows));
+
+    /// What limits it for so much of the time, and how sure that is.
+    fn finding(&self, share: f64, sure: f64, sentence: String) -> Option<Finding> {
+        if share < LEAST {
+            return None;
+        }
+        let (log, session) = (self.log, self.session);
+        let mut finding = self.kind.of_run(share.min(1.0), sure, sentence);
+        if let Some(seen) = &session.transport {
+            finding.evidence.push(log.evidence(held(seen), &seen.rows));
+        }
+        let ports = session
+            .ports
+            .iter()
+            .filter(|port| port.rate_bit_s.is_some());
+        let mut ports: Vec<&PortSeen> = ports.collect();
+        ports.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+        finding
+            .evidence
+            .extend(ports.iter().take(3).map(|port| carried(log, port)));
+        finding.evidence.extend(session.evidence(log));
+        Some(finding)
     }
-    let ports = session
-        .ports
-        .iter()
-        .filter(|port| port.rate_bit_s.is_some());
-    let mut ports: Vec<&PortSeen> = ports.collect();
-    ports.sort_by(|a, b| b.busy.total_cmp(&a.busy));
-    finding
-        .evidence
-        .extend(ports.iter().take(3).map(|port| carried(log, port)));
-    finding.evidence.extend(session.evidence(log));
-    Some(finding)
 }
 
 /// What held the servers' connections back.
@@ -134,7 +140,8 @@ fn losses(session: &SessionAnalysis, of: fn((f64, f64)) -> f64) -> Option<(&Port
 
 /// The port whose buffer is too small.
 pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     let (port, part) = losses(session, |(queue, _)| queue)?;
     let holds = port.holds_bytes.map_or_else(String::new, |bytes| {
         format!(" (it holds {})", units::format_size(bytes))
@@ -156,7 +163,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
         session.costs(share),
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
+    let finding = report.finding(share * part, 0.9, sentence)?;
     let seen = session.transport.as_ref();
     let needs = seen.map_or(0, |seen| {
         seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes)
@@ -187,7 +194,8 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
 
 /// The link that loses.
 pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     let (port, part) = losses(session, |(_, link)| link)?;
     let rate = 100.0 * to_f64(port.losses) / to_f64(port.packets.max(1));
     let sentence = format!(
@@ -198,7 +206,7 @@ pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         session.costs(share),
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
+    let finding = report.finding(share * part, 0.9, sentence)?;
     Some(finding.attempt(format!(
         "repair the link {} (cable, radio, errors of the interface)",
         port.name
@@ -210,7 +218,8 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     if let Some(found) = full(kind, log) {
         return Some(found);
     }
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
         let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
         let sentence = format!(
@@ -220,7 +229,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
             dropped(port),
             session.costs(share)
         );
-        let finding = made(kind, log, session, (share * port.busy, 0.95), sentence)?;
+        let finding = report.finding(share * port.busy, 0.95, sentence)?;
         let faster = format!(
             "a faster link {}, or fewer bytes: compression, caching, fewer units in a list",
             port.name
@@ -234,7 +243,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         "the network or the receiver limits: {}; which of them it is no event says",
         session.costs(share)
     );
-    let finding = made(kind, log, session, (share, 0.6), sentence)?;
+    let finding = report.finding(share, 0.6, sentence)?;
     Some(
         finding
             .attempt("`--across SPEC` models the network and says which port, link or end it is"),
@@ -251,7 +260,7 @@ fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         port.name,
         percent(port.busy)
     );
-    let finding = made(kind, log, session, (port.busy, 0.9), sentence)?;
+    let finding = SessionReport { kind, log, session }.finding(port.busy, 0.9, sentence)?;
     Some(finding.attempt(format!(
         "a faster line {}, or fewer bytes for each request or answer",
         port.name
@@ -260,9 +269,10 @@ fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
 
 /// The application does not take what has come.
 pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     if session.transport.is_none() {
-        return by_ports(kind, log, session, share);
+        return by_ports(&report, share);
     }
     let seen = session
         .transport
@@ -275,19 +285,15 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         percent(session.used())
     );
     let part = seen.window.max(seen.unread) * (1.0 - session.used());
-    let finding = made(kind, log, session, (share * part, 0.95), sentence)?;
+    let finding = report.finding(share * part, 0.95, sentence)?;
     let finding = finding
         .attempt("let the application read in a thread of its own, or do less between its reads");
     Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
 }
 
 /// Where no monitor saw connections: ports drop nothing, and no link is full.
-fn by_ports(
-    kind: &FindingKind,
-    log: &FindingEventLog<'_>,
-    session: &SessionAnalysis,
-    share: f64,
-) -> Option<Finding> {
+fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
+    let session = report.session;
     let gone = session
         .ports
         .iter()
@@ -300,13 +306,7 @@ fn by_ports(
         session.costs(share),
         percent(session.used())
     );
-    let finding = made(
-        kind,
-        log,
-        session,
-        (share * (1.0 - session.used()), 0.7),
-        sentence,
-    )?;
+    let finding = report.finding(share * (1.0 - session.used()), 0.7, sentence)?;
     let finding = finding
         .attempt("let the application read in a thread of its own, or do less between its reads");
     Some(
@@ -317,7 +317,8 @@ fn by_ports(
 
 /// A window that is too small for the way, though what comes is read.
 pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     let seen = session
         .transport
         .as_ref()
@@ -328,13 +329,7 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(
-        kind,
-        log,
-        session,
-        (share * seen.window * (1.0 - session.used()), 0.9),
-        sentence,
-    )?;
+    let finding = report.finding(share * seen.window * (1.0 - session.used()), 0.9, sentence)?;
     Some(finding.attempt(
         "a larger receive buffer of the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)",
     ))
@@ -342,7 +337,8 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
 
 /// A send buffer that is too small for the way.
 pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (session, share) = pressed(log)?;
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
     let seen = session
         .transport
         .as_ref()
@@ -353,11 +349,9 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(
-        kind,
-        log,
-        session,
-        (share * seen.send_buffer * (1.0 - session.used()), 0.9),
+    let finding = report.finding(
+        share * seen.send_buffer * (1.0 - session.used()),
+        0.9,
         sentence,
     )?;
     Some(finding.attempt("larger send buffers of the servers (`--send-buffer`, `tcp(send_buffer = ...)`); what they hold can no longer be superseded"))

@@ -4,16 +4,19 @@
 //! A session is *pressed* when a twentieth of its units was given up, or something limited it nearly all the time; of one that is not,
 //! nothing is found. It knows no keyword of any program, only what monitors and `PORT_SETUP` say.
 
-use crate::blocked::{Blocked, blocked};
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Evidence, percent};
+use crate::findings::finding::{Evidence, Finding, percent};
 use crate::findings::measured::path::FULL;
-use crate::findings::sessions::monitored::{PortSeen, ProcessorSeen, ports, processors};
+use crate::findings::sessions::limits::{LimitingStretch, answering, keyword, limiting};
+use crate::findings::sessions::monitored::{
+    PortSeen, ProcessorSeen, SessionSpan, ports, processors,
+};
+use crate::findings::sessions::transport::{TransportSeen, resending_share, stuck};
 use crate::lifelines::{Lifeline, LifelineOutcome};
 use crate::names::point_name;
 use crate::profile::{HostStretch, Profile, profiles};
 use crate::statistics::to_f64;
-use stackline_events::catalogue::{DataFate, fate, is_work};
+use stackline_events::catalogue::{DataFate, fate};
 use std::collections::BTreeMap;
 
 /// Units of which fewer come back are no session.
@@ -22,10 +25,8 @@ pub(crate) const LEAST_UNITS: u64 = 20;
 const GIVEN_UP: f64 = 0.05;
 /// From this share of the time on, what limits a host limits the session, though nothing is given up.
 pub(crate) const ALWAYS: f64 = 0.85;
-/// Servers that are told of one by one.
+/// Servers that are reported one by one.
 const SERVERS: usize = 8;
-/// Less unread than a few segments is on its way to its reader.
-const FEW: i64 = 16 << 10;
 
 /// What is known of a session.
 #[derive(Debug)]
@@ -47,42 +48,7 @@ pub(crate) struct SessionAnalysis {
     /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress; absent where
     /// nobody would have said so.
     pub(crate) resending: Option<f64>,
-    /// From when to when, ns.
-    pub(crate) span: (u64, u64),
-}
-
-/// A stretch of the way that limits: the same one of several hosts.
-#[derive(Clone, Debug)]
-pub(crate) struct LimitingStretch {
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-    /// Share of the time, hosts by how much of what was given up was theirs.
-    pub(crate) share: f64,
-    /// Each host's own share, the largest first.
-    pub(crate) hosts: Vec<(String, f64)>,
-    /// Whether units wait apart for those that are served.
-    pub(crate) has_room: bool,
-}
-
-/// The servers' connections together: shares of the time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TransportSeen {
-    pub(crate) connections: usize,
-    /// The receiver's window held senders back.
-    pub(crate) window: f64,
-    /// The send buffer did.
-    pub(crate) send_buffer: f64,
-    /// What had come lay unread.
-    pub(crate) unread: f64,
-    /// They had something to send and nothing was acknowledged in a whole interval.
-    pub(crate) stalled: f64,
-    pub(crate) retransmits: u64,
-    /// The most that one of them had on its way.
-    pub(crate) in_flight_bytes: u64,
-    pub(crate) round_trip_ns: u64,
-    /// The largest packets, by their data.
-    pub(crate) segment_bytes: u64,
-    pub(crate) rows: Vec<u32>,
+    pub(crate) span: SessionSpan,
 }
 
 impl SessionAnalysis {
@@ -92,99 +58,49 @@ impl SessionAnalysis {
         if !log.input.plan.measurements.is_empty() {
             return None;
         }
-        let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
-        let comes_back = |line: &&Lifeline| {
-            let host = |at: usize| {
-                lifelines.points[lifelines.passages_of(line)[at].point as usize]
-                    .host
-                    .as_str()
-            };
-            line.has_arrived() && line.count > 2 && host(0) == host(line.count as usize - 1)
-        };
-        let (arrived, back) = (
-            count(lines(), |line| line.has_arrived()),
-            count(lines(), |line| comes_back(&line)),
-        );
+        let units = UnitCounts::of(log)?;
         let profiles = profiles(lifelines);
-        let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
-        let is_lost = is_lost(log);
-        let lost = count(lines(), &is_lost);
-        for line in lines().filter(|line| !is_lost(line)) {
-            if let LifelineOutcome::Flushed { after } = line.outcome {
-                *last_met.entry(after).or_default() += 1;
-            }
-        }
-        let moments = || {
-            lines()
-                .flat_map(|line| lifelines.passages_of(line))
-                .map(|passage| passage.at_ns)
-        };
-        let flushed: u64 = last_met.values().sum();
-        let asked = count(lines(), |_| true);
-        let span = (moments().min()?, moments().max()?);
         let (inside, mut beyond) = limiting(&profiles, log);
         let mut servers: Vec<&str> = answering(&profiles)
             .map(|profile| profile.host.as_str())
             .collect();
-        if back + flushed < LEAST_UNITS || servers.is_empty() {
-            // Nothing came back: whoever has something to send and gets none of it through is held up beyond itself.
+        if units.back + units.flushed() < LEAST_UNITS || servers.is_empty() {
+            // Nothing came back: a host that has something to send and gets none of it through is held up beyond itself.
             servers = stuck(log);
-            if asked < LEAST_UNITS || (servers.is_empty() && lost < LEAST_UNITS) {
+            if units.asked < LEAST_UNITS || (servers.is_empty() && units.lost < LEAST_UNITS) {
                 return None;
             }
-            let hosts = servers
-                .iter()
-                .map(|host| ((*host).to_owned(), 1.0))
-                .collect();
+            let hosts = servers.iter().map(|host| ((*host).to_owned(), 1.0));
             let share = if servers.is_empty() {
-                to_f64(lost) / to_f64(asked)
+                units.lost_share()
             } else {
                 1.0
             };
-            beyond = Some(LimitingStretch {
-                from: 0,
-                to: 0,
-                share,
-                hosts,
-                has_room: false,
-            });
-        } else if back * 2 < arrived {
+            beyond = Some(LimitingStretch::beyond(share, hosts.collect()));
+        } else if units.back * 2 < units.arrived {
             return None;
         }
         // What is lost and not sent again holds nobody up: it costs what was asked for.
-        let share = to_f64(lost) / to_f64(asked.max(1));
+        let share = units.lost_share();
         if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
             let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
-            beyond = Some(LimitingStretch {
-                from: 0,
-                to: 0,
-                share,
-                hosts,
-                has_room: false,
-            });
+            beyond = Some(LimitingStretch::beyond(share, hosts));
         }
-        let blocked = blocked(lifelines);
-        let transport = transport(log, &servers);
-        let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
-        let name_count = log.input.events.names.len() as u32;
-        let records_resends = (0..name_count)
-            .any(|name| fate(log.input.events.names.text(name)) == Some(DataFate::SentAgain));
-        let resending = resending(log, &blocked, servers.len(), span).max(stalled);
-        let resending = (records_resends || transport.is_some()).then_some(resending);
-        let (ports, processors) = (ports(log, span), processors(log, span));
+        let transport = TransportSeen::of(log, &servers);
+        let resending = resending_share(log, servers.len(), units.span, transport.as_ref());
         Some(Self {
             profiles,
-            arrived: back,
-            flushed,
-            last_met,
-            lost,
+            arrived: units.back,
+            flushed: units.flushed(),
+            last_met: units.last_met,
+            lost: units.lost,
             inside,
             beyond,
-            ports,
-            processors,
+            ports: ports(log, units.span),
+            processors: processors(log, units.span),
             transport,
             resending,
-            span,
+            span: units.span,
         })
     }
 
@@ -227,6 +143,22 @@ impl SessionAnalysis {
         self.busiest().filter(|processor| processor.busy >= ALWAYS)
     }
 
+    /// A finding that a processor limits, and what would help.
+    pub(crate) fn processor_limits(
+        &self,
+        log: &FindingEventLog<'_>,
+        processor: &ProcessorSeen,
+        finding: Finding,
+    ) -> Finding {
+        let mut finding = finding;
+        finding.evidence.push(processor.evidence(log));
+        finding.evidence.extend(self.evidence(log));
+        finding.attempt(format!(
+            "a faster processor of {}, or less to do there for each request",
+            processor.host
+        ))
+    }
+
     /// How much of the time the fullest link was used.
     pub(crate) fn used(&self) -> f64 {
         self.fullest().map_or(0.0, |port| port.busy.min(1.0))
@@ -252,7 +184,7 @@ impl SessionAnalysis {
         let ways = lines
             .filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns)))
             .collect();
-        to_f64(union_length_ns(ways)) / to_f64((self.span.1 - self.span.0).max(1)) >= ALWAYS
+        to_f64(union_length_ns(ways)) / self.span.length_ns() >= ALWAYS
     }
 
     /// The server that has units nearly all the time, the busiest of them.
@@ -319,8 +251,8 @@ impl SessionAnalysis {
         let units = units.map(|line| line.unit.to_string()).collect();
         Evidence {
             what,
-            from_ns: self.span.0,
-            to_ns: self.span.1,
+            from_ns: self.span.from_ns,
+            to_ns: self.span.to_ns,
             units,
             events: Vec::new(),
         }
@@ -413,52 +345,61 @@ impl SessionAnalysis {
     }
 }
 
-/// The time in any of some intervals, each as it begins and ends.
-pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
-    intervals.sort_unstable();
-    let (mut until, mut sum) = (0, 0);
-    for (from, to) in intervals {
-        sum += to.saturating_sub(until.max(from));
-        until = until.max(to);
-    }
-    sum
+/// How the units of a run fared.
+struct UnitCounts {
+    asked: u64,
+    arrived: u64,
+    /// Of those that arrived: at the host that asked.
+    back: u64,
+    /// Those of which nothing was heard, though there was time for it.
+    lost: u64,
+    /// Those that were given up, by the last point that they met.
+    last_met: BTreeMap<u32, u64>,
+    span: SessionSpan,
 }
 
-/// Hosts that units come back from.
-fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
-    profiles.iter().filter(|profile| profile.answers())
-}
-
-/// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
-fn stuck<'c>(log: &FindingEventLog<'c>) -> Vec<&'c str> {
-    let lifelines = log.input.lifelines;
-    let begins = |host: &str| {
-        let first = |line: &Lifeline| {
-            lifelines
-                .passages_of(line)
-                .first()
-                .map(|first| first.point as usize)
+impl UnitCounts {
+    /// `None` where no unit is known.
+    fn of(log: &FindingEventLog<'_>) -> Option<Self> {
+        let lifelines = log.input.lifelines;
+        let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
+        let comes_back = |line: &Lifeline| {
+            let passages = lifelines.passages_of(line);
+            let host = |at: usize| &lifelines.points[passages[at].point as usize].host;
+            line.has_arrived() && line.count > 2 && host(0) == host(line.count as usize - 1)
         };
-        lifelines
-            .lines
-            .iter()
-            .filter_map(first)
-            .any(|point| lifelines.points[point].host == host)
-    };
-    let mut hosts: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-    for row in log.rows("TCP_INFO").iter().copied() {
-        let number = |field: &str| log.number(row, field).unwrap_or(0);
-        let sum = hosts.entry(log.host(row)).or_default();
-        sum.0 = sum.0.saturating_add(number("retransmits"));
-        sum.1 = sum.1.saturating_add(number("acked_bytes"));
+        let is_lost = is_lost(log);
+        let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
+        for line in lines().filter(|line| !is_lost(line)) {
+            if let LifelineOutcome::Flushed { after } = line.outcome {
+                *last_met.entry(after).or_default() += 1;
+            }
+        }
+        let moments = || {
+            lines()
+                .flat_map(|line| lifelines.passages_of(line))
+                .map(|passage| passage.at_ns)
+        };
+        Some(Self {
+            asked: count(lines(), |_| true),
+            arrived: count(lines(), Lifeline::has_arrived),
+            back: count(lines(), comes_back),
+            lost: count(lines(), &is_lost),
+            last_met,
+            span: SessionSpan {
+                from_ns: moments().min()?,
+                to_ns: moments().max()?,
+            },
+        })
     }
-    let is_stuck =
-        |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
-    hosts
-        .into_iter()
-        .filter(is_stuck)
-        .map(|(host, _)| host)
-        .collect()
+
+    fn flushed(&self) -> u64 {
+        self.last_met.values().sum()
+    }
+
+    fn lost_share(&self) -> f64 {
+        to_f64(self.lost) / to_f64(self.asked.max(1))
+    }
 }
 
 /// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
@@ -497,9 +438,15 @@ fn count<'l>(
     lines.filter(|line| wanted(line)).count() as u64
 }
 
-/// What a point is called.
-pub(crate) fn keyword<'c>(log: &FindingEventLog<'c>, point: u32) -> &'c str {
-    &log.input.lifelines.points[point as usize].keyword
+/// The time in any of some intervals, each as it begins and ends.
+pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut until, mut sum) = (0, 0);
+    for (from, to) in intervals {
+        sum += to.saturating_sub(until.max(from));
+        until = until.max(to);
+    }
+    sum
 }
 
 /// `START_READ to END_READ`.
@@ -537,166 +484,4 @@ fn operation(log: &FindingEventLog<'_>, server: &Profile) -> String {
         server.host,
         busy.join(", ")
     )
-}
-
-/// What limits inside hosts, and what does beyond those that answer.
-fn limiting(
-    profiles: &[Profile],
-    log: &FindingEventLog<'_>,
-) -> (Vec<LimitingStretch>, Option<LimitingStretch>) {
-    let mut found: BTreeMap<(bool, &str, &str), LimitingStretch> = BTreeMap::new();
-    let weights = weights(profiles);
-    for (profile, weight) in profiles.iter().zip(weights) {
-        for (at, stretch) in profile
-            .stretches
-            .iter()
-            .enumerate()
-            .filter(|(_, stretch)| stretch.limits_ns > 0)
-        {
-            let (from, to) = (keyword(log, stretch.from), keyword(log, stretch.to));
-            let key = (stretch.leaves && !is_work(to), from, to);
-            let has_room = profile
-                .stretches
-                .iter()
-                .any(|one| one.waits_for == Some(at));
-            let (from, to) = (stretch.from, stretch.to);
-            let limit = found.entry(key).or_insert(LimitingStretch {
-                from,
-                to,
-                share: 0.0,
-                hosts: Vec::new(),
-                has_room,
-            });
-            let share = profile.share(stretch.limits_ns);
-            limit.hosts.push((profile.host.clone(), share));
-            limit.share = if profile.answers() {
-                limit.share + weight * share
-            } else {
-                limit.share.max(share)
-            };
-        }
-    }
-    found
-        .values_mut()
-        .for_each(|limit| limit.hosts.sort_by(|a, b| b.1.total_cmp(&a.1)));
-    let (beyond, inside): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|((leaves, ..), _)| *leaves);
-    let beyond = beyond
-        .into_iter()
-        .map(|(_, limit)| limit)
-        .max_by(|a, b| a.share.total_cmp(&b.share));
-    (inside.into_iter().map(|(_, limit)| limit).collect(), beyond)
-}
-
-/// How much each host that answers counts: by what was given up there, or else by the time that units were there.
-fn weights(profiles: &[Profile]) -> Vec<f64> {
-    let given_up = profiles
-        .iter()
-        .filter(|profile| profile.answers())
-        .map(|profile| profile.flushed)
-        .sum::<u64>()
-        > 0;
-    let of = |profile: &Profile| match (profile.answers(), given_up) {
-        (false, _) => 0,
-        (true, true) => profile.flushed,
-        (true, false) => profile
-            .stretches
-            .iter()
-            .map(|stretch| stretch.unit_ns)
-            .sum(),
-    };
-    let all: u64 = profiles.iter().map(of).sum();
-    profiles
-        .iter()
-        .map(|profile| to_f64(of(profile)) / to_f64(all.max(1)))
-        .collect()
-}
-
-/// What monitors saw of connections between servers and the others.
-fn transport(log: &FindingEventLog<'_>, servers: &[&str]) -> Option<TransportSeen> {
-    let mut seen = TransportSeen::default();
-    let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
-    let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);
-    let mut ends: BTreeMap<(&str, &str), ()> = BTreeMap::new();
-    for row in log.rows("TCP_INFO").iter().copied() {
-        let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
-        let interval = number("interval_ns") as f64;
-        if servers.contains(&log.host(row)) {
-            sending_ns += interval;
-            window_ns += number("rwnd_limited_ns") as f64;
-            buffer_ns += number("sndbuf_limited_ns") as f64;
-            let has_more = number("in_flight_bytes").saturating_add(number("unsent_bytes")) > 0;
-            stalled_ns += if has_more && number("acked_bytes") == 0 {
-                interval
-            } else {
-                0.0
-            };
-            seen.retransmits = seen
-                .retransmits
-                .saturating_add(number("retransmits").unsigned_abs());
-            seen.in_flight_bytes = seen
-                .in_flight_bytes
-                .max(number("in_flight_bytes").unsigned_abs());
-            seen.round_trip_ns = seen.round_trip_ns.max(number("rtt_ns").unsigned_abs());
-            seen.segment_bytes = seen.segment_bytes.max(number("mss_bytes").unsigned_abs());
-            ends.insert(
-                (
-                    log.text(row, "local").unwrap_or_default(),
-                    log.text(row, "remote").unwrap_or_default(),
-                ),
-                (),
-            );
-            seen.rows.push(row);
-        } else if log
-            .text(row, "remote")
-            .is_some_and(|remote| servers.contains(&remote))
-        {
-            reading_ns += interval;
-            unread_ns += if number("receive_queue_bytes") >= FEW {
-                interval
-            } else {
-                0.0
-            };
-        }
-    }
-    seen.connections = ends.len();
-    seen.window = window_ns / f64::max(sending_ns, 1.0);
-    seen.send_buffer = buffer_ns / f64::max(sending_ns, 1.0);
-    seen.stalled = stalled_ns / f64::max(sending_ns, 1.0);
-    seen.unread = unread_ns / f64::max(reading_ns, 1.0);
-    (seen.connections > 0).then_some(seen)
-}
-
-/// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
-fn resending(
-    log: &FindingEventLog<'_>,
-    blocked: &[Blocked],
-    servers: usize,
-    (from, to): (u64, u64),
-) -> f64 {
-    let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    let keywords = log.input.events.names.len() as u32;
-    let again = (0..keywords)
-        .map(|name| log.input.events.names.text(name))
-        .filter(|name| fate(name) == Some(DataFate::SentAgain));
-    for row in again.flat_map(|name| log.rows(name)).copied() {
-        times.entry(log.host(row)).or_default().push(log.at(row));
-    }
-    times.values_mut().for_each(|times| times.sort_unstable());
-    let mut sum = 0;
-    for one in blocked {
-        let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else {
-            continue;
-        };
-        let within = |(from, to): &&(u64, u64)| {
-            times.partition_point(|at| at < from) < times.partition_point(|at| at <= to)
-        };
-        sum += one
-            .intervals
-            .iter()
-            .filter(within)
-            .map(|(from, to)| to - from)
-            .sum::<u64>();
-    }
-    to_f64(sum) / to_f64((to - from).max(1)) / to_f64(servers.max(1) as u64)
 }

@@ -5,14 +5,14 @@ use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::sessions::monitored::{PortSeen, ProcessorSeen};
 use crate::findings::sessions::session::{ALWAYS, LEAST_UNITS, SessionAnalysis};
-use crate::lifelines::LifelinePassage;
+use crate::lifelines::{LifelinePassage, Lifelines};
 use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::BTreeMap;
 
 /// Points of one moment may be so far apart, ns.
 const MOMENT: u64 = 1_000;
-/// A link that is used for less of the time is no part of what to change.
+/// A link that is used for less of the time is not part of what to change.
 const PART: f64 = 0.1;
 /// No way is so many times as long as the one in the other direction: something else takes that time.
 const LONGER: f64 = 4.0;
@@ -50,6 +50,62 @@ enum TurnLocation<'s> {
     Link(&'s PortSeen),
 }
 
+/// Ways of units that met no other on theirs, in the order in which they began.
+fn alone(lifelines: &Lifelines) -> Vec<&[LifelinePassage]> {
+    let lines = lifelines
+        .lines
+        .iter()
+        .filter(|line| line.flow.is_none())
+        .map(|line| lifelines.passages_of(line));
+    let mut ways: Vec<&[LifelinePassage]> = lines.filter(|way| way.len() > 1).collect();
+    ways.sort_unstable_by_key(|way| way[0].at_ns);
+    let (mut alone, mut until) = (Vec::new(), 0);
+    for (at, way) in ways.iter().enumerate() {
+        let is_behind =
+            |way: &[LifelinePassage], until: u64| way[0].at_ns.saturating_add(MOMENT) >= until;
+        let is_first = is_behind(way, until);
+        until = until.max(way[way.len() - 1].at_ns);
+        if is_first && ways.get(at + 1).is_none_or(|next| is_behind(next, until)) {
+            alone.push(*way);
+        }
+    }
+    alone
+}
+
+/// Where units were: at each host, and between hosts on their way there and back.
+struct TimeByPlace<'s> {
+    /// The host that asked.
+    asker: &'s str,
+    hosts: BTreeMap<&'s str, u64>,
+    there_ns: u64,
+    back_ns: u64,
+}
+
+impl<'s> TimeByPlace<'s> {
+    fn of(lifelines: &'s Lifelines, ways: &[&[LifelinePassage]]) -> Self {
+        let host =
+            |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
+        let mut times = Self {
+            asker: ways.first().map_or("", |way| host(&way[0])),
+            hosts: BTreeMap::new(),
+            there_ns: 0,
+            back_ns: 0,
+        };
+        for pair in ways.iter().flat_map(|way| way.windows(2)) {
+            let (from, to) = (host(&pair[0]), host(&pair[1]));
+            let place = if from == to {
+                times.hosts.entry(from).or_default()
+            } else if to == times.asker {
+                &mut times.back_ns
+            } else {
+                &mut times.there_ns
+            };
+            *place += pair[1].at_ns.saturating_sub(pair[0].at_ns);
+        }
+        times
+    }
+}
+
 impl<'s> SerialTurns<'s> {
     /// Of a session that nothing limits all the time: whether they go so, and what no host takes of their time.
     pub(crate) fn of(log: &'s FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
@@ -57,89 +113,38 @@ impl<'s> SerialTurns<'s> {
             return None;
         }
         let lifelines = log.input.lifelines;
-        let lines = lifelines
-            .lines
-            .iter()
-            .filter(|line| line.flow.is_none())
-            .map(|line| lifelines.passages_of(line));
-        let mut ways: Vec<&[LifelinePassage]> = lines.filter(|way| way.len() > 1).collect();
-        ways.sort_unstable_by_key(|way| way[0].at_ns);
-        // Those that met no other on their way.
-        let (mut alone, mut until) = (Vec::new(), 0);
-        for (at, way) in ways.iter().enumerate() {
-            let end = way[way.len() - 1].at_ns;
-            let is_first = way[0].at_ns.saturating_add(MOMENT) >= until;
-            until = until.max(end);
-            if is_first
-                && ways
-                    .get(at + 1)
-                    .is_none_or(|next| next[0].at_ns.saturating_add(MOMENT) >= until)
-            {
-                alone.push(*way);
-            }
-        }
+        let alone = alone(lifelines);
         let lasted =
-            |way: &[LifelinePassage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
-        let all_ns = alone
-            .iter()
-            .map(|way| lasted(way))
-            .fold(0, u64::saturating_add);
-        let share = to_f64(all_ns) / to_f64(session.span.1.saturating_sub(session.span.0).max(1));
-        if (alone.len() as u64) < LEAST_UNITS || share < ALWAYS {
+            |way: &&[LifelinePassage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
+        let all_ns = alone.iter().map(lasted).fold(0, u64::saturating_add);
+        let share = to_f64(all_ns) / session.span.length_ns();
+        let units = alone.len() as u64;
+        if units < LEAST_UNITS || share < ALWAYS {
             return None;
         }
-        let mut at: BTreeMap<&str, u64> = BTreeMap::new();
-        let host =
-            |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
-        let asker = alone.first().map_or("", |way| host(&way[0]));
-        let (mut there, mut back) = (0, 0);
-        for pair in alone
-            .iter()
-            .flat_map(|way| way.windows(2))
-            .filter(|pair| host(&pair[0]) != host(&pair[1]))
-        {
-            let way = if host(&pair[1]) == asker {
-                &mut back
-            } else {
-                &mut there
-            };
-            *way += pair[1].at_ns.saturating_sub(pair[0].at_ns);
-        }
-        for pair in alone
-            .iter()
-            .flat_map(|way| way.windows(2))
-            .filter(|pair| host(&pair[0]) == host(&pair[1]))
-        {
-            *at.entry(host(&pair[0])).or_default() += pair[1].at_ns.saturating_sub(pair[0].at_ns);
-        }
-        let (host, ns) = at.into_iter().max_by_key(|(_, ns)| *ns)?;
+        let spent = TimeByPlace::of(lifelines, &alone);
+        let (host, ns) = spent.hosts.into_iter().max_by_key(|(_, ns)| *ns)?;
         let processor = session
             .busiest()
             .map(|one| (TurnLocation::Processor(one), one.busy / share));
         let link = session
             .fullest()
             .map(|port| (TurnLocation::Link(port), port.busy / share));
-        let places = [
-            Some((TurnLocation::Host(host), to_f64(ns) / to_f64(all_ns))),
-            processor,
-            link,
-        ];
-        let (place, spent) = places
-            .into_iter()
-            .flatten()
+        let at_host = (TurnLocation::Host(host), to_f64(ns) / to_f64(all_ns));
+        let (place, at_place) = std::iter::once(at_host)
+            .chain(processor)
+            .chain(link)
             .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        let units = alone.len() as u64;
         let each_s = |ns: u64| to_f64(ns) / to_f64(units) / 1e9;
-        let (there_s, back_s) = (each_s(there), each_s(back));
         let turns = Self {
             units,
             each_s: each_s(all_ns),
             share,
             place,
-            spent: spent.min(1.0),
-            there_s,
-            back_s,
-            asker,
+            spent: at_place.min(1.0),
+            there_s: each_s(spent.there_ns),
+            back_s: each_s(spent.back_ns),
+            asker: spent.asker,
         };
         (turns.costs() >= LEAST).then_some(turns)
     }
@@ -149,7 +154,7 @@ impl<'s> SerialTurns<'s> {
         self.share * (1.0 - self.spent)
     }
 
-    /// Whether it is no distance that takes most of the time.
+    /// Whether something other than distance takes most of the time.
     fn waits(&self) -> Option<TurnWait> {
         let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
         // Bits on a link take as long as they do.

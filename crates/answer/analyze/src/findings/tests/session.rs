@@ -219,7 +219,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
         "{sentence}"
     );
     assert!(sentence.contains("20 % is at host"), "{sentence}");
-    // A way of 7 ms beside one of 1 ms is no distance; one of 2 ms may be.
+    // A way of 7 ms beside one of 1 ms is not a distance; one of 2 ms may be.
     assert!(
         sentence
             .contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),
@@ -350,7 +350,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
             && sentence.starts_with("the processor of me works 60 % of the time, more"),
         "{sentence}"
     );
-    // Work that takes a part is told of, and what is left is the way.
+    // Work that takes a part is reported, and what is left is the way.
     let mut partly = drawn(None, 7);
     processor(&mut partly, "between", 400_000, 2_000);
     let (kind, sentence) = first(&partly);

@@ -11,7 +11,7 @@ const LONGEST_LINE: usize = Bound::Line.most();
 const MOST_WORDS: usize = 10;
 /// How deep values lie in each other, at most.
 const DEEPEST: usize = Bound::Depth.most();
-/// Bytes of a string and elements of an array, at most; what announces more is no RESP.
+/// Bytes of a string and elements of an array, at most; what announces more is not RESP.
 const MOST: i64 = 1 << 40;
 
 /// What bytes complete.

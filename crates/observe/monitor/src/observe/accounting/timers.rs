@@ -1,7 +1,7 @@
 //! Whether a timer ended a thread's wait for a lock: a runtime that parks its threads (Go) lets one of them wait for descriptors
 //! and timers, and that one wakes the thread that is to go on.
 //!
-//! A thread that sleeps and then lets a lock go is none: its sleep is no event loop's, or it was not over just before.
+//! A thread that sleeps and then lets a lock go is none: its sleep is not an event loop's, or it was not over just before.
 
 use super::{Call, Cause, Change, Left, Place, Step};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! What is told of a program that is stopped at its calls: one line of JSON each, through a pipe with a name.
+//! What is recorded of a program that is stopped at its calls: one line of JSON each, through a pipe with a name.
 //!
 //! A line is written whole or not at all; what did not fit is counted in the next. Whoever reads trusts none of it further than
 //! its form.
@@ -77,7 +77,7 @@ pub enum PtraceChange {
         /// How many.
         count: u64,
     },
-    /// Nothing is told, or not of all.
+    /// Nothing is recorded, or not of all.
     Absent {
         /// Why.
         why: String,
@@ -163,7 +163,7 @@ impl PtraceRecordReader {
         })
     }
 
-    /// Adds what was written since the last time. What is no record is counted and left out.
+    /// Adds what was written since the last time. What is not a record is counted and left out.
     ///
     /// # Errors
     /// When the pipe cannot be read.

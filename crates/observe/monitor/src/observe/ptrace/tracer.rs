@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
-/// Sockets that are remembered, at most; what later ones do is not told, and counted as lost.
+/// Sockets that are remembered, at most; what later ones do is not recorded, and counted as lost.
 const MOST: usize = 1 << 18;
 /// Signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] = [
@@ -195,7 +195,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         }
     }
 
-    /// The TCP connection that a descriptor of a thread is; told when it is new.
+    /// The TCP connection that a descriptor of a thread is; recorded when it is new.
     fn connection(&mut self, thread: Pid, descriptor: u64) -> Option<u64> {
         let socket = number_of(thread, descriptor)?;
         let known = match self.sockets.get(&socket) {

@@ -88,79 +88,59 @@ fn of_one(kind: ThreadTraceKind, format: &TraceEventFormat, record: &[u8]) -> Op
     let (running, in_interrupt) = thread(format, record)?;
     let number = |field| format.number(record, field);
     let small = |field| small(format, record, field);
-    Some(match kind {
+    let what = match kind {
         ThreadTraceKind::Switch => return None,
-        ThreadTraceKind::Woken => event(
-            small("pid")?,
-            ThreadChange::Woken {
-                by: running,
-                in_interrupt,
-            },
-        ),
-        ThreadTraceKind::Ready => event(small("pid")?, ThreadChange::Ready),
-        ThreadTraceKind::Begins => {
-            let is_process = Some(number("clone_flags")? & CLONE_THREAD == 0);
-            event(
-                running,
-                ThreadChange::Forked {
-                    child: small("pid")?,
-                    is_process,
-                },
-            )
-        }
-        ThreadTraceKind::Forks => event(
-            running,
-            ThreadChange::Forked {
-                child: small("child_pid")?,
-                is_process: None,
-            },
-        ),
-        ThreadTraceKind::Executes => {
-            let name = String::from_utf8_lossy(format.text(record, "filename")?).into_owned();
-            event(small("pid")?, ThreadChange::Executes { name })
-        }
-        ThreadTraceKind::Exits => event(
-            running,
-            ThreadChange::Exits {
-                last: number("group_dead").is_some_and(|dead| dead != 0),
-            },
-        ),
-        ThreadTraceKind::Calls(call) => {
-            let argument = format.behind("__syscall_nr").and_then(number).unwrap_or(0);
-            event(running, ThreadChange::Calls { call, argument })
-        }
-        ThreadTraceKind::Returns(call) => event(
-            running,
-            ThreadChange::Returns {
-                call,
-                result: format.signed(record, "ret")?,
-            },
-        ),
-        ThreadTraceKind::Faults => event(
-            running,
-            ThreadChange::Faults {
-                address: number("address")?,
-            },
-        ),
+        ThreadTraceKind::Woken => ThreadChange::Woken {
+            by: running,
+            in_interrupt,
+        },
+        ThreadTraceKind::Ready => ThreadChange::Ready,
+        ThreadTraceKind::Begins => ThreadChange::Forked {
+            child: small("pid")?,
+            is_process: Some(number("clone_flags")? & CLONE_THREAD == 0),
+        },
+        ThreadTraceKind::Forks => ThreadChange::Forked {
+            child: small("child_pid")?,
+            is_process: None,
+        },
+        ThreadTraceKind::Executes => ThreadChange::Executes {
+            name: String::from_utf8_lossy(format.text(record, "filename")?).into_owned(),
+        },
+        ThreadTraceKind::Exits => ThreadChange::Exits {
+            last: number("group_dead").is_some_and(|dead| dead != 0),
+        },
+        ThreadTraceKind::Calls(call) => ThreadChange::Calls {
+            call,
+            argument: format.behind("__syscall_nr").and_then(number).unwrap_or(0),
+        },
+        ThreadTraceKind::Returns(call) => ThreadChange::Returns {
+            call,
+            result: format.signed(record, "ret")?,
+        },
+        ThreadTraceKind::Faults => ThreadChange::Faults {
+            address: number("address")?,
+        },
         ThreadTraceKind::DiskStarts => {
             let bytes = small("bytes").unwrap_or(0);
-            let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]), bytes);
-            let what = ThreadChange::DiskStarts {
+            ThreadChange::DiskStarts {
                 device: small("dev")?,
                 sector: number("sector")?,
                 bytes,
-                operation,
-            };
-            event(running, what)
+                operation: operation(format.bytes(record, "rwbs").unwrap_or(&[]), bytes),
+            }
         }
-        ThreadTraceKind::DiskEnds => event(
-            running,
-            ThreadChange::DiskEnds {
-                device: small("dev")?,
-                sector: number("sector")?,
-            },
-        ),
-    })
+        ThreadTraceKind::DiskEnds => ThreadChange::DiskEnds {
+            device: small("dev")?,
+            sector: number("sector")?,
+        },
+    };
+    // These records name the thread that they are about; the others are about the one that runs.
+    let names_thread = matches!(
+        kind,
+        ThreadTraceKind::Woken | ThreadTraceKind::Ready | ThreadTraceKind::Executes
+    );
+    let about = if names_thread { small("pid")? } else { running };
+    Some(event(about, what))
 }
 
 fn small(format: &TraceEventFormat, record: &[u8], field: &str) -> Option<u32> {

@@ -146,15 +146,9 @@ pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 
 pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Connect, WAY_LEAST / 10.0)?;
-    let of_place = || {
-        worst
-            .costs
-            .requests
-            .iter()
-            .filter(|request| request.is_call && format_client_server(request) == worst.place)
-    };
-    let all = of_place().count() as u64;
-    let own = of_place()
+    let all = worst.calls_at_place().count() as u64;
+    let own = worst
+        .calls_at_place()
         .filter(|request| request.times.is_some_and(|times| times.has_connect))
         .count() as u64;
     if own < HABIT || own * 5 < all * 4 {
@@ -172,20 +166,15 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
 
 pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Handshake, WAY_LEAST / 10.0)?;
-    let of_place = || {
-        worst
-            .costs
-            .requests
-            .iter()
-            .filter(|request| request.is_call && format_client_server(request) == worst.place)
-    };
     let (all, own) = (
-        of_place().count() as u64,
-        of_place()
+        worst.calls_at_place().count() as u64,
+        worst
+            .calls_at_place()
             .filter(|request| request.times.is_some_and(|t| t.has_handshake))
             .count() as u64,
     );
-    let trip = of_place()
+    let trip = worst
+        .calls_at_place()
         .filter_map(|request| request.times?.round_trip)
         .min()
         .unwrap_or(0);

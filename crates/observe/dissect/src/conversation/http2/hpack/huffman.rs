@@ -24,7 +24,7 @@ const SYMBOLS: [u8; 256] = [
     29, 30, 31, 127, 220, 249, 10, 13, 22,
 ];
 
-/// The text, or nothing where it is no code, or ends with anything but the beginning of the code of the end.
+/// The text, or nothing where it is not a code, or ends with anything but the beginning of the code of the end.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(bytes.len() * 8 / 5);
     let mut code = HuffmanCode::default();
