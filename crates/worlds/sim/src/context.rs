@@ -3,7 +3,7 @@
 use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::host_work::HostWorkCosts;
+use crate::host_costs::HostWorkCosts;
 use crate::job::SimJob;
 use crate::run_trace::SimEndpointTrace;
 use stackline_core::network::WorkKind;

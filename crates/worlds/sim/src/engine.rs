@@ -6,7 +6,7 @@ use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
-use crate::host_work::HostWorkCosts;
+use crate::host_costs::HostWorkCosts;
 use crate::job::SimJob;
 use crate::outcome::SimRunOutcome;
 use crate::records;

@@ -3,7 +3,8 @@
 
 use crate::context::SimEndpointContext;
 use crate::error::Result;
-use stackline_core::network::{NetworkHost, ProgramCosts, WorkKind};
+use crate::host_costs::HostWorkCosts;
+use stackline_core::network::WorkKind;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
@@ -15,63 +16,6 @@ pub(crate) struct Working<S> {
     service: S,
     context: Rc<SimEndpointContext>,
     costs: Option<HostWorkCosts>,
-}
-
-/// What a host's programs take, at its speed.
-#[derive(Clone, Debug)]
-pub struct HostWorkCosts {
-    work: ProgramCosts,
-    speed: f64,
-}
-
-impl HostWorkCosts {
-    /// Of a host; nothing where its programs take no time.
-    #[must_use]
-    pub fn of(host: &NetworkHost) -> Option<Self> {
-        (!host.work.is_nothing()).then(|| Self {
-            work: host.work.clone(),
-            speed: host.interface.speed(),
-        })
-    }
-
-    /// An operation on so many bytes.
-    #[must_use]
-    pub fn operation(&self, bytes: u64) -> Duration {
-        self.scaled(self.work.operation_ns(bytes))
-    }
-
-    /// So many bytes of an operation that is under way.
-    #[must_use]
-    pub fn bytes(&self, bytes: u64) -> Duration {
-        self.scaled(self.work.ns_per_byte * bytes as f64)
-    }
-
-    /// A message between a program and its transport.
-    #[must_use]
-    pub fn message(&self) -> Duration {
-        self.scaled(self.work.per_message.0 as f64)
-    }
-
-    /// Going from one program to another.
-    #[must_use]
-    pub fn switch(&self) -> Duration {
-        self.scaled(self.work.per_switch.0 as f64)
-    }
-
-    /// So many ns at the speed for which costs were measured.
-    #[must_use]
-    pub fn scaled(&self, ns: f64) -> Duration {
-        Duration((ns / self.speed + 0.5) as u64)
-    }
-
-    /// When a program sees what is there at `now`.
-    #[must_use]
-    pub fn seen(&self, now: Instant) -> Instant {
-        let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else {
-            return now;
-        };
-        Instant(now.0.div_ceil(every.0) * every.0)
-    }
 }
 
 impl<S> Working<S> {
@@ -209,40 +153,5 @@ impl<S: EndpointService> EndpointService for Working<S> {
 
     fn facts(&self) -> ConnectionFacts {
         self.service.facts()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stackline_core::network::NetworkInterface;
-
-    #[test]
-    fn costs_are_those_of_the_measured_speed_divided_by_its_own() {
-        const MS: u64 = 1_000_000;
-        let work = ProgramCosts {
-            per_operation: Duration(2 * MS),
-            ns_per_byte: 1e3,
-            polls: Some(Duration(200 * MS)),
-            ..ProgramCosts::default()
-        };
-        let interface = NetworkInterface {
-            cpu_speed: Some(2.0),
-            ..NetworkInterface::default()
-        };
-        let costs = HostWorkCosts::of(&NetworkHost {
-            work,
-            interface,
-            ..NetworkHost::default()
-        })
-        .unwrap();
-        assert_eq!(
-            (costs.operation(1000), costs.bytes(1000)),
-            (Duration(3 * MS / 2), Duration(MS / 2))
-        );
-        // Who looks now and then sees it at the next look.
-        let seen = [0, 1, 200, 201].map(|at| costs.seen(Instant(at * MS)).0 / MS);
-        assert_eq!(seen, [0, 200, 200, 400]);
-        assert!(HostWorkCosts::of(&NetworkHost::default()).is_none());
     }
 }

@@ -40,6 +40,7 @@ mod digest;
 mod engine;
 mod error;
 mod executor;
+mod host_costs;
 mod host_messages;
 mod host_work;
 mod imp_log;
@@ -62,7 +63,7 @@ mod world;
 
 pub use datagram::{CarriedData, SimDatagram};
 pub use error::{Error, Result};
-pub use host_work::HostWorkCosts;
+pub use host_costs::HostWorkCosts;
 pub use outcome::SimRunOutcome;
 pub use run_trace::SimTraceParameters;
 pub use scene::{SimRunLimits, SimRunScene};

@@ -1,7 +1,7 @@
 //! A simulated session as events: the ways of its blocks, what was sent again, what ports and connections did. It writes no file.
 
+use super::scene::{BlockScene, BlockSceneOutcome};
 use super::usage::ConnectionUse;
-use super::{BlockScene, BlockSceneOutcome};
 use crate::block_events::{BlockEventNames, emit_block_events};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Duration;

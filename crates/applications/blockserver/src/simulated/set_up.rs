@@ -1,6 +1,6 @@
 //! What stands before time begins: servers have joined the master, and sets are placed and sealed.
 
-use super::{BlockScene, SimulatedServer};
+use super::scene::{BlockScene, SimulatedServer};
 use stackline_blocks::client::BlockClientMachine;
 use stackline_blocks::limits;
 use stackline_blocks::master::{Actions, Master};

@@ -5,10 +5,10 @@ mod client;
 mod disk_server;
 mod master;
 
+use super::scene::{BlockProcessingCosts, BlockScene, ServerOutcome};
 use super::set_up::{CLIENT, FIRST_SERVER, set_up};
 use super::usage::BlockSiteUsage;
 use super::usage::{ConnectionFacts, ConnectionWatch};
-use super::{BlockProcessingCosts, BlockScene, ServerOutcome};
 use crate::server::UNSENT;
 use disk_server::DiskServerSite;
 use stackline_blocks::client::BlockClientMachine;

@@ -1,7 +1,7 @@
 //! A disk server: its lists, its disks, its processor, and what it writes to the client.
 
+use super::super::scene::{ServerOutcome, SimulatedServer};
 use super::{BlockSite, BlockSiteRoute, SimulatedBlockPayload, before_data};
-use crate::simulated::{ServerOutcome, SimulatedServer};
 use stackline_blocks::send_window::{BlockSendWindow, PartStart, RoundTrips, part_length};
 use stackline_blocks::server::{DiskExtent, DiskServerMachine, Woken, Write};
 use stackline_blocks::wire::block_parts::PART;
