@@ -51,6 +51,12 @@ pub enum LifelineGroupKey {
     Flow,
 }
 
+stackline_core::named_values!(LifelineGroupKey,
+    Server = "server", "The host that answers";
+    Host = "host", "The host where the line begins";
+    Stack = "stack", "The stack with its options";
+    Flow = "flow", "One initiator with one responder in one run");
+
 /// Assembles the lifelines of all units in a table.
 #[must_use]
 pub fn lifelines(

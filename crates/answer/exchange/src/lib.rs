@@ -1,10 +1,12 @@
 //! Events from and to other tools: their bytes to a table of events, and lifelines to their bytes.
 //!
-//! It opens no file and decides nothing: what another tool does not say stays absent, what cannot be read is counted and
+//! Readers and writers open no file and decide nothing: what another tool does not say stays absent, what cannot be read is counted and
 //! reported. Text and binary form and Parquet, the forms of stackline itself, are `stackline-events` and `stackline-runs`.
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`import`] | start here: logs of other tools into a run |
+//! | [`formats`] | every form that is read or written, by its name |
 //! | [`otlp`] | spans of OpenTelemetry, both ways |
 //! | [`jaeger`] | traces as Jaeger's page downloads them, in |
 //! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP forms, in |
@@ -15,6 +17,8 @@
 
 pub mod access;
 pub mod capture;
+pub mod formats;
+pub mod import;
 pub mod jaeger;
 mod moment;
 pub mod netlogger;

@@ -16,6 +16,10 @@ pub enum EffectScale {
     Multiplicative,
 }
 
+stackline_core::named_values!(EffectScale,
+    Additive = "additive", "Differences";
+    Multiplicative = "multiplicative", "Ratios");
+
 /// What a level of a factor does, on average over the levels of the others.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {

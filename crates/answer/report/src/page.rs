@@ -16,6 +16,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::Lifelines;
+pub use stackline_analyze::loaded_run::origin_ns;
 use stackline_core::trace_index::Index;
 use stackline_events::EventTable;
 
@@ -47,7 +48,7 @@ pub struct Content<'c> {
 }
 
 /// Events that are read at once for a page, and that it holds on lifelines, unless a flag sets another number; some ten bytes each.
-pub const MOST_EVENTS: usize = 750_000;
+pub use stackline_analyze::loaded_run::MOST_EVENTS;
 
 const MARKUP: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
@@ -108,30 +109,6 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
     }
     page.push_str(rest);
     Ok(page)
-}
-
-/// The moment that times of a page and of pictures count from: the first event, reference time, ns.
-#[must_use]
-pub fn origin_ns(index: &Index, events: &EventTable, lifelines: &Lifelines) -> u64 {
-    let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
-    let runs = index.runs.iter().map(|run| run.from_ns).min();
-    // Hosts stand one after the other: each is looked up once.
-    let mut last = None;
-    let all = (0..events.len()).map(|row| {
-        let at_ns = events.at_ns[row];
-        let host = match last {
-            Some((name, host)) if name == events.host[row] => host,
-            _ => index.hosts.get(events.host(row)),
-        };
-        last = Some((events.host[row], host));
-        host.map_or(at_ns, |host| host.clock.reference_ns(at_ns))
-    });
-    let all = all.min();
-    [passages, runs, all]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(0)
 }
 
 /// When an event was, in reference time, ns.

@@ -166,11 +166,7 @@ impl History {
 
     /// Of a block that was asked for then, of which nothing came back: of a set, its number there, of a list.
     #[must_use]
-    pub const fn unanswered(
-        unit: u64,
-        (set, number, serial): (u32, u64, u64),
-        at: Instant,
-    ) -> Self {
+    pub const fn unanswered(unit: u64, set: u32, number: u64, serial: u64, at: Instant) -> Self {
         let mut stamps = [None; 9];
         stamps[BlockPathPoint::AppSend as usize] = Some(at);
         Self {

@@ -18,18 +18,10 @@ pub enum ViewerMotion {
     Flight,
 }
 
-impl ViewerMotion {
-    /// Of its name.
-    #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
-        match name {
-            "pan" => Some(Self::Pan),
-            "zoom" => Some(Self::Zoom),
-            "flight" => Some(Self::Flight),
-            _ => None,
-        }
-    }
-}
+stackline_core::named_values!(ViewerMotion,
+    Pan = "pan", "Along the rows at full resolution";
+    Zoom = "zoom", "Into the picture and out again";
+    Flight = "flight", "Forwards over it, far tiles coarser than near ones");
 
 /// Somebody who looks at a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,11 +29,15 @@ pub struct BlockSessionRecord {
 
 /// A list that was sent.
 #[derive(Clone, Debug)]
-struct SentListRecord {
-    at: Instant,
-    set: u32,
-    serial: u64,
-    blocks: Vec<u64>,
+pub struct SentListRecord {
+    /// When.
+    pub at: Instant,
+    /// The set whose blocks it asks for.
+    pub set: u32,
+    /// Its number among the lists of the session.
+    pub serial: u64,
+    /// The numbers of its blocks, in its order.
+    pub blocks: Vec<u64>,
 }
 
 /// A block that cannot be sent is one of the newest so many lists.
@@ -51,24 +55,11 @@ impl BlockSessionRecord {
         }
     }
 
-    /// A list was sent: its first unit, its set and its serial.
-    pub fn sent(
-        &mut self,
-        now: Instant,
-        (first_unit, set, serial): (u64, u32, u64),
-        blocks: &[u64],
-    ) {
-        self.score.sent(now, blocks.len());
+    /// A list was sent.
+    pub fn sent(&mut self, first_unit: u64, list: SentListRecord) {
+        self.score.sent(list.at, list.blocks.len());
         if self.keeps {
-            self.lists.insert(
-                first_unit,
-                SentListRecord {
-                    at: now,
-                    set,
-                    serial,
-                    blocks: blocks.into(),
-                },
-            );
+            self.lists.insert(first_unit, list);
         }
     }
 
@@ -174,7 +165,7 @@ impl BlockSessionRecord {
             let (first, set, serial, at) = (*first, sent.set, sent.serial, sent.at);
             let units = sent.blocks.clone().into_iter().zip(first..);
             units
-                .map(move |(number, unit)| History::unanswered(unit, (set, number, serial), at))
+                .map(move |(number, unit)| History::unanswered(unit, set, number, serial, at))
                 .collect::<Vec<_>>()
         };
         let all = self.lists.iter().flat_map(of_list);

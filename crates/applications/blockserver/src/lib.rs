@@ -7,6 +7,14 @@
 //! | --- | --- |
 //! | [`client`] | start here: open a set, ask for lists, take blocks |
 //! | [`load`] | puts a set on the servers |
+//! | [`block_source`] | what can be loaded: files, directories, pictures as pyramids of tiles, terrain |
+//! | [`restore`] | a set as the file or the directory that it was |
+//! | [`session`] | a session by the clock: what is asked for, what it came to |
+//! | [`network_session`] | which host of a network is what |
+//! | [`emulated`] | a session whose parts are processes on hosts of an emulated network |
+//! | [`listing`] | what a master knows, as text and JSON |
+//! | [`tile`] | one tile of a picture |
+//! | [`disk_time`] | what a read of a disk takes, as a person writes it |
 //! | [`gateway`] | blocks for any HTTP client |
 //! | [`get`] | reads a range back |
 //! | [`prediction`] | asks for what may be needed next, too |
@@ -30,22 +38,30 @@
 mod blast_transport;
 pub mod block_events;
 pub mod block_playout;
+pub mod block_source;
 pub mod buffer;
 pub mod client;
 pub mod connection;
 pub mod connection_slots;
 pub mod datagrams;
 pub mod disk;
+pub mod disk_time;
+pub mod emulated;
 pub mod gateway;
 pub mod key;
 pub mod list_file;
+pub mod listing;
 pub mod load;
 pub mod master;
 pub mod master_store;
+pub mod network_session;
 pub mod notices;
 pub mod prediction;
 pub mod range_read;
 pub mod reassembly;
+pub mod restore;
 pub mod server;
+pub mod session;
 pub mod session_replay;
 pub mod simulated;
+pub mod tile;

@@ -4,7 +4,7 @@
 use crate::client::{BlockClient, BlockClientEvent, OpenSet};
 use crate::server::now;
 use stackline_blocks::demand::{Asker, BlockListSchedule, Demand};
-use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_blocks::session_record::{BlockSessionRecord, SentListRecord};
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
@@ -147,12 +147,19 @@ fn send(
     blocks: Vec<u64>,
     supersedes: bool,
 ) -> Result<()> {
-    let numbers = blocks.clone();
-    let at = now();
+    let (at, numbers) = (now(), blocks.clone());
     let sent = client.request(set, blocks, supersedes)?;
     if let Some(tally) = sent.before {
         record.over(tally);
     }
-    record.sent(at, (sent.first_unit, set, sent.serial), &numbers);
+    record.sent(
+        sent.first_unit,
+        SentListRecord {
+            at,
+            set,
+            serial: sent.serial,
+            blocks: numbers,
+        },
+    );
     Ok(())
 }

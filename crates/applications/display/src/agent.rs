@@ -11,7 +11,7 @@
 
 use crate::machine::{CREDIT, ClientId, DisplayEndReason, DisplayMachine, DisplayPictureRequests};
 use crate::protocol::{
-    self, DisplayAnswer, DisplayRequest, HEAD_BYTES, MalformedDisplayMessage, write_request,
+    self, DisplayAnswer, DisplayRequest, HEAD_BYTES, MalformedDisplayMessage, Stamps, write_request,
 };
 use crate::symbols::{DisplayClientLimits, DisplayRefusal};
 use std::collections::VecDeque;
@@ -213,36 +213,7 @@ impl DisplayClientAgent {
             DisplayAnswer::Synced {
                 token: AGAIN,
                 stamps,
-            } if self.before.is_some() => {
-                let before: Vec<Owed> =
-                    self.owed.drain(..self.before.take().unwrap_or(0)).collect();
-                for Owed { request, token } in before {
-                    let mut is_refused = false;
-                    while let Some((refused, why)) = self.refused_until(request) {
-                        is_refused |= refused == request;
-                        DisplayAnswer::Refused {
-                            request: refused,
-                            why,
-                        }
-                        .put(out);
-                    }
-                    match token {
-                        Some(token) => DisplayAnswer::Synced {
-                            token,
-                            stamps: *stamps,
-                        }
-                        .put(out),
-                        None if is_refused => {}
-                        None => DisplayAnswer::Done.put(out),
-                    }
-                }
-                while let Some((request, why)) = self.refused_until(self.at_again) {
-                    DisplayAnswer::Refused { request, why }.put(out);
-                }
-                if self.taken > 0 {
-                    DisplayAnswer::Credit(std::mem::take(&mut self.taken)).put(out);
-                }
-            }
+            } if self.before.is_some() => self.catch_up(*stamps, out),
             // What is answered now to a picture that was accepted once is the agent's business.
             _ if self.before.is_some() && !matches!(answer, DisplayAnswer::Input { .. }) => {}
             DisplayAnswer::Done | DisplayAnswer::Synced { .. } => {
@@ -274,6 +245,33 @@ impl DisplayClientAgent {
                 }
             }
             DisplayAnswer::Input { .. } => answer.put(out),
+        }
+    }
+
+    /// The picture is there again: what the client still waits for is answered.
+    fn catch_up(&mut self, stamps: Stamps, out: &mut Vec<u8>) {
+        let before: Vec<Owed> = self.owed.drain(..self.before.take().unwrap_or(0)).collect();
+        for Owed { request, token } in before {
+            let mut is_refused = false;
+            while let Some((refused, why)) = self.refused_until(request) {
+                is_refused |= refused == request;
+                DisplayAnswer::Refused {
+                    request: refused,
+                    why,
+                }
+                .put(out);
+            }
+            match token {
+                Some(token) => DisplayAnswer::Synced { token, stamps }.put(out),
+                None if is_refused => {}
+                None => DisplayAnswer::Done.put(out),
+            }
+        }
+        while let Some((request, why)) = self.refused_until(self.at_again) {
+            DisplayAnswer::Refused { request, why }.put(out);
+        }
+        if self.taken > 0 {
+            DisplayAnswer::Credit(std::mem::take(&mut self.taken)).put(out);
         }
     }
 

@@ -26,7 +26,8 @@ pub struct SymbolPlacement {
 impl SymbolPlacement {
     /// Where a point of the symbol is.
     #[must_use]
-    pub const fn point(&self, (x, y): PixelPoint) -> PixelPoint {
+    pub const fn point(&self, point: PixelPoint) -> PixelPoint {
+        let (x, y) = point;
         if self.scale == ONE as i32 && self.turns == 0 {
             return (self.at.0 + x, self.at.1 + y);
         }
@@ -119,7 +120,8 @@ pub fn draw_symbol(
 pub fn draw_added_items(
     pixels: &mut Pixels,
     symbols: &Symbols,
-    (symbol, items): (&Symbol, &[DisplayItem]),
+    symbol: &Symbol,
+    items: &[DisplayItem],
     place: SymbolPlacement,
 ) -> usize {
     let mut drawing = SymbolDrawing {

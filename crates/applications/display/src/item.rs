@@ -93,19 +93,14 @@ pub const ONE: i16 = 256;
 impl DisplayItem {
     /// An item that is drawn, of colour 1.
     #[must_use]
-    pub const fn drawn(
-        kind: DisplayItemKind,
-        id: u32,
-        (x0, y0): (i16, i16),
-        (x1, y1): (i16, i16),
-    ) -> Self {
+    pub const fn drawn(kind: DisplayItemKind, id: u32, from: (i16, i16), to: (i16, i16)) -> Self {
         Self {
             id,
             data: 1,
-            x0,
-            y0,
-            x1,
-            y1,
+            x0: from.0,
+            y0: from.1,
+            x1: to.0,
+            y1: to.1,
             kind: Some(kind),
             stipple: 0,
             bytes: 0,

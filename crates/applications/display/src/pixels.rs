@@ -46,7 +46,8 @@ impl Pixels {
 
     /// The colour at a place; none outside.
     #[must_use]
-    pub fn at(&self, (x, y): PixelPoint) -> Option<u8> {
+    pub fn at(&self, point: PixelPoint) -> Option<u8> {
+        let (x, y) = point;
         ((0..self.width).contains(&x) && (0..self.height).contains(&y))
             .then(|| self.bytes[y as usize * self.width as usize + x as usize])
     }
@@ -58,8 +59,8 @@ impl Pixels {
 
     /// What is negative is beyond all sides as a number without a sign.
     #[inline]
-    const fn has(&self, (x, y): PixelPoint) -> bool {
-        (x as u32) < self.width as u32 && (y as u32) < self.height as u32
+    const fn has(&self, point: PixelPoint) -> bool {
+        (point.0 as u32) < self.width as u32 && (point.1 as u32) < self.height as u32
     }
 
     /// A line of one pixel, both ends included (Bresenham 1965).
@@ -97,7 +98,8 @@ impl Pixels {
 
     /// The same of a line that does not lie inside with both its ends.
     #[inline(never)]
-    fn clipped(&mut self, (x0, y0): PixelPoint, (x1, y1): PixelPoint, colour: u8) {
+    fn clipped(&mut self, from: PixelPoint, to: PixelPoint, colour: u8) {
+        let ((x0, y0), (x1, y1)) = (from, to);
         // Of a line that never comes into the window there is nothing to draw.
         if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height
         {
@@ -150,7 +152,8 @@ impl Pixels {
     }
 
     /// Letters, the first with its upper left corner there.
-    pub fn text(&mut self, (x, y): PixelPoint, letters: &[u8], colour: u8) {
+    pub fn text(&mut self, at: PixelPoint, letters: &[u8], colour: u8) {
+        let (x, y) = at;
         for (number, byte) in letters.iter().enumerate() {
             let left = x + CELL.0 * number as i32;
             if left >= self.width {
@@ -163,11 +166,12 @@ impl Pixels {
     }
 
     /// Rows of so many bits, each of whole bytes; set bits have the colour, those behind a row's width are none of it.
-    pub fn bits(&mut self, (x, y): PixelPoint, bits: &[u8], width: usize, colour: u8) {
+    pub fn bits(&mut self, corner: PixelPoint, bits: &[u8], width: usize, colour: u8) {
+        let (x, top) = corner;
         let row_bytes = width.div_ceil(8).max(1);
         let (last, in_last) = (row_bytes - 1, (0xff_u32 << (8 * row_bytes - width)) as u8);
         for (number, row) in bits.chunks(row_bytes).enumerate() {
-            let y = y + number as i32;
+            let y = top + number as i32;
             if !(0..self.height).contains(&y) {
                 continue;
             }
@@ -243,9 +247,9 @@ fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
 
 /// Whether a pixel is one that [`Pixels::fill`] paints, where no stipple leaves it out.
 #[must_use]
-pub(crate) fn is_filled(points: &[PixelPoint], (x, y): PixelPoint) -> bool {
-    crossings(points, y)
-        .filter(|crossing| *crossing <= x)
+pub(crate) fn is_filled(points: &[PixelPoint], at: PixelPoint) -> bool {
+    crossings(points, at.1)
+        .filter(|crossing| *crossing <= at.0)
         .count()
         % 2
         == 1

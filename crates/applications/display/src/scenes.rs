@@ -78,11 +78,8 @@ const OWN: [(i16, i16, i16, i16, u8); 20] = [
 /// Where its two contact cuts are: to the supply and to ground.
 const CUTS: [(i16, i16); 2] = [(28, 0), (28, 68)];
 
-fn rectangle(
-    (left, top, right, bottom, layer): (i16, i16, i16, i16, u8),
-    id: u32,
-    at: (i16, i16),
-) -> DisplayItem {
+fn rectangle(of: (i16, i16, i16, i16, u8), id: u32, at: (i16, i16)) -> DisplayItem {
+    let (left, top, right, bottom, layer) = of;
     let corners = ((left + at.0, top + at.1), (right + at.0, bottom + at.1));
     let colour = if layer == 0 { 1 } else { u32::from(layer) + 1 };
     DisplayItem {

@@ -4,6 +4,7 @@
 use crate::client::DisplayClient;
 use crate::send_level::{DisplayPicture, DisplaySendLevel, send};
 use stackline_core::error::{Error, Result};
+use stackline_core::named::NamedValue as _;
 use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::DisplayRequest;
@@ -56,6 +57,42 @@ pub struct DisplayBenchResult {
     pub rate: DisplayBenchSubject,
     /// Items a second, a trial each.
     pub trials: Vec<f64>,
+}
+
+/// A picture, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisplayBenchPicture {
+    /// The paper's lines.
+    Vectors,
+    /// The paper's rectangles, which are symbols that call each other.
+    Rectangles,
+    /// The paper's text.
+    Text,
+    /// Lines of 10 pixels.
+    Short,
+}
+
+stackline_core::named_values!(DisplayBenchPicture,
+    Vectors = "vectors";
+    Rectangles = "rectangles";
+    Text = "text";
+    Short = "short", "Lines of 10 pixels, as x11perf has them; only where it is named");
+
+impl DisplayBenchPicture {
+    /// Those of the paper.
+    pub const OF_PAPER: [Self; 3] = [Self::Vectors, Self::Rectangles, Self::Text];
+
+    /// What is drawn.
+    #[must_use]
+    pub fn picture(self) -> DisplayPicture {
+        let [vectors, rectangles, text, short] = pictures();
+        match self {
+            Self::Vectors => vectors,
+            Self::Rectangles => rectangles,
+            Self::Text => text,
+            Self::Short => short,
+        }
+    }
 }
 
 /// The pictures, by name.

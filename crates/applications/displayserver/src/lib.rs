@@ -23,6 +23,7 @@
 //! | [`level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
+//! | [`experiment`] | a display in virtual time as a person says it, and which of that matters |
 //! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |
 
 pub mod address;
@@ -30,6 +31,7 @@ pub mod agent;
 pub mod bench;
 pub mod blast_stream;
 pub mod client;
+pub mod experiment;
 pub mod internet;
 mod late_answers;
 pub mod listener;

@@ -19,24 +19,11 @@ pub enum DisplaySendLevel {
     Structured,
 }
 
-impl DisplaySendLevel {
-    /// All of them, with their names.
-    pub const ALL: [(&str, Self); 4] = [
-        ("stop-and-wait", Self::StopAndWait),
-        ("pipelined", Self::Pipelined),
-        ("batched", Self::Batched),
-        ("structured", Self::Structured),
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(_, level)| *level == self)
-            .map_or("", |(name, _)| name)
-    }
-}
+stackline_core::named_values!(DisplaySendLevel,
+    StopAndWait = "stop-and-wait";
+    Pipelined = "pipelined";
+    Batched = "batched";
+    Structured = "structured");
 
 /// A picture: items with what they hold, and the same as symbols, the last of which is the whole, where it has a structure.
 #[derive(Clone, Debug)]

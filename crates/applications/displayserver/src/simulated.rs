@@ -41,7 +41,7 @@ pub fn measure(
     rates: &[DisplayBenchSubject],
     trials: usize,
 ) -> Result<Vec<DisplayBenchResult>> {
-    carry_out(scene, picture, (rates, trials), None)
+    carry_out(scene, picture, rates, trials, None)
 }
 
 /// The same, and keeps the way of each request where a picture is sent at a level: each level is a client of its own.
@@ -55,13 +55,14 @@ pub fn trace(
     trials: usize,
     ways: &mut DisplayRequestPaths,
 ) -> Result<Vec<DisplayBenchResult>> {
-    carry_out(scene, picture, (rates, trials), Some(ways))
+    carry_out(scene, picture, rates, trials, Some(ways))
 }
 
 fn carry_out(
     scene: &SimulatedDisplayScene<'_>,
     picture: &DisplayPicture,
-    (rates, trials): (&[DisplayBenchSubject], usize),
+    rates: &[DisplayBenchSubject],
+    trials: usize,
     mut ways: Option<&mut DisplayRequestPaths>,
 ) -> Result<Vec<DisplayBenchResult>> {
     let nodes = nodes(scene)?;
@@ -70,7 +71,7 @@ fn carry_out(
             .as_mut()
             .filter(|_| matches!(rate, DisplayBenchSubject::At(_)));
         let mut watched = ways.is_some().then(UsageWatch::default);
-        let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
+        let mut all = run(&[scene], picture, *rate, trials, watched.as_mut())?;
         let Some(over) = all.pop() else {
             return Err(Error::measurement("nothing was simulated"));
         };
@@ -94,7 +95,7 @@ pub fn together(
     trials: usize,
 ) -> Result<Vec<DisplayBenchResult>> {
     let scenes: Vec<&SimulatedDisplayScene<'_>> = scenes.iter().collect();
-    Ok(run(&scenes, picture, (rate, trials), None)?
+    Ok(run(&scenes, picture, rate, trials, None)?
         .iter()
         .map(|over| measured(picture, rate, over))
         .collect())
@@ -122,7 +123,8 @@ fn measured(
 fn run(
     scenes: &[&SimulatedDisplayScene<'_>],
     picture: &DisplayPicture,
-    (rate, trials): (DisplayBenchSubject, usize),
+    rate: DisplayBenchSubject,
+    trials: usize,
     mut watched: Option<&mut UsageWatch>,
 ) -> Result<Vec<Over>> {
     let Some(first) = scenes.first() else {

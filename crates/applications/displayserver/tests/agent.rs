@@ -4,6 +4,7 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
+use stackline_core::named::NamedValue as _;
 use stackline_display::machine::{CREDIT, FULL_SIZE};
 use stackline_display::protocol::{DisplayAnswer, DisplayRequest, VERSION, write_request};
 use stackline_display::symbols::DisplayClientLimits;
@@ -110,7 +111,7 @@ fn pictures_come_through_cuts_as_they_were_drawn() {
     let display = Breakable::new();
     let address = through(&display.address, Duration::from_secs(20));
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in DisplaySendLevel::ALL {
+        for (level, ..) in DisplaySendLevel::NAMED.iter().copied() {
             if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }

@@ -6,6 +6,7 @@
 
 mod common;
 
+use stackline_core::named::NamedValue as _;
 use stackline_core::time::Duration;
 use stackline_display::protocol::{DisplayInput, DisplayRequest, VERSION, write_request};
 use stackline_display::symbols::DisplayClientLimits;
@@ -37,7 +38,7 @@ fn served(secret: &[u8]) -> (DisplayServer, DisplayAddress, DisplayAddress) {
 fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
     let (server, stream, by_messages) = served(b"");
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in DisplaySendLevel::ALL {
+        for (level, ..) in DisplaySendLevel::NAMED.iter().copied() {
             if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }

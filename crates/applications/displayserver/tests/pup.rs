@@ -6,6 +6,7 @@
 
 mod common;
 
+use stackline_core::named::NamedValue as _;
 use stackline_display::symbols::DisplayClientLimits;
 use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::pictures;
@@ -73,7 +74,7 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
     let (server, tcp, pup) = served();
     let bad = bad_path(&pup);
     for picture in pictures().iter().filter(|picture| picture.name != "short") {
-        for (_, level) in DisplaySendLevel::ALL {
+        for (level, ..) in DisplaySendLevel::NAMED.iter().copied() {
             if level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
                 continue;
             }

@@ -4,6 +4,7 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
+use stackline_core::named::NamedValue as _;
 use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::{DisplayMachine, FULL_SIZE};
 use stackline_display::protocol::{DisplayInput, DisplayRequest, VERSION, write_request};
@@ -80,9 +81,13 @@ fn one_client_too_many_is_told_so() {
 fn every_level_draws_the_same() {
     for picture in pictures() {
         let mut all = Vec::new();
-        for (_, level) in DisplaySendLevel::ALL.into_iter().filter(|(_, level)| {
-            *level != DisplaySendLevel::Structured || !picture.symbols.is_empty()
-        }) {
+        for (level, ..) in DisplaySendLevel::NAMED
+            .iter()
+            .copied()
+            .filter(|(level, ..)| {
+                *level != DisplaySendLevel::Structured || !picture.symbols.is_empty()
+            })
+        {
             let (server, address) = served("");
             let mut client = DisplayClient::connect(&address, b"").unwrap();
             window(&mut client);

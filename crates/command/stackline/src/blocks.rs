@@ -1,28 +1,19 @@
 //! `stackline blocks`: the parallel block server at the command line. What is decided about blocks is decided in
 //! `stackline_blocks`; sockets and disks are `stackline_blockserver`'s.
 
-mod block_source;
-mod disk_time;
-mod folder;
 mod gateway;
 mod get;
-mod interruptible;
 mod list;
 mod load;
-mod picture;
-mod placement;
 mod progress_bar;
 mod replay;
 mod serving;
-mod source_files;
-mod terrain;
-mod tile;
-mod tile_cutter;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, BlocksCommand};
 use crate::output;
 use stackline_blockserver::client::{BlockClient, BlockClientOptions};
+use stackline_blockserver::emulated::BlockPart;
 use stackline_blockserver::{connection, key};
 
 /// Does what the words behind `blocks` say.
@@ -37,6 +28,7 @@ pub(crate) fn blocks(flags: &flags::BlocksFlags) -> Result {
         BlocksCommand::Delete(flags) => delete(flags),
         BlocksCommand::Gateway(flags) => gateway::gateway(flags),
         BlocksCommand::Replay(flags) => replay::replay(flags),
+        BlocksCommand::Part(flags) => part(flags),
     }
 }
 
@@ -53,6 +45,15 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
     key::create_key_file(&path)?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
+}
+
+/// Does a part of a session on a host of an emulated network.
+fn part(flags: &flags::BlocksPart) -> Result {
+    match BlockPart::read(&flags.file)? {
+        BlockPart::Master(part) => serving::master_part(&part),
+        BlockPart::Server(part) => serving::server_part(&part),
+        BlockPart::Session(part) => replay::against(&part.request, part.json),
+    }
 }
 
 fn delete(flags: &flags::BlocksDelete) -> Result {

@@ -2,10 +2,10 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::lifelines::assembly::{MOST_EVENTS, assembled};
-use crate::loaded_run::incomplete;
 use crate::output;
 use stackline_analyze::assemble::LifelineOptions;
+use stackline_analyze::loaded_run::assembly::{MOST_EVENTS, assembled};
+use stackline_analyze::loaded_run::incomplete;
 use stackline_analyze::{
     ComparisonVerdict, MeasurementComparison, MetricComparison, SegmentComparison, Summary,
 };

@@ -1,11 +1,11 @@
 //! `stackline diagnose`: what limits a kept run, with its evidence and what to try.
 
-use crate::advice::{self, MOMENT, PATIENCE};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use crate::output;
 use stackline_analyze::findings::Finding;
+use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
+use stackline_whatif::advice::{self, MOMENT, PATIENCE};
 use std::path::Path;
 
 /// Diagnoses a run and keeps the findings in its directory.
@@ -30,8 +30,8 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if let Some(note) = loaded.note("diagnose") {
         output::say(&format_args!("note: {note}"));
     }
-    loaded
-        .left_out()
+    stackline_requests::LeftOut::of_names(&loaded.index.left_out)
+        .lines()
         .iter()
         .for_each(|line| output::say(&format_args!("note: {line}")));
     let time = if flags.simulate { PATIENCE } else { MOMENT };

@@ -2,9 +2,10 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
-use crate::formats::{ExportSelection, Exported, Exporter, TO};
-use crate::loaded_run::incomplete;
 use crate::output;
+use stackline_analyze::lifelines::Id;
+use stackline_analyze::loaded_run::incomplete;
+use stackline_exchange::formats::{ExportSelection, Exported, Exporter, TO};
 use stackline_runs::StoredRun;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
 use std::path::Path;
@@ -13,14 +14,21 @@ use std::path::Path;
 pub(crate) fn export(flags: &flags::Export) -> Result {
     let run = StoredRun::open_events(&flags.run)?;
     incomplete(&run, "exported").iter().for_each(output::say);
-    let chosen = ExportSelection::of(flags);
+    let units = flags.units.iter().map(|unit| Id::of(unit));
+    let chosen = ExportSelection {
+        reference: flags.reference,
+        from_s: flags.from,
+        to_s: flags.to,
+        units: units.collect(),
+        took: flags.took.filter(),
+    };
     for format in TO {
-        match (format.flag)(flags) {
+        match flags.destination(format.name) {
             None => {}
             Some(None) => to_stdout(format, &run.path, &chosen)?,
             Some(Some(file)) if file.as_os_str() == "-" => to_stdout(format, &run.path, &chosen)?,
             Some(Some(file)) => {
-                let Exported { events, left_out } = to_file(format, (&run.path, &chosen), file)?;
+                let Exported { events, left_out } = to_file(format, &run.path, &chosen, file)?;
                 output::say(&format_args!("{}: {events} events", file.display()));
                 left_out.iter().for_each(output::say);
             }
@@ -75,7 +83,8 @@ impl<W: Write> Write for ExportWriter<W> {
 /// Writes beside the file, which gets its name when all is there.
 fn to_file(
     format: &Exporter,
-    (run, chosen): (&Path, &ExportSelection),
+    run: &Path,
+    chosen: &ExportSelection,
     path: &Path,
 ) -> Result<Exported> {
     output::file_by(path, |file| {

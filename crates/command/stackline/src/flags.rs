@@ -1,6 +1,7 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
 mod blocks;
+mod choice;
 mod clean;
 mod client;
 mod display;
@@ -11,43 +12,41 @@ mod manual;
 mod net;
 mod results_table;
 mod sharing;
-pub(crate) mod size;
 mod spec_text;
-pub(crate) mod time;
 mod trace;
 mod unit_durations;
 mod watch;
 
 use crate::exit::Result;
+use choice::choice;
 use clap::{Args, Parser, Subcommand};
-use stackline_core::plan::ProcessorShare;
+use stackline_core::plan::{ProcessorShare, World};
+use stackline_core::quantity::{parse_duration, parse_moment};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use time::{duration, moment};
 
 pub(crate) use blocks::{
-    BlockTransport, BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey,
-    BlocksList, BlocksLoad, BlocksMaster, BlocksServe, NetworkWorld, Replay, ViewerPath,
+    BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey, BlocksList,
+    BlocksLoad, BlocksMaster, BlocksPart, BlocksServe, NetworkWorld, Replay,
 };
 pub(crate) use clean::Clean;
 pub(crate) use client::{ClientFlags, Language};
 pub(crate) use display::{
-    ClassFlag, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors,
-    DisplayFlags, DisplayInternet, DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal,
-    DisplayView, DisplayVserver, LevelFlag, PictureFlag, ShownFlag, gathers,
+    DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayFlags,
+    DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
-pub(crate) use factors::{Factors, ResponseFlag};
+pub(crate) use factors::{FactorExperiment, Factors};
 pub(crate) use import_export::{Export, ImportFlags};
-pub(crate) use lifelines::{LifelineGrouping, LifelinesFlags};
+pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use results_table::{Show, TableFlags, TableNotesFlag};
 pub(crate) use sharing::Sharing;
-pub(crate) use spec_text::{SpecTextFlags, WorldFlag};
-pub(crate) use trace::{TraceFlags, TraceScopeFlag};
+pub(crate) use spec_text::SpecTextFlags;
+pub(crate) use trace::TraceFlags;
 pub(crate) use unit_durations::Took;
-pub(crate) use watch::{SnmpCipherFlag, SnmpHashFlag, WatchFlags};
+pub(crate) use watch::WatchFlags;
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
@@ -328,8 +327,8 @@ pub(crate) struct Stacks {
     /// One stack
     pub(crate) name: Option<String>,
     /// World whose stacks are listed; emulated has those of live
-    #[arg(long = "in", value_name = "WORLD", default_value = "live")]
-    pub(crate) world: WorldFlag,
+    #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>(), default_value = "live")]
+    pub(crate) world: World,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -367,7 +366,7 @@ pub(crate) struct Diagnose {
     /// A kept run: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
     /// Events that are read at once, some 300 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded_run::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
     #[arg(long)]
@@ -385,7 +384,7 @@ pub(crate) struct Ncc {
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Show what was reported over time, a row each such span
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) each: Option<Duration>,
     /// Print JSON on stdout
     #[arg(long)]
@@ -401,7 +400,7 @@ pub(crate) struct ReportFlags {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Events that are read at once and that the page may hold on lifelines; of more, those of whole runs are read
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::loaded_run::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
@@ -413,10 +412,10 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "FIELD", requires = "svg", conflicts_with_all = ["png", "units"])]
     pub(crate) monitor: Option<String>,
     /// Of the pictures: from that time on, counted from the first event as on the page, as in 1.5s or 200ms
-    #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) from: Option<f64>,
     /// Of the pictures: to that time
-    #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) to: Option<f64>,
     /// Of the pictures: lines of these units only, by their ids
     #[arg(

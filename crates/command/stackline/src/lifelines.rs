@@ -1,17 +1,16 @@
 //! `stackline lifelines`: where the time of each data unit of a kept run went.
 
-pub(crate) mod assembly;
-
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{self, LifelineGrouping};
-use crate::loaded_run::{incomplete, missing};
+use crate::flags;
 use crate::output;
-use assembly::assembled;
-use stackline_analyze::assemble::{self, LifelineOptions};
+use stackline_analyze::assemble::LifelineOptions;
 use stackline_analyze::captured_connections::{self, CapturedConnection};
 use stackline_analyze::lifeline_statistics::{LifelineQuery, LifelineStatistics};
 use stackline_analyze::lifelines::Lifelines;
+use stackline_analyze::loaded_run::assembly::assembled;
+use stackline_analyze::loaded_run::{incomplete, missing};
 use stackline_analyze::segments::lifeline_duration_ns;
+use stackline_core::named::NamedValue as _;
 use stackline_core::trace_index::Index;
 use stackline_core::units;
 use stackline_events::table::FIELDS;
@@ -28,7 +27,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let options = LifelineOptions {
         unit_field: flags.unit - 1,
         ranges: flags.ranges,
-        by: by(flags.by),
+        by: flags.by.unwrap_or_default(),
         ..LifelineOptions::default()
     };
     let assembled = assembled(&run.path, index.as_ref(), &options, flags.most_events);
@@ -43,7 +42,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     if let Some(number) = flags.measurement {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
-    slow(&mut made, flags.took)?;
+    slow(&mut made, flags.took.filter())?;
     let request = LifelineQuery {
         grouped: flags.by.is_some(),
         bytes: flags.bytes,
@@ -55,7 +54,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let shown = Shown {
         lifelines: &made,
         statistics: &statistics,
-        by: word(flags.by),
+        by: flags.by.unwrap_or_default().name(),
         notes: &notes,
     };
     if let Some(directory) = &flags.gnuplot {
@@ -114,7 +113,10 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
 }
 
 /// Leaves the lines that took as long as was chosen.
-fn slow(made: &mut Lifelines, chosen: flags::Took) -> Result<()> {
+fn slow(
+    made: &mut Lifelines,
+    chosen: stackline_analyze::duration_filter::DurationFilter,
+) -> Result<()> {
     let longest = made
         .lines
         .iter()
@@ -130,24 +132,6 @@ fn slow(made: &mut Lifelines, chosen: flags::Took) -> Result<()> {
         return Err(Error::input("no unit took so long or so short").hint(hint));
     }
     Ok(())
-}
-
-const fn by(flag: Option<LifelineGrouping>) -> assemble::LifelineGroupKey {
-    match flag {
-        None | Some(LifelineGrouping::Server) => assemble::LifelineGroupKey::Server,
-        Some(LifelineGrouping::Host) => assemble::LifelineGroupKey::Host,
-        Some(LifelineGrouping::Stack) => assemble::LifelineGroupKey::Stack,
-        Some(LifelineGrouping::Flow) => assemble::LifelineGroupKey::Flow,
-    }
-}
-
-const fn word(flag: Option<LifelineGrouping>) -> &'static str {
-    match flag {
-        None | Some(LifelineGrouping::Server) => "server",
-        Some(LifelineGrouping::Host) => "host",
-        Some(LifelineGrouping::Stack) => "stack",
-        Some(LifelineGrouping::Flow) => "flow",
-    }
 }
 
 /// What one has to know of the events themselves.

@@ -2,7 +2,6 @@
 //!
 //! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
 
-mod advice;
 mod agent;
 mod blocks;
 mod clean;
@@ -10,24 +9,20 @@ mod client;
 mod command_keepers;
 mod command_line_error;
 mod compare;
-mod contents_notice;
+mod declared_network;
 mod diagnose;
 mod diagnostics;
 mod display;
-mod event_run;
 mod exit;
 mod export;
 mod factors;
 mod flags;
-mod formats;
 mod import;
 mod keywords;
 mod lifelines;
-mod loaded_run;
 mod manual;
 mod ncc;
 mod net;
-mod network_stack;
 mod output;
 mod predict;
 mod progress;
@@ -36,12 +31,10 @@ mod report;
 mod reproduce;
 mod run;
 mod show;
-mod simulated_runs;
 mod spec_commands;
 mod spec_source;
 mod trace;
 mod truth;
-mod unattended_runs;
 mod watch;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};

@@ -9,13 +9,13 @@ mod set;
 mod up;
 
 pub(crate) use exec::emulate;
-pub(crate) use host_network::{is_host, notes, open_host_network};
+pub(crate) use host_network::{is_host, open_host_network};
 pub(crate) use set::link_of_text;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};
 use crate::output;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{Specification as _, source_of};
 use declared_networks::choose_network;
 use running_networks::by_name;
 use stackline_core::network::Network;
@@ -76,7 +76,7 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     if let Some(network) = up {
         return Ok(vec![network]);
     }
-    let source = SpecSource::of(&text)?;
+    let source = source_of(&text)?;
     let networks = source.declarations(&text)?.networks;
     Ok(
         choose_network(&networks, flags.network.as_deref(), &source)?

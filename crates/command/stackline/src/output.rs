@@ -1,11 +1,10 @@
 //! Results on stdout or in a file, words on stderr. A reader that stops early (`| head`) is no error.
 
 use stackline_core::error::{Error, Result};
+pub(crate) use stackline_runs::{unwritten, write_file as file, write_file_by as file_by};
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether something went to stdout.
@@ -79,42 +78,6 @@ fn exact(text: &str) -> Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten("stdout", &error)),
         _ => Ok(()),
-    }
-}
-
-/// That something cannot be written.
-pub(crate) fn unwritten(what: impl Display, cause: &std::io::Error) -> Error {
-    Error::environment(format!("{what} cannot be written: {cause}")).hint(ELSEWHERE)
-}
-
-const ELSEWHERE: &str = "choose a place where you may write, on a disk that is not full";
-
-/// Writes a file that was named on the command line, whole or not at all; what it becomes is written by `write`.
-pub(crate) fn file_by<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    let written = stackline_runs::replace(path, |file| write(file).map_err(Unwritten::Content));
-    written.map_err(|error| match error {
-        Unwritten::Target(cause) => Error::environment(cause.to_string()).hint(ELSEWHERE),
-        Unwritten::Content(error) => error,
-    })
-}
-
-/// The same with bytes at hand.
-pub(crate) fn file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
-    file_by(path, |file| {
-        file.write_all(bytes.as_ref())
-            .map_err(|cause| unwritten(path.display(), &cause))
-    })
-}
-
-/// Why a file was not written: what it is, or what was to be in it.
-enum Unwritten {
-    Target(stackline_runs::Error),
-    Content(Error),
-}
-
-impl From<stackline_runs::Error> for Unwritten {
-    fn from(error: stackline_runs::Error) -> Self {
-        Self::Target(error)
     }
 }
 

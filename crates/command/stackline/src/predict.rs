@@ -1,15 +1,15 @@
 //! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. What no form covers is
 //! simulated as far as a moment allows; nothing is measured.
 
-mod simulated;
-
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded_run::incomplete;
 use crate::output;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{Specification as _, overrides, source_of};
+use stackline_analyze::loaded_run::incomplete;
 use stackline_analyze::predicted::pair_with_summaries;
+use stackline_core::plan::World;
 use stackline_runs::StoredRun;
+use stackline_whatif::predicted::fill_by_simulation;
 use std::time::Duration;
 
 /// As long as nobody minds to wait for what no form covers.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Predicts every measurement that crosses a network.
 pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
-    let source = SpecSource::of(&flags.text)?;
+    let source = source_of(&flags.text)?;
     let (plan, _) = source.work(&flags.text)?;
     if plan.networks.is_empty() {
         let message = format!(
@@ -36,9 +36,9 @@ pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
     });
     let mut predictions = stackline_model::predict(&plan);
     if !flags.forms {
-        simulated::fill(
-            &source,
-            &flags.text,
+        let given = overrides(&flags.text)?;
+        fill_by_simulation(
+            || source.plan_in(World::Simulated, given),
             &mut predictions,
             if flags.simulate { PATIENCE } else { MOMENT },
         );

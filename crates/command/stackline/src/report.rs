@@ -2,9 +2,9 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
-use crate::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use crate::output;
 use crate::show::header;
+use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use stackline_report::chart;
 use stackline_report::monitored::{MonitoredSpan, fields, monitored};
 use stackline_report::page::{Content, origin_ns};
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
-    if !flags.took.is_any()
+    if !flags.took.filter().is_any()
         && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some())
     {
         return Err(Error::input("--slower-than and --faster-than are of pictures of lifelines")
@@ -71,7 +71,7 @@ fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
         &loaded.index,
         &loaded.lifelines,
     );
-    flags.took.leave(&mut loaded.lifelines);
+    flags.took.filter().leave(&mut loaded.lifelines);
     let wanted = PictureSelection {
         origin_ns,
         from_ns,
@@ -235,7 +235,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &crate::advice::findings(loaded, crate::advice::MOMENT),
+        findings: &stackline_whatif::advice::findings(loaded, stackline_whatif::advice::MOMENT),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,

@@ -8,7 +8,7 @@ use crate::flags::Seeds;
 use crate::output;
 use crate::progress::Bar;
 use crate::show::present;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime};
 
 /// The main job.
 pub(crate) fn run(flags: &flags::RunFlags) -> Result {
-    let source = SpecSource::of(&flags.text)?;
+    let source = source_of(&flags.text)?;
     let (plan, notes) = source.work(&flags.text)?;
     let mut notes: Vec<Note> = notes
         .into_iter()

@@ -4,16 +4,17 @@ use crate::diagnostics;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
-use crate::spec_source::{self, SpecSource};
+use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::catalogue::{OptionKind, StackTable};
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Plan, World};
 use stackline_core::time::Duration;
+use stackline_runner::spec_source;
 use std::fmt::Write;
 
 /// Reports every error; on success it says what there is to do.
 pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
-    let source = SpecSource::of(flags)?;
-    let (plan, _) = source.plan(flags)?;
+    let source = source_of(flags)?;
+    let (plan, _) = source.plan_of(flags)?;
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
         let most_s = plan.most_time().map(Duration::seconds);
@@ -72,7 +73,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
 
 /// Shows what would be done.
 pub(crate) fn plan(flags: &flags::SpecTextFlags) -> Result {
-    let (plan, notes) = SpecSource::of(flags)?.work(flags)?;
+    let (plan, notes) = source_of(flags)?.work(flags)?;
     if flags.json {
         output::json(&plan, true)?;
     } else {
@@ -89,7 +90,7 @@ pub(crate) fn plan(flags: &flags::SpecTextFlags) -> Result {
 
 /// Lists the stacks, or prints one stack's table.
 pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
-    let world = stackline_core::plan::World::from(flags.world);
+    let world = flags.world;
     let all = spec_source::worlds()
         .into_iter()
         .find(|(can, _)| can.world == world)
@@ -133,7 +134,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
             .map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary))
             .collect();
         let more = match flags.world {
-            flags::WorldFlag::Simulated => {
+            World::Simulated => {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
             }
             _ => {

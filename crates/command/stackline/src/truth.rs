@@ -5,15 +5,17 @@ use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::{Generate, TruthCommand, TruthFlags as Flags};
 use crate::output;
 use crate::run::listen_for_ctrl_c;
-use crate::unattended_runs;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::RunRecord;
 use stackline_runner::simulate;
+use stackline_runner::spec_source::SpecSource;
 use stackline_runs::{RunDirectory, replace_with};
+use stackline_spec::Overrides;
 use stackline_truth::judge::{CAUSE, MeasuredTruth, NONE};
 use stackline_truth::{LimitCause, Scenario};
+use stackline_whatif::unattended_runs::{UnattendedOptions, make_unattended_runs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +106,7 @@ fn measured(scenario: &Scenario, interrupted: &AtomicBool) -> Result<RunRecord> 
 }
 
 fn plan(scenario: &Scenario) -> Result<Plan> {
-    crate::spec_source::SpecSource::made("drawn", scenario.to_string()).simulated()
+    SpecSource::made("drawn", scenario.to_string()).plan_in(World::Simulated, Overrides::default())
 }
 
 /// The run itself, with its events, and its label beside them.
@@ -128,12 +130,14 @@ fn keep(
     } else {
         Vec::new()
     };
-    unattended_runs::make_unattended_runs(
-        &plan,
-        directory,
-        (true, capture),
-        (interrupted, interrupted),
-    )?;
+    let options = UnattendedOptions {
+        trace: true,
+        capture,
+        ended: interrupted,
+        signalled: interrupted,
+        warn: |words| output::say(&words),
+    };
+    make_unattended_runs(&plan, directory, options)?;
     if interrupted.load(Ordering::Relaxed) {
         Err(Error::new(Blame::Interrupted, "interrupted"))
     } else {

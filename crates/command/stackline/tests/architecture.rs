@@ -27,13 +27,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "blockserver",
         &[
-            "core", "blocks", "events", "guard", "net", "os", "sim", "transfer",
+            "core", "blocks", "events", "guard", "net", "os", "sim", "transfer", "runs", "emu",
         ],
     ),
     ("blockclient", &["core", "blocks", "blockserver"]),
     ("redact", &[]),
     ("dissect", &["proto", "events", "redact"]),
-    ("requests", &["dissect", "events", "redact"]),
+    ("requests", &["dissect", "events", "redact", "core"]),
     ("endpoint", &["core"]),
     ("sim", &["core", "net", "proto", "endpoint", "events"]),
     ("emu", &["core", "guard", "net", "os"]),
@@ -47,24 +47,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("events", &[]),
     ("runs", &["core", "events", "guard"]),
-    ("analyze", &["core", "events", "model"]),
+    ("analyze", &["core", "events", "model", "runs"]),
     (
         "exchange",
-        &["core", "events", "analyze", "dissect", "requests", "redact"],
+        &[
+            "core", "events", "analyze", "dissect", "requests", "redact", "guard", "runs",
+        ],
     ),
-    ("factors", &[]),
+    ("factors", &["core"]),
     ("display", &[]),
     (
         "displayserver",
         &[
-            "core", "display", "events", "guard", "net", "proto", "sim", "transfer",
+            "core", "display", "events", "guard", "net", "proto", "sim", "transfer", "spec",
+            "factors", "report", "runner", "whatif",
         ],
     ),
     ("report", &["core", "events", "analyze", "factors"]),
     (
         "runner",
         &[
-            "core", "net", "dissect", "sim", "emu", "live", "events", "runs",
+            "core", "net", "dissect", "sim", "emu", "live", "events", "runs", "guard", "spec",
         ],
     ),
     (
@@ -85,6 +88,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "displayserver",
             "factors",
             "analyze",
+            "report",
+        ],
+    ),
+    (
+        "trace",
+        &[
+            "core", "guard", "events", "runs", "monitor", "requests", "sim", "emu", "runner",
+        ],
+    ),
+    (
+        "whatif",
+        &[
+            "core", "guard", "spec", "events", "runs", "live", "runner", "analyze", "factors",
             "report",
         ],
     ),
@@ -117,6 +133,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors",
             "display",
             "displayserver",
+            "trace",
+            "whatif",
         ],
     ),
     ("testing", &[]),
@@ -131,9 +149,14 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("observe", &["dissect", "monitor", "redact", "requests"]),
     (
         "worlds",
-        &["emu", "endpoint", "live", "runner", "sim", "transfer"],
+        &[
+            "emu", "endpoint", "live", "runner", "sim", "trace", "transfer",
+        ],
     ),
-    ("answer", &["analyze", "exchange", "factors", "report"]),
+    (
+        "answer",
+        &["analyze", "exchange", "factors", "report", "whatif"],
+    ),
     (
         "applications",
         &[

@@ -470,6 +470,11 @@ impl Capabilities {
                 format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
             return Err(Error::input(message).hint("a larger `mtu`, or `--in simulated`"));
         }
+        self.accepts_hosts(network)
+    }
+
+    fn accepts_hosts(&self, network: &Network) -> Result<()> {
+        let (world, name) = (self.world, &network.name);
         if let Some(host) = network
             .hosts
             .iter()

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | [`time`] | our own integer instant and duration, in nanoseconds |
 //! | [`units`] | sizes, rates and times as people write and read them |
+//! | [`quantity`] | sizes and times as flags have them |
+//! | [`named`] | enumerations whose values people write by name |
 //! | [`random`] | a named tree of seeds and the generators at its leaves |
 //! | [`distribution`] | the distributions of the language |
 //! | [`program`] | a benchmark procedure, compiled: steps and operations |
@@ -30,10 +32,12 @@ pub mod catalogue;
 pub mod clock_offset;
 pub mod distribution;
 pub mod error;
+pub mod named;
 pub mod network;
 pub mod plan;
 pub mod procedure;
 pub mod procedure_cursor;
+pub mod quantity;
 pub mod random;
 pub mod routes;
 pub mod run_record;

@@ -105,15 +105,7 @@ impl World {
     pub const ALL: [Self; 3] = [Self::Live, Self::Emulated, Self::Simulated];
 }
 
-impl fmt::Display for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Live => "live",
-            Self::Emulated => "emulated",
-            Self::Simulated => "simulated",
-        })
-    }
-}
+crate::named_values!(World, Live = "live"; Emulated = "emulated"; Simulated = "simulated");
 
 /// How the parts of a measurement go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -303,22 +303,20 @@ impl Cursor {
                 self.end_stream = false;
                 return Some(CursorOperation::EndStream);
             }
-            let operation = match self.instructions.get(self.at)? {
+            let operation = match *self.instructions.get(self.at)? {
                 Instruction::Repeat { limit, end, drives } => {
-                    self.enter(*limit, *end, *drives);
+                    self.enter(limit, end, drives);
                     if let Some(operation) = self.whole_repeat() {
                         return Some(operation);
                     }
                     continue;
                 }
                 Instruction::EndRepeat { start, drives } => {
-                    let (start, drives) = (*start, *drives);
                     self.again(start, drives);
                     continue;
                 }
-                Instruction::Fixed(operation) => *operation,
+                Instruction::Fixed(operation) => operation,
                 Instruction::Wait { timing, pace } => {
-                    let (timing, pace) = (*timing, *pace);
                     let (distribution, generator) = &mut self.delays[timing];
                     let delay = Duration::from_seconds(distribution.draw(generator));
                     if pace {
@@ -328,7 +326,6 @@ impl Cursor {
                     }
                 }
                 Instruction::Data { drawn, send } => {
-                    let (drawn, send) = (*drawn, *send);
                     let bytes = self.size(drawn);
                     if send {
                         CursorOperation::DataRequest { bytes, times: 1 }
@@ -336,38 +333,23 @@ impl Cursor {
                         CursorOperation::AwaitDataIndication { bytes, times: 1 }
                     }
                 }
-                Instruction::Call { request, response } => {
-                    let (request, response) = (*request, *response);
-                    CursorOperation::RpcCall {
-                        request: self.size(request),
-                        response: self.size(response),
-                        times: 1,
-                    }
-                }
-                Instruction::AwaitCall(drawn) => {
-                    let drawn = *drawn;
-                    CursorOperation::RpcAwaitCallInd {
-                        bytes: self.size(drawn),
-                    }
-                }
-                Instruction::Return(drawn) => {
-                    let drawn = *drawn;
-                    CursorOperation::RpcReturn {
-                        bytes: self.size(drawn),
-                    }
-                }
-                Instruction::ReadFile(drawn) => {
-                    let drawn = *drawn;
-                    CursorOperation::ReadFile {
-                        bytes: self.size(drawn),
-                    }
-                }
-                Instruction::WriteFile(drawn) => {
-                    let drawn = *drawn;
-                    CursorOperation::WriteFile {
-                        bytes: self.size(drawn),
-                    }
-                }
+                Instruction::Call { request, response } => CursorOperation::RpcCall {
+                    request: self.size(request),
+                    response: self.size(response),
+                    times: 1,
+                },
+                Instruction::AwaitCall(drawn) => CursorOperation::RpcAwaitCallInd {
+                    bytes: self.size(drawn),
+                },
+                Instruction::Return(drawn) => CursorOperation::RpcReturn {
+                    bytes: self.size(drawn),
+                },
+                Instruction::ReadFile(drawn) => CursorOperation::ReadFile {
+                    bytes: self.size(drawn),
+                },
+                Instruction::WriteFile(drawn) => CursorOperation::WriteFile {
+                    bytes: self.size(drawn),
+                },
             };
             self.at += 1;
             self.share = RepeatShare::One;
@@ -419,21 +401,15 @@ impl Cursor {
         }
     }
 
-    /// A repeat around one operation (or a request and its response) whose sizes never change, as one operation; the loop
-    /// is then done, but for a last pass that is shorter.
-    fn whole_repeat(&mut self) -> Option<CursorOperation> {
-        let (times, share) = match self.loops.last()?.left {
-            RepeatLimit::Times(times) => (times, RepeatShare::All),
-            RepeatLimit::Rounded { left, .. } if left > 1 => (left - 1, RepeatShare::AllButLast),
-            RepeatLimit::Rounded { .. } | RepeatLimit::Amount(_) => return None,
-        };
+    /// The operation that so many passes of what is here are together, and how many instructions a pass takes.
+    fn repeated(&self, times: u64) -> Option<(CursorOperation, usize)> {
         let constant = |drawn: &SizeSelector| match (drawn, &self.unit, &self.reply) {
             (SizeSelector::Fixed(bytes), ..)
             | (SizeSelector::Unit, SizeSource::Bytes(bytes), _)
             | (SizeSelector::Reply, _, SizeSource::Bytes(bytes)) => Some(*bytes),
             _ => None,
         };
-        let (operation, length) = match self.instructions.get(self.at..)? {
+        Some(match self.instructions.get(self.at..)? {
             [
                 Instruction::Data { drawn, send: true },
                 Instruction::EndRepeat { .. },
@@ -482,7 +458,18 @@ impl Cursor {
                 2,
             ),
             _ => return None,
+        })
+    }
+
+    /// A repeat around one operation (or a request and its response) whose sizes never change, as one operation; the loop
+    /// is then done, but for a last pass that is shorter.
+    fn whole_repeat(&mut self) -> Option<CursorOperation> {
+        let (times, share) = match self.loops.last()?.left {
+            RepeatLimit::Times(times) => (times, RepeatShare::All),
+            RepeatLimit::Rounded { left, .. } if left > 1 => (left - 1, RepeatShare::AllButLast),
+            RepeatLimit::Rounded { .. } | RepeatLimit::Amount(_) => return None,
         };
+        let (operation, length) = self.repeated(times)?;
         self.share = share;
         self.at += length;
         match self.loops.last_mut() {
@@ -599,34 +586,42 @@ impl Cursor {
             OperationCall::WriteFile(size) => Instruction::WriteFile(drawn(*size)),
             OperationCall::Delay(argument) | OperationCall::Pace(argument) => {
                 let pace = matches!(call, OperationCall::Pace(_));
-                let timing = match argument {
-                    // A timing the list does not give is no delay: nothing to yield.
-                    DelayArgument::Timing(index) if *index >= data.timings.len() => return,
-                    DelayArgument::Timing(index) => *index,
-                    DelayArgument::Drawn(distribution) => {
-                        let index = self.delays.len();
-                        self.delays.push((
-                            distribution.clone(),
-                            seed.child("delay").index(index as u64).generator(),
-                        ));
-                        index
-                    }
+                let Some(timing) = self.compile_delay(argument, data, seed) else {
+                    return;
                 };
                 Instruction::Wait { timing, pace }
             }
             OperationCall::Mark(name) => {
-                let index = self
-                    .marks
-                    .iter()
-                    .position(|known| known == name)
-                    .unwrap_or_else(|| {
-                        self.marks.push(name.clone());
-                        self.marks.len() - 1
-                    });
-                Instruction::Fixed(CursorOperation::Mark(index))
+                Instruction::Fixed(CursorOperation::Mark(self.compile_mark(name)))
             }
         };
         self.instructions.push(instruction);
+    }
+
+    /// Which timing it is; none where the list does not give it: that is no delay, and nothing to yield.
+    fn compile_delay(
+        &mut self,
+        argument: &DelayArgument,
+        data: &DataSpec,
+        seed: Seed,
+    ) -> Option<usize> {
+        match argument {
+            DelayArgument::Timing(index) => (*index < data.timings.len()).then_some(*index),
+            DelayArgument::Drawn(distribution) => {
+                let index = self.delays.len();
+                let generator = seed.child("delay").index(index as u64).generator();
+                self.delays.push((distribution.clone(), generator));
+                Some(index)
+            }
+        }
+    }
+
+    fn compile_mark(&mut self, name: &str) -> usize {
+        let known = self.marks.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.marks.push(name.into());
+            self.marks.len() - 1
+        })
     }
 }
 

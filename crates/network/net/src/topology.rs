@@ -129,7 +129,8 @@ impl Topology {
         )
     }
 
-    fn range(&self, (start, count): (u32, u32)) -> Option<&[PortIndex]> {
+    fn range(&self, start_and_count: (u32, u32)) -> Option<&[PortIndex]> {
+        let (start, count) = start_and_count;
         self.hops.get(start as usize..(start + count) as usize)
     }
 

@@ -47,9 +47,9 @@ impl<'a> FuzzPath<'a> {
     }
 
     /// A machine sends a packet to that side.
-    pub(crate) fn send(&mut self, side: usize, (header, body, payload): FuzzPacket) {
-        self.last = header;
-        self.in_transit[side].push_back((header, body, payload));
+    pub(crate) fn send(&mut self, side: usize, packet: FuzzPacket) {
+        self.last = packet.0;
+        self.in_transit[side].push_back(packet);
     }
 
     /// The next packet that reaches that side, or is lost.

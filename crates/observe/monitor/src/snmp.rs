@@ -37,6 +37,9 @@ pub enum Authentication {
     Sha512,
 }
 
+stackline_core::named_values!(Authentication,
+    Md5 = "md5"; Sha1 = "sha1"; Sha224 = "sha224"; Sha256 = "sha256"; Sha384 = "sha384"; Sha512 = "sha512");
+
 /// The cipher that encrypts requests and replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "standard names")]
@@ -46,6 +49,9 @@ pub enum Privacy {
     Aes192,
     Aes256,
 }
+
+stackline_core::named_values!(Privacy,
+    Des = "des"; Aes128 = "aes128"; Aes192 = "aes192"; Aes256 = "aes256");
 
 /// How to access a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]

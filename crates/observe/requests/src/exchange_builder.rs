@@ -89,6 +89,34 @@ pub struct Unknown {
     pub early_sockets: u64,
 }
 
+impl Unknown {
+    /// What that means for requests, a line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let counts = [
+            (
+                self.midway,
+                "connections were there before: what their first requests were is not known",
+            ),
+            (
+                self.lost_bytes,
+                "bytes of connections were not captured; requests whose heads they had are not known",
+            ),
+            (
+                self.early_sockets,
+                "bytes went through sockets that were there before: when they were read is not known",
+            ),
+            (
+                self.one_way,
+                "connections were seen in one direction only: their requests are not known",
+            ),
+        ];
+        let some = counts.iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
 /// Who opened a connection and who was connected to.
 type RequestConnectionEnds = (SocketAddr, SocketAddr);
 

@@ -4,15 +4,19 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`builder`] | start here: takes what was seen, gives exchanges that are over |
+//! | [`exchange_builder`] | start here: takes what was seen, gives exchanges that are over |
 //! | [`exchange`] | an exchange: what it was, between whom, when it passed which point |
-//! | [`account`] | where its time went, as parts that add up to it |
-//! | [`emit`] | an exchange as events |
-//! | [`parents`] | which requests were made for which others |
-//! | [`progress`] | when bytes of a stream first passed a point |
+//! | [`time_account`] | where its time went, as parts that add up to it |
+//! | [`exchange_events`] | an exchange as events |
+//! | [`request_parents`] | which requests were made for which others |
+//! | [`stream_progress`] | when bytes of a stream first passed a point |
+//! | [`collector`] | exchanges of one observation, gathered |
+//! | [`contents`] | what is kept of them on demand, in words |
 //! | `connection` | one connection: its two directions, and the exchanges on it |
 
+pub mod collector;
 mod connection;
+pub mod contents;
 pub mod exchange;
 pub mod exchange_builder;
 pub mod exchange_events;

@@ -5,6 +5,7 @@
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
 mod adopted_logs;
+mod event_run;
 mod excerpt;
 mod export;
 mod host_buckets;
@@ -25,6 +26,7 @@ pub use self::parquet::{
     EventColumnSelection, EventFileReader, EventFileWriter, read_table, write_table,
 };
 pub use adopted_logs::read_event_logs;
+pub use event_run::{keep_run, put_event};
 pub use excerpt::{EventExcerpt, ExcerptRows};
 pub use export::{ExportedEventLog, export_event_log, export_text};
 pub use import::{ImportLog, begins_event_log, import_event_log, import_text, rename_hosts};

@@ -11,6 +11,7 @@
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
+//! | `named_file` | a file that a person named, and why it cannot be written |
 //! | `checksums` | damage to Parquet files is noticed |
 //! | `plausible` | records whose numbers cannot be added up are refused |
 //! | [`error`] | one sentence, a cause and a hint |
@@ -21,6 +22,7 @@ pub mod directory;
 pub mod error;
 pub mod events;
 mod files;
+mod named_file;
 mod plausible;
 mod replace;
 pub mod results;
@@ -32,6 +34,7 @@ pub use directory::{RunDirectory, new_directory};
 pub use error::Error;
 pub use events::events_path;
 pub use files::{RunFileAccess, create_within};
+pub use named_file::{unwritten, write_file, write_file_by};
 pub use replace::{replace, replace_with};
 pub use run::{StoredRun, directory_of, names, runs_root};
 pub use status::RunStatus;

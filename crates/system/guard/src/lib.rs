@@ -11,6 +11,7 @@
 //! | [`connection_slots`] | places of connections: bounded, and the idlest gives way |
 //! | [`deadline`] | one bound of time on several reads |
 //! | [`attempts`] | a bound on how fast secrets can be guessed |
+//! | [`interruptible`] | work that nobody has to wait for |
 //! | [`keeper`] | processes that end and remove what a command leaves, however it ends |
 //! | [`serve`] | one way to take connections for all services of threads |
 //! | [`stop`] | a switch that ends what waits |
@@ -20,6 +21,7 @@ pub mod connection_slots;
 pub mod deadline;
 pub mod directory;
 pub mod files;
+pub mod interruptible;
 pub mod keeper;
 pub mod scratch;
 pub mod secret;

@@ -5,6 +5,9 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | [`spec_source`] | the text of a specification to a checked plan, with every world there is |
+//! | [`network_stack`] | the one network, or the one stack, that an application is carried out across |
+//! | [`link_change`] | a link of a network as a person changes it |
 //! | `make` | all runs of a plan, in order |
 //! | `seeds` | the same under many seeds, simulated |
 //! | `backend` | what a world does for a run |
@@ -15,11 +18,14 @@
 //! | `tap` | what happens in a network, as events and packets |
 
 mod backend;
+pub mod link_change;
+pub mod network_stack;
 mod network_tap;
 mod recording;
 mod run_sequence;
 mod run_writer;
 mod seeds;
+pub mod spec_source;
 mod tracing;
 mod worlds;
 

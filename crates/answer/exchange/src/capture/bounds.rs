@@ -34,9 +34,7 @@ fn syn(client: usize) -> DissectedSegment {
 
 #[test]
 fn what_the_index_and_logs_get() {
-    Bound::Spans.assert_reported(|count| testing::remembered(count).left_out);
     Bound::Asked.assert_reported(|count| testing::remembered(count).left_out);
-    Bound::Named.assert_reported(|count| testing::named(count).left_out);
     Bound::Accounts.assert_reported(|count| {
         let (mut accounts, mut left_out) = (Accounts::default(), LeftOut::default());
         for flow in 0..count {

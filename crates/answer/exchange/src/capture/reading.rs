@@ -10,8 +10,8 @@ use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
 use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
-use stackline_requests::exchange_events::{self, emit_exchange};
-use stackline_requests::request_parents::{RequestSpan, find_parents};
+use stackline_requests::collector::{ExchangeThreads, RequestCollector};
+use stackline_requests::exchange_events;
 use stackline_requests::{Builder, Exchange, OfDatagram, PacketPassage, Secrets, Unknown};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
@@ -25,12 +25,8 @@ const LOOK: u64 = 1 << 14;
 const LOOK_NS: u64 = 250_000_000;
 /// No sooner than after so many, as that looks at all connections.
 const SELDOM: u64 = 1 << 8;
-/// Requests that are remembered for what they were made for.
-const MOST_SPANS: usize = Bound::Spans.most();
-/// The same for logs.
+/// Requests that are remembered for logs.
 const MOST_ASKED: usize = Bound::Asked.most();
-/// Connections that have a name in the index.
-const MOST_NAMED: usize = Bound::Named.most();
 /// Streams whose ends are remembered as texts.
 const MOST_WAYS: usize = 1 << 12;
 
@@ -135,6 +131,7 @@ pub struct CaptureEventReader<'r> {
 struct SharedCaptureState<'r> {
     plan: &'r CapturePlan,
     names: Vec<String>,
+    collector: RequestCollector,
     /// The capture that events of a host count to.
     source_of: Vec<usize>,
     options: CaptureReadOptions,
@@ -146,8 +143,6 @@ struct SharedCaptureState<'r> {
     now_ns: u64,
     /// Packets and time when it was looked last.
     looked: (u64, u64),
-    spans: Vec<RequestSpan>,
-    flows: BTreeMap<u32, RunFlow>,
     finished: Finished,
     over: bool,
 }
@@ -201,9 +196,11 @@ impl<'r> CaptureEventReader<'r> {
             builder = builder.with_secrets(secrets.clone());
         }
         builder.number_from(options.first_lookup.max(FIRST_LOOKUP));
+        let names: Vec<String> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let together = SharedCaptureState {
             plan,
-            names: plan.hosts.iter().map(|host| host.name.clone()).collect(),
+            collector: RequestCollector::new(names.clone()),
+            names,
             source_of: (0..plan.hosts.len())
                 .map(|host| source_of(host).unwrap_or(0))
                 .collect(),
@@ -214,8 +211,6 @@ impl<'r> CaptureEventReader<'r> {
             packets: 0,
             now_ns: 0,
             looked: (0, 0),
-            spans: Vec::new(),
-            flows: BTreeMap::new(),
             finished: Finished::default(),
             over: false,
         };
@@ -312,13 +307,15 @@ impl<'r> CaptureEventReader<'r> {
             .collect();
         let SharedCaptureState {
             finished,
-            flows,
+            collector,
             known,
             ..
         } = self.together;
         Finished {
             mistakes,
-            flows: flows.into_values().collect(),
+            requests: collector.by_protocol().clone(),
+            void: collector.void(),
+            flows: collector.flows().cloned().collect(),
             known,
             ..finished
         }
@@ -569,92 +566,37 @@ impl SharedCaptureState<'_> {
             left_out: std::mem::take(&mut self.finished.unknown.left_out),
             ..unknown
         };
-        let spans = std::mem::take(&mut self.spans);
-        let ends: BTreeMap<i64, (usize, u64)> = spans
-            .iter()
-            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
-            .collect();
-        for (child, parent, ppm) in find_parents(&spans, &mut self.finished.unknown.left_out) {
-            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
-            let at_ns = self.plan.own_ns(host, at_ns);
-            let values = [child.into(), parent.into(), i64::from(ppm).into()];
-            sources[self.source_of[host]].imported.table.push(
-                "REQUEST_PARENT",
-                &self.names[host],
-                at_ns,
-                &values,
-            );
-        }
+        let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);
+        self.collector
+            .finish(&mut own_events(plan, names, source_of, sources));
         sources.iter_mut().for_each(CaptureSource::finish);
         let left_out = &mut self.finished.unknown.left_out;
         sources
             .iter()
             .for_each(|source| left_out.merge(&source.imported.left_out));
+        left_out.merge(self.collector.left_out());
         left_out.merge(&self.plan.left_out);
         left_out.merge(self.known.left_out());
     }
 
     /// A request that is over.
     fn put(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
-        let Self {
-            plan,
-            names,
-            source_of,
-            options,
-            ..
-        } = self;
-        let known = exchange_events::ExchangeContext {
-            contents: options.contents,
+        let context = exchange_events::ExchangeContext {
+            contents: self.options.contents,
             segments: true,
             ..exchange_events::ExchangeContext::default()
         };
-        emit_exchange(
+        let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);
+        self.collector.add(
             exchange,
-            &known,
-            names,
-            &mut |name, keyword, at_ns, values| {
-                let Some(host) = names.iter().position(|known| known == name) else {
-                    return;
-                };
-                sources[source_of[host]].imported.table.push(
-                    keyword,
-                    name,
-                    plan.own_ns(host, at_ns),
-                    values,
-                );
-            },
+            &context,
+            ExchangeThreads::default(),
+            &mut own_events(plan, names, source_of, sources),
         );
-        *self.finished.requests.entry(exchange.protocol).or_default() += 1;
-        self.finished.void += u64::from(exchange.void.is_some());
-        self.name(exchange);
         self.remember(exchange);
     }
 
-    /// The flow of a request gets its row in the index.
-    fn name(&mut self, exchange: &Exchange) {
-        let id = exchange.flow & unit_ids::LAST_FLOW;
-        if self.flows.len() >= MOST_NAMED && !self.flows.contains_key(&id) {
-            self.finished.unknown.left_out.add(Bound::Named, 1);
-        } else {
-            let hosts = [&exchange.client, &exchange.server]
-                .map(|place| exchange_events::place_name(place, &self.names));
-            let [client, server] = hosts;
-            // A flow's hosts are those of its first side and its second.
-            let hosts = if exchange.reversed {
-                (server, client)
-            } else {
-                (client, server)
-            };
-            let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(RunFlow {
-                id,
-                hosts,
-                stack,
-                ..RunFlow::default()
-            });
-        }
-    }
-
+    /// A log may tell of it.
     fn remember(&mut self, exchange: &Exchange) {
         let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
             return;
@@ -664,19 +606,6 @@ impl SharedCaptureState<'_> {
         };
         let from = exchange.request.arrived.map_or(begin, |(first, _)| first);
         let to = response.left.map_or(end, |(_, last)| last);
-        if self.spans.len() >= MOST_SPANS {
-            self.finished.unknown.left_out.add(Bound::Spans, 1);
-        } else {
-            self.spans.push(RequestSpan {
-                unit: exchange_events::unit_of(exchange),
-                client_host: exchange.client.host,
-                client: (0, 0),
-                asked: (exchange.begin_ns().unwrap_or(begin), end),
-                server_host: exchange.server.host,
-                server: (0, 0, 0),
-                served: (exchange.request.arrived.map_or(begin, |(_, last)| last), to),
-            });
-        }
         if self.options.asked && self.finished.asked.len() >= MOST_ASKED {
             self.finished.unknown.left_out.add(Bound::Asked, 1);
         } else if self.options.asked {
@@ -701,6 +630,22 @@ impl SharedCaptureState<'_> {
                 at_ns: (own(from), own(to)),
             });
         }
+    }
+}
+
+/// Puts events into the tables of the captures that they are of, in the time of each host's own clock.
+fn own_events<'s>(
+    plan: &'s CapturePlan,
+    names: &'s [String],
+    source_of: &'s [usize],
+    sources: &'s mut [CaptureSource<'_>],
+) -> impl FnMut(&str, &str, u64, &[EventValue<'_>]) {
+    move |name, keyword, at_ns, values| {
+        let Some(host) = names.iter().position(|known| known == name) else {
+            return;
+        };
+        let table = &mut sources[source_of[host]].imported.table;
+        table.push(keyword, name, plan.own_ns(host, at_ns), values);
     }
 }
 
@@ -760,14 +705,9 @@ pub(super) mod testing {
         reader.finish().unknown
     }
 
-    /// So many requests are remembered for what they were made for, and for logs.
+    /// So many requests are remembered for logs.
     pub(in super::super) fn remembered(count: usize) -> Unknown {
         let one = exchange(0);
         finished(|together| (0..count).for_each(|_| together.remember(&one)))
-    }
-
-    /// So many connections get rows in the index.
-    pub(in super::super) fn named(count: usize) -> Unknown {
-        finished(|together| (0..count as u32).for_each(|flow| together.name(&exchange(flow))))
     }
 }

@@ -4,16 +4,15 @@
 //! where it was; what was given a place and never committed is given back when the load ends.
 
 use super::disk_space::{REST, Space, in_turn, slot};
-use super::{Actions, Master, MasterChange, SetState};
+use super::{Actions, Master, MasterChange, RequestRefusal, SetState};
 use crate::limits;
-use crate::master::block_map::SetBlockMap;
 use crate::placement::BlockPlacementPolicy;
 use crate::set::BlockSet;
 use crate::wire::master_messages::{
     BlockCopyLocation, BlockMapEntry, BlockRequestDone, Commit, Create, Created, Delete, Gone,
     Reserve, Reserved,
 };
-use crate::wire::message::Why;
+use crate::wire::message::{Message, Why};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -25,129 +24,128 @@ pub(super) type Pending = BTreeMap<(u16, u16, u64), u32>;
 /// Places of one set that may be so.
 const MOST_PENDING: usize = 65_536;
 
+/// Whether a request of a loader is carried out.
+type Done = Result<(), RequestRefusal>;
+
+fn not_loaded() -> RequestRefusal {
+    let words = "that set is not being loaded by this connection";
+    RequestRefusal::new(Why::NoSet, words)
+}
+
+fn no_such_block() -> RequestRefusal {
+    RequestRefusal::new(Why::NoBlock, "the set has no such block")
+}
+
+impl SetState {
+    /// A set that was begun has this loader from now on; how many of its blocks are written.
+    fn go_on_loading(&mut self, connection: u64, about: &BlockSet) -> Result<u64, RequestRefusal> {
+        let name = &about.name;
+        let words = if self.sealed {
+            format!("the set {name} is there already")
+        } else if self.loader.is_some_and(|loader| loader != connection) {
+            format!("somebody else loads the set {name}")
+        } else if self.about != *about {
+            format!("the set {name} was begun with another size, block size or placement")
+        } else {
+            self.loader = Some(connection);
+            return Ok(self.rows.written());
+        };
+        Err(RequestRefusal::new(Why::Busy, words))
+    }
+}
+
 impl Master {
-    pub(super) fn create(&mut self, connection: u64, create: Create, actions: &mut Actions) {
+    /// A loader creates, fills or deletes a set.
+    pub(super) fn load(&mut self, connection: u64, message: Message, actions: &mut Actions) {
+        let (request, done) = match message {
+            Message::Create(create) => (create.request, self.create(connection, create, actions)),
+            Message::Reserve(reserve) => {
+                (reserve.request, self.reserve(connection, &reserve, actions))
+            }
+            Message::Commit(commit) => (commit.request, self.commit(connection, commit, actions)),
+            Message::Delete(delete) => (delete.request, self.delete(connection, &delete, actions)),
+            _ => return,
+        };
+        if let Err(RequestRefusal { why, words }) = done {
+            actions.refuse(connection, request, why, words);
+        }
+    }
+
+    fn create(&mut self, connection: u64, create: Create, actions: &mut Actions) -> Done {
         let Create { request, about } = create;
         if let Some(fault) = about.fault() {
-            return actions.refuse(connection, request, Why::Malformed, fault);
+            return Err(RequestRefusal::new(Why::Malformed, fault));
         }
-        let servers = self.infos();
-        if let Some(id) = self.by_name.get(&about.name).copied() {
-            let Some(set) = self.sets.get_mut(&id) else {
-                return;
-            };
-            if set.sealed {
-                let words = format!("the set {} is there already", about.name);
-                return actions.refuse(connection, request, Why::Busy, words);
-            }
-            if set.loader.is_some_and(|loader| loader != connection) {
-                let words = format!("somebody else loads the set {}", about.name);
-                return actions.refuse(connection, request, Why::Busy, words);
-            }
-            if set.about != about {
-                let words = format!(
-                    "the set {} was begun with another size, block size or placement",
-                    about.name
-                );
-                return actions.refuse(connection, request, Why::Busy, words);
-            }
-            set.loader = Some(connection);
-            let written = set.rows.written();
-            return actions.send(
-                connection,
-                Created {
-                    request,
-                    set: id,
-                    written,
-                    servers,
-                },
-            );
-        }
-        if self.sets.len() >= limits::MOST_SETS {
-            return actions.refuse(connection, request, Why::Limit, "there are too many sets");
-        }
-        let Some(id) = self.last_set.checked_add(1) else {
-            return actions.refuse(
-                connection,
-                request,
-                Why::Limit,
-                "all numbers of sets were used",
-            );
+        let known = self.by_name.get(&about.name).copied();
+        let (set, written) = match known.and_then(|id| Some((id, self.sets.get_mut(&id)?))) {
+            Some((id, set)) => (id, set.go_on_loading(connection, &about)?),
+            None => (self.begin_set(connection, about, actions)?, 0),
         };
+        let servers = self.infos();
+        actions.send(
+            connection,
+            Created {
+                request,
+                set,
+                written,
+                servers,
+            },
+        );
+        Ok(())
+    }
+
+    /// A new set, and its number.
+    fn begin_set(
+        &mut self,
+        connection: u64,
+        about: BlockSet,
+        actions: &mut Actions,
+    ) -> Result<u32, RequestRefusal> {
+        if self.sets.len() >= limits::MOST_SETS {
+            return Err(RequestRefusal::new(Why::Limit, "there are too many sets"));
+        }
+        let id = self
+            .last_set
+            .checked_add(1)
+            .ok_or_else(|| RequestRefusal::new(Why::Limit, "all numbers of sets were used"))?;
         self.last_set = id;
         actions.changes.push(MasterChange::Set {
             id,
             about: about.clone(),
             sealed: false,
         });
-        self.by_name.insert(about.name.clone(), id);
-        let rows = SetBlockMap::new(about.replicas);
-        self.sets.insert(
-            id,
-            SetState {
-                about,
-                rows,
-                sealed: false,
-                loader: Some(connection),
-                pending: BTreeMap::new(),
-            },
-        );
-        actions.send(
-            connection,
-            Created {
-                request,
-                set: id,
-                written: 0,
-                servers,
-            },
-        );
+        self.insert_set(id, about, false, Some(connection));
+        Ok(id)
     }
 
-    pub(super) fn reserve(&mut self, connection: u64, reserve: &Reserve, actions: &mut Actions) {
-        let request = reserve.request;
-        let Some(set) = self
-            .sets
-            .get(&reserve.set)
+    /// The set that a connection loads, as far as these places may be reserved in it.
+    fn reservable(&self, connection: u64, reserve: &Reserve) -> Result<&BlockSet, RequestRefusal> {
+        let set = self.sets.get(&reserve.set);
+        let set = set
             .filter(|set| set.loader == Some(connection))
-        else {
-            return actions.refuse(
-                connection,
-                request,
-                Why::NoSet,
-                "that set is not being loaded by this connection",
-            );
-        };
-        let about = set.about.clone();
+            .ok_or_else(not_loaded)?;
+        let (about, count) = (&set.about, reserve.blocks.len());
         if reserve
             .blocks
             .iter()
             .any(|number| *number >= about.blocks())
         {
-            return actions.refuse(
-                connection,
-                request,
-                Why::NoBlock,
-                "the set has no such block",
-            );
+            return Err(no_such_block());
         }
-        if about.placement == BlockPlacementPolicy::Given
-            && reserve.given.len() != reserve.blocks.len()
-        {
-            return actions.refuse(
-                connection,
-                request,
-                Why::Malformed,
-                "places are to be given, one a block",
-            );
+        if about.placement == BlockPlacementPolicy::Given && reserve.given.len() != count {
+            let words = "places are to be given, one a block";
+            return Err(RequestRefusal::new(Why::Malformed, words));
         }
-        if set.pending.len() + reserve.blocks.len() * usize::from(about.replicas) > MOST_PENDING {
-            return actions.refuse(
-                connection,
-                request,
-                Why::Limit,
-                "commit what was reserved before more is reserved",
-            );
+        if set.pending.len() + count * usize::from(about.replicas) > MOST_PENDING {
+            let words = "commit what was reserved before more is reserved";
+            return Err(RequestRefusal::new(Why::Limit, words));
         }
+        Ok(about)
+    }
+
+    fn reserve(&mut self, connection: u64, reserve: &Reserve, actions: &mut Actions) -> Done {
+        let request = reserve.request;
+        let about = self.reservable(connection, reserve)?.clone();
         let mut rows = Vec::new();
         let mut remember = Vec::new();
         // Only the disks: a refused request leaves them as they were, since no place has been reported.
@@ -175,7 +173,7 @@ impl Master {
                         .entry(id)
                         .and_modify(|server| server.disks = disks);
                 }
-                return actions.refuse(connection, request, Why::Full, words);
+                return Err(RequestRefusal::new(Why::Full, words));
             }
             rows.push(BlockMapEntry {
                 checksum: 0,
@@ -194,6 +192,7 @@ impl Master {
         }
         actions.changes.extend(remember);
         actions.send(connection, Reserved { request, rows });
+        Ok(())
     }
 
     /// What the loads of a connection, or of one set, reserved and did not commit is used again after a while.
@@ -298,37 +297,24 @@ impl Master {
         places
     }
 
-    pub(super) fn commit(&mut self, connection: u64, commit: Commit, actions: &mut Actions) {
+    fn commit(&mut self, connection: u64, commit: Commit, actions: &mut Actions) -> Done {
         let Commit {
             request,
             set: id,
             blocks,
             seal,
         } = commit;
-        let Some(set) = self
-            .sets
-            .get_mut(&id)
+        let set = self.sets.get_mut(&id);
+        let set = set
             .filter(|set| set.loader == Some(connection))
-        else {
-            return actions.refuse(
-                connection,
-                request,
-                Why::NoSet,
-                "that set is not being loaded by this connection",
-            );
-        };
+            .ok_or_else(not_loaded)?;
         let count = set.about.blocks();
         let replicas = usize::from(set.about.replicas);
         if blocks
             .iter()
             .any(|block| block.number >= count || block.row.places.len() != replicas)
         {
-            return actions.refuse(
-                connection,
-                request,
-                Why::NoBlock,
-                "the set has no such block",
-            );
+            return Err(no_such_block());
         }
         let is_its_own = |place: &BlockCopyLocation| {
             set.pending
@@ -341,7 +327,7 @@ impl Master {
         {
             let words =
                 "a place was not reserved by this load, or was given back: reserve places again";
-            return actions.refuse(connection, request, Why::NoBlock, words);
+            return Err(RequestRefusal::new(Why::NoBlock, words));
         }
         for block in &blocks {
             set.rows.insert(block.number, &block.row);
@@ -357,7 +343,7 @@ impl Master {
             let missing = count - set.rows.written();
             if missing > 0 {
                 let words = format!("{missing} blocks of {} are not written", set.about.name);
-                return actions.refuse(connection, request, Why::NoBlock, words);
+                return Err(RequestRefusal::new(Why::NoBlock, words));
             }
             set.sealed = true;
             set.loader = None;
@@ -370,12 +356,13 @@ impl Master {
             self.give_back(pending);
         }
         actions.send(connection, BlockRequestDone { request });
+        Ok(())
     }
 
-    pub(super) fn delete(&mut self, connection: u64, delete: &Delete, actions: &mut Actions) {
+    fn delete(&mut self, connection: u64, delete: &Delete, actions: &mut Actions) -> Done {
         let Some(id) = self.by_name.get(&delete.name).copied() else {
             let words = format!("there is no set {}", delete.name);
-            return actions.refuse(connection, delete.request, Why::NoSet, words);
+            return Err(RequestRefusal::new(Why::NoSet, words));
         };
         if self
             .sets
@@ -384,7 +371,7 @@ impl Master {
             .is_some_and(|loader| loader != connection)
         {
             let words = format!("somebody else loads the set {}", delete.name);
-            return actions.refuse(connection, delete.request, Why::Busy, words);
+            return Err(RequestRefusal::new(Why::Busy, words));
         }
         if let Some(set) = self.sets.remove(&id) {
             self.give_back(set.pending);
@@ -404,5 +391,6 @@ impl Master {
                 request: delete.request,
             },
         );
+        Ok(())
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::placement::BlockPlacementPolicy;
-use crate::wire::master_messages::{Close, DiskOwnerRecord, Gone};
+use crate::wire::master_messages::*;
+use crate::wire::server_messages::DiskInfo;
 use alloc::vec;
 
 const SERVERS: [u64; 2] = [1, 2];

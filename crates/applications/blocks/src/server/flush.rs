@@ -5,7 +5,7 @@
 use super::session::{BlockBeingWritten, ListHead, ReadyBlock, WantedBlock};
 use super::{DiskServerMachine, Woken};
 use crate::wire::message::Message;
-use crate::wire::server_messages::{BlockListEntry, Discarded, Flushed, NOT_READ};
+use crate::wire::server_messages::{Discarded, Flushed, NOT_READ, ServerBlockRequests};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,15 +14,21 @@ use stackline_core::time::Instant;
 
 /// What is discarded, by list.
 #[derive(Default)]
-struct DiscardedByList(BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>);
+struct DiscardedByList {
+    by_list: BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>,
+    /// Blocks of them that were not read.
+    unread: usize,
+}
 
 impl DiscardedByList {
-    /// What was to be read, or since `start` was being read.
-    fn unread(&mut self, wanted: &WantedBlock, start: Option<Instant>) {
+    /// Adds what was to be read, or since `start` was being read; it does not stay where it was.
+    fn unread(&mut self, wanted: &WantedBlock, start: Option<Instant>) -> bool {
         self.add(wanted, [start, None, None]);
+        self.unread += 1;
+        false
     }
 
-    /// What was to be written; `since`: it was next, and waited for room.
+    /// Adds what was to be written; `since`: it was next, and waited for room.
     fn unwritten<B>(&mut self, ready: &ReadyBlock<B>, since: Option<Instant>) {
         self.add(
             &ready.wanted,
@@ -35,7 +41,7 @@ impl DiscardedByList {
         let after =
             |at: Instant| u32::try_from(at.since(list.server_in).0 / 1000).unwrap_or(NOT_READ - 1);
         let [start_read, end_read, start_write] = passed.map(|at| at.map_or(NOT_READ, after));
-        let notes = self.0.entry(list.serial).or_default();
+        let notes = self.by_list.entry(list.serial).or_default();
         notes.0 = Some(Arc::clone(list));
         notes.1.push(Discarded {
             index: wanted.entry.index,
@@ -47,7 +53,7 @@ impl DiscardedByList {
 
     /// Appends a report of each list that wants one.
     fn append_reports(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
-        let reports = self.0.into_values().filter_map(|(list, blocks)| {
+        let reports = self.by_list.into_values().filter_map(|(list, blocks)| {
             let list = list.filter(|list| list.report)?;
             let (serial, first_unit, stamps) = (list.serial, list.first_unit, list.stamps);
             let server_in = list.server_in.0;
@@ -67,32 +73,16 @@ impl DiscardedByList {
 }
 
 impl<B: Clone> DiskServerMachine<B> {
-    /// The list of that number is here, and asks for that: what older ones left is discarded. Newer ones may have come before
-    /// it, over another way.
-    pub(super) fn flush(
-        &mut self,
-        now: Instant,
-        session: u128,
-        (set, serial): (u32, u64),
-        entries: &[BlockListEntry],
-        woken: &mut Woken,
-    ) {
-        let older = |list: &ListHead| list.set == set && list.serial < serial;
+    /// A list is here: what older ones left is discarded. Newer ones may have come before it, over another way.
+    pub(super) fn flush(&mut self, now: Instant, newer: &ServerBlockRequests, woken: &mut Woken) {
+        let (session, set) = (newer.session, newer.set);
+        let older = |list: &ListHead| list.set == set && list.serial < newer.serial;
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
         };
         let mut notes = DiscardedByList::default();
-        let mut discarded = 0_u64;
         for queue in state.to_read.values_mut() {
-            queue.retain(|wanted| {
-                let stays = !older(&wanted.list);
-                if !stays {
-                    notes.unread(wanted, None);
-                    state.pending -= 1;
-                    discarded += 1;
-                }
-                stays
-            });
+            queue.retain(|wanted| !older(&wanted.list) || notes.unread(wanted, None));
         }
         let (mut freed, mut waits) = (0, state.waits);
         state.to_write.retain(|ready| {
@@ -101,24 +91,18 @@ impl<B: Clone> DiskServerMachine<B> {
             if !stays {
                 notes.unwritten(ready, since);
                 freed += u64::from(ready.wanted.entry.length);
-                discarded += 1;
             }
             stays
         });
         state.write_bytes -= freed;
         self.waiting -= freed;
         for reading in self.reading.values_mut() {
-            let started = reading.started;
+            let started = Some(reading.started);
             reading.wanted.retain(|(whose, wanted)| {
-                let stays = *whose != session || !older(&wanted.list);
-                if !stays {
-                    notes.unread(wanted, Some(started));
-                    state.pending -= 1;
-                    discarded += 1;
-                }
-                stays
+                *whose != session || !older(&wanted.list) || notes.unread(wanted, started)
             });
         }
+        state.pending -= notes.unread;
         for writing in state
             .writing
             .iter_mut()
@@ -126,9 +110,13 @@ impl<B: Clone> DiskServerMachine<B> {
         {
             writing.superseded.get_or_insert(now);
             let number = writing.ready.wanted.entry.number;
-            writing.asked_again = entries.iter().any(|entry| entry.number == number);
+            writing.asked_again = newer.entries.iter().any(|entry| entry.number == number);
         }
-        self.counts.flushed += discarded;
+        self.counts.flushed += notes
+            .by_list
+            .values()
+            .map(|(_, blocks)| blocks.len() as u64)
+            .sum::<u64>();
         notes.append_reports(self.id, set, now, &mut state.words);
         if !state.words.is_empty()
             && let Some((connection, _)) = state.attached
@@ -185,7 +173,7 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// Whether what is left of a block that has been begun is of no use: a newer list discards it and does not ask for it again.
+    /// Whether what is left of a block that has been begun is useless: a newer list discards it and does not ask for it again.
     #[must_use]
     pub fn is_superseded(&self, connection: u64, unit: u64) -> bool {
         let state = self

@@ -271,13 +271,7 @@ impl<B: Clone> DiskServerMachine<B> {
         }
         let mut woken = Woken::default();
         if list.supersedes {
-            self.flush(
-                now,
-                session,
-                (list.set, list.serial),
-                &list.entries,
-                &mut woken,
-            );
+            self.flush(now, &list, &mut woken);
         }
         let state = self.sessions.entry(session).or_default();
         let words: u64 = state.words.iter().map(Message::weight).sum();

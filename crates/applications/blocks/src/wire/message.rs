@@ -347,6 +347,12 @@ pub enum BlockDataTransport {
     Blast,
 }
 
+stackline_core::named_values!(BlockDataTransport,
+    Tcp = "tcp", "On a connection each";
+    Udp = "udp", "In datagrams, none sent again";
+    Rtp = "rtp", "The same with RTP's headers";
+    Blast = "blast", "Each as a blast, sent again until it is there");
+
 impl BlockDataTransport {
     /// Of its number.
     ///

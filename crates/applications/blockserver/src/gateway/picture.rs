@@ -1,22 +1,13 @@
 //! Pixels of a tile as PNG: fast rather than small.
 
 use super::fault::GatewayFault;
+use crate::tile;
+pub(super) use crate::tile::find_colour_type;
 use hyper::StatusCode;
 use stackline_blocks::pyramid::Pyramid;
 
 /// Tiles of so many bytes and more are encoded where they hold up nobody.
 pub(super) const LARGE: usize = 256 << 10;
-
-/// What the bytes of a pixel are: grey, grey with opacity, red, green and blue, these with opacity.
-pub(super) const fn find_colour_type(picture: &Pyramid) -> Option<png::ColorType> {
-    match picture.pixel_bytes {
-        1 => Some(png::ColorType::Grayscale),
-        2 => Some(png::ColorType::GrayscaleAlpha),
-        3 => Some(png::ColorType::Rgb),
-        4 => Some(png::ColorType::Rgba),
-        _ => None,
-    }
-}
 
 /// A picture whose tiles can be drawn.
 pub(super) fn check_drawable(
@@ -41,19 +32,8 @@ pub(super) fn encode_picture(
     colours: png::ColorType,
     pixels: &[u8],
 ) -> Result<Vec<u8>, GatewayFault> {
-    let failed = |error: png::EncodingError| {
-        GatewayFault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-    };
-    let mut bytes = Vec::with_capacity(pixels.len() / 2);
-    let side = u32::from(picture.tile);
-    let mut encoder = png::Encoder::new(&mut bytes, side, side);
-    encoder.set_color(colours);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::Fastest);
-    let mut writer = encoder.write_header().map_err(failed)?;
-    writer.write_image_data(pixels).map_err(failed)?;
-    writer.finish().map_err(failed)?;
-    Ok(bytes)
+    tile::encode_png(picture, colours, pixels, png::Compression::Fastest)
+        .map_err(|error| GatewayFault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::{BlockScene, BlockSceneOutcome};
 use crate::block_events::{BlockEventNames, emit_block_events};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Duration;
+use stackline_events::catalogue::rows::TcpInfo;
 use stackline_events::{EventEmitter, EventTable, EventValue};
 use stackline_sim::messages::TcpConnectionEvent;
 use stackline_sim::usage::emit_usage;
@@ -68,7 +69,7 @@ pub fn emit_scene_events(
         .for_each(|one| connection(scene, one, zero_ns, emit));
 }
 
-/// As `TCP_INFO` of a kernel: the data of `events`' catalogue, in its order.
+/// As a kernel reports a connection.
 fn connection(
     scene: &BlockScene<'_>,
     one: &ConnectionUse,
@@ -85,25 +86,25 @@ fn connection(
     } else {
         (scene.client.as_str(), server)
     };
-    let values = [
-        one.interval.0.into(),
-        EventValue::Absent,
-        EventValue::Text(local),
-        EventValue::Text(remote),
-        (u64::from(later.window) * u64::from(later.mss)).into(),
-        later.in_flight.into(),
-        later.rtt.0.into(),
-        later.retransmits.saturating_sub(before.retransmits).into(),
-        grew(before.busy, later.busy).into(),
-        grew(before.receive_window_limited, later.receive_window_limited).into(),
-        grew(before.send_buffer_limited, later.send_buffer_limited).into(),
-        later.unsent.into(),
-        later.waiting.into(),
-        later.peer_window.into(),
-        later.mss.into(),
-        later.bytes_acked.saturating_sub(before.bytes_acked).into(),
-    ];
-    emit(local, "TCP_INFO", one.at.0 + zero_ns, &values);
+    let info = TcpInfo {
+        interval_ns: one.interval.0.into(),
+        stream: EventValue::Absent,
+        local: EventValue::Text(local),
+        remote: EventValue::Text(remote),
+        cwnd_bytes: (u64::from(later.window) * u64::from(later.mss)).into(),
+        in_flight_bytes: later.in_flight.into(),
+        rtt_ns: later.rtt.0.into(),
+        retransmits: later.retransmits.saturating_sub(before.retransmits).into(),
+        busy_ns: grew(before.busy, later.busy).into(),
+        rwnd_limited_ns: grew(before.receive_window_limited, later.receive_window_limited).into(),
+        sndbuf_limited_ns: grew(before.send_buffer_limited, later.send_buffer_limited).into(),
+        unsent_bytes: later.unsent.into(),
+        receive_queue_bytes: later.waiting.into(),
+        send_window_bytes: later.peer_window.into(),
+        mss_bytes: later.mss.into(),
+        acked_bytes: later.bytes_acked.saturating_sub(before.bytes_acked).into(),
+    };
+    info.give(local, one.at.0 + zero_ns, emit);
 }
 
 /// By how much a time grew, ns.

@@ -1,8 +1,8 @@
 //! A client that draws, is refused, sends half a message or nonsense; what is seen of it, in virtual time.
 
 use super::*;
-use crate::item::DisplayItemKind;
-use crate::protocol::write_request;
+use crate::item::{DisplayItem, DisplayItemKind};
+use crate::protocol::{DisplayRequest, write_request};
 
 /// A client that writes requests and reads answers; time is the number of times it was asked.
 struct Talk {
@@ -529,7 +529,7 @@ fn calls_of_calls_end_before_time_does() {
         ]);
     }
     let drawn = talk.display.draw(talk.client, 1).unwrap();
-    assert_eq!(drawn.items, (draw::MOST_ITEMS, false));
+    assert_eq!(drawn.items, (crate::draw::MOST_ITEMS, false));
 }
 
 proptest::proptest! {

@@ -22,16 +22,12 @@ pub enum DisplaySceneClass {
     Distributed,
 }
 
-impl DisplaySceneClass {
-    /// All of them, with their names.
-    pub const ALL: [(&str, Self); 5] = [
-        ("local", Self::Local),
-        ("messages", Self::Messages),
-        ("agent", Self::Agent),
-        ("terminal", Self::Terminal),
-        ("distributed", Self::Distributed),
-    ];
-}
+stackline_core::named_values!(DisplaySceneClass,
+    Local = "local", "A: on the display's host, by messages";
+    Messages = "messages", "B: on another host, by messages over ikp";
+    Agent = "agent", "C: over a transport, with an agent at the display";
+    Terminal = "terminal", "D: through a pseudo-terminal and TELNET, with an agent at each end";
+    Distributed = "distributed", "E: the agent has the picture, and changes alone are sent");
 
 /// When a symbol that is shown and being defined is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -42,6 +38,10 @@ pub enum SymbolDrawMoment {
     /// Whole, once it is complete.
     Complete,
 }
+
+stackline_core::named_values!(SymbolDrawMoment,
+    Growing = "growing", "Item by item, as they come";
+    Complete = "complete", "Whole, once it is complete");
 
 /// What carries requests and answers between the hosts.
 #[derive(Clone, Copy, Debug)]

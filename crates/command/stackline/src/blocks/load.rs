@@ -1,7 +1,7 @@
 //! `blocks load`: puts a source on the servers. It may end anywhere: what was acknowledged is there, and the next load of
 //! the same source under the same name goes on behind it.
 
-use super::{block_source, interruptible, placement, progress_bar};
+use super::progress_bar;
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::BlocksLoad;
 use crate::output;
@@ -9,9 +9,11 @@ use crate::run::listen_for_ctrl_c;
 use indicatif::ProgressBar;
 use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::handshake::BlockWriteKey;
+use stackline_blockserver::block_source::{self, placement};
 use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::load::{self, BlockLoadCounts, BlockLoadOptions};
 use stackline_blockserver::{connection, key};
+use stackline_guard::interruptible::unless_stopped;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -25,15 +27,11 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
     let bar = progress_bar::create_byte_bar(0, "reading the source");
     let (flags, loading) = (flags.clone(), bar.clone());
     let work = move || loaded(&flags, &key, &loading);
-    let result = interruptible::run_interruptible(
-        &interrupted,
-        "the load was ended before it was done",
-        work,
-    );
-    let result = result.map_err(|error| match error.blame {
-        Blame::Interrupted => error.hint("start it again: it goes on where it was"),
-        _ => error,
-    });
+    let ended = || {
+        Error::new(Blame::Interrupted, "the load was ended before it was done")
+            .hint("start it again: it goes on where it was")
+    };
+    let result = unless_stopped(&interrupted, Duration::ZERO, ended, work);
     bar.finish_and_clear();
     output::print(&result?)?;
     Ok(Exit::Done)
@@ -49,11 +47,12 @@ fn loaded(flags: &BlocksLoad, key: &BlockWriteKey, bar: &ProgressBar) -> Result<
         },
     )?;
     let mut opened = block_source::open(&flags.source, flags.block, flags.plain)?;
+    opened.note.iter().for_each(output::say);
     let (placement, given) =
         placement::parse_placement(flags.placement.as_deref(), opened.picture.is_some())?;
     if let Some(given) = &given {
         let servers = client.list()?.1;
-        placement::check(
+        placement::check_disks(
             given,
             servers
                 .iter()

@@ -1,193 +1,198 @@
 //! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
 //! of a network.
 
-mod emulated;
 mod flag_checks;
-mod network_session;
-mod port_watcher;
-mod session_demand;
-mod session_results;
-mod simulated;
 
-use crate::event_run;
+use crate::declared_network::network_of;
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{BlockTransport, Replay};
+use crate::flags::Replay;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
 use flag_checks::BlocksReplayMode;
-use session_demand::{demand, keeps, schedule};
-use session_results::{BlocksReplaySession, show};
-use stackline_blocks::demand::Demand;
 use stackline_blocks::session_record::BlockSessionRecord;
-use stackline_blocks::wire::message::BlockDataTransport;
-use stackline_blockserver::block_events::{BlockEventNames, emit_block_events};
-use stackline_blockserver::client::{BlockClient, BlockClientOptions};
-use stackline_blockserver::{list_file, session_replay as live};
-use stackline_core::random::Seed;
-use stackline_core::time::Duration;
-use stackline_core::units::{format_rate, format_time};
-use std::collections::BTreeMap;
+use stackline_blockserver::disk_time::parse_disk_time;
+use stackline_blockserver::emulated::{EmulatedSession, replay_emulated};
+use stackline_blockserver::network_session::{Roles, WantedRoles, picture_set};
+use stackline_blockserver::session::{
+    BlockSessionFigures, BlockSessionRequest, OpenSession, SessionRun, SimulatedSession,
+    replay_simulated,
+};
+use stackline_core::distribution::Distribution;
+use stackline_core::plan::{Stack, World};
+use stackline_core::units::format_rate;
+use stackline_runner::network_stack::parse_stack;
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
-
-/// A list later than this is reported: the machine was too slow for the schedule.
-const LATE: Duration = Duration(20_000_000);
-/// How long servers that are being started may take.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Replays a session.
 pub(crate) fn replay(flags: &Replay) -> Result {
-    let way = BlocksReplayMode::of(flags);
-    flag_checks::check(flags, way)?;
-    match way {
-        BlocksReplayMode::Live => against(flags),
-        BlocksReplayMode::Simulated => simulated::replay(flags),
-        BlocksReplayMode::Emulated => emulated::replay(flags),
+    let mode = BlocksReplayMode::of(flags);
+    flag_checks::check(flags, mode)?;
+    match mode {
+        BlocksReplayMode::Live => against(&request(flags), flags.json),
+        BlocksReplayMode::Simulated => simulated(flags),
+        BlocksReplayMode::Emulated => emulated(flags),
+    }
+}
+
+/// What is asked for.
+fn request(flags: &Replay) -> BlockSessionRequest {
+    let run = SessionRun {
+        name: flags.name.clone(),
+        shared: flags.sharing.is_shared(),
+    };
+    BlockSessionRequest {
+        master: flags.master.clone(),
+        sets: flags.sets.clone(),
+        trace: flags.trace.clone(),
+        blocks: flags.blocks,
+        random: flags.random,
+        motion: flags.path,
+        window: flags.window,
+        speed: flags.speed,
+        interval: flags.interval,
+        duration: flags.duration,
+        keep: flags.keep,
+        most: flags.most,
+        append: flags.append,
+        transport: flags.transport,
+        age: flags.age,
+        receive_buffer: flags.receive_buffer,
+        pace: flags.pace,
+        capture: flags.capture.clone(),
+        seed: flags.seed,
+        run: (!flags.no_history).then_some(run),
+        client_name: None,
+        master_name: None,
+        ports: None,
+        servers: None,
     }
 }
 
 /// Against a master and servers that are there.
-fn against(flags: &Replay) -> Result {
-    let lists = flags
-        .trace
-        .as_deref()
-        .map(list_file::read_lists)
-        .transpose()?;
-    let names: Vec<String> = match (&lists, flags.sets.is_empty()) {
-        (Some(lists), true) => lists.keys().cloned().collect(),
-        (None, true) => {
-            return Err(Error::input("no set is named")
-                .hint("`stackline blocks list` shows the sets; or --across SPEC starts all of it on a network"));
-        }
-        _ => flags.sets.clone(),
-    };
-    let transport = match flags.transport {
-        BlockTransport::Tcp => BlockDataTransport::Tcp,
-        BlockTransport::Udp => BlockDataTransport::Udp,
-        BlockTransport::Rtp => BlockDataTransport::Rtp,
-        BlockTransport::Blast => BlockDataTransport::Blast,
-    };
-    let options = BlockClientOptions {
-        transport,
-        age: flags.age.map(|age| age.as_nanos() as u64),
-        receive_buffer: flags.receive_buffer.map(|bytes| bytes as usize),
-        pace: flags.pace,
-        discard: true,
-        report: true,
-        first_unit: Some(1),
-        capture: flags.capture.clone(),
-        ..BlockClientOptions::default()
-    };
-    let client = BlockClient::connect(&flags.master, options)?;
-    wait_for_servers(&client, flags.servers)?;
-    let mut sets = Vec::new();
-    for name in &names {
-        let set = client.open(name)?;
-        let demand = match &lists {
-            Some(lists) => {
-                let of_set = lists.get(name).cloned();
-                let missing = || {
-                    Error::input(format!("the trace has no lists of the set {name}")).hint(
-                        "without a set on the command line all sets of the trace are asked for",
-                    )
-                };
-                Demand::Trace(of_set.ok_or_else(missing)?)
-            }
-            None => demand(flags),
-        };
-        sets.push((set, demand));
-    }
-    let servers = client.list()?.1;
+pub(super) fn against(request: &BlockSessionRequest, json: bool) -> Result {
+    let session = OpenSession::open(request)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let session = live::BlockReplaySession {
-        sets,
-        schedule: schedule(flags),
-        keeps: keeps(flags),
-        most: flags.most as usize,
-        supersedes: !flags.append,
-        histories: !flags.no_history,
-        seed: Seed::root(flags.seed),
-        interrupted: &interrupted,
-    };
-    let outcome = live::run(&client, &session, running)?;
-    let names: BTreeMap<u16, String> = servers
-        .into_iter()
-        .map(|server| (server.id, server.name))
-        .collect();
-    let mut notes: Vec<String> = outcome
-        .gone
-        .iter()
-        .map(|(name, words)| format!("server {name} went: {words}"))
-        .collect();
-    if outcome.latest.0 > LATE.0 {
-        notes.push(format!(
-            "a list was {} late: this machine was too busy to keep the times",
-            format_time(outcome.latest.seconds())
-        ));
-    }
-    if outcome.interrupted {
-        notes.push("INCOMPLETE: it was ended early".into());
-    }
-    let client_name = flags.as_host.clone().unwrap_or_else(|| "client".into());
-    let master = flags.master_name.clone().unwrap_or_else(|| "master".into());
-    let names_of_hosts = BlockEventNames {
-        client: client_name,
-        master,
-        servers: names.clone(),
-    };
-    let record = outcome.record;
-    let run = match flags.no_history {
-        true => None,
-        false => Some(event_run::keep_run(
-            (&flags.name, flags.sharing.access()),
-            &names_of_hosts.client,
-            |emit| {
-                emit_block_events(&record, &names_of_hosts, 0, emit);
-                if let Some(file) = &flags.watched {
-                    port_watcher::emit_watched_events(file, emit);
-                }
-            },
-        )?),
-    };
-    let (again, drops) = (BTreeMap::new(), BTreeMap::new());
-    let asked_for = schedule(flags).duration;
-    show(
-        flags,
-        BlocksReplaySession {
-            record,
-            end: outcome.end,
-            asked_for,
-            names,
-            again,
-            notes,
-            run,
-            drops,
-        },
-    )?;
-    if outcome.interrupted {
-        Err(Error::interrupted())
-    } else {
-        Ok(Exit::Done)
+    let mut session = session.replay(&interrupted, running)?;
+    show(&mut session.figures, json)?;
+    match session.interrupted {
+        true => Err(Error::interrupted()),
+        false => Ok(Exit::Done),
     }
 }
 
-/// Waits until so many servers are up.
-fn wait_for_servers(client: &BlockClient, servers: Option<usize>) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
-    while let Some(servers) = servers
-        && client.list()?.1.iter().filter(|server| server.up).count() < servers
-    {
-        if Instant::now() > until {
-            return Err(Error::environment(format!(
-                "{servers} servers were to be up after 20 s"
-            )));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+/// With all of it started on the hosts of a network.
+fn emulated(flags: &Replay) -> Result {
+    let buffers = Buffers::of(flags)?;
+    flags.disk.as_deref().map(parse_disk_time).transpose()?;
+    let network = network_of(flags.across.as_deref(), flags.network.as_deref())?;
+    stackline_emu::CAPABILITIES.accepts(&network)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    let (width, height) = flags.picture;
+    let session = EmulatedSession {
+        specification: flags.across.as_deref().unwrap_or(Path::new("-")),
+        roles: Roles::of(&wanted_roles(flags), &network)?,
+        network: &network,
+        disks: flags.disks,
+        disk_time: flags.disk.clone(),
+        cache: flags.cache,
+        send_buffer: buffers.send,
+        set: picture_set(width, height, flags.replicas),
+        request: BlockSessionRequest {
+            receive_buffer: buffers.receive,
+            ..request(flags)
+        },
+        json: flags.json,
+    };
+    replay_emulated(&session, &interrupted).map(Exit::Program)
+}
+
+/// In virtual time.
+fn simulated(flags: &Replay) -> Result {
+    let network = network_of(flags.across.as_deref(), flags.network.as_deref())?;
+    let disk_time = flags.disk.as_deref().map(parse_disk_time).transpose()?;
+    let (width, height) = flags.picture;
+    let session = SimulatedSession {
+        roles: Roles::of(&wanted_roles(flags), &network)?,
+        network: &network,
+        stack: stack(flags, World::Simulated)?,
+        disks: flags.disks,
+        disk_time: disk_time.unwrap_or(Distribution::Constant(0.0)),
+        cache: flags.cache,
+        set: picture_set(width, height, flags.replicas),
+        request: request(flags),
+    };
+    show(&mut replay_simulated(&session)?, flags.json)?;
+    Ok(Exit::Done)
+}
+
+fn wanted_roles(flags: &Replay) -> WantedRoles {
+    WantedRoles {
+        client: flags.client.clone(),
+        master: flags.master_host.clone(),
+        servers: flags.server.clone(),
     }
-    Ok(())
+}
+
+/// What of `--over` the parts can set: the buffers of the connections that blocks go over.
+struct Buffers {
+    send: Option<u64>,
+    receive: Option<u64>,
+}
+
+impl Buffers {
+    fn of(flags: &Replay) -> Result<Self> {
+        let stack = stack(flags, World::Emulated)?;
+        let known = ["send_buffer", "receive_buffer"];
+        match stack.options.keys().find(|option| !known.contains(&option.as_str())) {
+            Some(option) => Err(Error::input(format!("--over sets {option}, which real servers do not set")).hint(
+                "with --in emulated it sets send_buffer and receive_buffer; --in simulated has all options of tcp",
+            )),
+            None => Ok(Self { send: stack.number(known[0]), receive: stack.number(known[1]) }),
+        }
+    }
+}
+
+/// The stack of `--over` as that world takes it, with the receive buffer that another flag asks for.
+fn stack(flags: &Replay, world: World) -> Result<Stack> {
+    let stack = judged(&flags.over, world)?;
+    let Some(bytes) = flags.receive_buffer else {
+        return Ok(stack);
+    };
+    if stack.options.contains_key("receive_buffer") {
+        let error =
+            Error::input("--receive-buffer and --over both say how large receive buffers are");
+        return Err(error.hint("leave one of them out"));
+    }
+    let option = format!("receive_buffer = {bytes} bytes");
+    let over = flags.over.trim();
+    let over = match over.strip_suffix(')') {
+        Some(others) => format!("{others}, {option})"),
+        None => format!("{over}({option})"),
+    };
+    judged(&over, world)
+}
+
+/// `tcp` as its table has it: what is not possible there is refused.
+fn judged(over: &str, world: World) -> Result<Stack> {
+    let stack = parse_stack(over, world)?;
+    if stack.name != "tcp" {
+        let error = Error::input(format!("--over {over}: lists and blocks go over tcp"));
+        return Err(error.hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'"));
+    }
+    Ok(stack)
+}
+
+/// Prints what a session came to.
+fn show(figures: &mut BlockSessionFigures, json: bool) -> Result<()> {
+    match json {
+        true => output::json(&figures.json(), true),
+        false => output::print(&figures.text()),
+    }
 }
 
 /// A running summary, on a terminal.

@@ -1,12 +1,14 @@
 //! `blocks master` and `blocks serve`: they run until Ctrl-C or TERM, which is their normal end.
 
-use super::disk_time;
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use crate::run::listen_for_ctrl_c;
+use stackline_blocks::wire::handshake::BlockWriteKey;
 use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::disk::BlockDisk;
+use stackline_blockserver::disk_time::parse_disk_time;
+use stackline_blockserver::emulated::{MasterPart, ServerPart};
 use stackline_blockserver::{connection, key, master, notices, server};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,9 +21,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a master.
 pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c([&interrupted])?;
-    follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
         output::say(
@@ -32,16 +31,31 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
-    let places = BlockConnectionLimits::default();
-    let running = master::start(
-        master::BlockMasterOptions {
-            listen: flags.listen,
-            key,
-            places,
-            say: notices::print_notice,
-        },
-        &data,
-    )?;
+    run_master(flags.listen, key, &data, flags.with_stdin)
+}
+
+/// Runs the master of an emulated session.
+pub(super) fn master_part(part: &MasterPart) -> Result {
+    let key = key::read_key_file(&part.key)?;
+    run_master(part.listen, Some(key), &part.data, true)
+}
+
+fn run_master(
+    listen: SocketAddr,
+    key: Option<BlockWriteKey>,
+    data: &Path,
+    with_stdin: bool,
+) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    follow_stdin(&interrupted, with_stdin);
+    let options = master::BlockMasterOptions {
+        listen,
+        key,
+        places: BlockConnectionLimits::default(),
+        say: notices::print_notice,
+    };
+    let running = master::start(options, data)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
     wait(|| interrupted.load(Ordering::Relaxed) || running.failure().is_some());
@@ -49,7 +63,7 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     running.failure().map_or(Ok(Exit::Done), Err)
 }
 
-/// Where a master remembers unless it is told.
+/// Where a master remembers where nothing else is said.
 fn usual_data() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
     let data = std::env::var_os("XDG_DATA_HOME")
@@ -60,15 +74,8 @@ fn usual_data() -> Option<PathBuf> {
 
 /// Runs a disk server.
 pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c([&interrupted])?;
-    follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?
         .ok_or_else(connection::no_key)?;
-    let disks = disks(flags)?;
-    let send_buffer = flags
-        .send_buffer
-        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let options = server::DiskServerOptions {
         name: flags
             .name
@@ -79,16 +86,54 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
         key,
         cache: flags.cache,
         depth: usize::from(flags.depth),
-        send_buffer,
+        send_buffer: flags.send_buffer.map(in_memory),
         read_time: flags
             .disk_time
             .as_deref()
-            .map(disk_time::parse_disk_time)
+            .map(parse_disk_time)
             .transpose()?,
         adopt: flags.adopt,
         places: BlockConnectionLimits::default(),
         say: notices::print_notice,
     };
+    run_server(options, disks(flags)?, flags.with_stdin)
+}
+
+/// Runs a disk server of an emulated session.
+pub(super) fn server_part(part: &ServerPart) -> Result {
+    let options = server::DiskServerOptions {
+        name: part.name.clone(),
+        listen: part.listen,
+        master: part.master.clone(),
+        key: key::read_key_file(&part.key)?,
+        cache: part.cache,
+        depth: 1,
+        send_buffer: part.send_buffer.map(in_memory),
+        read_time: part.disk_time.as_deref().map(parse_disk_time).transpose()?,
+        adopt: false,
+        places: BlockConnectionLimits::default(),
+        say: notices::print_notice,
+    };
+    let disks = part
+        .disks
+        .iter()
+        .map(|path| BlockDisk::open(path, false, None));
+    run_server(options, disks.collect::<Result<_>>()?, true)
+}
+
+/// Bytes of a buffer.
+fn in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn run_server(
+    options: server::DiskServerOptions,
+    disks: Vec<BlockDisk>,
+    with_stdin: bool,
+) -> Result {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
+    follow_stdin(&interrupted, with_stdin);
     let running = server::start(options, disks)?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;

@@ -1,38 +1,34 @@
 //! The rates of a display as `display bench` measures and prints them: of which pictures, at which levels.
 
 use crate::exit::{Exit, Result};
-use crate::flags::{DisplayBench, PictureFlag};
+use crate::flags::DisplayBench;
 use crate::output;
-use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_core::named::NamedValue as _;
+use stackline_displayserver::bench::{DisplayBenchPicture, DisplayBenchResult};
 use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
 use stackline_report::display::{DisplayRateRow, display, display_json};
 
 /// The levels that are measured.
 pub(super) fn levels(flags: &DisplayBench) -> Vec<DisplaySendLevel> {
     match flags.level.is_empty() {
-        true => DisplaySendLevel::ALL
+        true => DisplaySendLevel::NAMED
             .iter()
-            .map(|(_, level)| *level)
+            .map(|(level, ..)| *level)
             .collect(),
-        false => flags.level.iter().map(|level| (*level).into()).collect(),
+        false => flags.level.clone(),
     }
 }
 
-/// The pictures that are sent.
+/// The pictures that are sent, each once.
 pub(super) fn pictures(flags: &DisplayBench) -> Vec<DisplayPicture> {
-    let paper = [
-        PictureFlag::Vectors,
-        PictureFlag::Rectangles,
-        PictureFlag::Text,
-    ];
-    let wanted = if flags.picture.is_empty() {
-        &paper[..]
-    } else {
-        &flags.picture
+    let wanted = match flags.picture.is_empty() {
+        true => &DisplayBenchPicture::OF_PAPER[..],
+        false => &flags.picture,
     };
-    let is_wanted =
-        |picture: &DisplayPicture| wanted.iter().any(|flag| flag.name() == picture.name);
-    bench::pictures().into_iter().filter(is_wanted).collect()
+    let all = DisplayBenchPicture::NAMED.iter();
+    all.filter(|(picture, ..)| wanted.contains(picture))
+        .map(|(picture, ..)| picture.picture())
+        .collect()
 }
 
 /// Prints the rates of a display at a place.

@@ -1,48 +1,54 @@
-//! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network.
+//! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network; `display factors`: which factors
+//! matter there.
 
-mod carrier;
-mod combinations;
-mod factors;
-mod next_steps;
 mod second_client;
-mod testbed;
-
-pub(super) use factors::factors;
 
 use super::rates::{levels, pictures, rows, show};
-use crate::exit::{Exit, Result};
-use crate::flags::DisplayBench;
-use crate::network_stack;
-use crate::{event_run, output};
+use crate::declared_network::network_of;
+use crate::exit::{Error, Exit, Result};
+use crate::factors;
+use crate::flags::{DisplayBench, DisplayFactors, SpecTextFlags};
+use crate::output;
+use crate::spec_source::Specification as _;
 use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_displayserver::experiment::combinations::DisplaySubject;
+use stackline_displayserver::experiment::factors::{DisplayFactorsOptions, display_factors};
+use stackline_displayserver::experiment::testbed::{DisplayTestbed, no_rate};
 use stackline_displayserver::simulated::{DisplayRequestPaths, measure, trace};
 use stackline_report::display::DisplayRateRow;
-use stackline_runs::RunFileAccess;
+use stackline_runner::spec_source::SpecSource;
+use stackline_runs::events::keep_run;
+use stackline_whatif::experiment::Experiment;
 use std::time::{SystemTime, UNIX_EPOCH};
-use testbed::DisplayTestbed;
 
 /// Simulates what the flags say.
 pub(super) fn bench(flags: &DisplayBench) -> Result {
     let own = &flags.simulated;
-    let network = network_stack::network(own.across.as_deref(), own.scene.network.as_deref())?;
-    let stage = DisplayTestbed::of(&own.scene, network)?;
+    let scene = own.scene.options();
+    let network = network_of(own.across.as_deref(), scene.network.as_deref())?;
+    let testbed = DisplayTestbed::of(&scene, network)?;
     if let Some(beside) = &own.beside {
-        return second_client::bench(flags, &stage, beside);
+        return second_client::bench(flags, &testbed, beside);
     }
-    let mut ways = own.keep.is_some().then(DisplayRequestPaths::default);
-    let all = measured(flags, &stage, ways.as_mut())?;
+    let mut paths = own.keep.is_some().then(DisplayRequestPaths::default);
+    let all = measured(flags, &testbed, paths.as_mut())?;
     if all.iter().all(|one| one.trials.is_empty()) {
-        return Err(testbed::no_rate());
+        return Err(no_rate());
     }
-    let place = format!("{}, simulated", stage.place());
+    let place = format!("{}, simulated", testbed.place());
     let rows: Vec<DisplayRateRow> = rows(&all)
         .into_iter()
-        .map(|row| stage.explained(row))
+        .map(|row| testbed.explained(row))
         .collect();
-    let (Some(name), Some(ways)) = (&own.keep, ways) else {
+    let (Some(name), Some(paths)) = (&own.keep, paths) else {
         return show(&place, &rows, flags.json);
     };
-    let run = keep((name, own.sharing.access()), &stage, &ways)?;
+    let zero = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64);
+    let run = keep_run(name, own.sharing.access(), testbed.client(), |emit| {
+        paths.emit_events(&testbed.network, zero, emit)
+    })?;
     if flags.json {
         let mut value = stackline_report::display::display_json(&place, &rows);
         value["run"] = run.into();
@@ -58,31 +64,50 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
 
 fn measured(
     flags: &DisplayBench,
-    stage: &DisplayTestbed,
-    mut ways: Option<&mut DisplayRequestPaths>,
+    testbed: &DisplayTestbed,
+    mut paths: Option<&mut DisplayRequestPaths>,
 ) -> Result<Vec<DisplayBenchResult>> {
-    let (scene, trials) = (stage.scene(1), usize::from(flags.trials));
+    let (scene, trials) = (testbed.scene(1), usize::from(flags.trials));
     let mut all = Vec::new();
     for picture in &pictures(flags) {
         let rates = bench::rates(picture, &levels(flags));
-        all.extend(match &mut ways {
-            Some(ways) => trace(&scene, picture, &rates, trials, ways)?,
+        all.extend(match &mut paths {
+            Some(paths) => trace(&scene, picture, &rates, trials, paths)?,
             None => measure(&scene, picture, &rates, trials)?,
         });
     }
     Ok(all)
 }
 
-/// Keeps the ways of requests as a run; where.
-fn keep(
-    kept_as: (&str, RunFileAccess),
-    stage: &DisplayTestbed,
-    ways: &DisplayRequestPaths,
-) -> Result<String> {
-    let zero = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64);
-    event_run::keep_run(kept_as, stage.client(), |emit| {
-        ways.emit_events(&stage.network, zero, emit)
-    })
+/// Simulates every combination, and reports what each factor brings.
+pub(super) fn factors(flags: &DisplayFactors) -> Result {
+    let source = SpecSource::read(&flags.across)?;
+    // Its mistakes are shown where they stand.
+    source.declarations(&SpecTextFlags::default())?;
+    let declared = stackline_spec::factors(&source.text).unwrap_or_default();
+    if flags.factors.is_empty() && declared.is_empty() {
+        return Err(Error::input("there is no factor to vary").hint(
+            "name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
+        ));
+    }
+    let varied = factors::parse_factors(&flags.factors, &source)?;
+    let subject = DisplaySubject::new(source, flags.scene.options(), flags.level, &varied)?;
+    let experiment = Experiment::new(subject, varied)?;
+    let wanted = &flags.experiment;
+    let options = DisplayFactorsOptions {
+        picture: flags.picture.picture(),
+        trials: usize::from(flags.trials),
+        design: wanted.design,
+        within: wanted.budget,
+        replicates: flags.replicates,
+        scale: wanted.model,
+        prices: factors::prices(wanted, &experiment.factors)?,
+        spend: wanted.spend,
+        limits: !flags.no_limits,
+    };
+    let outcome = display_factors(experiment, &options)?;
+    if let Some(directory) = &wanted.pictures {
+        factors::draw(&outcome, directory)?;
+    }
+    factors::show(&outcome, flags.json)
 }

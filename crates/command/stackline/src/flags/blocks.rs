@@ -3,14 +3,14 @@
 mod gateway;
 mod replay;
 
-use super::size::{none_or_size, size};
 use clap::{Args, Subcommand};
 use stackline_blocks::limits;
+use stackline_core::quantity::{parse_size, parse_size_or_none};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use gateway::BlocksGateway;
-pub(crate) use replay::{BlockTransport, NetworkWorld, Replay, ViewerPath};
+pub(crate) use replay::{NetworkWorld, Replay};
 
 pub(super) const AFTER: &str = "\
 Examples:
@@ -54,6 +54,16 @@ pub(crate) enum BlocksCommand {
     /// Ask for lists of blocks by the clock, as a viewer does, and show what came in time
     #[command(after_help = replay::AFTER)]
     Replay(Box<Replay>),
+    /// Do a part of a session on a host of an emulated network (started by `replay`)
+    #[command(hide = true)]
+    Part(BlocksPart),
+}
+
+/// A part of a session.
+#[derive(Args, Debug)]
+pub(crate) struct BlocksPart {
+    /// What it is to do, as JSON
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -132,10 +142,10 @@ pub(crate) struct BlocksServe {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Blocks kept in memory
-    #[arg(long, value_name = "SIZE", value_parser = none_or_size, default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_or_none, default_value = "256MiB")]
     pub(crate) cache: u64,
     /// The most each disk may take; of a directory what is free, of a device all of it, without it
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) size: Option<u64>,
     /// Take over disks that belong to another master: the blocks that it has on them are lost
     #[arg(long)]
@@ -154,7 +164,7 @@ pub(crate) struct BlocksServe {
     pub(crate) with_stdin: bool,
     /// The send buffer of each client's connection; without it no block begins while 16 KiB wait to leave, and the system
     /// keeps what is on its way
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) send_buffer: Option<u64>,
     #[command(flatten)]
     pub(crate) key: KeyFile,
@@ -181,7 +191,7 @@ pub(crate) struct BlocksLoad {
     #[command(flatten)]
     pub(crate) at: MasterFlags,
     /// Bytes of a block; of a picture those of its tiles
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) block: Option<u64>,
     /// Copies of each block, on servers of their own while there are enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
@@ -193,7 +203,7 @@ pub(crate) struct BlocksLoad {
     #[arg(long)]
     pub(crate) plain: bool,
     /// Bytes made to last and acknowledged at once: what a load that was ended repeats at most
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MiB")]
     pub(crate) batch: u64,
     #[command(flatten)]
     pub(crate) key: KeyFile,

@@ -1,10 +1,17 @@
 //! The command line of `display`: a structured display served, looked at, measured. Nothing here touches the machine.
 
+use super::choice::choice;
 use super::factors::FactorExperiment;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use stackline_core::quantity::{parse_duration, parse_size};
 use stackline_displayserver::address::DisplayAddress;
+use stackline_displayserver::bench::DisplayBenchPicture;
+use stackline_displayserver::experiment::combinations::parse_gathers;
+use stackline_displayserver::experiment::testbed::{DisplaySceneOptions, parse_drawing_costs};
 use stackline_displayserver::send_level::DisplaySendLevel;
-use stackline_displayserver::simulated::{DisplayDrawingCosts, DisplaySceneClass};
+use stackline_displayserver::simulated::{
+    DisplayDrawingCosts, DisplaySceneClass, SymbolDrawMoment,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,10 +115,10 @@ pub(crate) struct DisplayAgent {
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
     /// Memory of a client's symbols, at most: as much as the display's
-    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
     /// How long a display that is lost is waited for
-    #[arg(long, value_name = "TIME", value_parser = super::time::duration, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
     pub(crate) patience: Duration,
 }
 
@@ -163,10 +170,10 @@ pub(crate) struct DisplayServe {
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Memory of a client's symbols, at most
-    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
     /// Memory of all clients' symbols and windows together, at most
-    #[arg(long, value_name = "SIZE", value_parser = super::size::size, default_value = "512MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "512MiB")]
     pub(crate) memory_all: u64,
 }
 
@@ -182,16 +189,16 @@ pub(crate) struct DisplayBench {
     #[command(flatten)]
     pub(crate) simulated: DisplaySimulated,
     /// Levels, instead of all four
-    #[arg(long, value_name = "LEVEL,...", value_delimiter = ',')]
-    pub(crate) level: Vec<LevelFlag>,
+    #[arg(long, value_name = "LEVEL,...", value_delimiter = ',', value_parser = choice::<DisplaySendLevel>())]
+    pub(crate) level: Vec<DisplaySendLevel>,
     /// Pictures, instead of the paper's three
-    #[arg(long, value_name = "PICTURE,...", value_delimiter = ',')]
-    pub(crate) picture: Vec<PictureFlag>,
+    #[arg(long, value_name = "PICTURE,...", value_delimiter = ',', value_parser = choice::<DisplayBenchPicture>())]
+    pub(crate) picture: Vec<DisplayBenchPicture>,
     /// Trials of each rate
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
     /// Keep the pictures on the display for so long at the end
-    #[arg(long, value_name = "TIME", value_parser = super::time::duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) hold: Option<Duration>,
     /// Write each picture as it was drawn into a directory (with a display of its own)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "to")]
@@ -212,11 +219,11 @@ pub(crate) struct DisplayFactors {
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
     /// The level, where it is no factor
-    #[arg(long, value_name = "LEVEL", default_value = "pipelined")]
-    pub(crate) level: LevelFlag,
+    #[arg(long, value_name = "LEVEL", value_parser = choice::<DisplaySendLevel>(), default_value = "pipelined")]
+    pub(crate) level: DisplaySendLevel,
     /// The picture
-    #[arg(long, value_name = "PICTURE", default_value = "vectors")]
-    pub(crate) picture: PictureFlag,
+    #[arg(long, value_name = "PICTURE", value_parser = choice::<DisplayBenchPicture>(), default_value = "vectors")]
+    pub(crate) picture: DisplayBenchPicture,
     /// Trials of each run, one behind another
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
@@ -280,10 +287,11 @@ pub(crate) struct DisplayScene {
     #[arg(
         long,
         value_name = "CLASS",
+        value_parser = choice::<DisplaySceneClass>(),
         default_value = "agent",
         requires = "across"
     )]
-    pub(crate) class: ClassFlag,
+    pub(crate) class: DisplaySceneClass,
     /// What carries requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) over: Option<String>,
@@ -292,18 +300,19 @@ pub(crate) struct DisplayScene {
     pub(crate) display_over: Option<String>,
     /// What the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
     /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); nothing without it
-    #[arg(long, value_name = "TIMES", value_parser = drawing, default_value = "", hide_default_value = true, requires = "across")]
+    #[arg(long, value_name = "TIMES", value_parser = parse_drawing_costs, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: DisplayDrawingCosts,
     /// When a picture that is being defined is drawn
     #[arg(
         long,
         value_name = "WHEN",
+        value_parser = choice::<SymbolDrawMoment>(),
         default_value = "growing",
         requires = "across"
     )]
-    pub(crate) shown: ShownFlag,
+    pub(crate) shown: SymbolDrawMoment,
     /// Bytes of requests that the client hands over at once, where it waits for no answer
-    #[arg(long, value_name = "SIZE", value_parser = gathers, default_value = "1KiB", requires = "across")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_gathers, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
     /// Bytes that the request of a rectangle has beyond those of a line
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000), requires = "across")]
@@ -313,90 +322,33 @@ pub(crate) struct DisplayScene {
     pub(crate) call_bytes: u64,
 }
 
-/// Whether that is a number without any, whatever its unit.
-fn is_none(text: &str) -> bool {
-    text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic())
-        .trim()
-        .parse::<f64>()
-        .is_ok_and(|it| it <= 0.0)
-}
-
-/// More than no time.
-fn polls(text: &str) -> Result<Duration, String> {
-    if is_none(text) {
-        return Err("it is longer than 0, as in 50ms; without --polls what the program wrote is seen at once".into());
-    }
-    super::time::duration(text)
-}
-
-/// At least a byte.
-pub(crate) fn gathers(text: &str) -> Result<u64, String> {
-    if is_none(text) {
-        return Err(
-            "it is at least 1B, which hands each request over by itself; 1KiB without it".into(),
-        );
-    }
-    super::size::size(text)
-}
-
-/// `pixel = 5 us, rectangle = 0.7 ms`.
-fn drawing(text: &str) -> Result<DisplayDrawingCosts, String> {
-    let mut drawing = DisplayDrawingCosts::default();
-    for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-        let (name, time) = one
-            .split_once('=')
-            .ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
-        let place = match name.trim() {
-            "request" => &mut drawing.request,
-            "pixel" => &mut drawing.pixel,
-            "rectangle" => &mut drawing.rectangle,
-            "letter" => &mut drawing.letter,
-            "added" => &mut drawing.added,
-            "added_rectangle" => &mut drawing.added_rectangle,
-            "answer" => &mut drawing.answer,
-            other => {
-                return Err(format!(
-                    "`{other}` takes no time: there are request, pixel, rectangle, letter, added, added_rectangle and answer"
-                ));
-            }
-        };
-        *place = super::time::duration(&time.replace(' ', ""))?.as_secs_f64() * 1e9;
-    }
-    Ok(drawing)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClassFlag {
-    /// A: on the display's host, by messages
-    Local,
-    /// B: on another host, by messages over ikp
-    Messages,
-    /// C: over a transport, with an agent at the display
-    Agent,
-    /// D: through a pseudo-terminal and TELNET, with an agent at each end
-    Terminal,
-    /// E: the agent has the picture, and changes alone are sent
-    Distributed,
-}
-
-impl From<ClassFlag> for DisplaySceneClass {
-    fn from(flag: ClassFlag) -> Self {
-        match flag {
-            ClassFlag::Local => Self::Local,
-            ClassFlag::Messages => Self::Messages,
-            ClassFlag::Agent => Self::Agent,
-            ClassFlag::Terminal => Self::Terminal,
-            ClassFlag::Distributed => Self::Distributed,
+impl DisplayScene {
+    /// What they say.
+    pub(crate) fn options(&self) -> DisplaySceneOptions {
+        DisplaySceneOptions {
+            network: self.network.clone(),
+            client: self.client.clone(),
+            display: self.display.clone(),
+            internet: self.internet.clone(),
+            class: self.class,
+            over: self.over.clone(),
+            display_over: self.display_over.clone(),
+            draw: self.draw,
+            shown: self.shown,
+            gathers: self.gathers,
+            rectangle_bytes: self.rectangle_bytes,
+            call_bytes: self.call_bytes,
         }
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ShownFlag {
-    /// Item by item, as they come
-    Growing,
-    /// Whole, once it is complete
-    Complete,
+/// More than no time.
+fn polls(text: &str) -> Result<Duration, String> {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    if number.trim().parse::<f64>().is_ok_and(|it| it <= 0.0) {
+        return Err("it is longer than 0, as in 50ms; without --polls what the program wrote is seen at once".into());
+    }
+    parse_duration(text)
 }
 
 #[derive(Args, Debug)]
@@ -407,43 +359,4 @@ pub(crate) struct DisplayView {
     /// The port for browsers
     #[arg(long, value_name = "HOST:PORT", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) listen: DisplayAddress,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LevelFlag {
-    StopAndWait,
-    Pipelined,
-    Batched,
-    Structured,
-}
-
-impl From<LevelFlag> for DisplaySendLevel {
-    fn from(flag: LevelFlag) -> Self {
-        match flag {
-            LevelFlag::StopAndWait => Self::StopAndWait,
-            LevelFlag::Pipelined => Self::Pipelined,
-            LevelFlag::Batched => Self::Batched,
-            LevelFlag::Structured => Self::Structured,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PictureFlag {
-    Vectors,
-    Rectangles,
-    Text,
-    /// Lines of 10 pixels, as x11perf has them; only where it is named
-    Short,
-}
-
-impl PictureFlag {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Vectors => "vectors",
-            Self::Rectangles => "rectangles",
-            Self::Text => "text",
-            Self::Short => "short",
-        }
-    }
 }

@@ -1,9 +1,11 @@
 //! Flags of `stackline factors`. They touch nothing.
 
 use super::SpecTextFlags;
-use super::time::duration;
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
+use stackline_core::quantity::parse_duration;
 use stackline_factors::{EffectScale, Wish};
+use stackline_whatif::specification::response_figures::RunResponse;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,8 +27,8 @@ pub(crate) struct Factors {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
     /// What is looked at; without it what a run is judged by first, then all others it has
-    #[arg(long = "response", value_name = "NAME", value_delimiter = ',')]
-    pub(crate) responses: Vec<ResponseFlag>,
+    #[arg(long = "response", value_name = "NAME", value_delimiter = ',', value_parser = choice::<RunResponse>())]
+    pub(crate) responses: Vec<RunResponse>,
     /// The measurement on this line of the specification, where it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
@@ -78,11 +80,11 @@ pub(crate) struct FactorExperiment {
     #[arg(long, value_name = "KIND", value_parser = wish)]
     pub(crate) design: Option<Wish>,
     /// Choose the design that fits into this time, and report what that gives up
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["design", "replicates"])]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,
     /// What adds up: differences or ratios; without it what fits
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<ModelFlag>,
+    #[arg(long, value_name = "MODEL", value_parser = choice::<EffectScale>())]
+    pub(crate) model: Option<EffectScale>,
     /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
@@ -98,43 +100,6 @@ pub(crate) struct FactorExperiment {
     /// and as a page for a browser
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
-}
-
-/// A response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum ResponseFlag {
-    /// bit/s
-    Throughput,
-    /// Mean response time
-    Response,
-    /// Median response time
-    Median,
-    /// 99th percentile of response times
-    P99,
-    /// Mean time of connects and disconnects
-    Connect,
-    /// Time of the run
-    Elapsed,
-    /// CPU seconds of both ends
-    Cpu,
-}
-
-/// What adds up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModelFlag {
-    /// Differences
-    Additive,
-    /// Ratios
-    Multiplicative,
-}
-
-impl From<ModelFlag> for EffectScale {
-    fn from(flag: ModelFlag) -> Self {
-        match flag {
-            ModelFlag::Additive => Self::Additive,
-            ModelFlag::Multiplicative => Self::Multiplicative,
-        }
-    }
 }
 
 fn wish(text: &str) -> Result<Wish, String> {

@@ -1,7 +1,7 @@
 //! Flags of `import` and `export`.
 
-use super::time::{duration, moment};
 use clap::Args;
+use stackline_core::quantity::{parse_duration, parse_moment};
 use std::path::PathBuf;
 
 /// Logs and where they go.
@@ -69,16 +69,30 @@ pub(crate) struct Export {
     #[arg(long)]
     pub(crate) reference: bool,
     /// From that time on, counted from the first event as on the page, as in 1.5s or 200ms; lifelines that reach into it whole
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) from: Option<f64>,
     /// To that time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) to: Option<f64>,
     /// Lifelines of these units only, by their ids; of text and tape, events that name one
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub(crate) units: Vec<String>,
     #[command(flatten)]
     pub(crate) took: super::Took,
+}
+
+impl Export {
+    /// Where a form goes: not at all, to standard output, or into a file.
+    pub(crate) fn destination(&self, form: &str) -> Option<&Option<PathBuf>> {
+        match form {
+            "text" => self.text.as_ref(),
+            "tape" => self.tape.as_ref(),
+            "otlp" => self.otlp.as_ref(),
+            "otlp_json" => self.otlp_json.as_ref(),
+            "perfetto" => self.perfetto.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.
@@ -89,7 +103,45 @@ fn clock(text: &str) -> Result<(String, i64), String> {
         .filter(|(host, _)| !host.is_empty())
         .ok_or(form)?;
     let behind = time.starts_with('-');
-    let time = duration(time.strip_prefix(['+', '-']).unwrap_or(time)).map_err(|_| form)?;
+    let time = parse_duration(time.strip_prefix(['+', '-']).unwrap_or(time)).map_err(|_| form)?;
     let ahead = i64::try_from(time.as_nanos()).map_err(|_| form)?;
     Ok((host.to_owned(), if behind { -ahead } else { ahead }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StacklineFlags;
+    use clap::CommandFactory as _;
+    use stackline_exchange::formats::{FROM, TO};
+
+    #[test]
+    fn help_names_every_format_that_is_read() {
+        let command = StacklineFlags::command();
+        let import = command.find_subcommand("import").unwrap();
+        let help = import
+            .get_arguments()
+            .find(|flag| flag.get_long() == Some("as"))
+            .unwrap()
+            .get_help()
+            .unwrap()
+            .to_string();
+        let named: Vec<&str> = help.rsplit(": ").next().unwrap().split(", ").collect();
+        let mut names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
+        names.sort_by_key(|name| named.iter().position(|other| other == name));
+        assert_eq!(named, names);
+    }
+
+    #[test]
+    fn every_format_that_is_written_has_a_flag() {
+        for format in TO {
+            let flag = format!("--{}", format.name.replace('_', "-"));
+            let words = ["stackline", "export", "RUN", &flag];
+            let matches = StacklineFlags::command()
+                .try_get_matches_from(words)
+                .unwrap();
+            let export = matches.subcommand_matches("export").unwrap();
+            let export = <super::Export as clap::FromArgMatches>::from_arg_matches(export);
+            assert!(export.unwrap().destination(format.name).is_some(), "{flag}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! Flags of `stackline lifelines`. They read no run.
 
 use super::Took;
-use super::size::size;
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
+use stackline_analyze::assemble::LifelineGroupKey;
+use stackline_core::quantity::parse_size;
 use std::path::PathBuf;
 
 pub(super) const AFTER: &str = "\
@@ -25,21 +27,21 @@ pub(crate) struct LifelinesFlags {
     #[arg(long)]
     pub(crate) ranges: bool,
     /// Also show times of each server, host, stack or flow
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) by: Option<LifelineGrouping>,
+    #[arg(long, value_name = "WHAT", value_parser = choice::<LifelineGroupKey>())]
+    pub(crate) by: Option<LifelineGroupKey>,
     /// Units of one measurement only, from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
     #[command(flatten)]
     pub(crate) took: Took,
     /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
-    #[arg(long, value_name = "NUMBER", default_value_t = crate::lifelines::assembly::MOST_EVENTS)]
+    #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::assembly::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// How many of the slowest units are drawn, each on its lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) slowest: usize,
     /// Size of a unit where events do not have it, as in 48KiB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) bytes: Option<u64>,
     /// Print JSON on stdout
     #[arg(long)]
@@ -50,19 +52,6 @@ pub(crate) struct LifelinesFlags {
     /// Write the lines as data and a script for gnuplot into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) gnuplot: Option<PathBuf>,
-}
-
-/// What lines are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LifelineGrouping {
-    /// The host that answers
-    Server,
-    /// The host where the line begins
-    Host,
-    /// The stack with its options
-    Stack,
-    /// One initiator with one responder in one run
-    Flow,
 }
 
 fn unit_field(text: &str) -> Result<usize, String> {

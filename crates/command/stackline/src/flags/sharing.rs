@@ -12,6 +12,11 @@ pub(crate) struct Sharing {
 }
 
 impl Sharing {
+    /// Whether all users may.
+    pub(crate) const fn is_shared(self) -> bool {
+        self.share
+    }
+
     /// Who may read it.
     pub(crate) const fn access(self) -> RunFileAccess {
         if self.share {

@@ -1,6 +1,8 @@
 //! The specification that a command is given, and what replaces parts of it.
 
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
+use stackline_core::plan::World;
 use std::path::PathBuf;
 
 #[derive(Args, Debug, Default)]
@@ -15,8 +17,8 @@ pub(crate) struct SpecTextFlags {
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
     /// World instead of the one written
-    #[arg(long = "in", value_name = "WORLD")]
-    pub(crate) world: Option<WorldFlag>,
+    #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
+    pub(crate) world: Option<World>,
     /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
@@ -29,23 +31,6 @@ pub(crate) struct SpecTextFlags {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum WorldFlag {
-    Live,
-    Emulated,
-    Simulated,
-}
-
-impl From<WorldFlag> for stackline_core::plan::World {
-    fn from(world: WorldFlag) -> Self {
-        match world {
-            WorldFlag::Live => Self::Live,
-            WorldFlag::Emulated => Self::Emulated,
-            WorldFlag::Simulated => Self::Simulated,
-        }
-    }
 }
 
 /// The number of a core.

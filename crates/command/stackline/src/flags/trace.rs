@@ -1,6 +1,8 @@
 //! Flags of `trace`.
 
+use super::choice::choice;
 use clap::Args;
+use stackline_trace::session::TraceScope;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -26,11 +28,11 @@ pub(crate) struct TraceFlags {
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
     /// How long programs that run already are traced; until Ctrl-C without it
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::flags::time::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// What is looked at beside packets
-    #[arg(long, value_enum, default_value_t = TraceScopeFlag::Calls)]
-    pub(crate) see: TraceScopeFlag,
+    #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
+    pub(crate) see: TraceScope,
     /// Keep names of requests whole, up to 256 bytes each, instead of without values: targets of HTTP with users, queries and fragments,
     /// statements of SQL with literals and passwords, keys of Redis, users of logins, texts that answer. Headers, bodies, rows, bound
     /// values and texts of errors are never kept
@@ -58,16 +60,4 @@ pub(crate) struct TraceFlags {
         allow_hyphen_values = true
     )]
     pub(crate) words: Vec<OsString>,
-}
-
-/// What is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TraceScopeFlag {
-    /// Nothing: the cheapest
-    Packets,
-    /// What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by
-    /// `ptrace`
-    Calls,
-    /// What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)
-    Ptrace,
 }

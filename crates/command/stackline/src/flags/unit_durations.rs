@@ -1,46 +1,27 @@
 //! How long units took that a command is about. It reads no run.
 
-use super::time::duration;
 use clap::Args;
-use stackline_analyze::lifelines::{Lifeline, Lifelines};
-use stackline_analyze::segments::lifeline_duration_ns;
+use stackline_analyze::duration_filter::DurationFilter;
+use stackline_core::quantity::parse_duration;
 use std::time::Duration;
 
 /// Units by their time from the first to the last point; those that never arrived have none.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Took {
     /// Only what arrived and took longer than this, as in 50ms
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) slower_than: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    slower_than: Option<Duration>,
     /// Only what arrived and took less than this
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) faster_than: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    faster_than: Option<Duration>,
 }
 
 impl Took {
-    /// Whether nothing is chosen.
-    pub(crate) const fn is_any(self) -> bool {
-        self.slower_than.is_none() && self.faster_than.is_none()
-    }
-
-    /// Whether a line is among them.
-    pub(crate) fn has(self, lifelines: &Lifelines, line: &Lifeline) -> bool {
-        let ns = i128::from(lifeline_duration_ns(lifelines, line));
-        let of = |limit: Duration| i128::try_from(limit.as_nanos()).unwrap_or(i128::MAX);
-        let slow = self.slower_than.is_none_or(|limit| ns > of(limit));
-        let fast = self.faster_than.is_none_or(|limit| ns < of(limit));
-        self.is_any() || line.has_arrived() && slow && fast
-    }
-
-    /// Leaves the lines that are among them.
-    pub(crate) fn leave(self, lifelines: &mut Lifelines) {
-        if !self.is_any() {
-            let all = std::mem::take(&mut lifelines.lines);
-            let left = all
-                .into_iter()
-                .filter(|line| self.has(lifelines, line))
-                .collect();
-            lifelines.lines = left;
+    /// What is chosen.
+    pub(crate) const fn filter(self) -> DurationFilter {
+        DurationFilter {
+            slower_than: self.slower_than,
+            faster_than: self.faster_than,
         }
     }
 }

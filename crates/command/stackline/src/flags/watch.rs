@@ -1,7 +1,9 @@
 //! Flags of `stackline watch`. They touch nothing.
 
-use super::time::duration;
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
+use stackline_core::quantity::parse_duration;
+use stackline_monitor::snmp::{Authentication, Privacy};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,10 +21,10 @@ STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY 
 #[derive(Args, Debug)]
 pub(crate) struct WatchFlags {
     /// Sampling interval of the monitors: 10ms to 60s
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub(crate) interval: Duration,
     /// How long; until Ctrl-C without it
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Only TCP connections with one of these ports at either end
     #[arg(long, value_name = "PORT", num_args = 1..)]
@@ -40,11 +42,11 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_name = "NAME", requires = "snmp")]
     pub(crate) snmp_user: Option<String>,
     /// How the user is authenticated
-    #[arg(long, value_name = "HASH", requires = "snmp_user")]
-    pub(crate) snmp_auth: Option<SnmpHashFlag>,
+    #[arg(long, value_name = "HASH", value_parser = choice::<Authentication>(), requires = "snmp_user")]
+    pub(crate) snmp_auth: Option<Authentication>,
     /// How requests are encrypted
-    #[arg(long, value_name = "CIPHER", requires = "snmp_auth")]
-    pub(crate) snmp_privacy: Option<SnmpCipherFlag>,
+    #[arg(long, value_name = "CIPHER", value_parser = choice::<Privacy>(), requires = "snmp_auth")]
+    pub(crate) snmp_privacy: Option<Privacy>,
     /// File with the secrets of SNMP
     #[arg(long, value_name = "FILE", requires = "snmp")]
     pub(crate) snmp_secrets: Option<PathBuf>,
@@ -62,24 +64,4 @@ pub(crate) struct WatchFlags {
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-}
-
-/// Hashes of SNMP v3.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum SnmpHashFlag {
-    Md5,
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-/// Ciphers of SNMP v3.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum SnmpCipherFlag {
-    Des,
-    Aes128,
-    Aes192,
-    Aes256,
 }

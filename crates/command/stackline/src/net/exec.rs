@@ -1,6 +1,6 @@
 //! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
 
-use super::host_network::{NetworkSelection, declared, notes, unknown};
+use super::host_network::{NetworkSelection, declared, unknown};
 use super::running_networks::by_name;
 use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
@@ -50,7 +50,9 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     };
     let code = enter::exec(&guest)?;
     if !flags.of_trace {
-        notes(&emulation.report()?, network)
+        emulation
+            .report()?
+            .notes(&network.name)
             .iter()
             .for_each(|note| output::say(&format_args!("note: {note}")));
     }

@@ -6,11 +6,11 @@ use super::running_networks::{by_name, is_second, join_network};
 use crate::exit::{Error, Result};
 use crate::flags::SpecTextFlags;
 use crate::output;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
-use stackline_emu::engine::{EmulatorOptions, EmulatorReport};
+use stackline_emu::engine::EmulatorOptions;
 
 /// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.
 pub(crate) fn open_host_network(text: &SpecTextFlags, host: &str) -> Result<(Emulation, Network)> {
@@ -44,7 +44,7 @@ pub(super) fn declared(
     text: &SpecTextFlags,
     host: &str,
 ) -> Result<(Emulation, Network)> {
-    let source = SpecSource::of(text)?;
+    let source = source_of(text)?;
     let plan = source.declarations(text)?;
     let network = holding(&plan.networks, host, chosen.network, &source)?;
     stackline_emu::CAPABILITIES
@@ -115,23 +115,4 @@ pub(super) fn unknown(host: &str, networks: &[&Network]) -> Error {
         |near| format!("did you mean `{near}`?"),
     );
     Error::input(format!("{whose} no host {host}")).hint(hint)
-}
-
-/// What has to be said of a network in the end: that the machine was too slow for it, that packets were for nobody.
-pub(crate) fn notes(report: &EmulatorReport, network: &Network) -> Vec<String> {
-    let overload = report
-        .overload
-        .as_ref()
-        .map(|overload| format!("network {}: {overload}", network.name));
-    let for_no_host = (report.for_no_host() > 0).then(|| {
-        let packets = match report.for_no_host() {
-            1 => "1 packet was".to_owned(),
-            many => format!("{many} packets were"),
-        };
-        format!(
-            "network {}: {packets} for no host of it; multicast, broadcast and other networks are not carried",
-            network.name
-        )
-    });
-    overload.into_iter().chain(for_no_host).collect()
 }

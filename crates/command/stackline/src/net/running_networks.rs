@@ -3,7 +3,7 @@
 use super::network_names::quoted;
 use crate::exit::{Error, Result};
 use crate::flags::SpecTextFlags;
-use crate::spec_source::SpecSource;
+use crate::spec_source::{Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation, UpNetwork};
@@ -76,7 +76,7 @@ pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>>
         spec: Some(word.into()),
         ..SpecTextFlags::default()
     };
-    let networks = SpecSource::of(&text)?.declarations(&text)?.networks;
+    let networks = source_of(&text)?.declarations(&text)?.networks;
     Ok(by(&networks
         .iter()
         .map(|network| network.name.as_str())

@@ -2,7 +2,7 @@
 
 use crate::exit::{Error, Result};
 use crate::flags;
-use stackline_monitor::snmp::{Authentication, Privacy, SHORTEST_PASSWORD, SnmpAccess, SnmpSecret};
+use stackline_monitor::snmp::{SHORTEST_PASSWORD, SnmpAccess, SnmpSecret};
 use std::path::Path;
 
 /// The name of each secret in the file and in the environment.
@@ -57,11 +57,11 @@ fn access_with(
         long => Ok(long),
     };
     let authentication = match flags.snmp_auth {
-        Some(hash) => Some((hash.into(), password(AUTHENTICATION)?)),
+        Some(hash) => Some((hash, password(AUTHENTICATION)?)),
         None => None,
     };
     let privacy = match flags.snmp_privacy {
-        Some(cipher) => Some((cipher.into(), password(PRIVACY)?)),
+        Some(cipher) => Some((cipher, password(PRIVACY)?)),
         None => None,
     };
     Ok(SnmpAccess::User {
@@ -79,34 +79,11 @@ fn in_file(file: &str, name: &str) -> Option<String> {
     })
 }
 
-impl From<flags::SnmpHashFlag> for Authentication {
-    fn from(hash: flags::SnmpHashFlag) -> Self {
-        match hash {
-            flags::SnmpHashFlag::Md5 => Self::Md5,
-            flags::SnmpHashFlag::Sha1 => Self::Sha1,
-            flags::SnmpHashFlag::Sha224 => Self::Sha224,
-            flags::SnmpHashFlag::Sha256 => Self::Sha256,
-            flags::SnmpHashFlag::Sha384 => Self::Sha384,
-            flags::SnmpHashFlag::Sha512 => Self::Sha512,
-        }
-    }
-}
-
-impl From<flags::SnmpCipherFlag> for Privacy {
-    fn from(cipher: flags::SnmpCipherFlag) -> Self {
-        match cipher {
-            flags::SnmpCipherFlag::Des => Self::Des,
-            flags::SnmpCipherFlag::Aes128 => Self::Aes128,
-            flags::SnmpCipherFlag::Aes192 => Self::Aes192,
-            flags::SnmpCipherFlag::Aes256 => Self::Aes256,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser as _;
+    use stackline_monitor::snmp::Privacy;
 
     fn flags(words: &[&str]) -> flags::WatchFlags {
         let words = ["stackline", "watch", "--snmp", "switch1"]

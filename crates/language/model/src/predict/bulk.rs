@@ -142,16 +142,13 @@ impl ModelledFlow<'_> {
             FigureUnit::Seconds,
             "slow start, the rest at the least limit, the exchanges",
         );
-        let limit = if sending.grown_s > elapsed_s / 2.0 {
-            Some("slow start")
-        } else if around_s > elapsed_s / 2.0 {
-            Some("round trips")
-        } else {
-            None
-        };
+        let halves = [("slow start", sending.grown_s), ("round trips", around_s)];
+        let limit = halves
+            .into_iter()
+            .find(|(_, time_s)| *time_s > elapsed_s / 2.0);
         Ok(BulkEstimate {
             throughput_bit_s: 8.0 * moved / elapsed_s,
-            limit,
+            limit: limit.map(|(name, _)| name),
             moved: Some((moved, elapsed_s)),
             long_run: false,
         })

@@ -241,6 +241,19 @@ impl ModelledFlow<'_> {
             "window",
             window.and_then(|window| pipe::window_limited_bit_s(window, rtt_s)),
         ));
+        self.bottleneck_buffer(rate, rtt_s, values, named);
+    }
+
+    /// The buffer before the slowest link.
+    fn bottleneck_buffer(
+        &self,
+        rate: Option<f64>,
+        rtt_s: f64,
+        values: &mut IntermediateValues,
+        named: &mut Vec<(&'static str, Option<f64>)>,
+    ) {
+        let s = self.s;
+        let window = s.transport.window_bytes;
         let Some((hop, line)) = self
             .data
             .bottleneck(self.packet())
@@ -255,15 +268,16 @@ impl ModelledFlow<'_> {
         } else {
             loss::CUBIC_BETA
         };
-        let wanted = if flows > 1 {
-            pipe::buffer_for_flows_bytes(product, flows)
+        let (wanted, source) = if flows > 1 {
+            (
+                pipe::buffer_for_flows_bytes(product, flows),
+                "BDP / sqrt(n), Appenzeller et al. 2004, section 3",
+            )
         } else {
-            pipe::buffer_to_fill_bytes(product, keep)
-        };
-        let source = if flows > 1 {
-            "BDP / sqrt(n), Appenzeller et al. 2004, section 3"
-        } else {
-            "BDP (1 - b) / b, Villamizar and Song 1994"
+            (
+                pipe::buffer_to_fill_bytes(product, keep),
+                "BDP (1 - b) / b, Villamizar and Song 1994",
+            )
         };
         values.add("buffer to keep it busy", wanted, FigureUnit::Bytes, source);
         let Some(buffer) = hop.queue_bytes else {

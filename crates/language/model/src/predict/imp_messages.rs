@@ -46,6 +46,8 @@ const ROUTING_S: f64 = 0.64;
 const KEPT_S: f64 = 0.125;
 /// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
 const WITHIN: f64 = 0.15;
+/// What every form here assumes.
+const ALONE: &str = "messages take the way with the fewest lines, and meet no others";
 
 /// What lies between two hosts.
 struct ImpPath {
@@ -117,32 +119,42 @@ fn is_short(imp: &ImpSettings, by_satellite: bool) -> bool {
         || imp.buffers.is_some_and(|has| has < ImpSettings::BUFFERS)
 }
 
+/// The nodes behind the first, and the link to each, on the way with the fewest links.
+fn fewest_hops<'n>(
+    network: &'n Network,
+    from: &'n str,
+    to: &'n str,
+) -> Option<Vec<(&'n str, &'n NetworkLink)>> {
+    let mut before = BTreeMap::from([(from, (from, usize::MAX))]);
+    let mut next = VecDeque::from([from]);
+    while let Some(at) = next.pop_front().filter(|at| *at != to) {
+        for (number, link) in network.links.iter().enumerate() {
+            let other = match (link.ends.0 == at, link.ends.1 == at) {
+                (true, _) => link.ends.1.as_str(),
+                (_, true) => link.ends.0.as_str(),
+                _ => continue,
+            };
+            if !before.contains_key(other) {
+                before.insert(other, (at, number));
+                next.push_back(other);
+            }
+        }
+    }
+    let mut hops = Vec::new();
+    let mut at = to;
+    while at != from {
+        let (earlier, link) = *before.get(at)?;
+        hops.push((at, &network.links[link]));
+        at = earlier;
+    }
+    hops.reverse();
+    Some(hops)
+}
+
 impl ImpPath {
     /// The way with the fewest lines; of several the one that is declared first.
     fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
-        let mut before = BTreeMap::from([(from, (from, usize::MAX))]);
-        let mut next = VecDeque::from([from]);
-        while let Some(at) = next.pop_front().filter(|at| *at != to) {
-            for (number, link) in network.links.iter().enumerate() {
-                let other = match (link.ends.0 == at, link.ends.1 == at) {
-                    (true, _) => link.ends.1.as_str(),
-                    (_, true) => link.ends.0.as_str(),
-                    _ => continue,
-                };
-                if !before.contains_key(other) {
-                    before.insert(other, (at, number));
-                    next.push_back(other);
-                }
-            }
-        }
-        let mut hops = Vec::new();
-        let mut at = to;
-        while at != from {
-            let (earlier, link) = *before.get(at)?;
-            hops.push((at, &network.links[link]));
-            at = earlier;
-        }
-        hops.reverse();
+        let hops = fewest_hops(network, from, to)?;
         let imp = |name: &str| {
             network
                 .switches
@@ -303,6 +315,33 @@ impl ImpPath {
             pairs.map(|(line, cycle_s)| (line.bit_s, (CYCLES_IN + CYCLES_OUT) * cycle_s));
         passes.any(|(bit_s, works_s)| works_s > 0.8 * PACKET_BITS / bit_s)
     }
+
+    /// Why the form does not cover this way, if it does not.
+    fn uncovered(&self) -> Option<String> {
+        let reasons = [
+            (
+                self.is_short,
+                "an IMP has fewer channels or buffers than there were",
+            ),
+            (
+                self.divides,
+                "packets are divided among lines (`splitting on`)",
+            ),
+            (
+                self.is_processor_full(),
+                "an IMP's processor is no faster than a line: it refuses packets, which go again after 125 ms",
+            ),
+            (self.loses, "lines lose packets, which go again"),
+        ];
+        let lines = self.lines.len();
+        let far = || {
+            (lines >= MOST_IMP_HOPS).then(|| {
+                format!("it is {lines} lines away, and an IMP {MOST_IMP_HOPS} hops away cannot be reached")
+            })
+        };
+        let found = reasons.into_iter().find(|(applies, _)| *applies);
+        found.map(|(_, why)| why.to_string()).or_else(far)
+    }
 }
 
 /// A part over `ncp`.
@@ -328,26 +367,8 @@ pub(super) fn predict(
             "a line is so slow that packets go again, after 125 ms, before they can be acknowledged".to_string()
         );
     }
-    for way in [&ways.0, &ways.1] {
-        if way.is_short {
-            return Err("an IMP has fewer channels or buffers than there were".to_string());
-        }
-        if way.divides {
-            return Err("packets are divided among lines (`splitting on`)".to_string());
-        }
-        if way.is_processor_full() {
-            return Err("an IMP's processor is no faster than a line: it refuses packets, which go again after 125 ms"
-                .to_string());
-        }
-        if way.loses {
-            return Err("lines lose packets, which go again".to_string());
-        }
-        if way.lines.len() >= MOST_IMP_HOPS {
-            return Err(format!(
-                "it is {} lines away, and an IMP {MOST_IMP_HOPS} hops away cannot be reached",
-                way.lines.len()
-            ));
-        }
+    if let Some(why) = ways.0.uncovered().or_else(|| ways.1.uncovered()) {
+        return Err(why);
     }
     // Pauses that the part does not have are none.
     let none = |waits: &[DelayArgument]| {
@@ -383,7 +404,7 @@ pub(super) fn predict(
                 .is_none_or(|one| none(core::slice::from_ref(one)))
             && of.len() == 1 =>
         {
-            calls(part, &ways, of[0])
+            calls(part, &ways.0, &ways.1, of[0])
         }
         _ => Err(
             "over IMPs the forms cover bulk transfers and calls that follow one another"
@@ -443,14 +464,7 @@ fn bulk(
             limits[0],
             |least, one| if one.1 < least.1 { one } else { least },
         );
-    let unit = size(part, SizeArgument::Unit)?;
-    let bytes = match (count, part.data.count) {
-        (CountArgument::Times(times), _) | (CountArgument::Count, UnitCount::Units(times)) => {
-            Some(times * unit)
-        }
-        (CountArgument::Count, UnitCount::Amount(bytes)) => Some(bytes),
-        (CountArgument::Count, UnitCount::Unlimited | UnitCount::WholeFile) => None,
-    };
+    let bytes = bytes_moved(part, count)?;
     let mut values = IntermediateValues::new();
     values.add(
         "round trip of a full message",
@@ -485,26 +499,41 @@ fn bulk(
         }
         None => (steady, None),
     };
-    let assumptions = vec![
-        "messages take the way with the fewest lines, and meet no others".to_string(),
-        "room at the destination comes with the answer to the message before".to_string(),
-    ];
-    let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
-        interval,
+        interval: within(value),
         limit,
         values: values.0,
-        assumptions,
+        assumptions: vec![
+            ALONE.to_string(),
+            "room at the destination comes with the answer to the message before".to_string(),
+        ],
         moved,
     })
+}
+
+/// Bytes of a transfer; none where it has no end.
+fn bytes_moved(part: &MeasurementPart, count: CountArgument) -> Result<Option<u64>, String> {
+    let unit = size(part, SizeArgument::Unit)?;
+    Ok(match (count, part.data.count) {
+        (CountArgument::Times(times), _) | (CountArgument::Count, UnitCount::Units(times)) => {
+            Some(times * unit)
+        }
+        (CountArgument::Count, UnitCount::Amount(bytes)) => Some(bytes),
+        (CountArgument::Count, UnitCount::Unlimited | UnitCount::WholeFile) => None,
+    })
+}
+
+fn within(value: f64) -> [f64; 2] {
+    [value * (1.0 - WITHIN), value * (1.0 + WITHIN)]
 }
 
 /// Calls that follow one another.
 fn calls(
     part: &MeasurementPart,
-    (there, back): &(ImpPath, ImpPath),
+    there: &ImpPath,
+    back: &ImpPath,
     sizes: (SizeArgument, SizeArgument),
 ) -> Result<PredictedFigure, String> {
     let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
@@ -513,7 +542,7 @@ fn calls(
             "calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"
         ));
     }
-    let asks_s = asking_s(there, back, (request, response));
+    let asks_s = asking_s(there, back, request, response);
     let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
     let value = asks_s + message_s(there, request) + message_s(back, response);
     let delay_s: f64 = [there, back]
@@ -546,29 +575,26 @@ fn calls(
         FigureUnit::Seconds,
         "stored and sent on, interfaces and processors (2.1.4)",
     );
-    let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
     let limit = if delay_s > value / 2.0 {
         "propagation"
     } else {
         "round trips"
     };
-    let assumptions =
-        vec!["messages take the way with the fewest lines, and meet no others".to_string()];
     let moved = Some((count_to_f64(request.saturating_add(response)), value));
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval,
+        interval: within(value),
         limit,
         values: values.0,
-        assumptions,
+        assumptions: vec![ALONE.to_string()],
         moved,
     })
 }
 
 /// Seconds that a call spends on asking for room: for each of its messages that has several packets, once what was given with the
 /// last answer is given back. The first of them asks in any case, and asking may take so long that the next has to ask again.
-fn asking_s(there: &ImpPath, back: &ImpPath, (request, response): (u64, u64)) -> f64 {
+fn asking_s(there: &ImpPath, back: &ImpPath, request: u64, response: u64) -> f64 {
     let is_long = |bytes: u64| HEADER_BITS + 8.0 * count_to_f64(bytes) > PACKET_DATA_BITS;
     let asks = [(there, back, request), (back, there, response)].map(|(way, other, bytes)| {
         if is_long(bytes) {

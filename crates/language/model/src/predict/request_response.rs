@@ -153,8 +153,18 @@ fn message_of_calls(
 
 const STUCK: &str = "nothing gets through a link of rate zero";
 
-/// A loop of calls: the mean response time.
-pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
+/// What the calls of a loop take together.
+struct CallTotals {
+    spent: MessageTimeSplit,
+    /// The chance that no packet of them is lost.
+    met: f64,
+    /// How long what is busiest with them is busy, s.
+    busiest_s: f64,
+    /// The longest message, bytes.
+    longest: u64,
+}
+
+fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, String> {
     let (mut spent, mut met, mut busiest_s, mut longest) =
         (MessageTimeSplit::default(), 1.0, 0.0, 0);
     for (request, response) in calls.calls {
@@ -168,6 +178,22 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         met *= (1.0 - loss_of(&s.there, &s.packets(request), None))
             * (1.0 - loss_of(&s.back, &s.packets(response), None));
     }
+    Ok(CallTotals {
+        spent,
+        met,
+        busiest_s,
+        longest,
+    })
+}
+
+/// A loop of calls: the mean response time.
+pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
+    let CallTotals {
+        spent,
+        met,
+        busiest_s,
+        longest,
+    } = total_calls(s, calls)?;
     let n = count_to_f64(calls.calls.len().max(1) as u64);
     let spent = spent.over(n);
     let service_s = s.waits_s(calls.service)? / n;

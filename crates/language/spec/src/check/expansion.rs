@@ -109,7 +109,7 @@ impl Checker<'_> {
             return;
         }
         for combination in 0..total {
-            if !self.combination((item, specification), &sweeps, &lists, combination) {
+            if !self.combination(item, specification, &sweeps, &lists, combination) {
                 return;
             }
         }
@@ -212,7 +212,8 @@ impl Checker<'_> {
     /// One measurement; false when it has a mistake.
     fn combination(
         &mut self,
-        (item, specification): (usize, &Specification),
+        item: usize,
+        specification: &Specification,
         sweeps: &[Vec<f64>],
         lists: &[(StackSource, usize)],
         combination: usize,

@@ -460,7 +460,8 @@ impl Checker<'_> {
         clippy::cast_precision_loss,
         reason = "limits of stacks are far below 2^53, or no limits at all"
     )]
-    fn within(&mut self, (low, high): (f64, f64), span: TextSpan, least: u64, table: &StackTable) {
+    fn within(&mut self, sizes: (f64, f64), span: TextSpan, least: u64, table: &StackTable) {
+        let (low, high) = sizes;
         let name = table.name;
         if low < least as f64 {
             let message = format!("`{name}` carries data units of at least {least} bytes here");

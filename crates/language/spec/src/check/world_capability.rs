@@ -251,21 +251,10 @@ impl WorldCase<'_> {
         if let Err(refused) = table.goes_across(network) {
             return Some(error(refused.message).hint(refused.hint.unwrap_or_default()));
         }
-        if network.has_imps() {
-            let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
-            // The interfaces at both ends are no lines.
-            let lines = routes::find_shortest_route(network, from, to)?
-                .len()
-                .saturating_sub(2);
-            let message = format!(
-                "{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached"
-            );
-            return (lines >= MOST_IMP_HOPS).then(|| {
-                error(message)
-                    .hint("more is what the routing of the time took for a loop; leave IMPs out")
-            });
-        }
         let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
+        if network.has_imps() {
+            return imps_too_far(network, from, to, error);
+        }
         if let Some((from, to, links)) = [(from, to), (to, from)]
             .into_iter()
             .find_map(|(from, to)| too_far(network, from, to))
@@ -300,6 +289,25 @@ impl WorldCase<'_> {
             ),
         )
     }
+}
+
+/// An IMP reaches none that is many lines away.
+fn imps_too_far(
+    network: &Network,
+    from: &str,
+    to: &str,
+    error: impl Fn(String) -> Diagnostic,
+) -> Option<Diagnostic> {
+    // The interfaces at both ends are no lines.
+    let lines = routes::find_shortest_route(network, from, to)?
+        .len()
+        .saturating_sub(2);
+    let message = format!(
+        "{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached"
+    );
+    (lines >= MOST_IMP_HOPS).then(|| {
+        error(message).hint("more is what the routing of the time took for a loop; leave IMPs out")
+    })
 }
 
 fn uses_files(part: &MeasurementPart) -> bool {

@@ -4,7 +4,9 @@ use super::level::FactorLevel;
 use super::level_edit::LevelEdit;
 use super::written_spec::WrittenSpec;
 use crate::diagnostic::TextSpan;
-use crate::tree::{DelayItem, LinkItem, LinkProperty, LossItem, QueueLimit, RateItem, SpecItem};
+use crate::tree::{
+    DelayItem, LinkItem, LinkProperty, LossItem, QueueLimit, RateItem, SpecItem, SpecValue,
+};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -74,77 +76,95 @@ fn of_one(
     level: &FactorLevel,
 ) -> Result<Vec<LevelEdit>> {
     let name = format!("the link {} - {}", link.ends.0.text, link.ends.1.text);
-    let none = |what: &str, such_as: &str| {
-        Err(
-            Error::input(format!("{name} has no {what} to multiply")).hint(format!(
-                "write levels, as in `{} = {such_as}`",
-                property.word()
-            )),
-        )
-    };
     match (property, level) {
         (LinkProperty::Bandwidth, _) => rate(written, link, level, &name),
         (LinkProperty::Delay, _) => delay(written, link, level),
-        (LinkProperty::Loss, _) => match (&link.loss, level) {
-            (Some(LossItem::Share(value) | LossItem::BitErrors(value)), FactorLevel::Times(_)) => {
-                Ok(vec![LevelEdit::replace(
-                    value.span,
-                    written.value(value, level)?,
-                )])
-            }
-            (Some(LossItem::Share(value)), FactorLevel::Text(text)) => {
-                Ok(vec![LevelEdit::replace(value.span, text.clone())])
-            }
-            (Some(_), _) => Err(Error::input(format!(
-                "the loss of {name} is no share of its packets"
-            ))
-            .hint("write it as in `loss 1%`")),
-            (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
-            (None, _) => none("loss", "0%, 1%"),
-        },
-        (LinkProperty::Queue, _) => {
-            let limit = link.queue.as_ref().and_then(|queue| queue.limit.as_ref());
-            match (limit, level) {
-                (
-                    Some(QueueLimit::Bytes(value) | QueueLimit::Packets(value)),
-                    FactorLevel::Times(_),
-                ) => Ok(vec![LevelEdit::replace(
-                    value.span,
-                    written.value(value, level)?,
-                )]),
-                (Some(QueueLimit::Bytes(value)), FactorLevel::Text(text)) => {
-                    Ok(vec![LevelEdit::replace(value.span, text.clone())])
-                }
-                (Some(QueueLimit::Packets(value)), FactorLevel::Text(text)) => {
-                    // `packets` stands behind the number.
-                    let packets = written.span(written.token_from(value.span.end));
-                    Ok(vec![LevelEdit::replace(
-                        value.span.to(packets),
-                        text.clone(),
-                    )])
-                }
-                (None, FactorLevel::Text(text)) => match &link.queue {
-                    Some(queue) => Ok(vec![LevelEdit::behind(
-                        first_word(written, queue.span),
-                        format!(" {text}"),
-                    )]),
-                    None => Ok(vec![clause(link, format!(" queue {text}"))]),
-                },
-                _ => none("queue of a given size", "100 packets, 1000 packets"),
-            }
-        }
+        (LinkProperty::Loss, _) => loss(written, link, level, &name),
+        (LinkProperty::Queue, _) => queue(written, link, level, &name),
         (LinkProperty::Mtu, FactorLevel::Times(times)) if link.mtu.is_none() => {
             #[expect(clippy::cast_precision_loss, reason = "1500")]
             let bytes = DEFAULT_MTU as f64 * times;
             Ok(vec![clause(link, format!(" mtu {bytes}"))])
         }
         (LinkProperty::Mtu, _) => match &link.mtu {
-            Some(value) => Ok(vec![LevelEdit::replace(
-                value.span,
-                written.value(value, level)?,
-            )]),
+            Some(value) => replaced(written, value, level),
             None => Ok(vec![clause(link, format!(" mtu {level}"))]),
         },
+    }
+}
+
+/// That a link has nothing of a property that could be multiplied.
+fn nothing_to_multiply(
+    name: &str,
+    what: &str,
+    property: LinkProperty,
+    such_as: &str,
+) -> Result<Vec<LevelEdit>> {
+    let hint = format!("write levels, as in `{} = {such_as}`", property.word());
+    Err(Error::input(format!("{name} has no {what} to multiply")).hint(hint))
+}
+
+fn replaced(
+    written: &WrittenSpec<'_>,
+    value: &SpecValue,
+    level: &FactorLevel,
+) -> Result<Vec<LevelEdit>> {
+    let text = written.value(value, level)?;
+    Ok(vec![LevelEdit::replace(value.span, text)])
+}
+
+fn loss(
+    written: &WrittenSpec<'_>,
+    link: &LinkItem,
+    level: &FactorLevel,
+    name: &str,
+) -> Result<Vec<LevelEdit>> {
+    match (&link.loss, level) {
+        (Some(LossItem::Share(value) | LossItem::BitErrors(value)), FactorLevel::Times(_)) => {
+            replaced(written, value, level)
+        }
+        (Some(LossItem::Share(value)), FactorLevel::Text(text)) => {
+            Ok(vec![LevelEdit::replace(value.span, text.clone())])
+        }
+        (Some(_), _) => Err(
+            Error::input(format!("the loss of {name} is no share of its packets"))
+                .hint("write it as in `loss 1%`"),
+        ),
+        (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
+        (None, _) => nothing_to_multiply(name, "loss", LinkProperty::Loss, "0%, 1%"),
+    }
+}
+
+fn queue(
+    written: &WrittenSpec<'_>,
+    link: &LinkItem,
+    level: &FactorLevel,
+    name: &str,
+) -> Result<Vec<LevelEdit>> {
+    let limit = link.queue.as_ref().and_then(|queue| queue.limit.as_ref());
+    match (limit, level) {
+        (Some(QueueLimit::Bytes(value) | QueueLimit::Packets(value)), FactorLevel::Times(_)) => {
+            replaced(written, value, level)
+        }
+        (Some(QueueLimit::Bytes(value)), FactorLevel::Text(text)) => {
+            Ok(vec![LevelEdit::replace(value.span, text.clone())])
+        }
+        (Some(QueueLimit::Packets(value)), FactorLevel::Text(text)) => {
+            // `packets` stands behind the number.
+            let packets = written.span(written.token_from(value.span.end));
+            let span = value.span.to(packets);
+            Ok(vec![LevelEdit::replace(span, text.clone())])
+        }
+        (None, FactorLevel::Text(text)) => Ok(vec![match &link.queue {
+            Some(queue) => LevelEdit::behind(first_word(written, queue.span), format!(" {text}")),
+            None => clause(link, format!(" queue {text}")),
+        }]),
+        _ => nothing_to_multiply(
+            name,
+            "queue of a given size",
+            LinkProperty::Queue,
+            "100 packets, 1000 packets",
+        ),
     }
 }
 

@@ -69,11 +69,15 @@ pub(super) fn cpu(
             .names
             .iter()
             .find(|word| host.is_some_and(|host| word.text == host));
-        edits.extend(property(
+        edits.extend(edit_property(
             written,
             &item.names,
             only,
-            ("cpu", item.cpu.as_ref(), "1"),
+            &NodeProperty {
+                word: "cpu",
+                value: item.cpu.as_ref(),
+                default: "1",
+            },
             level,
         )?);
     }
@@ -141,11 +145,15 @@ pub(super) fn buffer(
         let only = names
             .iter()
             .find(|word| switch.is_some_and(|switch| word.text == switch));
-        edits.extend(property(
+        edits.extend(edit_property(
             written,
             &names,
             only,
-            ("buffer", Some(value), ""),
+            &NodeProperty {
+                word: "buffer",
+                value: Some(value),
+                default: "",
+            },
             level,
         )?);
     }
@@ -173,11 +181,15 @@ pub(super) fn share(
             .names
             .iter()
             .find(|word| host.is_some_and(|host| word.text == host));
-        edits.extend(property(
+        edits.extend(edit_property(
             written,
             &item.names,
             only,
-            ("share", item.share.as_ref(), ALL),
+            &NodeProperty {
+                word: "share",
+                value: item.share.as_ref(),
+                default: ALL,
+            },
             level,
         )?);
     }
@@ -229,14 +241,27 @@ fn at_level(
     })
 }
 
-/// A property in the braces behind names, for all of them or for one, which then gets braces of its own.
-fn property(
+/// A property of hosts or switches as it is written.
+struct NodeProperty<'t> {
+    word: &'t str,
+    value: Option<&'t SpecValue>,
+    /// What it is where it is not written.
+    default: &'t str,
+}
+
+/// Changes a property in the braces behind names, for all of them or for one, which then gets braces of its own.
+fn edit_property(
     written: &WrittenSpec<'_>,
     names: &[Word],
     only: Option<&Word>,
-    (word, value, default): (&str, Option<&SpecValue>, &str),
+    property: &NodeProperty<'_>,
     level: &FactorLevel,
 ) -> Result<Vec<LevelEdit>> {
+    let NodeProperty {
+        word,
+        value,
+        default,
+    } = *property;
     let text = at_level(written, value, default, level)?;
     let Some(last) = names.last() else {
         return Ok(Vec::new());

@@ -66,7 +66,7 @@ impl Parser<'_, '_> {
             return Ok(None);
         }
         let (first, _, second) = self.link_ends()?;
-        Ok(Some(texts(&(first, second))))
+        Ok(Some(texts(&first, &second)))
     }
 
     fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {

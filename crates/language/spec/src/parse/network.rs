@@ -134,16 +134,9 @@ impl Parser<'_, '_> {
                 self.set(&mut host.polls, every, at, "host");
             }
             "priority" => {
-                let known = WorkKind::ALL
-                    .into_iter()
-                    .find(|(name, _)| *name == self.folded(0));
-                let Some((_, first)) = known else {
-                    return Err(self.unexpected(
-                        "expected `operations` or `messages`",
-                        &["operations", "messages"],
-                    ));
-                };
-                self.take(TokenRole::Keyword);
+                let words = ["operations", "messages"];
+                let expected = "expected `operations` or `messages`";
+                let first = self.one_of(&WorkKind::ALL, expected, &words)?;
                 self.set(&mut host.priority, (first, at.1), at, "host");
             }
             "cpu" => {
@@ -167,13 +160,8 @@ impl Parser<'_, '_> {
                 self.set(&mut host.down, (from, to, at.1), at, "host");
             }
             "fake" => {
-                let known = FakeHost::ALL
-                    .into_iter()
-                    .find(|(name, _)| *name == self.folded(0));
-                let Some((_, fake)) = known else {
-                    return Err(self.unexpected("expected `word` or `packet`", &["word", "packet"]));
-                };
-                self.take(TokenRole::Keyword);
+                let words = ["word", "packet"];
+                let fake = self.one_of(&FakeHost::ALL, "expected `word` or `packet`", &words)?;
                 self.set(&mut host.fake, (fake, at.1), at, "host");
             }
             "share" => {
@@ -190,6 +178,21 @@ impl Parser<'_, '_> {
             }
         }
         self.statement_end("expected `;`", &["per", "at"])
+    }
+
+    /// What one of these words stands for.
+    fn one_of<T: Copy>(
+        &mut self,
+        known: &[(&str, T)],
+        expected: &str,
+        words: &[&str],
+    ) -> Parsed<T> {
+        let word = self.folded(0);
+        let Some((_, found)) = known.iter().find(|(name, _)| *name == word) else {
+            return Err(self.unexpected(expected, words));
+        };
+        self.take(TokenRole::Keyword);
+        Ok(*found)
     }
 
     /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.

@@ -80,6 +80,6 @@ impl LinkProperty {
 }
 
 /// The ends of a link as words.
-pub(crate) fn texts((first, second): &(Word, Word)) -> (FactorText, FactorText) {
+pub(crate) fn texts(first: &Word, second: &Word) -> (FactorText, FactorText) {
     (first.text.clone(), second.text.clone())
 }

@@ -3,20 +3,19 @@
 //!
 //! It holds no data. The fields of a packet are checked against what was agreed and granted before they count.
 
+mod answers;
+
 use super::options::{BlastExtent, BlastOptions, BlastStrategy};
 use super::reassembly::BlastReassembly;
-use super::wire::{
-    ACK_REQUEST, BlastHeader, BlastPacketKind, COMPLETE, FIN, LIMIT, UNSOLICITED, is_before,
-};
+use super::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, FIN, LIMIT, is_before};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use answers::{ANSWERS, AnswerKind, BlastPendingAnswer};
 use core::ops::Range;
 use stackline_core::time::{Duration, Instant};
 
 /// Packets that come one after the other may be later than the last ones by this factor.
 const GAPS: u64 = 4;
-/// Most answers that may wait; a peer that requests faster is answered later.
-const ANSWERS: usize = 1 << 12;
 
 /// What to do with a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,23 +57,6 @@ pub struct BlastReceiverCounters {
     pub refusals: u64,
     /// NAKs sent without a request, because nothing more came.
     pub unsolicited_naks: u64,
-}
-
-/// An answer to be sent.
-#[derive(Clone, Copy, Debug)]
-struct BlastPendingAnswer {
-    number: u32,
-    round: u16,
-    kind: AnswerKind,
-}
-
-/// The content of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AnswerKind {
-    Complete,
-    Missing,
-    /// The same, without a request.
-    Unsolicited,
 }
 
 /// Which positions are granted.
@@ -453,50 +435,6 @@ impl BlastReceiver {
         }
     }
 
-    /// Queues the answer that the packet calls for.
-    fn answer(&mut self, header: &BlastHeader, place: usize, whole: bool) {
-        let Some(reassembly) = self.reassemblies[place].as_mut() else {
-            return;
-        };
-        if reassembly.unchecked {
-            return;
-        }
-        if whole {
-            let round = reassembly.ack_requested.unwrap_or(header.round);
-            self.push(BlastPendingAnswer {
-                number: header.blast,
-                round,
-                kind: AnswerKind::Complete,
-            });
-        } else if reassembly.complete {
-            self.queue_answer(header, AnswerKind::Complete);
-        } else if header.has(ACK_REQUEST) && self.options.strategy != BlastStrategy::Full {
-            // A requesting packet that was overtaken is reported as missing; what was discarded has to come again in
-            // any case.
-            self.push(BlastPendingAnswer {
-                number: header.blast,
-                round: header.round,
-                kind: AnswerKind::Missing,
-            });
-        }
-    }
-
-    fn queue_answer(&mut self, header: &BlastHeader, kind: AnswerKind) {
-        if header.has(ACK_REQUEST) {
-            self.push(BlastPendingAnswer {
-                number: header.blast,
-                round: header.round,
-                kind,
-            });
-        }
-    }
-
-    fn push(&mut self, owed: BlastPendingAnswer) {
-        if self.answers.len() < ANSWERS {
-            self.answers.push_back(owed);
-        }
-    }
-
     /// Blasts that are complete, in order, are the application's.
     fn deliver(&mut self) {
         while let Some(Some(first)) = self.reassemblies.front() {
@@ -576,65 +514,6 @@ impl BlastReceiver {
             ));
         }
         None
-    }
-
-    const fn header(&self) -> BlastHeader {
-        BlastHeader {
-            start: self.limit(),
-            ..BlastHeader::new(BlastPacketKind::Answer, self.connection)
-        }
-    }
-
-    fn encode_answer(&mut self, owed: BlastPendingAnswer) -> Option<(BlastHeader, Vec<u8>)> {
-        let header = BlastHeader {
-            round: owed.round,
-            blast: owed.number,
-            ..self.header()
-        };
-        if owed.kind == AnswerKind::Complete {
-            return Some((
-                BlastHeader {
-                    flags: COMPLETE,
-                    ..header
-                },
-                Vec::new(),
-            ));
-        }
-        let place = owed.number.wrapping_sub(self.base) as usize;
-        let strategy = self.options.strategy;
-        let reassembly = self
-            .reassemblies
-            .get_mut(place)?
-            .as_mut()
-            .filter(|reassembly| !reassembly.complete)?;
-        let (first, body) = reassembly.bitmap.missing()?;
-        let missing = reassembly.bitmap.bound() - reassembly.bitmap.count();
-        let body = match strategy {
-            BlastStrategy::Selective => body,
-            // What lies beyond has to come again.
-            BlastStrategy::Partial => {
-                reassembly.bitmap.cut(first);
-                Vec::new()
-            }
-            // All of it has to come again, and is discarded as soon as it does: packets still in flight may complete
-            // it.
-            BlastStrategy::Full | BlastStrategy::FullNak => Vec::new(),
-        };
-        self.counters.refusals += 1;
-        let flags = if owed.kind == AnswerKind::Unsolicited {
-            UNSOLICITED
-        } else {
-            0
-        };
-        Some((
-            BlastHeader {
-                flags,
-                index: first as u16,
-                check: missing,
-                ..header
-            },
-            body,
-        ))
     }
 
     /// How long it waits for more before it reports missing packets by itself, if it does. The gap between two packets

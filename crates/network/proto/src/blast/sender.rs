@@ -262,7 +262,7 @@ impl BlastSender {
             self.handle_nak(place, answer, body)
         };
         if let Some(asked) = asked {
-            self.measure(now, asked, packets, lost);
+            self.measure(now, asked.0, asked.1, packets, lost);
         }
     }
 
@@ -288,7 +288,8 @@ impl BlastSender {
     fn measure(
         &mut self,
         now: Instant,
-        (ack_requested_at, order): (Instant, u64),
+        ack_requested_at: Instant,
+        order: u64,
         packets: u32,
         lost: u32,
     ) {

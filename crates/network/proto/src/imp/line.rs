@@ -294,7 +294,8 @@ impl ImpLine {
     }
 
     /// What the other end says of this one's channels. How many packets it has.
-    pub(super) fn acknowledged(&mut self, (which, bits): (u16, u8)) -> usize {
+    pub(super) fn acknowledged(&mut self, acks: (u16, u8)) -> usize {
+        let (which, bits) = acks;
         let first = which * TOGETHER;
         let mut count = 0;
         for bit in 0..TOGETHER {

@@ -251,6 +251,48 @@ impl Destination {
         };
         self.of_epoch(options, packet.from.imp, packet.epoch);
         self.skip(packet.from.imp, packet.first, options, whole);
+        let Some(known) = self.from.get(&packet.from.imp) else {
+            return ImpPacketVerdict::Refused;
+        };
+        let number = packet.number;
+        let came = known.assemblies.get(&number).map(|one| one.came);
+        if number < known.next || came.is_some_and(|came| came >> part & 1 == 1) {
+            return ImpPacketVerdict::Taken;
+        }
+        if came.is_none() {
+            let message = ImpMessage {
+                from: packet.from,
+                to: packet.to,
+                bits: of_bits,
+                id,
+            };
+            if let Some(verdict) = self.begin_assembly(options, message, number, parts) {
+                return verdict;
+            }
+        }
+        if parts > 1 && !options.reservation {
+            if self.free == 0 {
+                return ImpPacketVerdict::Refused;
+            }
+            self.free -= 1;
+        }
+        let known = self.from.get_mut(&packet.from.imp);
+        if let Some(one) = known.and_then(|known| known.assemblies.get_mut(&number)) {
+            one.came |= 1 << part;
+            one.since = self.now;
+        }
+        self.deliver(packet.from.imp, options, whole);
+        ImpPacketVerdict::Taken
+    }
+
+    /// Takes room for a message of which the first packet is here; what becomes of that packet where there is none.
+    fn begin_assembly(
+        &mut self,
+        options: &ImpOptions,
+        message: ImpMessage,
+        number: u32,
+        parts: u8,
+    ) -> Option<ImpPacketVerdict> {
         let Self {
             free,
             singles,
@@ -260,67 +302,37 @@ impl Destination {
             now,
             ..
         } = self;
-        let Some(known) = from.get_mut(&packet.from.imp) else {
-            return ImpPacketVerdict::Refused;
-        };
-        let number = packet.number;
-        if number < known.next
-            || known
-                .assemblies
-                .get(&number)
-                .is_some_and(|one| one.came >> part & 1 == 1)
-        {
-            return ImpPacketVerdict::Taken;
+        let known = from.get_mut(&message.from.imp)?;
+        if *blocks == Some(0) {
+            return Some(ImpPacketVerdict::Refused);
         }
-        if !known.assemblies.contains_key(&number) {
-            if *blocks == Some(0) {
-                return ImpPacketVerdict::Refused;
-            }
-            let is_promised = parts > 1 && known.promised > 0;
-            match parts {
-                1 if known.awaited.remove(&number) => {}
-                1 if has_room(*singles, number == known.next) => *singles -= 1,
-                1 => {
-                    if !refused.contains(&(packet.from, number)) {
-                        refused.push_back((packet.from, number));
-                    }
-                    return ImpPacketVerdict::Taken;
+        let is_promised = parts > 1 && known.promised > 0;
+        match parts {
+            1 if known.awaited.remove(&number) => {}
+            1 if has_room(*singles, number == known.next) => *singles -= 1,
+            1 => {
+                if !refused.contains(&(message.from, number)) {
+                    refused.push_back((message.from, number));
                 }
-                _ if is_promised => known.promised -= 1,
-                // Without reservation each packet takes a buffer for itself.
-                _ if !options.reservation => {}
-                _ if *free < u32::from(MOST_PARTS) => return ImpPacketVerdict::Refused,
-                _ => *free -= u32::from(MOST_PARTS),
+                return Some(ImpPacketVerdict::Taken);
             }
-            *blocks = blocks.map(|blocks| blocks - 1);
-            let message = ImpMessage {
-                from: packet.from,
-                to: packet.to,
-                bits: of_bits,
-                id,
-            };
-            known.assemblies.insert(
-                number,
-                Assembly {
-                    message,
-                    parts,
-                    came: 0,
-                    since: *now,
-                },
-            );
+            _ if is_promised => known.promised -= 1,
+            // Without reservation each packet takes a buffer for itself.
+            _ if !options.reservation => {}
+            _ if *free < u32::from(MOST_PARTS) => return Some(ImpPacketVerdict::Refused),
+            _ => *free -= u32::from(MOST_PARTS),
         }
-        if parts > 1 && !options.reservation {
-            if *free == 0 {
-                return ImpPacketVerdict::Refused;
-            }
-            *free -= 1;
-        }
-        if let Some(one) = known.assemblies.get_mut(&number) {
-            one.came |= 1 << part;
-            one.since = *now;
-        }
-        self.deliver(packet.from.imp, options, whole);
-        ImpPacketVerdict::Taken
+        *blocks = blocks.map(|blocks| blocks - 1);
+        known.assemblies.insert(
+            number,
+            Assembly {
+                message,
+                parts,
+                came: 0,
+                since: *now,
+            },
+        );
+        None
     }
 
     /// What is whole and has none before it goes to its host.

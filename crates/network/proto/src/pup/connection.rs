@@ -74,7 +74,8 @@ impl PupConnection {
         now: Instant,
         options: PupOptions,
         id: u32,
-        (own, peer): (PupPort, PupPort),
+        own: PupPort,
+        peer: PupPort,
         state: PupState,
     ) -> Self {
         Self {
@@ -102,7 +103,7 @@ impl PupConnection {
     /// Asks for a connection with whoever listens at a port. `id` is one that was not used lately.
     #[must_use]
     pub fn connect(now: Instant, options: PupOptions, id: u32, own: PupPort, to: PupPort) -> Self {
-        let mut new = Self::new(now, options, id, (own, to), PupState::Opening);
+        let mut new = Self::new(now, options, id, own, to, PupState::Opening);
         new.again = Some(now);
         new
     }
@@ -116,7 +117,7 @@ impl PupConnection {
         asked: &PupPacket<'_>,
     ) -> Option<Self> {
         let peer = PupPort::read(asked.data).filter(|_| asked.kind == PupPacketKind::Rfc)?;
-        let mut new = Self::new(now, options, asked.id, (own, peer), PupState::Open);
+        let mut new = Self::new(now, options, asked.id, own, peer, PupState::Open);
         new.asked_at = asked.to;
         new.rendezvous();
         Some(new)
@@ -258,10 +259,8 @@ impl PupConnection {
             | PupPacketKind::AData
             | PupPacketKind::Mark
             | PupPacketKind::AMark => {
-                let (is_mark, asks) = (
-                    matches!(packet.kind, PupPacketKind::Mark | PupPacketKind::AMark),
-                    matches!(packet.kind, PupPacketKind::AData | PupPacketKind::AMark),
-                );
+                let is_mark = matches!(packet.kind, PupPacketKind::Mark | PupPacketKind::AMark);
+                let asks = matches!(packet.kind, PupPacketKind::AData | PupPacketKind::AMark);
                 self.receiver
                     .receive_data(packet.id, packet.data, is_mark, asks);
             }

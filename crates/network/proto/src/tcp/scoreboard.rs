@@ -240,9 +240,10 @@ impl Scoreboard {
     fn mark(
         &mut self,
         at: usize,
-        (start, end, segments): (u64, u64, u32),
+        part: (u64, u64, u32),
         change: impl FnOnce(&mut TcpSegmentRun),
     ) -> usize {
+        let (start, end, segments) = part;
         let whole = self.runs[at];
         let mut part = TcpSegmentRun {
             start,

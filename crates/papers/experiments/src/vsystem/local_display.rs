@@ -3,6 +3,7 @@
 use crate::measuring::end_with_parent;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
+use stackline_core::named::NamedValue as _;
 use stackline_display::symbols::DisplayClientLimits;
 use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::bench::{self, DisplayBenchSubject};
@@ -39,9 +40,9 @@ pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
 }
 
 fn all(address: &DisplayAddress) -> Result<Vec<VSystemLocalRate>> {
-    let levels: Vec<DisplaySendLevel> = DisplaySendLevel::ALL
+    let levels: Vec<DisplaySendLevel> = DisplaySendLevel::NAMED
         .iter()
-        .map(|(_, level)| *level)
+        .map(|(level, ..)| *level)
         .collect();
     let mut found = Vec::new();
     for picture in bench::pictures()

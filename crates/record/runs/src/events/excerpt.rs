@@ -184,9 +184,10 @@ fn window(spans: &[RunSpan], at: usize) -> (u64, u64) {
 fn beginning(
     run: &Path,
     index: &Index,
-    (from_ns, to_ns): (u64, u64),
+    window_ns: (u64, u64),
     most: u64,
 ) -> Result<(u64, u64), Error> {
+    let (from_ns, to_ns) = window_ns;
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     let mut earliest: Vec<u64> = Vec::new();
     let shorten = |earliest: &mut Vec<u64>| {

@@ -129,7 +129,8 @@ impl HostBuckets {
     /// Gives each host and a sorter that has all its events; `held` bytes of them are held back at most.
     pub(super) fn finish(
         mut self,
-        (held, stop): (usize, &SortStopSignal),
+        held: usize,
+        stop: &SortStopSignal,
         mut give: impl FnMut(&str, Sorter) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.names.is_empty() {

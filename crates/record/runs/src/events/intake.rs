@@ -222,7 +222,7 @@ impl Intake {
         for (host, sorter) in sorters {
             settle(&host, sorter, &self.scratch)?;
         }
-        buckets.finish((self.held, &self.stop), |host, sorter| {
+        buckets.finish(self.held, &self.stop, |host, sorter| {
             settle(host, sorter, &self.scratch)
         })?;
         if !wanted() {

@@ -44,6 +44,25 @@ pub struct EmulatorReport {
 }
 
 impl EmulatorReport {
+    /// What has to be said of a network of that name in the end: that the machine was too slow for it, that packets were for nobody.
+    #[must_use]
+    pub fn notes(&self, network: &str) -> Vec<String> {
+        let overload = self
+            .overload
+            .as_ref()
+            .map(|overload| format!("network {network}: {overload}"));
+        let for_no_host = (self.for_no_host() > 0).then(|| {
+            let packets = match self.for_no_host() {
+                1 => "1 packet was".to_owned(),
+                many => format!("{many} packets were"),
+            };
+            format!(
+                "network {network}: {packets} for no host of it; multicast, broadcast and other networks are not carried"
+            )
+        });
+        overload.into_iter().chain(for_no_host).collect()
+    }
+
     /// Frames to multicast and broadcast addresses, and to addresses that no host has.
     #[must_use]
     pub fn for_no_host(&self) -> u64 {

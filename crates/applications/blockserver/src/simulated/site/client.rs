@@ -2,6 +2,7 @@
 
 use super::{BlockSite, SimulatedBlockPayload};
 use stackline_blocks::client::BlockArrival;
+use stackline_blocks::session_record::SentListRecord;
 use stackline_blocks::wire::message::Message;
 use stackline_blocks::wire::server_messages::BlockHead;
 use stackline_core::error::Result;
@@ -36,7 +37,13 @@ impl BlockSite {
         if let Some(tally) = before {
             record.over(tally);
         }
-        record.sent(now, (list.first_unit, list.set, list.serial), &numbers);
+        let sent = SentListRecord {
+            at: now,
+            set: list.set,
+            serial: list.serial,
+            blocks: numbers,
+        };
+        record.sent(list.first_unit, sent);
         drop(record);
         let payload = SimulatedBlockPayload::Message(list.into());
         self.put(&self.control, PairSide::Initiator, payload);

@@ -1,7 +1,8 @@
 //! Which flags say something about a session that is replayed this way: one that does not is refused, never ignored.
 
 use crate::exit::{Error, Result};
-use crate::flags::{BlockTransport, NetworkWorld, Replay};
+use crate::flags::{NetworkWorld, Replay};
+use stackline_blocks::wire::message::BlockDataTransport;
 
 /// How a session is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +73,6 @@ const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
     ("name", ALL),
     ("no_history", ALL),
     ("json", ALL),
-    ("as_host", &[Live]),
-    ("master_name", &[Live]),
-    ("watched", &[Live]),
-    ("servers", &[Live]),
 ];
 
 /// Whether every flag that was given says something.
@@ -95,13 +92,17 @@ pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
             return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
         }
     }
-    if flags.pace.is_some() && !matches!(flags.transport, BlockTransport::Udp | BlockTransport::Rtp)
+    if flags.pace.is_some()
+        && !matches!(
+            flags.transport,
+            BlockDataTransport::Udp | BlockDataTransport::Rtp
+        )
     {
         return Err(
             Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them")
         );
     }
-    if way == Simulated && flags.transport != BlockTransport::Tcp {
+    if way == Simulated && flags.transport != BlockDataTransport::Tcp {
         return Err(Error::input("in the simulated world blocks go over tcp")
             .hint("datagrams and blasts are sent live and with --in emulated"));
     }

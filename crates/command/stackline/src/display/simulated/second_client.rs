@@ -1,12 +1,12 @@
 //! `display bench --beside`: a second client draws the same at the same time, and its stream ends at an internet server of another place (the
 //! paper's method of comparing a local with a remote one, section 9.2). It keeps no events.
 
-use super::testbed::{DisplayTestbed, no_rate};
 use crate::display::rates::{levels, pictures, rows, show};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::DisplayBench;
 use crate::output;
 use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_displayserver::experiment::testbed::{DisplayTestbed, no_rate};
 use stackline_displayserver::simulated::{SimulatedDisplayScene, together};
 use stackline_report::display::{DisplayRateRow, display_json};
 

@@ -1,10 +1,13 @@
 //! The command line of `blocks replay`. Nothing here touches the machine.
 
-use crate::flags::size::{none_or_size, size};
-use crate::flags::time::duration;
+use crate::flags::choice::choice;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use stackline_blocks::limits;
+use stackline_blocks::pyramid_viewer::ViewerMotion;
+use stackline_blocks::wire::message::BlockDataTransport;
+use stackline_core::quantity::parse_duration;
+use stackline_core::quantity::{parse_size, parse_size_or_none};
 use stackline_core::units;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,30 +32,6 @@ pub(crate) enum NetworkWorld {
     Emulated,
     /// Virtual time
     Simulated,
-}
-
-/// How somebody moves over a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ViewerPath {
-    /// Along the rows at full resolution
-    Pan,
-    /// Into the picture and out again
-    Zoom,
-    /// Forwards over it, far tiles coarser than near ones
-    Flight,
-}
-
-/// How blocks travel from servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BlockTransport {
-    /// On a connection each
-    Tcp,
-    /// In datagrams, none sent again
-    Udp,
-    /// The same with RTP's headers
-    Rtp,
-    /// Each as a blast, sent again until it is there
-    Blast,
 }
 
 /// The flags that stand on the command line, by their fields: others have their usual values, or those of variables.
@@ -135,7 +114,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "TIME")]
     pub(crate) disk: Option<String>,
     /// Memory of each server for blocks
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = none_or_size)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size_or_none)]
     pub(crate) cache: u64,
     /// Pixels of the picture that is loaded
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "4096x4096", value_parser = pixels)]
@@ -147,8 +126,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "STACK", default_value = "tcp")]
     pub(crate) over: String,
     /// A viewer's way over a picture
-    #[arg(long, value_name = "PATH", default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
-    pub(crate) path: ViewerPath,
+    #[arg(long, value_name = "PATH", value_parser = choice::<ViewerMotion>(), default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
+    pub(crate) path: ViewerMotion,
     /// Pixels that pass in a second
     #[arg(long, value_name = "PIXELS", default_value_t = 400.0, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) speed: f64,
@@ -165,10 +144,10 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Time between two lists
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = duration, conflicts_with = "trace")]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration, conflicts_with = "trace")]
     pub(crate) interval: Duration,
     /// How long lists are sent
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) sharing: crate::flags::Sharing,
@@ -182,13 +161,13 @@ pub(crate) struct Replay {
     #[arg(long)]
     pub(crate) append: bool,
     /// How blocks travel
-    #[arg(long, value_name = "WAY", default_value = "tcp")]
-    pub(crate) transport: BlockTransport,
+    #[arg(long, value_name = "WAY", value_parser = choice::<BlockDataTransport>(), default_value = "tcp")]
+    pub(crate) transport: BlockDataTransport,
     /// Blocks that servers had to hold longer are dropped
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) age: Option<Duration>,
     /// Receive buffer of each connection
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) receive_buffer: Option<u64>,
     /// Rate at which the datagrams of each server leave, such as 50Mbit/s, of udp and rtp
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -213,18 +192,6 @@ pub(crate) struct Replay {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// The client's host by name, in the events
-    #[arg(long, value_name = "NAME", hide = true)]
-    pub(crate) as_host: Option<String>,
-    /// The same of the master's
-    #[arg(long, value_name = "NAME", hide = true)]
-    pub(crate) master_name: Option<String>,
-    /// A file with events of ports, to be kept too
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub(crate) watched: Option<PathBuf>,
-    /// So many servers are waited for
-    #[arg(long, value_name = "N", hide = true)]
-    pub(crate) servers: Option<usize>,
 }
 
 /// `WIDTHxHEIGHT`, each 1 to a million.

@@ -1,0 +1,244 @@
+//! A kept run read back, with its events in memory: what lifelines, findings and the page are made of. Of a run with more events than are read
+//! at once it has those of whole runs; findings about the others are of their records.
+
+pub mod assembly;
+
+use crate::assemble::{self, LifelineOptions};
+use crate::findings::{AnalysisInput, Finding, diagnose_each};
+use crate::lifelines::Lifelines;
+use stackline_core::error::Result;
+use stackline_core::run_record::RunRecord;
+use stackline_core::trace_index::Index;
+use stackline_events::EventTable;
+use stackline_runs::StoredRun;
+use stackline_runs::events::{
+    EventColumnSelection, EventExcerpt, ExcerptRows, event_files, read_index, read_run,
+};
+use std::path::Path;
+
+/// Events that are read at once, unless a flag sets another number: with what is computed of them they take a quarter of a gigabyte.
+pub const MOST_EVENTS: usize = 750_000;
+
+/// A run directory that has events; one whose events were imported has an empty plan and no records.
+#[derive(Debug)]
+pub struct LoadedRun {
+    /// What the directory holds beside events.
+    pub run: StoredRun,
+    /// What is known about the events; empty where they were imported.
+    pub index: Index,
+    /// The events, each host's in its own time.
+    pub events: EventTable,
+    /// Their lifelines, in reference time.
+    pub lifelines: Lifelines,
+    /// Where these are not all events: which they are, and where they stand.
+    part: Option<(EventExcerpt, ExcerptRows)>,
+}
+
+impl LoadedRun {
+    /// Reads a run: a directory, or its name under the runs directory. Of its events at most so many.
+    ///
+    /// # Errors
+    /// When it is no run, or cannot be read.
+    pub fn open(path: &Path, most_events: usize) -> Result<Self> {
+        let run = StoredRun::open_events(path)?;
+        let known = read_index(&run.path)?;
+        let index = known.clone().unwrap_or_default();
+        let (events, part) = match EventExcerpt::of(&run.path, &index, most_events as u64)? {
+            None => (read_run(&run.path)?, None),
+            Some(excerpt) => {
+                let mut events = EventTable::default();
+                let rows =
+                    excerpt.read(&run.path, &index, &EventColumnSelection::all(), |part| {
+                        events.append(part)
+                    })?;
+                (events, Some((excerpt, rows)))
+            }
+        };
+        let lifelines = assemble::lifelines(&events, known.as_ref(), &LifelineOptions::default());
+        Ok(Self {
+            run,
+            index,
+            events,
+            lifelines,
+            part,
+        })
+    }
+
+    /// The same of a run that may have no events.
+    ///
+    /// # Errors
+    /// When it is no run, or cannot be read.
+    pub fn whatever(path: &Path, most_events: usize) -> Result<Self> {
+        let run = StoredRun::open_events(path)?;
+        if event_files(&run.path).is_ok() {
+            return Self::open(path, most_events);
+        }
+        let (index, events, lifelines) = Default::default();
+        Ok(Self {
+            run,
+            index,
+            events,
+            lifelines,
+            part: None,
+        })
+    }
+
+    /// What is here.
+    #[must_use]
+    pub fn input(&self) -> AnalysisInput<'_> {
+        let (plan, records) = (&self.run.plan, self.run.records.as_slice());
+        AnalysisInput {
+            plan,
+            records,
+            index: &self.index,
+            events: &self.events,
+            lifelines: &self.lifelines,
+        }
+    }
+
+    /// What limits the run. Events that findings name are counted among those at hand.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let Some((excerpt, _)) = &self.part else {
+            return diagnose_each(&[self.input()]);
+        };
+        let (plan, index, lifelines) = (&self.run.plan, &self.index, &self.lifelines);
+        let is_whole =
+            |record: &&RunRecord| excerpt.has(record.measurement, record.run, record.warmup);
+        let traced: Vec<RunRecord> = self.run.records.iter().filter(is_whole).cloned().collect();
+        let has_traced = |measurement| {
+            traced
+                .iter()
+                .any(|record| record.measurement == measurement)
+        };
+        let others = self
+            .run
+            .records
+            .iter()
+            .filter(|record| !has_traced(record.measurement));
+        let others: Vec<RunRecord> = others.cloned().collect();
+        let (no_events, no_lifelines) = (EventTable::default(), Lifelines::default());
+        let spans = Index {
+            runs: index.runs.clone(),
+            flows: index.flows.clone(),
+            ..Index::default()
+        };
+        diagnose_each(&[
+            AnalysisInput {
+                plan,
+                records: &traced,
+                index: &self.whole_index(excerpt),
+                events: &self.events,
+                lifelines,
+            },
+            AnalysisInput {
+                plan,
+                records: &others,
+                index: &spans,
+                events: &no_events,
+                lifelines: &no_lifelines,
+            },
+        ])
+    }
+
+    /// The index of the runs that are here whole.
+    fn whole_index(&self, excerpt: &EventExcerpt) -> Index {
+        let mut index = self.index.clone();
+        index
+            .runs
+            .retain(|span| excerpt.has(span.measurement, span.run, span.warmup));
+        index
+            .flows
+            .retain(|flow| excerpt.has(flow.measurement, flow.run, flow.warmup));
+        index
+    }
+
+    /// Findings as they are kept: events are named by their rows in the files.
+    #[must_use]
+    pub fn placed(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
+        let evidence = findings
+            .iter_mut()
+            .flat_map(|finding| &mut finding.evidence);
+        if let Some((_, rows)) = &self.part {
+            evidence
+                .flat_map(|evidence| &mut evidence.events)
+                .for_each(|(host, row)| *row = rows.row(host, *row));
+        }
+        findings
+    }
+
+    /// That not all events are here, what follows from that, and the command that reads them all.
+    #[must_use]
+    pub fn note(&self, command: &str) -> Option<String> {
+        let (excerpt, _) = self.part.as_ref()?;
+        let runs = self.index.runs.iter().filter(|run| !run.warmup).count();
+        let whole = excerpt.runs.len();
+        let what = match (runs, whole) { (0, _) => "lifelines are of its beginning".to_owned(), (_, 0) => "no run's events are fewer, so findings are from records and lifelines of a beginning".to_owned(), _ => format!("findings and lifelines are of {whole} of {runs} runs"), };
+        Some(describe_beyond(
+            &self.run.path,
+            (command, EVENT_BYTES),
+            (self.events.len(), excerpt.of),
+            &what,
+        ))
+    }
+}
+
+/// That a run is incomplete, or lacks files of events that it had, and what is done with what it holds; nothing when it is whole.
+#[must_use]
+pub fn incomplete(run: &StoredRun, done: &str) -> Vec<String> {
+    let reason = run.reason.as_deref().unwrap_or("it was killed");
+    let path = run.path.display();
+    let ended = (!run.complete)
+        .then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"));
+    ended
+        .into_iter()
+        .chain(missing(run).map(|what| format!("warning: {path}: {what}; the others are {done}")))
+        .collect()
+}
+
+/// That files of events are missing that a run had at its end.
+#[must_use]
+pub fn missing(run: &StoredRun) -> Option<String> {
+    let names = run.missing_events();
+    (!names.is_empty()).then(|| format!("files of events are missing: {}", names.join(", ")))
+}
+
+/// Bytes of memory that an event takes with all that is computed of it, about.
+const EVENT_BYTES: f64 = 300.0;
+
+/// A note that so many of a run's events were read and not all, and by which command all are, that takes so many bytes for each.
+pub(crate) fn describe_beyond(
+    run: &Path,
+    (command, bytes): (&str, f64),
+    (read, of): (usize, u64),
+    what: &str,
+) -> String {
+    let (path, gigabytes) = (run.display(), of as f64 * bytes / 1e9);
+    format!(
+        "{read} of {of} events are read at once: {what}; `stackline {command} {path} --most-events {of}` reads all, in about {gigabytes:.1} GB of memory"
+    )
+}
+
+/// The moment that times of a page and of pictures count from: the first event, reference time, ns.
+#[must_use]
+pub fn origin_ns(index: &Index, events: &EventTable, lifelines: &Lifelines) -> u64 {
+    let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
+    let runs = index.runs.iter().map(|run| run.from_ns).min();
+    // Hosts stand one after the other: each is looked up once.
+    let mut last = None;
+    let all = (0..events.len()).map(|row| {
+        let at_ns = events.at_ns[row];
+        let host = match last {
+            Some((name, host)) if name == events.host[row] => host,
+            _ => index.hosts.get(events.host(row)),
+        };
+        last = Some((events.host[row], host));
+        host.map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+    });
+    let all = all.min();
+    [passages, runs, all]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(0)
+}

@@ -1,0 +1,42 @@
+//! The formats events come in and go out in: each is one file with a table row or two.
+//!
+//! To add one: a file under `formats/` with an [`Importer`] or an [`Exporter`], a line in [`FROM`] or [`TO`], and for what goes out
+//! a flag of its name on the command line of `export`.
+
+mod capture;
+mod event_log;
+mod format;
+mod jaeger;
+mod netlogger;
+mod otlp;
+mod perfetto;
+mod qlog;
+mod selection;
+mod text;
+mod unsupported;
+
+pub use capture::{CaptureImport, read_captures};
+pub use format::{Exported, Exporter, ImportContext, Importer, LOOKED_AT};
+pub use selection::ExportSelection;
+pub use unsupported::find_unsupported;
+
+/// Every format that is read; the first that recognises a log reads it.
+pub const FROM: &[Importer] = &[
+    event_log::FROM,
+    capture::FROM,
+    qlog::FROM,
+    otlp::FROM,
+    jaeger::FROM,
+    netlogger::ULM,
+    netlogger::BP,
+    text::FROM,
+];
+
+/// Every format that is written.
+pub const TO: &[Exporter] = &[
+    text::TO,
+    event_log::TO,
+    otlp::PROTOBUF,
+    otlp::JSON,
+    perfetto::TO,
+];

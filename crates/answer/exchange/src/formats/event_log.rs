@@ -1,0 +1,21 @@
+//! stackline's binary form, as its clients write it.
+
+use super::format::{Exported, Exporter, Importer};
+use stackline_runs::events::{begins_event_log, export_event_log, import_event_log};
+
+pub(crate) const FROM: Importer = Importer {
+    name: "tape",
+    recognises: |_, first| begins_event_log(first),
+    import: |log, into, _| Ok(import_event_log(log, into)?),
+};
+
+pub(crate) const TO: Exporter = Exporter {
+    name: "tape",
+    export: |run, chosen, to| {
+        let written = export_event_log(chosen.merged(run)?, to)?;
+        Ok(Exported {
+            events: written.events,
+            left_out: written.left_out(),
+        })
+    },
+};

@@ -1,0 +1,56 @@
+//! Spans of OpenTelemetry: protobuf or JSON in, both out.
+
+use super::format::{Exporter, Importer, read_whole_log, take, unread, unwritten};
+use super::selection::ExportSelection;
+use crate::otlp::{self, messages::TracesData};
+use stackline_core::error::Result;
+use std::path::Path;
+
+/// JSON says so in its first object; protobuf has no mark of its own, so its name decides.
+pub(crate) const FROM: Importer = Importer {
+    name: "otlp",
+    recognises: |name, first| {
+        let json = first.trim_ascii_start().starts_with(b"{")
+            && first.windows(15).any(|some| some == b"\"resourceSpans\"");
+        json || name.ends_with(".otlp")
+    },
+    import: |mut log, into, shared| {
+        let bytes = read_whole_log(&mut log)?;
+        let read = otlp::read(&bytes, shared.contents).map_err(|cause| unread(&log, &cause))?;
+        take("otlp", &log, bytes.len() as u64, read, into)
+    },
+};
+
+pub(crate) const PROTOBUF: Exporter = Exporter {
+    name: "otlp",
+    export: |run, chosen, to| {
+        let (data, count) = spans(run, chosen)?;
+        to.write_all(&otlp::protobuf(&data)).map_err(unwritten)?;
+        Ok(count.into())
+    },
+};
+
+pub(crate) const JSON: Exporter = Exporter {
+    name: "otlp_json",
+    export: |run, chosen, to| {
+        let (data, count) = spans(run, chosen)?;
+        let text = otlp::json(&data).map_err(unwritten)?;
+        writeln!(to, "{text}").map_err(unwritten)?;
+        Ok(count.into())
+    },
+};
+
+/// Lifelines as spans, and how many events are on them.
+fn spans(run: &Path, chosen: &ExportSelection) -> Result<(TracesData, u64)> {
+    let loaded = chosen.loaded(run)?;
+    let data = otlp::spans(&loaded.lifelines, &loaded.events);
+    Ok((
+        data,
+        loaded
+            .lifelines
+            .lines
+            .iter()
+            .map(|line| u64::from(line.count))
+            .sum(),
+    ))
+}

@@ -1,0 +1,91 @@
+//! Forms of other programs that are known and not read: what they are, and what to do instead. It reads nothing.
+
+/// A form that is not read.
+struct UnsupportedFormat {
+    /// What its first bytes contain, all of it.
+    marks: &'static [&'static [u8]],
+    /// Whether they begin with the first mark.
+    begins: bool,
+    /// What it is, and what is read in its place.
+    hint: &'static str,
+}
+
+const KNOWN: &[UnsupportedFormat] = &[
+    UnsupportedFormat {
+        marks: &[&[0x1f, 0x8b]],
+        begins: true,
+        hint: "this is compressed by gzip; `gunzip --stdout FILE | stackline import -` reads what is in it",
+    },
+    UnsupportedFormat {
+        marks: &[&[0x28, 0xb5, 0x2f, 0xfd]],
+        begins: true,
+        hint: "this is compressed by zstd; `zstd --decompress --stdout FILE | stackline import -` reads what is in it",
+    },
+    UnsupportedFormat {
+        marks: &[b"PK\x03\x04"],
+        begins: true,
+        hint: "this is a zip archive; unpack it first",
+    },
+    UnsupportedFormat {
+        marks: &[b"PAR1"],
+        begins: true,
+        hint: "this is Parquet; `stackline query` reads the Parquet of runs",
+    },
+    UnsupportedFormat {
+        marks: &[b"snoop\0"],
+        begins: true,
+        hint: "this is a capture of snoop; `editcap` makes pcapng of it",
+    },
+    UnsupportedFormat {
+        marks: &[b"PERFILE2"],
+        begins: true,
+        hint: "this is a recording of perf, which is not read",
+    },
+    UnsupportedFormat {
+        marks: &[b"\"traceEvents\""],
+        begins: false,
+        hint: "this is Chrome's trace format, which is not read; OTLP, Jaeger's JSON and qlog are",
+    },
+    UnsupportedFormat {
+        marks: &[b"\"traceId\"", b"\"localEndpoint\""],
+        begins: false,
+        hint: "this is Zipkin's JSON, which is not read; OTLP and Jaeger's JSON are",
+    },
+    UnsupportedFormat {
+        marks: &[b"\"traceID\""],
+        begins: false,
+        hint: "this is not Jaeger's JSON as its page downloads it, `{\"data\": [{\"traceID\": ..., \"spans\": [...]}]}`",
+    },
+    UnsupportedFormat {
+        marks: &[b"NL.EVNT="],
+        begins: false,
+        hint: "lines of NetLogger's ULM form begin with DATE; `--as ulm` reads them in any order",
+    },
+    UnsupportedFormat {
+        marks: &[b"ts=", b"event="],
+        begins: false,
+        hint: "lines of NetLogger's BP form begin with ts; `--as bp` reads them in any order",
+    },
+    UnsupportedFormat {
+        marks: &[b"{"],
+        begins: true,
+        hint: "this is JSON of a form that is not read; OTLP, Jaeger's JSON and qlog are",
+    },
+    UnsupportedFormat {
+        marks: &[b"<"],
+        begins: true,
+        hint: "this is XML or HTML, which is not read",
+    },
+];
+
+/// What to do with a log of a known form that is not read, by its first bytes.
+#[must_use]
+pub fn find_unsupported(first: &[u8]) -> Option<&'static str> {
+    let text = first.trim_ascii_start();
+    let has = |mark: &[u8]| first.windows(mark.len()).any(|some| some == mark);
+    let is = |form: &&UnsupportedFormat| match form.begins {
+        true => text.starts_with(form.marks[0]),
+        false => form.marks.iter().all(|mark| has(mark)),
+    };
+    KNOWN.iter().find(is).map(|form| form.hint)
+}

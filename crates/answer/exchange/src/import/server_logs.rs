@@ -1,0 +1,172 @@
+//! Logs of servers (`--log`): each line that tells of a request of a capture becomes a point of it.
+
+use super::ImportRequest;
+use crate::access::{self, AccessLogEntry};
+use crate::capture::CapturedRequest;
+use crate::formats::CaptureImport;
+use stackline_core::error::{Error, Result};
+use stackline_core::trace_index::TraceImport;
+use stackline_core::units;
+use stackline_events::{EventTable, EventValue};
+use stackline_guard::files as guard_files;
+use stackline_redact::{http, secret_words};
+use stackline_requests::{Bound, LeftOut};
+use stackline_runs::events::Intake;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The longest log that is read.
+const LARGEST: u64 = 1 << 30;
+
+/// Reads all of them.
+pub(crate) fn join(
+    request: &ImportRequest,
+    captured: Option<&CaptureImport>,
+    into: &mut Intake,
+    imports: &mut Vec<TraceImport>,
+) -> Result<()> {
+    if request.server_logs.is_empty() {
+        return Ok(());
+    }
+    let captured = captured.ok_or_else(|| {
+        Error::input("--log is of requests in captures, and there is no capture")
+            .hint("name a capture before it")
+    })?;
+    for log in &request.server_logs {
+        let (server, path) = named(log);
+        let asked = captured.asked();
+        imports.push(one(path, server, asked, request.keep_contents, into)?);
+    }
+    Ok(())
+}
+
+/// `FILE`, or `HOST=FILE` where there is no file of that name.
+fn named(log: &Path) -> (Option<&str>, &Path) {
+    let parts = log
+        .to_str()
+        .and_then(|text| text.split_once('='))
+        .filter(|(host, _)| !host.is_empty());
+    match parts.filter(|_| !log.exists()) {
+        Some((host, path)) => (Some(host), Path::new(path)),
+        None => (None, log),
+    }
+}
+
+fn one(
+    path: &Path,
+    server: Option<&str>,
+    asked: &[CapturedRequest],
+    contents: bool,
+    into: &mut Intake,
+) -> Result<TraceImport> {
+    let source = path.display().to_string();
+    let unread = |cause: std::io::Error| {
+        Error::input(format!("{source} cannot be read: {cause}"))
+            .hint("check its name and permissions")
+    };
+    let bytes = guard_files::read_bounded(path, LARGEST).map_err(|cause| match cause.kind() {
+        ErrorKind::FileTooLarge => Error::input(format!(
+            "{source} is larger than 1 GiB, the most that is read of a log"
+        ))
+        .hint("give the part that is of the time of the captures"),
+        _ => unread(cause),
+    })?;
+    let read = access::read(&bytes);
+    if read.entries.is_empty() {
+        return Err(Error::input(format!(
+            "{source} is no access log: no line tells of a request"
+        ))
+        .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
+    }
+    let joined = access::join(&read.entries, asked, server);
+    let mut left_out = read.left_out.clone();
+    left_out.merge(&joined.left_out);
+    let logger = path
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut table = EventTable::default();
+    let mut import = TraceImport {
+        path: std::fs::canonicalize(path)
+            .map_or_else(|_| String::new(), |path| path.display().to_string()),
+        form: read.form.to_owned(),
+        bytes: bytes.len() as u64,
+        lines: read.lines,
+        events: joined.pairs.len() as u64,
+        ..TraceImport::default()
+    };
+    for (line, request) in joined.pairs {
+        let (entry, request) = (&read.entries[line], &asked[request]);
+        let (stream, offset, length) = request.answer;
+        let message = message(entry, contents, &mut left_out);
+        let whole = |level: &str| {
+            if contents {
+                level.to_owned()
+            } else {
+                secret_words::redact_identifier(level.as_bytes())
+            }
+        };
+        let level = Some(entry.level.as_str())
+            .filter(|level| !level.is_empty())
+            .map(whole);
+        let values: [EventValue<'_>; 7] = [
+            request.unit.into(),
+            stream.into(),
+            offset.into(),
+            length.into(),
+            level
+                .as_deref()
+                .map_or(EventValue::Absent, EventValue::Text),
+            logger.as_str().into(),
+            message.as_str().into(),
+        ];
+        table.push(
+            "LOG",
+            &request.server,
+            access::moment(entry, request),
+            &values,
+        );
+        *import.hosts.entry(request.server.clone()).or_default() += 1;
+    }
+    into.push(&table)?;
+    import.left_out = left_out.names();
+    let counts = [
+        ("not read", read.mistakes.0),
+        ("of no request that was captured", joined.alone),
+        ("of one of several requests", joined.ambiguous),
+    ];
+    import.refused = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(why, n)| (why.to_owned(), n))
+        .collect();
+    import.notes = read
+        .mistakes
+        .1
+        .iter()
+        .map(|what| format!("{source}: {what}"))
+        .collect();
+    Ok(TraceImport { source, ..import })
+}
+
+/// The line, or what it says without values.
+fn message(entry: &AccessLogEntry, contents: bool, left_out: &mut LeftOut) -> String {
+    const LONGEST: usize = Bound::Data.most();
+    let mut cut = |mut text: String| {
+        left_out.add(Bound::Data, u64::from(text.len() > LONGEST));
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text
+    };
+    if contents {
+        return cut(entry.line.clone());
+    }
+    let name = http::redact_request(entry.method.as_bytes(), entry.path.as_bytes());
+    let name = name.kept();
+    let time = |ns: u64| units::format_time(ns as f64 / 1e9);
+    let took = entry
+        .took_ns
+        .map_or_else(String::new, |ns| format!(" in {}", time(ns)));
+    let behind = entry
+        .upstream_ns
+        .map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
+    cut(format!("{name} {}{took}{behind}", entry.status))
+}

@@ -1,0 +1,292 @@
+//! What a finding's advice is worth: the run's measurement is simulated as it was and with the change that is advised, seed by seed.
+//! What does not help is not advised; of a simulated run, a finding whose advice helps is sure, and one whose advice does not is no
+//! longer; and what the specification has that could cost time is taken away too, where nothing was found of it.
+
+use crate::simulated_runs::{simulate_records, single_group_plan};
+use stackline_analyze::findings::{
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, rank, suspects,
+};
+use stackline_analyze::loaded_run::LoadedRun;
+use stackline_analyze::summary::RunMetric;
+use stackline_analyze::{Summary, summarise};
+use stackline_core::plan::{Plan, World};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// As long as nobody minds to wait for it.
+pub const MOMENT: Duration = Duration::from_secs(2);
+/// With `--simulate`.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pairs of runs, so that losses do not decide.
+const RUNS: u64 = 5;
+/// What helps by less is no advice.
+const HELPS: f64 = 1.03;
+/// What helps by so much was the limit.
+const PROVES: f64 = 1.1;
+/// What nobody saw is found where it helps by so much.
+const FINDS: f64 = 1.15;
+/// How sure a finding is at least, and at most, that is proved by simulation, or not.
+const PROVED: f64 = 0.9;
+const DOUBTED: f64 = 0.5;
+/// So sure a finding is counted as a cause.
+const SURE: f64 = 0.8;
+/// Simulated runs of which all are this far from the measured one say nothing of it.
+const NEAR: f64 = 1.25;
+
+/// The findings of a run, the most important first, with what their advice is worth as far as there is time to simulate it.
+#[must_use]
+pub fn findings(loaded: &LoadedRun, time: Duration) -> Vec<Finding> {
+    let mut findings = loaded.findings();
+    let trial = AdviceTrial {
+        plan: &loaded.run.plan,
+        until: Instant::now() + time,
+    };
+    let measured = summarise(trial.plan, &loaded.run.records);
+    let (mut known, mut found) = (BTreeMap::new(), Vec::new());
+    for finding in &mut findings {
+        let Some(at) = finding.measurement else {
+            continue;
+        };
+        if let Some(now) = known
+            .entry(at)
+            .or_insert_with(|| trial.as_it_was(at, &measured))
+        {
+            trial.judge(finding, at, now);
+        }
+    }
+    for suspect in suspects(&loaded.input()) {
+        let named = |finding: &Finding| {
+            let same = (finding.measurement, finding.kind)
+                == (suspect.finding.measurement, suspect.finding.kind);
+            same && suspect
+                .places
+                .iter()
+                .any(|place| finding.sentence.contains(place))
+        };
+        let Some(at) = suspect
+            .finding
+            .measurement
+            .filter(|at| trial.is_simulated(*at))
+        else {
+            continue;
+        };
+        let Some(Some(now)) = known.get(&at) else {
+            continue;
+        }; // A faster link always helps something that uses it: it is the limit where nothing else is.
+        let fault = |finding: &Finding| {
+            finding.measurement == Some(at) && !finding.is_healthy() && finding.confidence >= SURE
+        };
+        let idle = suspect
+            .finding
+            .tries
+            .iter()
+            .any(|advice| matches!(advice.change, Some(PlanChange::Faster(_))))
+            && findings.iter().chain(&found).any(fault);
+        if !idle && !findings.iter().chain(&found).any(named) {
+            found.extend(trial.convict(suspect.finding, at, now));
+        }
+    }
+    findings.retain(|finding| {
+        !finding.is_healthy()
+            || found
+                .iter()
+                .all(|new| new.measurement != finding.measurement)
+    });
+    findings.extend(found);
+    rank(&mut findings);
+    findings
+}
+
+/// What is tried, and until when there is time for it.
+struct AdviceTrial<'p> {
+    plan: &'p Plan,
+    until: Instant,
+}
+
+/// What runs of one measurement came to.
+struct Runs {
+    parts: Vec<Summary>,
+    /// One a run: until the last of its parts was over.
+    elapsed_s: Vec<f64>,
+}
+
+impl AdviceTrial<'_> {
+    fn runs(&self, plan: &Plan, at: usize) -> Option<Runs> {
+        let plan = single_group_plan(plan, at);
+        let records = simulate_records(&plan, RUNS, self.until).ok()?;
+        let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
+        let is_measured = |part: usize| {
+            plan.measurements
+                .first()?
+                .parts
+                .get(part)
+                .map(|part| !part.background)
+        };
+        for record in records
+            .iter()
+            .filter(|record| is_measured(record.part) == Some(true))
+        {
+            let longest = elapsed_s.entry(record.run).or_default();
+            *longest = longest.max(record.elapsed_ns as f64 / 1e9);
+        }
+        let measured = |summary: &Summary| !summary.background && summary.part_index.is_some();
+        let parts = summarise(&plan, &records)
+            .into_iter()
+            .filter(measured)
+            .collect();
+        Some(Runs {
+            parts,
+            elapsed_s: elapsed_s.into_values().collect(),
+        })
+    }
+
+    fn is_simulated(&self, at: usize) -> bool {
+        self.plan
+            .measurements
+            .get(at)
+            .is_some_and(|measurement| measurement.world == World::Simulated)
+    }
+
+    /// The measurement simulated as it was; `None` where that is not what was measured.
+    fn as_it_was(&self, at: usize, measured: &[Summary]) -> Option<Runs> {
+        let measurement = self.plan.measurements.get(at)?;
+        measurement
+            .across
+            .as_ref()
+            .filter(|_| measurement.world != World::Live)?;
+        let now = self.runs(self.plan, at)?;
+        let of_this = |summary: &&Summary| {
+            summary.measurement == at && !summary.background && summary.part_index.is_some()
+        };
+        let near = |(was, is): (&Summary, &Summary)| {
+            let metric = RunMetric::MAIN
+                .into_iter()
+                .find(|metric| !was.values(*metric).is_empty())?;
+            let (was, is) = (median(was.values(metric))?, is.values(metric));
+            let (least, greatest) = is.iter().fold((f64::MAX, 0.0_f64), |(a, b), value| {
+                (a.min(*value), b.max(*value))
+            });
+            Some((least / NEAR..=greatest * NEAR).contains(&was))
+        };
+        let mut pairs = measured.iter().filter(of_this).zip(&now.parts);
+        pairs.all(|pair| near(pair) == Some(true)).then_some(now)
+    }
+
+    fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
+        let then = self.runs(&change.applied(self.plan, at)?, at)?;
+        let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
+        let mut gains: Vec<f64> = (0..RUNS as usize)
+            .filter_map(|run| gain_of(metric, &pairs, run))
+            .collect();
+        gains.sort_unstable_by(f64::total_cmp);
+        let (least, greatest) = (*gains.first()?, *gains.last()?);
+        let (was, is) = pairs.first()?;
+        let times_as_fast = [gains[gains.len() / 2], least, greatest];
+        Some(ExpectedEffect {
+            metric,
+            now: median(was)?,
+            then: median(is)?,
+            times_as_fast,
+            runs: gains.len(),
+        })
+    }
+
+    /// What a finding's advice is worth, and how sure the finding is then.
+    fn judge(&self, finding: &mut Finding, at: usize, now: &Runs) {
+        for advice in &mut finding.tries {
+            advice.expected = advice
+                .change
+                .as_ref()
+                .and_then(|change| self.expected(change, at, now));
+        }
+        let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
+            return;
+        };
+        if self.is_simulated(at) && best >= PROVES {
+            finding.confidence = finding.confidence.max(PROVED);
+        } else if self.is_simulated(at) && best < HELPS {
+            finding.confidence = finding.confidence.min(DOUBTED);
+        }
+        let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
+        for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
+            finding.evidence.push(Evidence {
+                what: format!("no help alone: {}", advice.text()),
+                ..Evidence::default()
+            });
+        }
+        finding.tries.retain(|advice| !of_no_use(advice));
+    }
+
+    /// A finding of what only taking it away shows.
+    fn convict(&self, mut finding: Finding, at: usize, now: &Runs) -> Option<Finding> {
+        self.judge(&mut finding, at, now);
+        let gain = finding
+            .tries
+            .iter()
+            .filter_map(gain)
+            .reduce(f64::max)
+            .filter(|gain| *gain >= FINDS)?;
+        finding.share = 1.0 - 1.0 / gain;
+        finding.sentence += &format!(
+            "; that costs {:.0} % of the time, by simulation with and without",
+            100.0 * finding.share
+        );
+        Some(finding)
+    }
+}
+
+fn gain(advice: &Advice) -> Option<f64> {
+    advice.expected.map(|expected| expected.times_as_fast[0])
+}
+
+/// Values of runs, before and after.
+type ValuePair<'r> = (&'r [f64], &'r [f64]);
+
+/// How many times as fast one run was, of several parts on average.
+fn gain_of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<f64> {
+    let of = |(now, then): &ValuePair<'_>| {
+        let (now, then) = (now.get(run)?, then.get(run)?);
+        let gain = if metric == Gauge::Throughput {
+            then / now
+        } else {
+            now / then
+        };
+        (gain.is_finite() && gain > 0.0).then(|| gain.ln())
+    };
+    let sum: f64 = pairs.iter().map(of).sum::<Option<f64>>()?;
+    Some((sum / pairs.len() as f64).exp())
+}
+
+/// What is measured, side by side: each part by what a run of it is judged by, or all by how long they took.
+fn compared<'r>(
+    now: &'r Runs,
+    then: &'r Runs,
+    as_a_whole: bool,
+) -> Option<(Gauge, Vec<ValuePair<'r>>)> {
+    let first = now.parts.first()?;
+    let metric = RunMetric::MAIN
+        .into_iter()
+        .find(|metric| !first.values(*metric).is_empty())?;
+    let gauge = match metric {
+        RunMetric::Throughput => Gauge::Throughput,
+        RunMetric::Response if as_a_whole => Gauge::Elapsed,
+        RunMetric::Response => Gauge::Response,
+        _ => Gauge::Connect,
+    };
+    if gauge == Gauge::Elapsed {
+        return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
+    }
+    let both = now
+        .parts
+        .iter()
+        .zip(&then.parts)
+        .map(|(now, then)| (now.values(metric), then.values(metric)));
+    Some((gauge, both.collect()))
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}

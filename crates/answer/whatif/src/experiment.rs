@@ -1,0 +1,188 @@
+//! A designed experiment, whatever is run: every level is tried by itself before anything is run, two factors that change the same thing
+//! are refused, and the combinations of a design are laid out. How a combination is carried out is its subject's.
+
+mod budget;
+mod factor_texts;
+pub mod level_conflicts;
+pub mod offers;
+mod prices;
+
+pub use budget::RunBudget;
+pub use factor_texts::parse_factors;
+pub use prices::{Prices, parse_prices};
+
+use level_conflicts::{LevelChanges, are_apart};
+use stackline_core::error::{Error, Result};
+use stackline_factors::{Design, DesignKind, Wish};
+use stackline_spec::{Factor, FactorLevel};
+
+/// Combinations where nothing else is asked for.
+pub const MOST_COMBINATIONS: usize = 64;
+
+/// What is varied.
+pub trait ExperimentSubject {
+    /// What levels of factors make of it.
+    type Combination;
+
+    /// With these factors at these levels.
+    ///
+    /// # Errors
+    /// When that cannot be.
+    fn changed(&self, changes: &LevelChanges<'_>) -> Result<Self::Combination>;
+
+    /// Whether two combinations do the same.
+    fn are_same(one: &Self::Combination, other: &Self::Combination) -> bool;
+
+    /// Refuses changes that cannot be written together, whatever they come to.
+    ///
+    /// # Errors
+    /// When they cannot.
+    fn go_together(&self, _changes: &LevelChanges<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// That nothing differs at a level.
+    fn without_effect(&self, factor: &Factor, level: &FactorLevel) -> Error {
+        nothing_differs(factor, level)
+            .hint("choose a level that the specification does not have already")
+    }
+}
+
+/// That nothing differs at a level, without what to do about it.
+#[must_use]
+pub fn nothing_differs(factor: &Factor, level: &FactorLevel) -> Error {
+    Error::input(format!(
+        "factor `{}`: at {level} nothing differs",
+        factor.name
+    ))
+}
+
+/// What is varied, by which factors, in which combinations.
+#[derive(Debug)]
+pub struct Experiment<S: ExperimentSubject> {
+    /// What is varied.
+    pub subject: S,
+    /// Its factors.
+    pub factors: Vec<Factor>,
+    /// Their combinations.
+    pub design: Design,
+    /// All factors at their first level.
+    pub base: S::Combination,
+}
+
+impl<S: ExperimentSubject> Experiment<S> {
+    /// Tries every level by itself, and whether factors change different things. There are no combinations yet.
+    ///
+    /// # Errors
+    /// When a level cannot be, changes nothing, or changes what another factor changes.
+    pub fn new(subject: S, factors: Vec<Factor>) -> Result<Self> {
+        let design = Design {
+            kind: DesignKind::OneAtATime,
+            levels: factors.iter().map(|factor| factor.levels.len()).collect(),
+            rows: Vec::new(),
+        };
+        let base = subject.changed(&levels_of(&factors, &vec![0; factors.len()]))?;
+        let experiment = Self {
+            subject,
+            factors,
+            design,
+            base,
+        };
+        for (at, factor) in experiment.factors.iter().enumerate() {
+            for level in factor.levels.iter().skip(1) {
+                let changed = experiment.at(&[(at, level.clone())])?;
+                if S::are_same(&changed, &experiment.base) {
+                    return Err(experiment.subject.without_effect(factor, level));
+                }
+            }
+        }
+        experiment.refuse_same()?;
+        Ok(experiment)
+    }
+
+    /// Two factors that change the same thing cannot both have a level.
+    fn refuse_same(&self) -> Result<()> {
+        let last = |factor: &Factor| factor.levels.len() - 1;
+        for (at, one) in self.factors.iter().enumerate() {
+            for other in &self.factors[at + 1..] {
+                let (first, second) = (
+                    (one, &one.levels[last(one)]),
+                    (other, &other.levels[last(other)]),
+                );
+                self.subject.go_together(&[first, second])?;
+                self.subject.go_together(&[second, first])?;
+                are_apart(
+                    one,
+                    other,
+                    |changes| self.subject.changed(changes),
+                    S::are_same,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Chooses the combinations.
+    ///
+    /// # Errors
+    /// When there is no such design.
+    pub fn lay_out(&mut self, wish: Wish) -> Result<()> {
+        let hint = "leave `--design` out for the best that fits, or give factors two levels each";
+        self.design = Design::new(&self.design.levels, wish)
+            .map_err(|error| Error::input(error).hint(hint))?;
+        Ok(())
+    }
+
+    /// The factors at the levels of a row.
+    #[must_use]
+    pub fn levels(&self, row: &[usize]) -> Vec<(&Factor, &FactorLevel)> {
+        levels_of(&self.factors, row)
+    }
+
+    /// The combination of a row.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn combination(&self, row: &[usize]) -> Result<S::Combination> {
+        self.subject.changed(&self.levels(row))
+    }
+
+    /// The combinations of all rows.
+    ///
+    /// # Errors
+    /// When one cannot be.
+    pub fn combinations(&self) -> Result<Vec<S::Combination>> {
+        let rows = self.design.rows.iter();
+        rows.map(|row| self.combination(row)).collect()
+    }
+
+    /// All factors at their first level, but for some.
+    ///
+    /// # Errors
+    /// When that cannot be.
+    pub fn at(&self, changed: &[(usize, FactorLevel)]) -> Result<S::Combination> {
+        let mut changes = self.levels(&vec![0; self.factors.len()]);
+        for (factor, level) in changed {
+            changes[*factor].1 = level;
+        }
+        self.subject.changed(&changes)
+    }
+
+    /// What its design leaves out of what factors do, for a reader.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let single = self.design.kind == DesignKind::OneAtATime && self.factors.len() > 1;
+        single.then(|| {
+            "one factor at a time: what factors do together is not seen, and gains do not multiply"
+                .to_owned()
+        })
+    }
+}
+
+fn levels_of<'f>(factors: &'f [Factor], row: &[usize]) -> Vec<(&'f Factor, &'f FactorLevel)> {
+    factors
+        .iter()
+        .zip(row)
+        .map(|(factor, level)| (factor, &factor.levels[*level]))
+        .collect()
+}

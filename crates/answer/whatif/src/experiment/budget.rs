@@ -1,0 +1,63 @@
+//! How much of an experiment fits into a time, and what that gives up. It runs nothing.
+
+use stackline_core::units;
+use stackline_factors::{Design, DesignKind};
+use std::time::Duration;
+
+/// A time, what a run takes of it, and how many are made at once.
+#[derive(Clone, Copy, Debug)]
+pub struct RunBudget {
+    /// The time there is.
+    pub within: Duration,
+    /// What a run takes of it.
+    pub each: Duration,
+    /// How many runs are made at once.
+    pub at_once: usize,
+}
+
+impl RunBudget {
+    /// How many runs there is time for.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        // A part is for what is not known yet: other levels may take longer.
+        let runs = 0.8 * self.within.as_secs_f64() / self.each.as_secs_f64().max(1e-4)
+            * self.at_once as f64;
+        (runs as usize).clamp(2, 100_000)
+    }
+
+    /// What it leaves out of the best there could be, in words.
+    #[must_use]
+    pub fn given_up(&self, design: &Design, replicates: u32) -> String {
+        let full: usize = design.levels.iter().product();
+        let (within, runs) = (
+            units::format_time(self.within.as_secs_f64()),
+            units::format_time(self.each.as_secs_f64()),
+        );
+        let lost = match (&design.kind, design.resolution()) {
+            (DesignKind::Full, _) => "nothing is given up",
+            (DesignKind::Fraction(_), Some(3)) => "effects are mixed with interactions of two",
+            (DesignKind::Fraction(_), Some(4)) => "interactions of two are mixed with each other",
+            (DesignKind::Fraction(_), _) => {
+                "interactions of two are mixed with those of three and more"
+            }
+            (DesignKind::Screening, _) => {
+                "interactions are not seen, and parts of them are in the effects"
+            }
+            (DesignKind::OneAtATime | DesignKind::Given, _) => "interactions are not seen",
+        };
+        let combinations = design.rows.len();
+        let takes = self.each.as_secs_f64() * combinations as f64 * f64::from(replicates)
+            / self.at_once as f64;
+        let late = if takes > self.within.as_secs_f64() {
+            format!(
+                "; it does not fit: it takes about {}, and nothing smaller says anything",
+                units::format_time(takes)
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "for {within} with runs of {runs}: {design}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}"
+        )
+    }
+}

@@ -1,0 +1,52 @@
+//! The factors of a text, and those that a person adds to them.
+
+use stackline_core::error::{Error, Result};
+use stackline_spec::{Diagnostic, Factor};
+
+/// The factors of the text, then the given ones. A mistake in one of these goes to `refuse`, which makes the error of it.
+///
+/// # Errors
+/// When there is none, one has a mistake, or is given twice.
+pub fn parse_factors(
+    given: &[String],
+    text: &str,
+    refuse: &mut dyn FnMut(&str, &[Diagnostic]) -> Error,
+) -> Result<Vec<Factor>> {
+    // Mistakes of the text are reported when it is checked.
+    let mut factors = stackline_spec::factors(text).unwrap_or_default();
+    for one in given {
+        match stackline_spec::factor(one) {
+            Ok(factor) => factors.push(factor),
+            Err(mistakes) => return Err(refuse(one, &mistakes)),
+        }
+    }
+    if factors.is_empty() {
+        return Err(Error::input("there is no factor to vary")
+            .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
+    }
+    let is_twice = |at: &usize| {
+        let before = &factors[..*at];
+        before.iter().any(|one| one.name == factors[*at].name)
+    };
+    match (1..factors.len()).find(is_twice) {
+        Some(twice) => Err(given_twice(given, &factors[twice].name)),
+        None => Ok(factors),
+    }
+}
+
+fn given_twice(given: &[String], name: &str) -> Error {
+    let mut same = given
+        .iter()
+        .map(|text| text.trim())
+        .filter(|text| text.starts_with(name));
+    let (first, again) = (same.next().unwrap_or(name), same.next().unwrap_or("x 10"));
+    let levels = again
+        .strip_prefix(name)
+        .unwrap_or(again)
+        .trim()
+        .trim_start_matches('=')
+        .trim();
+    Error::input(format!("the factor `{name}` is given twice")).hint(format!(
+        "give all its levels at once, `--factor '{first}, {levels}'`"
+    ))
+}

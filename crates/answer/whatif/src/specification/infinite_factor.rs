@@ -1,0 +1,245 @@
+//! The limit if a factor were infinite: the specification with that factor a thousand times better, simulated, and what limits it then.
+
+use super::experiment_runs::{FactorsStopSignal, RunPlace, carry_out, plan_single_run, simulated};
+use super::response_figures::{RunResponse, figures};
+use super::subject::SpecExperiment;
+use crate::advice::{self, MOMENT};
+use crate::experiment::ExperimentSubject as _;
+use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
+use stackline_analyze::segments::{LifelineSegment, segments};
+use stackline_core::error::Result;
+use stackline_core::named::NamedValue as _;
+use stackline_core::network::LossModel;
+use stackline_core::plan::{Plan, Size, World};
+use stackline_core::procedure::{OperationCall, PairSide};
+use stackline_factors::fit::ratio;
+use stackline_report::factors::{FactorLimit, Response};
+use stackline_runs::RunFileAccess;
+use stackline_spec::{Factor, FactorLevel};
+
+/// Runs, at least: more differ less on average.
+const RUNS: u64 = 5;
+
+/// Of every factor of which more is better; what stands in the way goes to the notes.
+pub(crate) fn limits(
+    experiment: &SpecExperiment,
+    first: Option<&Response>,
+    replicates: u32,
+    stop: &FactorsStopSignal,
+    notes: &mut Vec<String>,
+) -> Vec<FactorLimit> {
+    let candidates: Vec<(usize, &Factor, FactorLevel)> = (0..)
+        .zip(&experiment.laid_out.factors)
+        .filter_map(|(at, factor)| Some((at, factor, FactorLevel::Times(factor.better()?))))
+        .collect();
+    let Some(first) = first.filter(|_| !candidates.is_empty()) else {
+        return Vec::new();
+    };
+    if experiment
+        .laid_out
+        .base
+        .measurements
+        .first()
+        .is_none_or(|measurement| measurement.across.is_none())
+    {
+        notes.push( "the limit if a factor were infinite needs a measurement across a network, which can be simulated".into(), );
+        return Vec::new();
+    }
+    let base: Vec<(&Factor, &FactorLevel)> = experiment
+        .laid_out
+        .factors
+        .iter()
+        .map(|factor| (factor, &factor.levels[0]))
+        .collect();
+    let as_simulated = |changes: &[(&Factor, &FactorLevel)]| -> Result<Plan> {
+        let mut plan = experiment.laid_out.subject.changed(changes)?;
+        plan.measurements
+            .iter_mut()
+            .for_each(|measurement| measurement.world = World::Simulated);
+        Ok(plan)
+    };
+    let runs = RUNS.max(u64::from(replicates)); // What was simulated with everything as it is first stands in the table already.
+    let row = experiment
+        .laid_out
+        .design
+        .row_of(&vec![0; base.len()])
+        .filter(|_| experiment.world() == World::Simulated);
+    let known: Vec<f64> = first
+        .observed
+        .iter()
+        .filter(|one| Some(one.row) == row)
+        .map(|one| one.value)
+        .collect();
+    let now = match known.len() {
+        0 | 1 => as_simulated(&base).and_then(|plan| values(&plan, first, runs, stop)),
+        _ => Ok(known),
+    };
+    let now = match now {
+        Ok(now) => now,
+        Err(error) => {
+            notes.push(format!(
+                "no limits: the specification cannot be simulated: {}",
+                error.message
+            ));
+            return Vec::new();
+        }
+    }; // An account is of calls, not of what lies between them.
+    let of_calls = matches!(
+        RunResponse::named(&first.name),
+        Some(RunResponse::Response | RunResponse::Median)
+    );
+    let account = as_simulated(&base)
+        .ok()
+        .filter(|_| of_calls)
+        .and_then(|plan| RunTimeShares::of(&plan, stop));
+    let mut limits = Vec::new();
+    for (at, factor, level) in candidates {
+        let mut changes = base.clone();
+        changes[at].1 = &level;
+        let made = as_simulated(&changes).and_then(|plan| {
+            let then = values(&plan, first, runs, stop)?;
+            Ok((then, next(&plan, stop)))
+        });
+        match made {
+            Ok((then, next)) => {
+                let by_account = account.as_ref().and_then(|account| account.without(factor));
+                limits.push(FactorLimit {
+                    factor: at,
+                    times: gain(&now, &then, first.more_is_better),
+                    by_account,
+                    next,
+                });
+            }
+            Err(error) => notes.push(format!("no limit of `{}`: {}", factor.name, error.message)),
+        }
+    }
+    limits
+}
+
+/// The response of a few runs.
+fn values(plan: &Plan, first: &Response, runs: u64, stop: &FactorsStopSignal) -> Result<Vec<f64>> {
+    let mut all = Vec::new();
+    for at in 0..runs {
+        let plan = plan_single_run(plan, plan.seed.saturating_add(at));
+        let records = simulated(&plan, stop)?;
+        let (figures, _) = figures(&plan, &records);
+        all.extend(RunResponse::named(&first.name).and_then(|name| figures.get(&name).copied()));
+    }
+    Ok(all)
+}
+
+/// How many times as fast, with its interval.
+fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f64)> {
+    let (before, after) = if more_is_better {
+        (now, then)
+    } else {
+        (then, now)
+    };
+    let log = ratio(before, after)?;
+    let (least, most) = log.interval()?;
+    Some((log.value.exp(), least.exp(), most.exp()))
+}
+
+/// Where the time of calls went, of one traced run: the share of each queue and link. Other work has none: packets of a transfer wait
+/// for each other, and what is faster changes the way of the rest.
+struct RunTimeShares {
+    /// What it is, `NET_ENQUEUE` or `NET_DEQUEUE`, its port, its share.
+    shares: Vec<(String, String, f64)>,
+}
+
+/// A message that fits into so many bytes is one packet: nothing of it waits for the rest.
+const ONE_PACKET: u64 = 1400;
+
+/// From this share on, what the protocol holds back is more than passing.
+const HELD: f64 = 0.02;
+
+impl RunTimeShares {
+    fn of(plan: &Plan, stop: &FactorsStopSignal) -> Option<Self> {
+        let [part] = plan.measurements.first()?.parts.as_slice() else {
+            return None;
+        };
+        let is_short = |size: &Size| matches!(size, Size::Bytes(bytes) if *bytes <= ONE_PACKET);
+        let calls = part
+            .procedure
+            .calls(PairSide::Initiator)
+            .iter()
+            .any(|call| matches!(call, OperationCall::RpcCall { .. }));
+        if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply)
+        {
+            return None;
+        } // What is lost is waited for by timers, which other times do not shorten.
+        let lossless = plan
+            .networks
+            .iter()
+            .flat_map(|network| &network.links)
+            .all(|link| link.loss == LossModel::None);
+        if !lossless {
+            return None;
+        }
+        let loaded = traced(plan, stop)?;
+        let lines = &loaded.lifelines;
+        let found = segments(lines, Some(&loaded.index), false); // Nor does what the protocol holds back until something is acknowledged.
+        let is_held = |segment: &&LifelineSegment| {
+            lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections
+        };
+        let held: f64 = found
+            .iter()
+            .filter(is_held)
+            .map(|segment| segment.share)
+            .sum();
+        if held > HELD {
+            return None;
+        }
+        let of = |segment: &LifelineSegment| {
+            let from = &lines.points[segment.from as usize];
+            (from.keyword.clone(), from.place.clone(), segment.share)
+        };
+        let shares = found
+            .iter()
+            .filter(|segment| !segment.connections)
+            .map(of)
+            .collect();
+        Some(Self { shares })
+    }
+
+    /// How many times as fast calls would be without the time of a factor.
+    fn without(&self, factor: &Factor) -> Option<f64> {
+        let (word, ends) = factor.of_link()?;
+        let keyword = match word {
+            "bandwidth" => "NET_ENQUEUE",
+            "delay" => "NET_DEQUEUE",
+            _ => return None,
+        };
+        let of_link = |place: &str| {
+            ends.is_none_or(|(a, b)| place == format!("{a}>{b}") || place == format!("{b}>{a}"))
+        };
+        let own = self
+            .shares
+            .iter()
+            .filter(|(what, place, _)| what == keyword && of_link(place));
+        let share: f64 = own.map(|(_, _, share)| share).sum();
+        (share < 0.999).then(|| 1.0 / (1.0 - share))
+    }
+}
+
+/// A traced run of a plan, read back.
+fn traced(plan: &Plan, stop: &FactorsStopSignal) -> Option<LoadedRun> {
+    let scratch = stackline_guard::scratch::create_directory("factors").ok()?;
+    let place = RunPlace {
+        root: scratch.path(),
+        access: RunFileAccess::Private,
+        name: "limit",
+    };
+    let plan = plan_single_run(plan, plan.seed);
+    let (path, _) = carry_out(&plan, place, stop, true).ok()?;
+    LoadedRun::whatever(&path, MOST_EVENTS).ok()
+}
+
+/// What limits a plan: its first finding, of one traced run.
+fn next(plan: &Plan, stop: &FactorsStopSignal) -> Option<String> {
+    let loaded = traced(plan, stop)?;
+    let findings = advice::findings(&loaded, MOMENT); // What stands behind the first semicolon explains it.
+    findings
+        .first()
+        .and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))
+}

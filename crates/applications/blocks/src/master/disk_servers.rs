@@ -1,0 +1,276 @@
+//! Disk servers join, change and leave: what is known of their disks, and who learns of it.
+
+use super::disk_space::{self, ALIGNMENT, Space};
+use super::ownership::{self, HINT};
+use super::{Actions, Master, MasterChange, ServerState};
+use crate::limits;
+use crate::wire::master_messages::{
+    BlockCopyLocation, Changed, DiskChanged, DiskOwnerRecord, DiskServerJoined, Join, ServerInfo,
+};
+use crate::wire::message::Why;
+use crate::wire::server_messages::DiskInfo;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+impl Master {
+    /// Servers that are up, and their connections.
+    pub(super) fn up(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.servers
+            .iter()
+            .filter_map(|(id, server)| Some((*id, server.connection?)))
+    }
+
+    pub(super) fn info(&self, id: u16) -> Option<ServerInfo> {
+        let server = self.servers.get(&id)?;
+        let up = server.connection.is_some();
+        let disks = server.disks.iter();
+        let disks = disks.map(|space| DiskInfo {
+            used: space.used(),
+            up: up && space.about.up,
+            ..space.about.clone()
+        });
+        let (name, address) = (server.name.clone(), server.address.clone());
+        Some(ServerInfo {
+            id,
+            name,
+            address,
+            up,
+            disks: disks.collect(),
+        })
+    }
+
+    pub(super) fn infos(&self) -> Vec<ServerInfo> {
+        self.servers
+            .keys()
+            .filter_map(|id| self.info(*id))
+            .collect()
+    }
+
+    pub(super) fn join(&mut self, connection: u64, join: Join, actions: &mut Actions) {
+        let known = self
+            .servers
+            .iter()
+            .find(|(_, server)| server.name == join.name)
+            .map(|(id, _)| *id);
+        if known.is_some_and(|id| self.servers[&id].connection.is_some()) {
+            return actions.refuse_and_close(connection, Why::Busy, "a server of that name is up");
+        }
+        let id =
+            known.unwrap_or_else(|| self.servers.keys().next_back().map_or(0, |last| last + 1));
+        if usize::from(id) >= limits::MOST_SERVERS {
+            return actions.refuse_and_close(connection, Why::Limit, "there are too many servers");
+        }
+        let before = self
+            .servers
+            .get(&id)
+            .map(|server| server.disks.clone())
+            .unwrap_or_default();
+        let Some(identities) = identities(&before, &join.disks) else {
+            let words =
+                "its disks are not those it had: start it with the same ones, in the same order";
+            return actions.refuse_and_close(connection, Why::Disk, words);
+        };
+        let own = ownership::MasterIdentity {
+            identity: self.identity,
+            last_set: self.last_set,
+        };
+        let objection =
+            join.disks
+                .iter()
+                .zip(&join.kept)
+                .enumerate()
+                .find_map(|(at, (disk, kept))| {
+                    ownership::objection(&own, &join.name, disk, kept, before.get(at))
+                });
+        match objection.filter(|_| !join.adopt) {
+            Some(words) => return self.refuse_disks(connection, join.name, words, actions),
+            None => drop(self.refused.remove(&join.name)),
+        }
+        self.pass_last_set(&join.kept, actions);
+        if known.is_none() || identities.len() > before.len() {
+            actions.changes.push(MasterChange::Server {
+                id,
+                name: join.name.clone(),
+                disks: identities.clone(),
+            });
+            for (disk, space) in before.iter().enumerate() {
+                let change = MasterChange::Space {
+                    server: id,
+                    disk: disk as u16,
+                    up_to: space.remembered,
+                };
+                actions.changes.push(change);
+            }
+        }
+        let disks = self.joined_disks(id, &before, join.disks, join.kept, identities, actions);
+        let (name, address) = (join.name, join.address);
+        self.servers.insert(
+            id,
+            ServerState {
+                name,
+                address,
+                connection: Some(connection),
+                disks,
+            },
+        );
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.server = Some(id);
+        }
+        actions.send(
+            connection,
+            DiskServerJoined {
+                server: id,
+                master: self.identity,
+            },
+        );
+        self.announce_server(id, actions);
+    }
+
+    /// What an old copy of this master has taken over: the numbers of its sets are not used again.
+    fn pass_last_set(&mut self, kept: &[DiskOwnerRecord], actions: &mut Actions) {
+        let kept = kept.iter().filter(|kept| kept.master == self.identity);
+        let last_set = kept.map(|kept| kept.last_set).max().unwrap_or(0);
+        if last_set > self.last_set {
+            self.last_set = last_set;
+            actions.changes.push(MasterChange::Master {
+                identity: self.identity,
+                last_set,
+            });
+        }
+    }
+
+    /// The space of the disks of a server that joins: what was known of them, and what they say now.
+    fn joined_disks(
+        &mut self,
+        id: u16,
+        before: &[Space],
+        disks: Vec<DiskInfo>,
+        kept: Vec<DiskOwnerRecord>,
+        identities: Vec<u128>,
+        actions: &mut Actions,
+    ) -> Vec<Space> {
+        let mut spaces: Vec<Space> = Vec::new();
+        for (at, ((about, kept), identity)) in
+            disks.into_iter().zip(kept).zip(identities).enumerate()
+        {
+            let mut space = before
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
+            let goes_on = ownership::goes_on(self.identity, &about, &kept, space.remembered);
+            if goes_on > space.remembered {
+                (space.next, space.remembered) = (goes_on, goes_on);
+                actions.changes.push(MasterChange::Space {
+                    server: id,
+                    disk: at as u16,
+                    up_to: goes_on,
+                });
+            }
+            if about.identity != 0 {
+                let filled = self.filled.remove(&(id, at as u16)).unwrap_or(0);
+                if space.is_recalled && kept.master == self.identity {
+                    space.came(filled, kept.used, self.now + disk_space::REST);
+                }
+                space.is_recalled = false;
+            }
+            space.about = DiskInfo { identity, ..about };
+            spaces.push(space);
+        }
+        spaces
+    }
+
+    /// Disks that are not this master's: nothing is written there.
+    fn refuse_disks(
+        &mut self,
+        connection: u64,
+        server: String,
+        words: String,
+        actions: &mut Actions,
+    ) {
+        if self.refused.get(&server) != Some(&words) {
+            actions.notes.push(alloc::format!(
+                "{words}; nothing is written there (hint: {HINT})"
+            ));
+            if self.refused.len() >= limits::MOST_SERVERS {
+                self.refused.clear();
+            }
+            self.refused.insert(server, words.clone());
+        }
+        actions.refuse_and_close(connection, Why::Foreign, words);
+    }
+
+    pub(super) fn disk(&mut self, connection: u64, changed: &DiskChanged, actions: &mut Actions) {
+        let id = self.peers.get(&connection).and_then(|peer| peer.server);
+        let Some(id) = id else { return };
+        let server = self.servers.get_mut(&id);
+        if let Some(space) =
+            server.and_then(|server| server.disks.get_mut(usize::from(changed.disk)))
+        {
+            (space.about.up, space.about.writable) = (changed.up, changed.writable);
+            self.announce_server(id, actions);
+        }
+    }
+
+    pub(super) fn alive(&mut self, connection: u64, damaged: &[u64]) {
+        let id = self.peers.get(&connection).and_then(|peer| peer.server);
+        let Some(server) = id.and_then(|id| self.servers.get_mut(&id)) else {
+            return;
+        };
+        for (space, damaged) in server.disks.iter_mut().zip(damaged) {
+            space.about.damaged = *damaged;
+        }
+    }
+
+    /// The connections of servers that are up.
+    pub fn connections_of_servers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.up().map(|(_, connection)| connection)
+    }
+
+    /// The name of the server whose connection that is.
+    #[must_use]
+    pub fn server_name(&self, connection: u64) -> Option<&str> {
+        let id = self.peers.get(&connection)?.server?;
+        self.servers.get(&id).map(|server| server.name.as_str())
+    }
+
+    /// Everybody who has a set open learns of a server.
+    pub(super) fn announce_server(&self, id: u16, actions: &mut Actions) {
+        let Some(server) = self.info(id) else { return };
+        for (connection, peer) in &self.peers {
+            if !peer.open.is_empty() {
+                actions.send(
+                    *connection,
+                    Changed {
+                        server: server.clone(),
+                    },
+                );
+            }
+        }
+    }
+
+    pub(super) fn reachable(&self, place: &BlockCopyLocation) -> bool {
+        let server = self
+            .servers
+            .get(&place.server)
+            .filter(|server| server.connection.is_some());
+        server
+            .and_then(|server| server.disks.get(usize::from(place.disk)))
+            .is_some_and(|space| space.about.up)
+    }
+}
+
+/// The identities of a server's disks, of those that it had and of new ones behind them: a disk keeps its number wherever it is
+/// mounted, and one that is not there now says 0. Nothing where they are others.
+fn identities(before: &[Space], disks: &[DiskInfo]) -> Option<Vec<u128>> {
+    let of = |(at, disk): (usize, &DiskInfo)| match (before.get(at), disk.identity) {
+        (Some(space), 0) => Some(space.about.identity),
+        (Some(space), now) => (space.about.identity == now).then_some(now),
+        (None, now) => (now != 0).then_some(now),
+    };
+    let identities = disks
+        .iter()
+        .enumerate()
+        .map(of)
+        .collect::<Option<Vec<u128>>>()?;
+    (identities.len() >= before.len()).then_some(identities)
+}

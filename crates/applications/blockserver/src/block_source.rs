@@ -1,0 +1,168 @@
+//! What is loaded: which kind a source is, and the blocks of one file. A picture becomes a pyramid of tiles.
+
+mod folder;
+mod picture;
+pub mod placement;
+mod source_files;
+pub mod terrain;
+mod tile_cutter;
+
+pub use folder::{FolderFile, files_of_index, index_bytes};
+
+use crate::load::BlockSource;
+use source_files::unread;
+use stackline_blocks::limits;
+use stackline_blocks::pyramid::Pyramid;
+use stackline_core::error::{Error, Result};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
+
+/// Something to load.
+pub struct OpenedSource {
+    /// Its blocks.
+    pub source: Box<dyn BlockSource>,
+    /// Bytes of all of it.
+    pub bytes: u64,
+    /// Bytes of a block.
+    pub block: u32,
+    /// The picture whose tiles they are.
+    pub picture: Option<Pyramid>,
+    /// What of it is not loaded, for whoever loads it.
+    pub note: Option<String>,
+}
+
+/// Opens what was named. `block`: bytes of a block, where that was given; `plain`: a picture is a file like others.
+///
+/// # Errors
+/// When it is none of what can be loaded, or cannot be read.
+pub fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<OpenedSource> {
+    if let [name] = names {
+        if let Some(terrain) = terrain::Terrain::of(name) {
+            let terrain = terrain?;
+            let about = terrain.about();
+            return pyramid(Box::new(terrain), about, block);
+        }
+        let path = Path::new(name);
+        let metadata = path.metadata().map_err(|error| unread(path, &error))?;
+        if !metadata.is_dir() {
+            return file(path, metadata.file_type().is_block_device(), block, plain);
+        }
+    }
+    let block = block_size(block)?;
+    let (folder, note) = folder::Folder::open(names, block)?;
+    Ok(OpenedSource {
+        note,
+        bytes: folder.bytes(),
+        source: Box::new(folder),
+        block,
+        picture: None,
+    })
+}
+
+fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result<OpenedSource> {
+    // Not opened if it is something else: a pipe would be waited for.
+    if !is_device && !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let error = Error::input(format!(
+            "{} is no file, directory or block device",
+            path.display()
+        ));
+        return Err(error.hint("write what comes from a pipe into a file first"));
+    }
+    let mut file = File::open(path).map_err(|error| unread(path, &error))?;
+    let bytes = file
+        .seek(SeekFrom::End(0))
+        .map_err(|error| unread(path, &error))?;
+    if bytes == 0 {
+        return Err(Error::input(format!("{} is empty", path.display()))
+            .hint("a set has at least one byte"));
+    }
+    let mut first = [0; 8];
+    let filled = file
+        .read_at(&mut first, 0)
+        .map_err(|error| unread(path, &error))?;
+    let form = picture::PictureFormat::of(&first[..filled]);
+    if let Some(form) = form.filter(|_| !plain) {
+        file.rewind().map_err(|error| unread(path, &error))?;
+        let (tiles, about) = picture::cut(form, file, path)?;
+        let blocks = FileBlocks::new(
+            tiles,
+            tile_cutter::TILE_BYTES,
+            about.tiles() * u64::from(tile_cutter::TILE_BYTES),
+            path,
+        );
+        return pyramid(Box::new(blocks), about, block);
+    }
+    let block = block_size(block)?;
+    Ok(OpenedSource {
+        source: Box::new(FileBlocks::new(file, block, bytes, path)),
+        bytes,
+        block,
+        picture: None,
+        note: None,
+    })
+}
+
+fn pyramid(
+    source: Box<dyn BlockSource>,
+    about: Pyramid,
+    block: Option<u64>,
+) -> Result<OpenedSource> {
+    if block.is_some_and(|block| block != about.tile_bytes()) {
+        let error = Error::input("the blocks of a picture are its tiles, of 48 KiB each");
+        return Err(
+            error.hint("leave --block out, or load the picture's file as it is with --plain")
+        );
+    }
+    let bytes = about.tiles() * about.tile_bytes();
+    Ok(OpenedSource {
+        source,
+        bytes,
+        block: tile_cutter::TILE_BYTES,
+        picture: Some(about),
+        note: None,
+    })
+}
+
+fn block_size(block: Option<u64>) -> Result<u32> {
+    let (least, most) = limits::BLOCK_SIZES;
+    let block = block.unwrap_or_else(|| limits::USUAL_BLOCK.into());
+    u32::try_from(block)
+        .ok()
+        .filter(|block| (least..=most).contains(block))
+        .ok_or_else(|| {
+            Error::input(format!("blocks of {block} bytes are not possible"))
+                .hint("they have 512 B to 16 MiB")
+        })
+}
+
+/// The blocks of a file, one after the other.
+struct FileBlocks {
+    file: File,
+    block: u32,
+    bytes: u64,
+    path: Box<Path>,
+}
+
+impl FileBlocks {
+    fn new(file: File, block: u32, bytes: u64, path: &Path) -> Self {
+        Self {
+            file,
+            block,
+            bytes,
+            path: path.into(),
+        }
+    }
+}
+
+impl BlockSource for FileBlocks {
+    fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
+        let at = number * u64::from(self.block);
+        let length = self.bytes.saturating_sub(at).min(self.block.into());
+        into.resize(usize::try_from(length).unwrap_or(0), 0);
+        self.file
+            .read_exact_at(into, at)
+            .map_err(|error| unread(&self.path, &error))
+    }
+}

@@ -1,0 +1,130 @@
+//! Which block is put on which disk, as a person says it.
+
+use stackline_blocks::placement::BlockPlacementPolicy;
+use stackline_core::error::{Error, Result};
+
+/// A placement, and the disks of blocks one after the other where they are given.
+pub type Placed = (BlockPlacementPolicy, Option<Vec<u32>>);
+
+/// Of what `--placement` says; of a picture tiles, of all else one disk after the other without it.
+///
+/// # Errors
+/// When there is no such placement.
+pub fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
+    let Some(text) = text else {
+        return Ok((
+            if is_picture {
+                BlockPlacementPolicy::Tiles
+            } else {
+                BlockPlacementPolicy::RoundRobin
+            },
+            None,
+        ));
+    };
+    let (word, rest) = text
+        .split_once(':')
+        .map_or((text, None), |(word, rest)| (word, Some(rest)));
+    match (word, rest) {
+        ("round-robin", None) => Ok((BlockPlacementPolicy::RoundRobin, None)),
+        ("hash", None) => Ok((BlockPlacementPolicy::Hash, None)),
+        ("tiles", None) if is_picture => Ok((BlockPlacementPolicy::Tiles, None)),
+        ("tiles", None) => Err(Error::input("only a picture has tiles")
+            .hint("--placement round-robin is for all sets")),
+        ("random", seed) => {
+            let seed = seed.map_or(Some(1), |seed| seed.parse().ok());
+            Ok((
+                BlockPlacementPolicy::Random(seed.ok_or_else(|| unknown(text))?),
+                None,
+            ))
+        }
+        ("given", Some(disks)) => Ok((BlockPlacementPolicy::Given, Some(given(disks)?))),
+        _ => Err(unknown(text)),
+    }
+}
+
+fn unknown(text: &str) -> Error {
+    Error::input(format!("there is no placement {text}"))
+        .hint("round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
+}
+
+/// Numbers of disks: in the text itself, or in the file it names.
+fn given(text: &str) -> Result<Vec<u32>> {
+    let numbers = |text: &str| -> Option<Vec<u32>> {
+        let words = text
+            .split(|c: char| c == ',' || c.is_whitespace())
+            .filter(|word| !word.is_empty());
+        words
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<u32>>>()
+            .filter(|disks| !disks.is_empty())
+    }; // A file of such a name can be named as ./NAME.
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '-' | '+' | ' '))
+    {
+        let disks = text
+            .split(',')
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<u32>>>();
+        return disks.ok_or_else(|| {
+            Error::input(format!("given:{text} is not a list of disks"))
+                .hint("numbers from 0 with commas between them, such as given:0,0,1")
+        });
+    }
+    let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(|error| { Error::input(format!("the placement {text} cannot be read: {error}")).hint( "given:FILE has a disk's number for each block, and begins again where it ends; given:0,0,1 is such a list", ) })?;
+    numbers(&read).ok_or_else(|| {
+        Error::input(format!("{text} is no list of disks"))
+            .hint("numbers from 0, with commas or white space between them")
+    })
+}
+
+/// Whether there are such disks: counted over the first disk of each server that is up, then the second of each...
+///
+/// # Errors
+/// When there is none of a number.
+pub fn check_disks(given: &[u32], disks: usize) -> Result<()> {
+    match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, and there are {disks}"))
+.hint("disks are numbered from 0: the first of each server that is up, then the second of each...")), None => Ok(()), }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_lists() {
+        assert_eq!(
+            parse_placement(None, true).unwrap(),
+            (BlockPlacementPolicy::Tiles, None)
+        );
+        assert_eq!(
+            parse_placement(None, false).unwrap(),
+            (BlockPlacementPolicy::RoundRobin, None)
+        );
+        assert_eq!(
+            parse_placement(Some("random:9"), false).unwrap(),
+            (BlockPlacementPolicy::Random(9), None)
+        );
+        assert_eq!(
+            parse_placement(Some("given:0,2,1"), false).unwrap(),
+            (BlockPlacementPolicy::Given, Some(vec![0, 2, 1]))
+        );
+        for text in [
+            "tiles",
+            "given",
+            "given:",
+            "given:1,x",
+            "given:-1",
+            "given:0,,1",
+            "given:4294967296",
+            "random:x",
+            "hash:1",
+            "elsewhere",
+        ] {
+            assert!(parse_placement(Some(text), false).is_err(), "{text}");
+        }
+        assert!(check_disks(&[0, 1], 2).is_ok());
+        assert!(check_disks(&[2], 2).is_err() && check_disks(&[0], 0).is_err());
+    }
+}

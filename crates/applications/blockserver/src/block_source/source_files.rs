@@ -1,0 +1,39 @@
+//! Reading files that are loaded: all of a small one; what is wrong with one that cannot be read, or became shorter meanwhile.
+
+use stackline_core::error::{Error, Result};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// All of a small part of a file.
+pub(crate) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = (&mut file).take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unread(path, &error))?;
+    if bytes.len() as u64 > most {
+        let message = format!(
+            "{} is larger than {most} bytes, too large for a picture of that form",
+            path.display()
+        );
+        return Err(Error::input(message).hint("make a TIFF of it, which is read piece by piece"));
+    }
+    Ok(bytes)
+}
+
+/// That something cannot be read.
+pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Error {
+    let hint = "a source is a file, a directory, a picture or terrain:WIDTHxHEIGHT";
+    match error.kind() {
+        ErrorKind::UnexpectedEof => shorter(path),
+        _ => Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint),
+    }
+}
+
+/// That a file is no longer what it was when the load began.
+pub(crate) fn shorter(path: &Path) -> Error {
+    Error::input(format!(
+        "{} became shorter while it was loaded",
+        path.display()
+    ))
+    .hint("load a copy that nobody changes, under another name or after `stackline blocks delete`")
+}

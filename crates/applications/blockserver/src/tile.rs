@@ -1,0 +1,80 @@
+//! One tile of a picture: the block that it is, and its pixels as PNG.
+
+use stackline_blocks::pyramid::{Pyramid, Tile};
+use stackline_blocks::set::BlockSet;
+use stackline_core::error::{Error, Result};
+
+/// The picture of a set.
+fn picture(about: &BlockSet) -> Result<&Pyramid> {
+    about.picture.as_ref().ok_or_else(|| {
+        Error::input(format!("the set {} is no picture", about.name))
+            .hint("leave --tile out; --blocks reads a part of it")
+    })
+}
+
+/// The block of a tile.
+///
+/// # Errors
+/// When the set has no such tile.
+pub fn find_tile_block(about: &BlockSet, tile: Tile) -> Result<u64> {
+    let picture = picture(about)?;
+    let Tile { level, row, column } = tile;
+    picture.number(tile).ok_or_else(|| {
+        let error = Error::input(format!(
+            "the picture {} has no tile {level}/{row}/{column}",
+            about.name
+        ));
+        let last = picture.levels() - 1;
+        let (columns, rows) = picture.grid(level.min(last));
+        error.hint(format!(
+            "levels are 0 to {last}; level {} has rows 0 to {} and columns 0 to {}",
+            level.min(last),
+            rows - 1,
+            columns - 1
+        ))
+    })
+}
+
+/// What the bytes of a pixel are: grey, grey with opacity, red, green and blue, these with opacity.
+pub(crate) const fn find_colour_type(picture: &Pyramid) -> Option<png::ColorType> {
+    match picture.pixel_bytes {
+        1 => Some(png::ColorType::Grayscale),
+        2 => Some(png::ColorType::GrayscaleAlpha),
+        3 => Some(png::ColorType::Rgb),
+        4 => Some(png::ColorType::Rgba),
+        _ => None,
+    }
+}
+
+/// Pixels of a tile as PNG.
+pub(crate) fn encode_png(
+    picture: &Pyramid,
+    colours: png::ColorType,
+    pixels: &[u8],
+    compression: png::Compression,
+) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::with_capacity(pixels.len() / 2);
+    let side = u32::from(picture.tile);
+    let mut encoder = png::Encoder::new(&mut bytes, side, side);
+    encoder.set_color(colours);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(compression);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(bytes)
+}
+
+/// Pixels of a tile of a set as PNG, for a file.
+///
+/// # Errors
+/// When the set is no picture, or one of pixels for which PNG has no form.
+pub fn png_of(about: &BlockSet, pixels: &[u8]) -> Result<Vec<u8>> {
+    let picture = picture(about)?;
+    let colours = find_colour_type(picture).ok_or_else(|| {
+        let bytes = picture.pixel_bytes;
+        Error::input(format!("pixels of {bytes} bytes have no form in PNG"))
+    })?;
+    encode_png(picture, colours, pixels, png::Compression::default())
+        .map_err(|error| Error::measurement(format!("the tile cannot be written as PNG: {error}")))
+}

@@ -1,0 +1,293 @@
+//! Combinations of an experiment with a display in virtual time: the network and what is said of the display, each at a level, judged before
+//! anything is run.
+
+use super::testbed::{DisplaySceneOptions, DisplayTestbed, no_rate};
+use crate::bench::DisplayBenchSubject;
+use crate::send_level::{DisplayPicture, DisplaySendLevel};
+use crate::simulated::{DisplaySceneClass, measure};
+use stackline_core::error::{Error, Result};
+use stackline_core::named::NamedValue;
+use stackline_core::network::Network;
+use stackline_core::quantity::parse_size;
+use stackline_runner::network_stack::choose_one_network;
+use stackline_runner::spec_source::SpecSource;
+use stackline_spec::{Factor, FactorLevel, vary_beside};
+use stackline_whatif::experiment::level_conflicts::{LevelChanges, in_order, with_levels};
+use stackline_whatif::experiment::{ExperimentSubject, nothing_differs};
+
+/// What is said of a display that can be a factor, by its name; what is none of them is of the network.
+const SETTINGS: [&str; 8] = [
+    "level", "class", "over", "shown", "gathers", "client", "display", "internet",
+];
+
+/// What to do about most levels at which nothing differs.
+const OTHER: &str = "choose a level that is not there already";
+
+/// A combination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisplayCombination {
+    network: Network,
+    scene: DisplaySceneOptions,
+    level: DisplaySendLevel,
+}
+
+impl DisplayCombination {
+    /// Items a second, of trials one behind another.
+    pub(crate) fn rate(&self, picture: &DisplayPicture, trials: usize, seed: u64) -> Result<f64> {
+        if self.level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
+            let message = format!(
+                "the picture {} has no symbols that call each other",
+                picture.name
+            );
+            return Err(Error::input(message).hint("--picture rectangles has"));
+        }
+        let (testbed, rate) = (self.testbed()?, DisplayBenchSubject::At(self.level));
+        let measured = measure(&testbed.scene(seed), picture, &[rate], trials)?;
+        let rates = measured
+            .first()
+            .map(|one| one.trials.as_slice())
+            .filter(|rates| !rates.is_empty());
+        let rates = rates.ok_or_else(no_rate)?;
+        Ok(rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>())
+    }
+
+    fn testbed(&self) -> Result<DisplayTestbed> {
+        DisplayTestbed::of(&self.scene, self.network.clone())
+    }
+
+    /// What it is, in words.
+    pub(crate) fn words(&self, picture: &DisplayPicture) -> Result<String> {
+        Ok(format!(
+            "{} at level {}, class {}, display at {}",
+            picture.name,
+            self.level,
+            self.scene.class,
+            self.testbed()?.place()
+        ))
+    }
+
+    /// Whether changes alone are sent.
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.scene.class == DisplaySceneClass::Distributed
+    }
+
+    /// Sets what is said to a level.
+    fn set(&mut self, name: &str, level: &FactorLevel) -> Result<()> {
+        let text = match level {
+            FactorLevel::AsWritten => return Ok(()),
+            FactorLevel::Text(text) => text.clone(),
+            FactorLevel::Times(_) => {
+                let error = Error::input(format!(
+                    "factor `{name}`: there are no multiples of what a flag says"
+                ));
+                return Err(error.hint(format!("write levels, as in `{name} = ..., ...`")));
+            }
+        };
+        match name {
+            "level" => self.level = one_of(name, &text)?,
+            "class" => self.scene.class = one_of(name, &text)?,
+            "shown" => self.scene.shown = one_of(name, &text)?,
+            "over" => self.scene.over = Some(text),
+            "client" => self.scene.client = Some(text),
+            "display" => self.scene.display = Some(text),
+            "internet" => self.scene.internet = Some(text),
+            _ => {
+                let wrong = |why| {
+                    Error::input(format!("factor `{name}`: {why}"))
+                        .hint("as in `gathers = 200 B, 1 KiB`")
+                };
+                self.scene.gathers = parse_gathers(&text.replace(' ', "")).map_err(wrong)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are handed over at once: at least one.
+///
+/// # Errors
+/// When the text is no such size.
+pub fn parse_gathers(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    if number.trim().parse::<f64>().is_ok_and(|it| it <= 0.0) {
+        return Err(
+            "it is at least 1B, which hands each request over by itself; 1KiB without it".into(),
+        );
+    }
+    parse_size(text)
+}
+
+/// What can be varied, in words.
+fn what() -> String {
+    format!(
+        "of a display there are {}, of its network bandwidth, delay, loss, queue, mtu, cpu and buffer",
+        SETTINGS.join(", ")
+    )
+}
+
+/// What to write in the place of a factor at which nothing differs.
+fn something_else(name: &str) -> String {
+    match name {
+        "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
+            format!(
+                "what `{name}` of --draw takes follows the processor of the display's host: vary that, as in `cpu of HOST x 2`"
+            )
+        }
+        "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
+            format!(
+                "--{} is the same for all combinations; {}",
+                name.replace('_', "-"),
+                what()
+            )
+        }
+        "polls" | "work" => format!(
+            "a variable varies what a host does: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = 9 ms` behind it, \
+             and `-f 'V = 9 ms, 1 ms'`"
+        ),
+        _ => format!("{OTHER}; {}", what()),
+    }
+}
+
+/// The value of a name.
+fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
+    V::named(text).ok_or_else(|| {
+        Error::input(format!("factor `{name}`: there is no `{text}`"))
+            .hint(format!("there are {}", V::names()))
+    })
+}
+
+/// A network of a specification and a display on it, of which both are varied.
+#[derive(Clone, Debug)]
+pub struct DisplaySubject {
+    source: SpecSource,
+    scene: DisplaySceneOptions,
+    level: DisplaySendLevel,
+    /// The display's host and the client's, whatever is varied.
+    hosts: [String; 2],
+    /// Whether the class is varied.
+    is_class_varied: bool,
+}
+
+impl DisplaySubject {
+    /// As it is said, on the network of a specification.
+    ///
+    /// # Errors
+    /// When there is no such network, or its hosts are not.
+    pub fn new(
+        source: SpecSource,
+        scene: DisplaySceneOptions,
+        level: DisplaySendLevel,
+        factors: &[Factor],
+    ) -> Result<Self> {
+        let mut subject = Self {
+            source,
+            scene,
+            level,
+            hosts: Default::default(),
+            is_class_varied: factors.iter().any(|factor| factor.name == "class"),
+        };
+        let anywhere = DisplaySceneOptions {
+            class: DisplaySceneClass::Agent,
+            over: None,
+            display_over: None,
+            ..subject.scene.clone()
+        };
+        subject.hosts = DisplayTestbed::of(&anywhere, subject.network(&[])?)?.hosts();
+        Ok(subject)
+    }
+
+    fn network(&self, changes: &LevelChanges<'_>) -> Result<Network> {
+        if let Some((factor, _)) = changes
+            .iter()
+            .find(|(factor, _)| factor.is_of_measurement())
+        {
+            let message = format!(
+                "factor `{}` is of a measurement, and a display has none",
+                factor.name
+            );
+            return Err(Error::input(message).hint(what()));
+        }
+        // What drawing takes is said of the display.
+        let working: Vec<&str> = match self.scene.draw.takes_time() {
+            true => vec![&self.hosts[0]],
+            false => Vec::new(),
+        };
+        let text = vary_beside(&self.source.text, None, changes, &working)?;
+        let varied = self.source.varied(text);
+        let networks = varied.declared()?.networks;
+        choose_one_network(networks, &varied.name, self.scene.network.as_deref())
+    }
+}
+
+impl ExperimentSubject for DisplaySubject {
+    type Combination = DisplayCombination;
+
+    fn changed(&self, changes: &LevelChanges<'_>) -> Result<DisplayCombination> {
+        let is_setting =
+            |change: &&(&Factor, &FactorLevel)| SETTINGS.contains(&change.0.name.as_str());
+        let of_network: Vec<(&Factor, &FactorLevel)> = changes
+            .iter()
+            .filter(|change| !is_setting(change))
+            .copied()
+            .collect();
+        let network = self
+            .network(&of_network)
+            .map_err(|error| with_levels(changes, error))?;
+        let mut combination = DisplayCombination {
+            network,
+            scene: DisplaySceneOptions {
+                display: Some(self.hosts[0].clone()),
+                ..self.scene.clone()
+            },
+            level: self.level,
+        };
+        for (factor, level) in changes.iter().filter(is_setting) {
+            combination.set(&factor.name, level)?;
+        }
+        // A local client is where the display is, whatever it is for other classes.
+        let scene = &mut combination.scene;
+        if scene.class != DisplaySceneClass::Local {
+            scene.client.get_or_insert_with(|| self.hosts[1].clone());
+        } else if self.is_class_varied {
+            scene.client = None;
+        }
+        combination
+            .testbed()
+            .map_err(|error| with_levels(changes, error))?;
+        Ok(combination)
+    }
+
+    fn are_same(one: &DisplayCombination, other: &DisplayCombination) -> bool {
+        let ordered = |one: &DisplayCombination| {
+            let mut one = one.clone();
+            in_order(&mut one.network);
+            one
+        };
+        ordered(one) == ordered(other)
+    }
+
+    /// That nothing differs at a level, or that there is no such factor.
+    fn without_effect(&self, factor: &Factor, level: &FactorLevel) -> Error {
+        const NETWORK: [&str; 7] = [
+            "bandwidth",
+            "delay",
+            "loss",
+            "queue",
+            "mtu",
+            "cpu",
+            "buffer",
+        ];
+        let name = factor.name.split(' ').next().unwrap_or_default();
+        let is_written = self
+            .source
+            .text
+            .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .any(|word| word == name);
+        let hint = something_else(&factor.name);
+        let is_known = is_written || SETTINGS.contains(&name) || NETWORK.contains(&name);
+        if !is_known && hint.starts_with(OTHER) {
+            return Error::input(format!("there is no factor `{}`", factor.name)).hint(what());
+        }
+        nothing_differs(factor, level).hint(hint)
+    }
+}

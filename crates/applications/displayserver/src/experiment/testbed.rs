@@ -1,0 +1,234 @@
+//! Client, display and what lies between them, as flags say, on a network: what cannot go together is refused.
+
+use super::carrier::{self, DisplayCarrierStack};
+use crate::simulated::{
+    DisplayDrawingCosts, DisplaySceneClass, SimulatedDisplayScene, SymbolDrawMoment,
+};
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
+use stackline_core::quantity::parse_duration;
+use stackline_core::random::Seed;
+use stackline_report::display::DisplayRateRow;
+
+/// Who is where on a network, and what lies between, as a person says it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisplaySceneOptions {
+    /// One of several networks.
+    pub network: Option<String>,
+    /// The client's host; the network's last without it.
+    pub client: Option<String>,
+    /// The display's host; the network's first without it.
+    pub display: Option<String>,
+    /// A host with an internet server, at which the client's stream ends.
+    pub internet: Option<String>,
+    /// How the application is divided between the two.
+    pub class: DisplaySceneClass,
+    /// What carries requests.
+    pub over: Option<String>,
+    /// The same of the display's end, where that is another tcp.
+    pub display_over: Option<String>,
+    /// What the display takes.
+    pub draw: DisplayDrawingCosts,
+    /// When a picture that is being defined is drawn.
+    pub shown: SymbolDrawMoment,
+    /// Bytes of requests that the client hands over at once.
+    pub gathers: u64,
+    /// Bytes that the request of a rectangle has beyond those of a line.
+    pub rectangle_bytes: u64,
+    /// Bytes of the request of a call.
+    pub call_bytes: u64,
+}
+
+/// All that is simulated but the picture.
+pub struct DisplayTestbed {
+    /// The network.
+    pub network: Network,
+    way: DisplayCarrierStack,
+    over: String,
+    from: String,
+    to: String,
+    internet: Option<String>,
+    class: DisplaySceneClass,
+    drawing: DisplayDrawingCosts,
+    shown: SymbolDrawMoment,
+    gathers: u64,
+    rectangle_bytes: u64,
+    call_bytes: u64,
+}
+
+impl DisplayTestbed {
+    /// As the flags say.
+    ///
+    /// # Errors
+    /// When something cannot go together.
+    pub fn of(flags: &DisplaySceneOptions, network: Network) -> Result<Self> {
+        stackline_sim::CAPABILITIES.accepts(&network)?;
+        if network.has_imps() {
+            let name = &network.name;
+            return Err(Error::input(format!(
+                "the network {name} is one of IMPs, over which no display is simulated"
+            ))
+            .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
+        }
+        if flags.class == DisplaySceneClass::Local
+            && (flags.over.is_some() || flags.display_over.is_some())
+        {
+            let error = Error::input("a local application has no transport between its hosts");
+            return Err(error.hint("leave --over and --display-over out"));
+        }
+        let usual = if flags.class == DisplaySceneClass::Messages {
+            "ikp"
+        } else {
+            "tcp"
+        };
+        let over = flags.over.as_deref().unwrap_or(usual);
+        let way = carrier::read(over, flags.display_over.as_deref())?;
+        let to = named(&network, flags.display.as_deref(), false)?;
+        let from = match (&flags.client, flags.class) {
+            (None, DisplaySceneClass::Local) => to.clone(),
+            (name, _) => named(&network, name.as_deref(), true)?,
+        };
+        let internet = flags
+            .internet
+            .as_deref()
+            .map(|name| named(&network, Some(name), false))
+            .transpose()?;
+        Ok(Self {
+            way,
+            over: over.to_owned(),
+            from,
+            to,
+            internet,
+            class: flags.class,
+            drawing: flags.draw,
+            shown: flags.shown,
+            gathers: flags.gathers,
+            rectangle_bytes: flags.rectangle_bytes,
+            call_bytes: flags.call_bytes,
+            network,
+        })
+    }
+
+    /// What is simulated, with that seed.
+    #[must_use]
+    pub fn scene(&self, seed: u64) -> SimulatedDisplayScene<'_> {
+        SimulatedDisplayScene {
+            network: &self.network,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            internet: self.internet.clone(),
+            class: self.class,
+            carrier: self.way.carrier(),
+            drawing: self.drawing,
+            shown: self.shown,
+            gathers: self.gathers,
+            rectangle_bytes: self.rectangle_bytes,
+            call_bytes: self.call_bytes,
+            seed: Seed::root(seed),
+        }
+    }
+
+    /// A host of the network.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn host(&self, name: &str) -> Result<String> {
+        named(&self.network, Some(name), false)
+    }
+
+    /// The client's host.
+    #[must_use]
+    pub fn client(&self) -> &str {
+        &self.from
+    }
+
+    /// Where the display is, for people.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self.class {
+            DisplaySceneClass::Local => "the same host".to_owned(),
+            _ => format!("{} from {} over {}", self.to, self.from, self.over),
+        }
+    }
+
+    /// A rate with the reason why it is absent, where it is.
+    #[must_use]
+    pub fn explained(&self, row: DisplayRateRow) -> DisplayRateRow {
+        let absent = row.trials.is_empty().then(|| match row.rate {
+            "construction" => {
+                format!(
+                    "takes no time: its operations, messages and bytes cost host {} none",
+                    self.client()
+                )
+            }
+            "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
+            _ => "takes no time: neither hosts, nor drawing, nor what lies between take any"
+                .to_owned(),
+        });
+        DisplayRateRow { absent, ..row }
+    }
+
+    /// The display's host and the client's.
+    #[must_use]
+    pub fn hosts(&self) -> [String; 2] {
+        [self.to.clone(), self.from.clone()]
+    }
+}
+
+/// Nothing takes any time.
+#[must_use]
+pub fn no_rate() -> Error {
+    Error::input("nothing of it takes any time, so there is no rate").hint( "say what hosts take, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'", )
+}
+
+/// The host of that name, or the first or the last.
+fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
+    let usual = if last {
+        network.hosts.last()
+    } else {
+        network.hosts.first()
+    };
+    let host = name.map_or(usual, |name| network.host(name));
+    host.map(|host| host.name.clone()).ok_or_else(|| {
+        let names: Vec<&str> = network
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
+        Error::input(format!(
+            "the network {} has no host {}",
+            network.name,
+            name.unwrap_or("at all")
+        ))
+        .hint(format!("its hosts are {}", names.join(", ")))
+    })
+}
+
+/// `pixel = 5 us, rectangle = 0.7 ms`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_drawing_costs(text: &str) -> Result<DisplayDrawingCosts, String> {
+    let mut drawing = DisplayDrawingCosts::default();
+    for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+        let (name, time) = one
+            .split_once('=')
+            .ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
+        let place = match name.trim() {
+            "request" => &mut drawing.request,
+            "pixel" => &mut drawing.pixel,
+            "rectangle" => &mut drawing.rectangle,
+            "letter" => &mut drawing.letter,
+            "added" => &mut drawing.added,
+            "added_rectangle" => &mut drawing.added_rectangle,
+            "answer" => &mut drawing.answer,
+            other => {
+                return Err(format!(
+                    "`{other}` takes no time: there are request, pixel, rectangle, letter, added, added_rectangle and answer"
+                ));
+            }
+        };
+        *place = parse_duration(&time.replace(' ', ""))?.as_secs_f64() * 1e9;
+    }
+    Ok(drawing)
+}

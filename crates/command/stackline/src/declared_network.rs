@@ -1,0 +1,18 @@
+//! The network of a specification that an application is carried out across.
+
+use crate::exit::Result;
+use crate::flags::SpecTextFlags;
+use crate::spec_source::{Specification as _, source_of};
+use stackline_core::network::Network;
+use stackline_runner::network_stack::choose_one_network;
+use std::path::Path;
+
+/// The network that is meant: the only one of a specification, or the one of that name.
+pub(crate) fn network_of(spec: Option<&Path>, name: Option<&str>) -> Result<Network> {
+    let text = SpecTextFlags {
+        spec: spec.map(Path::to_path_buf),
+        ..SpecTextFlags::default()
+    };
+    let source = source_of(&text)?;
+    choose_one_network(source.declarations(&text)?.networks, &source.name, name)
+}

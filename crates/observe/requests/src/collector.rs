@@ -1,0 +1,268 @@
+//! Requests of one observation, gathered as they are over: their events, the connections that had them, how many there were of which
+//! protocol, and in the end which were made for which others. A trace that goes on and captures that are read use the same.
+
+use crate::exchange::{Exchange, ExchangeKind};
+use crate::exchange_events::{
+    ExchangeContext, RequestEventSink, emit_exchange, place_name, unit_of,
+};
+use crate::request_parents::{RequestSpan, find_parents};
+use stackline_core::trace_index::RunFlow;
+use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_events::unit_ids::LAST_FLOW;
+use std::collections::BTreeMap;
+
+/// Requests that are remembered for what they were made for, at most.
+const MOST_SPANS: usize = Bound::Spans.most();
+/// Connections that have a name in the index, at most.
+const MOST_FLOWS: usize = Bound::Named.most();
+
+/// The threads of both ends of an exchange, and their processes; 0 where one is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeThreads {
+    /// The thread that asked.
+    pub client: u32,
+    /// Its process.
+    pub client_process: u32,
+    /// The thread that read the request.
+    pub reader: u32,
+    /// The thread that answered.
+    pub server: u32,
+    /// Its process.
+    pub server_process: u32,
+}
+
+/// Requests of one observation.
+#[derive(Clone, Debug, Default)]
+pub struct RequestCollector {
+    hosts: Vec<String>,
+    spans: Vec<RequestSpan>,
+    flows: BTreeMap<u32, RunFlow>,
+    by_protocol: BTreeMap<&'static str, u64>,
+    void: u64,
+    /// Times of calls by unit, ns, but for those that another request was made for, once that is known.
+    call_times: BTreeMap<i64, u64>,
+    left_out: LeftOut,
+}
+
+impl RequestCollector {
+    /// Of hosts by their numbers.
+    #[must_use]
+    pub fn new(hosts: Vec<String>) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
+    /// The hosts, by number.
+    #[must_use]
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Emits an exchange that is over, and remembers it.
+    pub fn add(
+        &mut self,
+        exchange: &Exchange,
+        context: &ExchangeContext<'_>,
+        threads: ExchangeThreads,
+        sink: &mut RequestEventSink<'_>,
+    ) {
+        emit_exchange(exchange, context, &self.hosts, sink);
+        *self.by_protocol.entry(exchange.protocol).or_default() += 1;
+        self.void += u64::from(exchange.void.is_some());
+        self.name_flow(exchange);
+        self.remember(exchange, threads);
+    }
+
+    /// The flow of a request gets its row in the index.
+    fn name_flow(&mut self, exchange: &Exchange) {
+        let id = exchange.flow & LAST_FLOW;
+        if self.flows.contains_key(&id) {
+            return;
+        }
+        if self.flows.len() >= MOST_FLOWS {
+            return self.left_out.add(Bound::Named, 1);
+        }
+        let [client, server] =
+            [&exchange.client, &exchange.server].map(|end| place_name(end, &self.hosts));
+        // A flow's hosts are those of its first side and its second.
+        let hosts = if exchange.reversed {
+            (server, client)
+        } else {
+            (client, server)
+        };
+        let flow = RunFlow {
+            id,
+            hosts,
+            stack: exchange.protocol.to_owned(),
+            ..RunFlow::default()
+        };
+        self.flows.insert(id, flow);
+    }
+
+    fn remember(&mut self, exchange: &Exchange, threads: ExchangeThreads) {
+        let (Some(asked), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
+            return;
+        };
+        if self.spans.len() >= MOST_SPANS {
+            return self.left_out.add(Bound::Spans, 1);
+        }
+        let (request, unit) = (&exchange.request, unit_of(exchange));
+        let begin = exchange.begin_ns().unwrap_or(asked);
+        let arrived = request.arrived.map(|(_, last)| last);
+        let left = exchange.response.as_ref().and_then(|answer| answer.left);
+        if exchange.kind == ExchangeKind::Call && exchange.void.is_none() {
+            self.call_times.insert(unit, end.saturating_sub(begin));
+        }
+        self.spans.push(RequestSpan {
+            unit,
+            client_host: exchange.client.host,
+            client: (threads.client, threads.client_process),
+            asked: (begin, end),
+            server_host: exchange.server.host,
+            server: (threads.reader, threads.server, threads.server_process),
+            served: (
+                request.read.or(arrived).unwrap_or(asked),
+                left.map_or(end, |(_, last)| last),
+            ),
+        });
+    }
+
+    /// Emits which requests were made for which others, when no more will come.
+    pub fn finish(&mut self, sink: &mut RequestEventSink<'_>) {
+        let spans = std::mem::take(&mut self.spans);
+        let ends: BTreeMap<i64, (usize, u64)> = spans
+            .iter()
+            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
+            .collect();
+        for (child, parent, ppm) in find_parents(&spans, &mut self.left_out) {
+            self.call_times.remove(&child);
+            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
+            let host = self.hosts.get(host).map_or("", String::as_str);
+            let values = [child.into(), parent.into(), i64::from(ppm).into()];
+            sink(host, "REQUEST_PARENT", at_ns, &values);
+        }
+    }
+
+    /// How many requests there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.by_protocol.values().sum()
+    }
+
+    /// The same by protocol.
+    #[must_use]
+    pub const fn by_protocol(&self) -> &BTreeMap<&'static str, u64> {
+        &self.by_protocol
+    }
+
+    /// How many of them nothing more is known of than that they were.
+    #[must_use]
+    pub const fn void(&self) -> u64 {
+        self.void
+    }
+
+    /// Connections that had requests, in the order of their numbers.
+    pub fn flows(&self) -> impl Iterator<Item = &RunFlow> {
+        self.flows.values()
+    }
+
+    /// How long calls took, ns; when it is finished, only those that were made for no other.
+    pub fn call_times(&self) -> impl Iterator<Item = u64> {
+        self.call_times.values().copied()
+    }
+
+    /// What was left out at bounds.
+    #[must_use]
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+}
+
+/// `3 requests (2 http, 1 dns)`, by protocol; nothing where there is none.
+#[must_use]
+pub fn counted_requests(by_protocol: &BTreeMap<&'static str, u64>) -> Option<String> {
+    let count: u64 = by_protocol.values().sum();
+    let protocols: Vec<String> = by_protocol
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    let noun = if count == 1 { "request" } else { "requests" };
+    (count > 0).then(|| format!("{count} {noun} ({})", protocols.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{ExchangeEnd, ExchangeMessage};
+    use stackline_redact::RedactedName;
+
+    fn call(flow: u32, number: u64) -> Exchange {
+        let place = ExchangeEnd {
+            host: None,
+            address: "10.0.0.1:80".parse().unwrap(),
+        };
+        let message = || ExchangeMessage {
+            left: Some((1, 2)),
+            arrived: Some((3, 4)),
+            ..ExchangeMessage::default()
+        };
+        Exchange {
+            flow,
+            number,
+            kind: ExchangeKind::Call,
+            protocol: "http",
+            exact: true,
+            name: RedactedName::fixed(""),
+            status: RedactedName::fixed(""),
+            client: place.clone(),
+            server: place,
+            seen_at: None,
+            reversed: false,
+            request: message(),
+            response: Some(message()),
+            parts: 0,
+            lookup: None,
+            connect: None,
+            connect_again: 0,
+            handshake: None,
+            round_trip_ns: None,
+            void: None,
+            is_unopened: false,
+            gave_up: None,
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_a_bound_is_counted() {
+        Bound::Spans.assert_reported(|count| {
+            let mut collector = RequestCollector::default();
+            let one = call(0, 0);
+            (0..count).for_each(|_| collector.remember(&one, ExchangeThreads::default()));
+            collector.left_out
+        });
+        Bound::Named.assert_reported(|count| {
+            let mut collector = RequestCollector::default();
+            (0..count as u32).for_each(|flow| collector.name_flow(&call(flow, 0)));
+            collector.left_out
+        });
+    }
+
+    #[test]
+    fn a_flow_whose_second_side_asks_is_of_both_in_their_order() {
+        let mut collector = RequestCollector::new(vec!["a".into(), "b".into()]);
+        let mut asked = call(7, 0);
+        (asked.client.host, asked.server.host) = (Some(0), Some(1));
+        let context = ExchangeContext::default();
+        let threads = ExchangeThreads::default();
+        collector.add(&asked, &context, threads, &mut |_, _, _, _| {});
+        (asked.flow, asked.reversed) = (8, true);
+        collector.add(&asked, &context, threads, &mut |_, _, _, _| {});
+        let hosts: Vec<_> = collector.flows().map(|flow| flow.hosts.clone()).collect();
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(hosts, [pair("a", "b"), pair("b", "a")]);
+        let counted = counted_requests(collector.by_protocol());
+        assert_eq!(counted.as_deref(), Some("2 requests (2 http)"));
+    }
+}

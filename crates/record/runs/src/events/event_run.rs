@@ -1,0 +1,58 @@
+//! Events that a program makes itself as a run in the directory of runs: the ways of blocks, and of requests for a display.
+
+use super::{SortStopSignal, Spooling, write_index};
+use crate::{RunDirectory, RunFileAccess, runs_root};
+use stackline_core::error::Result;
+use stackline_core::trace_index::{HostTrace, Index};
+use stackline_events::{EventEmitter, EventLog, EventValue, keyword};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// Puts an event into its host's log, which begins with its first one.
+pub fn put_event(
+    logs: &mut BTreeMap<String, EventLog>,
+    host: &str,
+    name: &str,
+    at_ns: u64,
+    values: &[EventValue<'_>],
+) {
+    if !logs.contains_key(host) {
+        let mut log = EventLog::default();
+        log.host(host);
+        logs.insert(host.to_owned(), log);
+    }
+    if let Some(log) = logs.get_mut(host) {
+        log.push(keyword::intern(name), at_ns, values);
+    }
+}
+
+/// Keeps a run of what `emit_events` emits; where. `reference` is the host whose clock lifelines are drawn in.
+///
+/// # Errors
+/// When it cannot be kept.
+pub fn keep_run(
+    name: &str,
+    access: RunFileAccess,
+    reference: &str,
+    emit_events: impl FnOnce(&mut EventEmitter<'_>),
+) -> Result<String> {
+    let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
+    emit_events(&mut |host, name, at_ns, values| put_event(&mut logs, host, name, at_ns, values));
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), access)?;
+    let spool = Spooling::of(directory.path())?;
+    for (host, log) in &logs {
+        spool.append(host, log)?;
+    }
+    let mut index = Index {
+        reference: reference.to_owned(),
+        ..Index::default()
+    };
+    for (host, settled) in spool.settle(&SortStopSignal::default())? {
+        let trace: &mut HostTrace = index.hosts.entry(host).or_default();
+        settled.record_in(trace);
+    }
+    let path = directory.path().to_path_buf();
+    write_index(&path, &index)?;
+    directory.finish(&[], true, None)?;
+    Ok(path.display().to_string())
+}

@@ -1,0 +1,51 @@
+//! A file that a person named: written whole or not at all, and what they are answered where it cannot be written.
+
+use crate::replace::replace;
+use stackline_core::error::{Error, Result};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// What to do about it.
+const ELSEWHERE: &str = "choose a place where you may write, on a disk that is not full";
+
+/// That something cannot be written.
+#[must_use]
+pub fn unwritten(what: impl Display, cause: &std::io::Error) -> Error {
+    Error::environment(format!("{what} cannot be written: {cause}")).hint(ELSEWHERE)
+}
+
+/// Writes a file, whole or not at all; what it becomes is written by `write`.
+///
+/// # Errors
+/// When it cannot be written, or what `write` says.
+pub fn write_file_by<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
+    replace(path, |file| write(file).map_err(Unwritten::Content)).map_err(|error| match error {
+        Unwritten::Target(cause) => Error::environment(cause.to_string()).hint(ELSEWHERE),
+        Unwritten::Content(error) => error,
+    })
+}
+
+/// The same with bytes at hand.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    write_file_by(path, |file| {
+        file.write_all(bytes.as_ref())
+            .map_err(|cause| unwritten(path.display(), &cause))
+    })
+}
+
+/// Why a file was not written: what it is, or what was to be in it.
+enum Unwritten {
+    Target(crate::Error),
+    Content(Error),
+}
+
+impl From<crate::Error> for Unwritten {
+    fn from(error: crate::Error) -> Self {
+        Self::Target(error)
+    }
+}

@@ -1,0 +1,60 @@
+//! Work in a thread of its own: whoever wants the end does not wait for a peer, a disk or a log that hangs.
+
+use stackline_core::error::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How often it is looked whether somebody wants the end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the work gives. When `stop` is raised before, it has so long to end, so that what it has begun elsewhere ends as it is dropped;
+/// then the error says so, and what it still does ends with this process.
+///
+/// # Errors
+/// Those of the work, or `stopped`.
+pub fn unless_stopped<T: Send + 'static>(
+    stop: &AtomicBool,
+    grace: Duration,
+    stopped: impl FnOnce() -> Error,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (done, ended) = mpsc::channel();
+    thread::Builder::new()
+        .name("work".into())
+        .spawn(move || drop(done.send(work())))
+        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+    loop {
+        match ended.recv_timeout(LOOK) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                drop(ended.recv_timeout(grace));
+                return Err(stopped());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::measurement("its thread broke off"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_hangs_is_not_waited_for() {
+        let stop = AtomicBool::new(false);
+        let done = unless_stopped(&stop, Duration::ZERO, Error::interrupted, || Ok(7));
+        assert_eq!(done.unwrap(), 7);
+        stop.store(true, Ordering::Relaxed);
+        let hangs = || {
+            thread::sleep(Duration::from_secs(60));
+            Ok(())
+        };
+        let stopped = unless_stopped(&stop, Duration::ZERO, || Error::input("no more"), hangs);
+        assert_eq!(stopped.unwrap_err().message, "no more");
+    }
+}

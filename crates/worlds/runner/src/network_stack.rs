@@ -1,0 +1,63 @@
+//! What an application is carried out across that is no measurement of a specification: a network of one, by its name, and the stack that
+//! flags name.
+
+use crate::spec_source::SpecSource;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
+use stackline_core::plan::{Plan, Stack, World};
+use stackline_spec::Overrides;
+
+/// The only one of the networks that a specification declares, or the one of that name.
+///
+/// # Errors
+/// When there is none, or several are meant.
+pub fn choose_one_network(
+    networks: Vec<Network>,
+    specification: &str,
+    name: Option<&str>,
+) -> Result<Network> {
+    let named: Vec<Network> = networks
+        .into_iter()
+        .filter(|network| name.is_none_or(|name| *name == network.name))
+        .collect();
+    match <[Network; 1]>::try_from(named) {
+        Ok([network]) => Ok(network),
+        Err(none) if none.is_empty() => {
+            let name = name.map_or_else(String::new, |name| format!(" named {name}"));
+            Err(
+                Error::input(format!("{specification} declares no network{name}"))
+                    .hint("`network NAME { host a, b; link a - b 100 Mbit/s 5 ms; }` declares one"),
+            )
+        }
+        Err(several) => {
+            let names: Vec<&str> = several
+                .iter()
+                .map(|network| network.name.as_str())
+                .collect();
+            Err(
+                Error::input(format!("{specification} declares {} networks", names.len())).hint(
+                    format!("say which: --network {}", names.join(" or --network ")),
+                ),
+            )
+        }
+    }
+}
+
+/// A stack as its table has it in that world: what is not possible there is refused.
+///
+/// # Errors
+/// When it is not possible there.
+pub fn parse_stack(over: &str, world: World) -> Result<Stack> {
+    let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
+    let text = format!("{pair}{over} across pair in {world};");
+    let source = SpecSource::made("--over", text);
+    let plan: Plan = source.plan_in(world, Overrides::default()).map_err(|error| { let hint = format!("`stackline stacks --in {world}` has the stacks, and the options of one that is named behind it"); error.within(&format!("--over {over}")).hint(hint) })?;
+    let stack = plan
+        .measurements
+        .first()
+        .and_then(|measurement| measurement.parts.first());
+    let none = || {
+        Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'")
+    };
+    stack.map(|part| part.stack.clone()).ok_or_else(none)
+}

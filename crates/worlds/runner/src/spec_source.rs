@@ -1,0 +1,290 @@
+//! The text of a specification to a checked plan, with every world there is and the files that it names.
+
+use stackline_core::catalogue::{Capabilities, StackTable};
+use stackline_core::error::{Error, Result};
+use stackline_core::plan::{Plan, World};
+use stackline_guard::files as guard_files;
+use stackline_spec::{Available, CheckContext, Checked, Diagnostic, Overrides, Severity};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longest specification that is read.
+const LONGEST: u64 = 16 << 20;
+
+/// A specification's text and its name in messages.
+#[derive(Clone, Debug)]
+pub struct SpecSource {
+    /// What it is called in messages.
+    pub name: String,
+    /// The text itself.
+    pub text: String,
+    /// Where it lies, when it is a file.
+    directory: Option<PathBuf>,
+}
+
+impl SpecSource {
+    /// The text itself, or what its file holds.
+    ///
+    /// # Errors
+    /// When there is neither, or the file cannot be read.
+    pub fn named_by(expression: Option<&str>, spec: Option<&Path>) -> Result<Self> {
+        match (expression, spec) {
+            (Some(text), _) => Ok(Self {
+                name: "expression".into(),
+                text: text.to_owned(),
+                directory: None,
+            }),
+            (None, Some(path)) => Self::read(path),
+            (None, None) => Err(Error::input("there is no specification")
+                .hint("name a file, or give the text with -e")),
+        }
+    }
+
+    /// A text that was made here, and its name in messages.
+    #[must_use]
+    pub fn made(name: &str, text: String) -> Self {
+        Self {
+            name: name.into(),
+            text,
+            directory: None,
+        }
+    }
+
+    /// Reads a file, or standard input for `-`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is too long.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = if path == Path::new("-") {
+            "standard input".to_string()
+        } else {
+            path.display().to_string()
+        };
+        match guard_files::read_text(path, LONGEST) {
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                let hint =
+                    "no specification is so long; name the file of one, or - for standard input";
+                Err(Error::input(format!("{name} is longer than 16 MiB")).hint(hint))
+            }
+            Ok(text) => Ok(Self {
+                name,
+                text,
+                directory: path.parent().map(Path::to_owned),
+            }),
+            Err(error) => {
+                let unread = Error::input(format!("{name} cannot be read: {error}")); // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
+                let text = name.contains(['*', ';'])
+                    || name.starts_with(|c: char| c.is_ascii_digit()) && name.contains(' ');
+                Err(if text {
+                    unread.hint(format!(
+                        "to give the specification itself, write -e '{name}'"
+                    ))
+                } else {
+                    unread.hint("name a file of a specification, or - for standard input")
+                })
+            }
+        }
+    }
+
+    /// As it stands in that world, else its first mistake there.
+    ///
+    /// # Errors
+    /// That mistake.
+    pub fn plan_in(&self, world: World, given: Overrides) -> Result<Plan> {
+        self.plan(&Overrides {
+            world: Some(world),
+            ..given
+        })
+    }
+
+    /// The same place with another text.
+    #[must_use]
+    pub fn varied(&self, text: String) -> Self {
+        Self {
+            name: self.name.clone(),
+            text,
+            directory: self.directory.clone(),
+        }
+    }
+
+    /// Its plan, else its first mistake.
+    ///
+    /// # Errors
+    /// That mistake.
+    pub fn plan(&self, overrides: &Overrides) -> Result<Plan> {
+        first_mistake_of(self.checked(overrides))
+    }
+
+    /// Its declarations alone, else its first mistake.
+    ///
+    /// # Errors
+    /// That mistake.
+    pub fn declared(&self) -> Result<Plan> {
+        first_mistake_of(self.checked_declarations())
+    }
+
+    /// Its declarations alone, with all that is wrong.
+    #[must_use]
+    pub fn checked_declarations(&self) -> Checked {
+        self.checked(&Overrides {
+            declarations_only: true,
+            ..Overrides::default()
+        })
+    }
+
+    /// Where a file that it names lies: beside it, else in the working directory.
+    fn beside(&self, name: &str) -> PathBuf {
+        let beside = self
+            .directory
+            .as_ref()
+            .map(|directory| directory.join(name));
+        beside
+            .filter(|path| path.exists())
+            .unwrap_or_else(|| name.into())
+    }
+
+    /// Its name and its text.
+    #[must_use]
+    pub fn named(&self) -> (&str, &str) {
+        (&self.name, &self.text)
+    }
+
+    /// All that is wrong, and the plan where nothing is.
+    #[must_use]
+    pub fn checked(&self, overrides: &Overrides) -> Checked {
+        let worlds = worlds();
+        let read_file = |name: &str| read_named(&self.beside(name));
+        let cores = stackline_live::cores();
+        let context = CheckContext {
+            worlds: &available(&worlds),
+            read_file: &read_file,
+            cores: &cores,
+        };
+        let mut checked = stackline_spec::check(&self.text, &context, overrides);
+        if checked.plan.is_none() {
+            let begun = Instant::now();
+            stackline_spec::repair(&self.text, &context, overrides, &mut checked, &|| {
+                begun.elapsed() > LOOK
+            });
+        }
+        checked
+    }
+}
+
+/// The plan, else the first mistake.
+fn first_mistake_of(checked: Checked) -> Result<Plan> {
+    let mistake = checked
+        .diagnostics
+        .into_iter()
+        .find(|diagnostic| diagnostic.severity == Severity::Error);
+    checked.plan.ok_or_else(|| {
+        let (message, hint) = mistake
+            .map(|mistake| (mistake.message, mistake.hint))
+            .unwrap_or_default();
+        Error {
+            hint,
+            ..Error::input(message)
+        }
+    })
+}
+
+/// How long a text that would be right is looked for.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Every world there is, and its stacks.
+#[must_use]
+pub fn worlds() -> Vec<(Capabilities, Vec<StackTable>)> {
+    vec![
+        (
+            stackline_live::CAPABILITIES,
+            stackline_live::stacks::stack_tables(),
+        ),
+        (
+            stackline_emu::CAPABILITIES,
+            stackline_live::stacks::stack_tables(),
+        ),
+        (stackline_sim::CAPABILITIES, stackline_sim::stack_tables()),
+    ]
+}
+
+/// The same as those who judge and show take them.
+#[must_use]
+pub fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Available<'_>> {
+    worlds
+        .iter()
+        .map(|(can, stacks)| Available { can: *can, stacks })
+        .collect()
+}
+
+/// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
+fn read_named(name: &Path) -> std::result::Result<String, String> {
+    let cause = |error: std::io::Error| match error.kind() {
+        ErrorKind::FileTooLarge => "it is longer than 16 MiB".to_owned(),
+        _ => error.to_string(),
+    }; // Not of a pipe: nobody may ever write to it.
+    guard_files::open_regular(name)
+        .and_then(|file| guard_files::read_text_of(file, LONGEST))
+        .map_err(cause)
+}
+
+/// What was wrong with a text that was given in a flag.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlagMistake {
+    /// It is shown in the flag's value.
+    InValue {
+        /// The flag.
+        flag: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        mistakes: Vec<Diagnostic>,
+    },
+    /// It is of the whole.
+    Whole(Error),
+}
+
+impl From<Error> for FlagMistake {
+    fn from(error: Error) -> Self {
+        Self::Whole(error)
+    }
+}
+
+/// What a flag's value gives, read between two pieces of text; mistakes are of the value alone.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn plan_of_flag(
+    flag: &str,
+    [before, value, after]: [&str; 3],
+    example: &str,
+) -> Result<Plan, FlagMistake> {
+    let checked = SpecSource::made(flag, [before, value, after].concat()).checked_declarations();
+    checked.plan.ok_or_else(|| {
+        let mut mistakes = checked.diagnostics;
+        let end = before.len() + value.len();
+        for mistake in &mut mistakes {
+            if mistake.span.start >= end {
+                mistake.message = format!("{flag} does not hold one whole value");
+                let hint = mistake
+                    .hint
+                    .take()
+                    .filter(|hint| !value.is_empty() && !hint.contains('}'));
+                mistake.hint = hint.or_else(|| Some(format!("one value, as in `{example}`")));
+                mistake.label = "it ends here".into();
+            }
+            let last = value.floor_char_boundary(value.len().saturating_sub(1));
+            let within = |at: usize, most: usize| at.saturating_sub(before.len()).min(most);
+            mistake.span = within(mistake.span.start, last)..within(mistake.span.end, value.len()); // What is a clause of a link is a flag here.
+            mistake.hint = mistake
+                .hint
+                .take()
+                .map(|hint| hint.replace("`loss ", "`--loss "));
+        }
+        FlagMistake::InValue {
+            flag: flag.to_owned(),
+            value: value.to_owned(),
+            mistakes,
+        }
+    })
+}

@@ -1,0 +1,28 @@
+//! Programs that are not ours, as they are, on hosts of an emulated network or on this machine: started or joined, looked at, and their
+//! requests kept as a run.
+//!
+//! What a request is, `stackline-requests` says; what limits it, `stackline-analyze`. It reads no flag and prints nothing.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`session`] | start here: a trace, from its programs to its run |
+//! | [`programs`] | programs: named, started, waited for, ended |
+//! | `outcome_words` | what came of it, in words |
+//! | [`calls`] | the process that stops a program at its calls |
+//! | `ptrace_source` | what programs do that are stopped so |
+//! | `trace_sources` | all that is looked at, in the order of time |
+//! | `thread_directory` | which thread is whose |
+//! | `recorder` | what was seen to requests, and these to events |
+//! | `network_events` | what happens within an emulated network meanwhile |
+//! | `tls_key_log` | secrets of TLS that programs write down |
+
+pub mod calls;
+mod network_events;
+mod outcome_words;
+pub mod programs;
+mod ptrace_source;
+mod recorder;
+pub mod session;
+mod thread_directory;
+mod tls_key_log;
+mod trace_sources;

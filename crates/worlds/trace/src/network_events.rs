@@ -1,0 +1,246 @@
+//! What happens within an emulated network while programs on it are traced: its emulator records that, numbers connections by itself,
+//! and in the end their numbers become those of the trace.
+
+use crate::recorder::RequestRecorder;
+use stackline_core::error::{Error, Result};
+use stackline_core::network::Network;
+use stackline_core::random::Seed;
+use stackline_emu::client::Emulation;
+use stackline_events::unit_ids::{stream, stream_parts};
+use stackline_events::{EventTable, EventValue, catalogue, clock};
+use stackline_requests::exchange_builder::ConnectionOrigin;
+use stackline_runs::events::{Spool, Spooling, read_event_logs};
+use stackline_sim::port_events::port_setup;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The network on whose hosts programs are traced.
+pub(crate) struct TracedNetwork {
+    /// As it is called on the command line.
+    pub(crate) word: String,
+    pub(crate) emulation: Emulation,
+    network: Network,
+    seed: Seed,
+    /// Others that use it.
+    others: usize,
+}
+
+/// Where a network's emulator records, and where what is seen at the doors of hosts waits until it is known whether that did.
+pub(crate) struct NetworkEvents {
+    network: PathBuf,
+    doors: PathBuf,
+}
+
+impl TracedNetwork {
+    /// Uses it from now on.
+    pub(crate) fn uses(word: String, mut emulation: Emulation) -> Result<Self> {
+        emulation.uses()?;
+        let now = emulation.describe()?;
+        Ok(Self {
+            word,
+            emulation,
+            network: now.network,
+            seed: now.seed,
+            others: now.leases,
+        })
+    }
+
+    /// Records what happens in it from now on, unless others use it: it has to be begun anew for that.
+    pub(crate) fn record(&mut self, run: &Path) -> Result<Option<NetworkEvents>> {
+        if self.others > 0 {
+            return Ok(None);
+        }
+        self.network = self.emulation.describe()?.network; // The emulator writes there, too, from another directory.
+        let run = std::path::absolute(run).map_err(|error| {
+            Error::environment(format!("the run directory has no path: {error}"))
+        })?;
+        let queues = NetworkEvents {
+            network: run.join("network"),
+            doors: run.join("doors"),
+        };
+        self.emulation.restart(
+            self.seed,
+            Some(stackline_runner::record_all(&queues.network)?),
+        )?;
+        Ok(Some(queues))
+    }
+
+    /// What has to be said of it in the end.
+    pub(crate) fn notes(&mut self) -> Result<Vec<String>> {
+        Ok(self.emulation.report()?.notes(&self.network.name))
+    }
+
+    /// Why its queues are not recorded.
+    pub(crate) fn unrecorded(&self) -> String {
+        let others = if self.others == 1 {
+            "another program uses".into()
+        } else {
+            format!("{} others use", self.others)
+        };
+        format!("queues of the network are not recorded: {others} it")
+    }
+
+    /// What its ports are, as events.
+    pub(crate) fn ports(&self, recorder: &mut RequestRecorder) {
+        let at_ns = clock::now_ns();
+        for port in (0..).take(2 * self.network.links.len()) {
+            port_setup(
+                &self.network,
+                port,
+                at_ns,
+                &mut |host, name, at_ns, values| {
+                    recorder.put(host, name, at_ns, values);
+                },
+            );
+        }
+    }
+}
+
+impl NetworkEvents {
+    /// Where events at the doors of hosts wait.
+    pub(crate) fn doors(&self) -> Spool {
+        Spool::of(&self.doors)
+    }
+
+    /// Brings what was recorded into the run's events; how many bytes of it are damaged.
+    ///
+    /// `flow_of` knows the trace's numbers, and from `free` on no flow has one: those of connections that it does not know.
+    pub(crate) fn settle(
+        self,
+        spool: &Spooling,
+        flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
+        free: u32,
+    ) -> Result<u64> {
+        let (known, damaged) = known(&self.network, flow_of)?;
+        let mapped = |number: i64| {
+            let (flow, way) = stream_parts(number);
+            let flow = known
+                .get(&flow)
+                .copied()
+                .unwrap_or_else(|| free.saturating_add(flow).min(u32::MAX >> 1));
+            EventValue::from(stream(flow, way))
+        };
+        spool.adopt(&self.network, |keyword, values| {
+            let field = catalogue::find(keyword).and_then(|entry| entry.field("stream"));
+            if let Some(value) = field.and_then(|field| values.get_mut(field))
+                && let Some(number) = value.number()
+            {
+                *value = mapped(number);
+            }
+            true
+        })?; // Where the network says when a packet passed, its host's door says nothing new.
+        let network_flows: BTreeSet<u32> = known.into_values().collect();
+        spool.adopt(&self.doors, |_, values| {
+            let flow = values[1].number().map(|number| stream_parts(number).0);
+            flow.is_none_or(|flow| !network_flows.contains(&flow))
+        })?;
+        for left in [&self.network, &self.doors]
+            .into_iter()
+            .filter(|left| left.exists())
+        {
+            fs::remove_dir_all(left).map_err(|error| {
+                Error::environment(format!("{} cannot be removed: {error}", left.display()))
+            })?;
+        }
+        Ok(damaged)
+    }
+}
+
+/// Which of the emulator's flows are which of the trace's, and how many bytes of its events are damaged.
+fn known(
+    network: &Path,
+    flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
+) -> Result<(BTreeMap<u32, u32>, u64)> {
+    let mut known = BTreeMap::new();
+    let damaged = read_event_logs(network, |piece| {
+        for row in (0..piece.len()).filter(|row| piece.keyword(*row) == "NET_FLOW") {
+            let own = piece.number(row, 0).map(|number| stream_parts(number).0);
+            if let (Some(own), Some(flow)) =
+                (own, origin(piece, row).and_then(|origin| flow_of(&origin)))
+            {
+                known.insert(own, flow);
+            }
+        }
+    })?;
+    Ok((known, damaged))
+}
+
+fn origin(piece: &EventTable, row: usize) -> Option<ConnectionOrigin> {
+    let end = |field| piece.value(row, field).text()?.parse().ok();
+    Some((end(1)?, end(2)?, u32::try_from(piece.number(row, 3)?).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_events::text::TextEvent;
+    use stackline_events::{EventLog, keyword};
+    use stackline_runs::events::read_run;
+
+    fn log(host: &str, events: &[&str]) -> EventLog {
+        let mut log = EventLog::default();
+        log.host(host);
+        for (at, event) in (0..).zip(events) {
+            let (name, data) = event.split_once("; ").unwrap();
+            let values: Vec<EventValue<'_>> = data
+                .split("; ")
+                .map(|field| EventValue::of(field.trim()))
+                .collect();
+            log.push(keyword::intern(name), at, &values);
+        }
+        log
+    }
+
+    #[test]
+    fn the_emulators_flows_become_those_of_the_trace() {
+        let run = tempfile::tempdir().unwrap();
+        let queues = NetworkEvents {
+            network: run.path().join("network"),
+            doors: run.path().join("doors"),
+        };
+        let network = [
+            "NET_FLOW; 0; 10.0.0.1:40000; 10.0.0.2:80; 100",
+            "NET_ENQUEUE;  ; 1; 0; 10; x>a; b>a; 7; 1; 1; 50; 50",
+            "NET_FLOW; 2; 10.0.0.1:40000; 10.0.0.2:80; 900",
+            "NET_ENQUEUE;  ; 2;  ; 0; x>a; b>a; 7; 1; 1; 50; 50",
+            "NET_DROP;  ;  ;  ;  ; x>a; b>a; 7; 2; 1; 50; queue full",
+            "NET_FLOW; 4; 10.0.0.1:40000; 10.0.0.2:80",
+            "NET_DELIVER;  ; 5;  ; 3; a; b>a; 7; 3; 1; 50",
+        ];
+        Spool::of(&queues.network)
+            .append("x", &log("x", &network))
+            .unwrap();
+        let doors = ["NET_SEEN; 8; 6; 0; 10", "NET_SEEN; 8; 8; 0; 10"];
+        queues.doors().append("a", &log("a", &doors)).unwrap();
+        let spool = Spooling::of(run.path()).unwrap();
+        let ends = (
+            "10.0.0.1:40000".parse().unwrap(),
+            "10.0.0.2:80".parse().unwrap(),
+        );
+        let origins = BTreeMap::from([((ends.0, ends.1, 900), 3), ((ends.0, ends.1, 5), 4)]);
+        assert_eq!(
+            queues
+                .settle(&spool, |origin| origins.get(origin).copied(), 10)
+                .unwrap(),
+            0
+        );
+        let table = read_run(run.path()).unwrap();
+        let mut lines: Vec<String> = (0..table.len())
+            .map(|row| TextEvent::to_string(&table.event(row)))
+            .collect();
+        lines.sort_by_key(|line| line.contains("; x;"));
+        let expected = [
+            "NET_SEEN; a; 0; 1; 8; 8; 0; 10",
+            "NET_FLOW; x; 0; 0; 20; 10.0.0.1:40000; 10.0.0.2:80; 100",
+            "NET_ENQUEUE; x; 0; 1; ; 21; 0; 10; x>a; b>a; 7; 1; 1; 50; 50",
+            "NET_FLOW; x; 0; 2; 6; 10.0.0.1:40000; 10.0.0.2:80; 900",
+            "NET_ENQUEUE; x; 0; 3; ; 6; ; 0; x>a; b>a; 7; 1; 1; 50; 50",
+            "NET_DROP; x; 0; 4; ; ; ; ; x>a; b>a; 7; 2; 1; 50; queue full",
+            "NET_FLOW; x; 0; 5; 24; 10.0.0.1:40000; 10.0.0.2:80",
+            "NET_DELIVER; x; 0; 6; ; 25; ; 3; a; b>a; 7; 3; 1; 50",
+        ];
+        assert_eq!(lines, expected);
+        assert!(!run.path().join("network").exists() && !run.path().join("doors").exists());
+    }
+}

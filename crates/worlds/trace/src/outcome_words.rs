@@ -1,0 +1,91 @@
+//! What came of a trace, in words.
+
+use crate::session::TraceOutcome;
+use stackline_core::units;
+use stackline_requests::collector::counted_requests;
+
+impl TraceOutcome {
+    /// What was seen, what that cost, and what has to be known of it, a line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .programs
+            .iter()
+            .map(|program| {
+                let name = match program.name.as_str() {
+                    "" => "(not seen)",
+                    name => name,
+                };
+                format!("{:<12} {name:<20} {}", program.place, program.protocols)
+            })
+            .collect();
+        let requests =
+            counted_requests(&self.by_protocol).unwrap_or_else(|| "no request was seen".to_owned());
+        lines.push(format!(
+            "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
+            self.packets,
+            self.records,
+            units::format_time(self.seconds),
+            self.lost_packets,
+            self.lost_records,
+            units::format_time(self.cost_s)
+        ));
+        lines.extend(self.cost_words());
+        lines.extend(self.all_notes().iter().map(|note| format!("note: {note}")));
+        lines
+    }
+
+    /// What it cost programs to be looked at.
+    fn cost_words(&self) -> Option<String> {
+        let cost = self.cost.as_ref()?;
+        let (without, with) = cost.medians_ns;
+        let (whose, what) = match self.stopped {
+            true => ("", ""),
+            false => ("both ends ", " of CPU"),
+        };
+        Some(format!(
+            "to be looked at: a message and its answer took {whose}{}{what} instead of {} (medians of {} and {} batches, quartiles {} from them)",
+            units::format_time(with / 1e9),
+            units::format_time(without / 1e9),
+            cost.batches.1,
+            cost.batches.0,
+            units::format_time(cost.spread_ns / 1e9)
+        ))
+    }
+
+    fn all_notes(&self) -> Vec<String> {
+        let absent = self
+            .absent
+            .iter()
+            .map(|(what, why)| format!("not looked at: {what}: {why}"));
+        let foreign = (self.foreign > 0)
+            .then(|| format!("{} requests of other programs were left out", self.foreign));
+        absent
+            .chain(self.unknown.lines())
+            .chain(foreign)
+            .chain(self.notes.iter().cloned())
+            .chain(self.unknown.left_out.lines())
+            .collect()
+    }
+
+    /// Its requests beside those of an earlier trace, of which none was made for another.
+    #[must_use]
+    pub fn compared_with(&self, before: &Self) -> String {
+        let median = |times: &[u64]| {
+            let mut times = times.to_vec();
+            times.sort_unstable();
+            times.get(times.len() / 2).map(|ns| *ns as f64 / 1e9)
+        };
+        match (median(&before.call_times), median(&self.call_times)) {
+            (Some(was), Some(is)) => format!(
+                "{} requests, median {} instead of {} of {}: {:.2} times as fast",
+                self.call_times.len(),
+                units::format_time(is),
+                units::format_time(was),
+                before.call_times.len(),
+                was / is.max(1e-9)
+            ),
+            _ => "no request was seen, so there is nothing to compare".to_owned(),
+        }
+    }
+}

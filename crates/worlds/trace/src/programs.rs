@@ -1,0 +1,327 @@
+//! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
+
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+use stackline_core::error::{Error, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The host of programs on this machine.
+pub const HERE: &str = "here";
+/// How long a program that serves may take until it listens.
+const LISTENS: Duration = Duration::from_secs(3);
+/// How long one may take to end after it was asked to.
+const ENDS: Duration = Duration::from_secs(5);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A program that is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedProgram {
+    /// Where: a host of the network, or [`HERE`].
+    pub host: String,
+    /// It and its arguments.
+    pub command: Vec<OsString>,
+}
+
+impl TracedProgram {
+    /// Refuses one that is not there, or may not be executed, before anything is made for it. Hosts have the files of this machine.
+    ///
+    /// # Errors
+    /// When it is not there, or may not be executed.
+    pub fn can_be_started(&self) -> Result<()> {
+        let name = &self.command[0];
+        let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        let places = match name.as_bytes().contains(&b'/') {
+            true => vec![PathBuf::from(name)],
+            false => std::env::split_paths(&search)
+                .map(|place| place.join(name))
+                .collect(),
+        };
+        let executable = |place: &Path| match access(place, AccessFlags::X_OK) {
+            Ok(()) if place.is_dir() => Err(Errno::EACCES),
+            other => other,
+        };
+        let tried: Vec<Errno> = places
+            .iter()
+            .map_while(|place| executable(place).err())
+            .collect();
+        if tried.len() < places.len() {
+            return Ok(());
+        }
+        let cause = *tried
+            .iter()
+            .find(|error| **error != Errno::ENOENT)
+            .unwrap_or(&Errno::ENOENT);
+        Err(cannot_be_started(name, &cause.into()))
+    }
+}
+
+fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
+    Error::input(format!(
+        "{} cannot be started: {cause}",
+        name.to_string_lossy()
+    ))
+    .hint("is it installed, and in $PATH?")
+}
+
+/// The programs that the words of a command line name.
+///
+/// # Errors
+/// When none is named.
+pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
+    let is_break = |at: usize| words.get(at).is_some_and(|word| word == "--");
+    let hint = "stackline trace -- COMMAND, or HOST -- COMMAND [HOST2 -- COMMAND2]; `here` is this machine";
+    let mut found: Vec<TracedProgram> = Vec::new();
+    let mut at = usize::from(is_break(0));
+    if at == 1 || !is_break(1) {
+        found.push(TracedProgram {
+            host: HERE.into(),
+            command: Vec::new(),
+        });
+    }
+    while let Some(word) = words.get(at) {
+        if is_break(at + 1) {
+            let host = word
+                .to_str()
+                .ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
+            found.push(TracedProgram {
+                host: host.into(),
+                command: Vec::new(),
+            });
+            at += 2;
+        } else {
+            if let Some(program) = found.last_mut() {
+                program.command.push(word.clone());
+            }
+            at += 1;
+        }
+    }
+    match found.iter().find(|program| program.command.is_empty()) {
+        Some(program) if program.host == HERE => {
+            Err(Error::input("no program is named").hint(hint))
+        }
+        Some(program) => {
+            Err(Error::input(format!("no program is named for {}", program.host)).hint(hint))
+        }
+        None => Ok(found),
+    }
+}
+
+/// Programs that run.
+#[derive(Debug)]
+pub(crate) struct RunningPrograms {
+    children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
+}
+
+impl RunningPrograms {
+    /// Starts them in their order; `command` makes the command of each. Those before the last have time to listen.
+    pub(crate) fn start(
+        programs: Vec<TracedProgram>,
+        command: impl Fn(&TracedProgram) -> Result<Command>,
+        stop: &AtomicBool,
+        mut started: impl FnMut(u32),
+    ) -> Result<Self> {
+        let mut running = Self {
+            children: Vec::new(),
+        };
+        let last = programs.len().saturating_sub(1);
+        for (number, program) in programs.into_iter().enumerate() {
+            let listened = listeners(std::process::id());
+            let mut command = command(&program)?; // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
+            if number < last {
+                command.process_group(0);
+            }
+            let child = command
+                .spawn()
+                .map_err(|error| cannot_be_started(&program.command[0], &error));
+            let child = match child {
+                Ok(child) => child,
+                Err(error) => {
+                    running.end();
+                    return Err(error);
+                }
+            };
+            started(child.id());
+            running.children.push((program, child, None));
+            if number < last {
+                running.wait_until_it_listens(listened, stop);
+            }
+        }
+        Ok(running)
+    }
+
+    /// Waits until the newest program, or one that it started, listens at a port that nobody listened at before.
+    fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
+        let Some((program, child, ended)) = self.children.last_mut() else {
+            return;
+        };
+        let until = Instant::now() + LISTENS;
+        let is_here = program.host == HERE;
+        while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            *ended = child.try_wait().ok().flatten(); // Before it has entered its host, it sees who listens on this machine.
+            let entered = is_here || network_of(child.id()) != network_of(std::process::id());
+            let before = if is_here { before } else { 0 };
+            if ended.is_some() || (entered && listeners(child.id()) > before) {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until the last one has ended, or `stop` says so.
+    pub(crate) fn wait(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let Some((_, child, ended)) = self.children.last_mut() else {
+                return;
+            };
+            *ended = child.try_wait().ok().flatten();
+            if ended.is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Ends those that still run: asked first, then killed. How the last one ended.
+    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+        for (_, child, ended) in &mut self.children {
+            if ended.is_none() {
+                ask_to_end(child);
+            }
+        }
+        let until = Instant::now() + ENDS;
+        for (_, child, ended) in &mut self.children {
+            while ended.is_none() && Instant::now() < until {
+                *ended = child.try_wait().ok().flatten();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if ended.is_none() {
+                let _ = child.kill();
+                *ended = child.wait().ok();
+            }
+        }
+        self.children.last().and_then(|(_, _, ended)| *ended)
+    }
+}
+
+fn ask_to_end(child: &Child) {
+    use nix::sys::signal::{Signal, kill};
+    if let Ok(pid) = i32::try_from(child.id()) {
+        let _ = kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM);
+    }
+}
+
+/// The network namespace of a process.
+fn network_of(pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+/// How many ports somebody listens at in the network namespace of a process.
+fn listeners(pid: u32) -> usize {
+    let listening = |file: &str| {
+        let text = std::fs::read_to_string(
+            Path::new("/proc")
+                .join(pid.to_string())
+                .join("net")
+                .join(file),
+        );
+        let is_listening = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
+        text.map_or(0, |text| text.lines().filter(is_listening).count())
+    };
+    listening("tcp") + listening("tcp6")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed_programs(words: &[&str]) -> Vec<(String, String)> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let line = |program: &TracedProgram| {
+            let words: Vec<_> = program
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect();
+            (program.host.clone(), words.join(" "))
+        };
+        parse_programs(&words).unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_refused() {
+        let judged = |word: &str| {
+            TracedProgram {
+                host: HERE.into(),
+                command: vec![word.into()],
+            }
+            .can_be_started()
+        };
+        assert_eq!(judged("sh"), Ok(()));
+        assert_eq!(judged("/bin/sh"), Ok(()));
+        for (word, why) in [
+            ("/nowhere/x", "No such file"),
+            ("no-such-program", "No such file"),
+            ("/etc/passwd", "Permission denied"),
+            ("/etc", "Permission denied"),
+        ] {
+            assert!(
+                judged(word)
+                    .is_err_and(|error| error.message.contains(why) && error.hint.is_some()),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_host_before_two_dashes_begins_a_program() {
+        let pair = |host: &str, command: &str| (host.to_owned(), command.to_owned());
+        assert_eq!(
+            parsed_programs(&["curl", "-s", "x"]),
+            [pair("here", "curl -s x")]
+        );
+        assert_eq!(
+            parsed_programs(&["--", "curl", "-s"]),
+            [pair("here", "curl -s")]
+        );
+        assert_eq!(
+            parsed_programs(&[
+                "web",
+                "--",
+                "nginx",
+                "-g",
+                "daemon off;",
+                "client",
+                "--",
+                "curl",
+                "http://web/"
+            ]),
+            [
+                pair("web", "nginx -g daemon off;"),
+                pair("client", "curl http://web/")
+            ]
+        );
+        assert_eq!(
+            parsed_programs(&["here", "--", "a", "here", "--", "b"]),
+            [pair("here", "a"), pair("here", "b")]
+        );
+        for wrong in [
+            &[][..],
+            &["--"],
+            &["web", "--"],
+            &["a", "--", "b", "c", "--"],
+        ] {
+            let words: Vec<OsString> = wrong.iter().map(OsString::from).collect();
+            assert!(
+                parse_programs(&words).is_err_and(|error| error.hint.is_some()),
+                "{wrong:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
+//! and what it reports. Reports of several programs are kept apart: each may have process numbers of its own.
+
+use crate::thread_directory::own_thread;
+use stackline_core::error::{Error, Result};
+use stackline_guard::scratch::ScratchDirectory;
+use stackline_monitor::observe::ptrace::record::{PtraceChange, PtraceRecord, PtraceRecordReader};
+use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState, Transport};
+use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The hidden command of this program that does it.
+const COMMAND: &str = "ptrace";
+/// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which program it is.
+const NUMBERS: u32 = 1 << 22;
+
+fn own() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
+}
+
+/// What a message and its answer take a program, elapsed ns of each batch: as it is, or `stopped` at its calls.
+pub(crate) fn measured(stopped: bool) -> Vec<f64> {
+    let Ok(own) = own() else { return Vec::new() };
+    let mut command = Command::new(&own);
+    if stopped {
+        command.args([COMMAND, "--"]).arg(&own);
+    }
+    let output = command
+        .args([COMMAND, "--ping-pong"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// What is told of one program.
+#[derive(Debug)]
+pub(crate) struct PtraceSource {
+    reader: PtraceRecordReader,
+    path: PathBuf,
+    /// Added to all its numbers.
+    base: u32,
+    begun: bool,
+}
+
+/// What it comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PtraceEvent {
+    Socket(SocketEvent),
+    Thread(ThreadEvent),
+    Lost(u64),
+    Absent(String),
+}
+
+impl PtraceSource {
+    /// Of the program of that number; its pipe is made in a directory of the trace's own.
+    pub(crate) fn create(directory: &ScratchDirectory, number: usize) -> Result<Self> {
+        let path = directory.path().join(format!("calls.{number}"));
+        let failed =
+            |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
+        let reader = PtraceRecordReader::create(&path).map_err(failed)?;
+        let number = u32::try_from(number + 1)
+            .unwrap_or(0)
+            .min(u32::MAX / NUMBERS);
+        Ok(Self {
+            reader,
+            path,
+            base: number * NUMBERS,
+            begun: false,
+        })
+    }
+
+    /// The command that starts the program.
+    pub(crate) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
+        let words = [
+            own()?.into(),
+            COMMAND.into(),
+            "--to".into(),
+            self.path.clone().into(),
+            "--".into(),
+        ];
+        Ok(words.into_iter().chain(program.iter().cloned()).collect())
+    }
+
+    /// What was told since the last time.
+    pub(crate) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
+        let mut records = Vec::new();
+        let wrong = self.reader.drain(&mut records)?;
+        let mut news: Vec<PtraceEvent> = records
+            .into_iter()
+            .flat_map(|record| self.news(record))
+            .collect();
+        news.extend((wrong > 0).then_some(PtraceEvent::Lost(wrong)));
+        Ok(news)
+    }
+
+    fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
+        let PtraceRecord {
+            at_ns,
+            thread,
+            what,
+        } = record;
+        let id = |thread: u32| self.base + thread % NUMBERS;
+        let event = |socket, what| {
+            PtraceEvent::Socket(SocketEvent {
+                at_ns,
+                socket,
+                thread: id(thread),
+                in_interrupt: false,
+                transport: Transport::Tcp,
+                what,
+            })
+        };
+        let of_thread = |thread: u32, what| {
+            PtraceEvent::Thread(ThreadEvent {
+                at_ns,
+                thread,
+                what,
+            })
+        };
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let news = match what {
+            PtraceChange::Opened {
+                socket,
+                local,
+                remote,
+            } => {
+                let (old, new) = (TcpState::Closed, TcpState::Established);
+                event(
+                    socket,
+                    SocketChange::State {
+                        old,
+                        new,
+                        local: Some(local),
+                        remote: Some(remote),
+                    },
+                )
+            }
+            PtraceChange::Sent { socket, bytes } => event(
+                socket,
+                SocketChange::Sent {
+                    bytes: signed(bytes),
+                    flags: 0,
+                },
+            ),
+            PtraceChange::Received { socket, bytes } => event(
+                socket,
+                SocketChange::Received {
+                    bytes: signed(bytes),
+                    flags: 0,
+                },
+            ),
+            PtraceChange::Began { child, is_process } => of_thread(
+                id(thread),
+                ThreadChange::Forked {
+                    child: id(child),
+                    is_process: Some(is_process),
+                },
+            ),
+            PtraceChange::Executes { name } => {
+                of_thread(id(thread), ThreadChange::Executes { name })
+            }
+            PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
+            PtraceChange::Lost { count } => PtraceEvent::Lost(count),
+            PtraceChange::Absent { why } => PtraceEvent::Absent(why),
+        }; // The first is of the program's first thread, which this process began.
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let first = is_first.then(|| {
+            let what = ThreadChange::Forked {
+                child: self.base + thread % NUMBERS,
+                is_process: Some(true),
+            };
+            of_thread(own_thread(), what)
+        });
+        first.into_iter().chain([news]).collect()
+    }
+}
+
+impl Drop for PtraceSource {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackline_monitor::observe::ptrace::record::PtraceRecordWriter;
+
+    #[test]
+    fn programs_have_numbers_of_their_own() {
+        let directory = stackline_guard::scratch::create_directory("test").unwrap();
+        let mut sources = [
+            PtraceSource::create(&directory, 0).unwrap(),
+            PtraceSource::create(&directory, 1).unwrap(),
+        ];
+        let threads: Vec<Vec<u32>> = sources
+            .iter_mut()
+            .map(|source| {
+                let mut writer = PtraceRecordWriter::open(&source.path).unwrap();
+                writer.put(&PtraceRecord {
+                    at_ns: 1,
+                    thread: 2,
+                    what: PtraceChange::Executes { name: "a".into() },
+                });
+                writer.put(&PtraceRecord {
+                    at_ns: 2,
+                    thread: 2,
+                    what: PtraceChange::Began {
+                        child: 3,
+                        is_process: false,
+                    },
+                });
+                let thread = |news: &PtraceEvent| match news {
+                    PtraceEvent::Thread(ThreadEvent {
+                        what: ThreadChange::Forked { child, .. },
+                        ..
+                    }) => Some(*child),
+                    PtraceEvent::Thread(event) => Some(event.thread),
+                    _ => None,
+                };
+                source.drain().unwrap().iter().filter_map(thread).collect()
+            })
+            .collect();
+        let of = |base: u32| vec![base + 2, base + 2, base + 3];
+        assert_eq!(threads, [of(NUMBERS), of(2 * NUMBERS)]);
+        let path = sources[0].path.clone();
+        drop(sources);
+        assert!(!path.exists(), "no pipe is left");
+    }
+}

@@ -1,0 +1,423 @@
+//! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
+
+use crate::thread_directory::ThreadDirectory;
+use crate::trace_sources::TraceSourceEvent;
+use stackline_core::error::Result;
+use stackline_events::{EventLog, EventValue, unit_ids};
+use stackline_monitor::observe::accounting::ThreadTimes;
+use stackline_monitor::observe::connections::SocketConnections;
+use stackline_monitor::observe::observation_cost::ObservationCost;
+use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
+use stackline_requests::collector::{ExchangeThreads, RequestCollector};
+use stackline_requests::exchange_builder::ConnectionOrigin;
+use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
+use stackline_requests::{
+    Bound, Builder, Exchange, LeftOut, ObservedHost, Secrets, SocketEvent, Unknown,
+};
+use stackline_runs::events::{Spool, Spooling, put_event};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What threads did is remembered for so long.
+const REMEMBERED_NS: u64 = 30_000_000_000;
+/// A request that lies unread for less is read at once.
+const UNREAD_NS: u64 = 200_000;
+/// Waits for locks that are shorter are not looked at for what else went on.
+const COLLECTED_NS: u64 = 500_000;
+/// Connections whose programs are remembered.
+const MOST_OWNERS: usize = Bound::Owners.most();
+/// Bytes of events that are written together.
+const AT_ONCE: usize = 1 << 20;
+
+/// Makes requests of what was seen.
+pub(crate) struct RequestRecorder {
+    builder: Builder,
+    collector: RequestCollector,
+    pub(crate) who: ThreadDirectory,
+    sockets: SocketConnections,
+    times: ThreadTimes,
+    has_threads: bool,
+    /// Only requests of these programs are wanted.
+    only_traced: bool,
+    contents: bool,
+    logs: BTreeMap<String, EventLog>,
+    /// What is seen at the doors of hosts, apart where the network itself is recorded.
+    doors: Option<(Spool, BTreeMap<String, EventLog>)>,
+    /// The last known threads of each connection's client and server.
+    owners: BTreeMap<u32, (u32, u32)>,
+    pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    pub(crate) foreign: u64,
+    /// Since when records may have been lost, if any were.
+    lost_since_ns: u64,
+    left_out: LeftOut,
+}
+
+impl RequestRecorder {
+    pub(crate) fn new(
+        hosts: Vec<ObservedHost>,
+        has_threads: bool,
+        only_traced: bool,
+        contents: bool,
+    ) -> Self {
+        let names = hosts.iter().map(|host| host.name.clone()).collect();
+        Self {
+            builder: Builder::new(hosts),
+            collector: RequestCollector::new(names),
+            who: ThreadDirectory::default(),
+            sockets: SocketConnections::default(),
+            times: ThreadTimes::default(),
+            has_threads,
+            only_traced,
+            contents,
+            logs: BTreeMap::new(),
+            doors: None,
+            owners: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            foreign: 0,
+            lost_since_ns: 0,
+            left_out: LeftOut::default(),
+        }
+    }
+
+    /// TLS is opened with those.
+    pub(crate) fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.builder = self.builder.with_secrets(secrets);
+        self
+    }
+
+    /// What is seen at the doors of hosts goes there, and how connections began is remembered: the network itself is recorded.
+    pub(crate) fn with_doors_apart(mut self, doors: Spool) -> Self {
+        self.doors = Some((doors, BTreeMap::new()));
+        self.builder = self.builder.remembering_origins();
+        self
+    }
+
+    /// The flow of a connection that began so.
+    pub(crate) fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
+        self.builder
+            .flow_of(origin)
+            .map(|flow| flow & unit_ids::LAST_FLOW)
+    }
+
+    /// From which number on no flow has one.
+    pub(crate) const fn free_flow(&self) -> u32 {
+        let next = self.builder.next_flow();
+        if next > unit_ids::LAST_FLOW {
+            unit_ids::LAST_FLOW + 1
+        } else {
+            next
+        }
+    }
+
+    /// Whether names of requests are kept whole.
+    pub(crate) const fn keeps_contents(&self) -> bool {
+        self.contents
+    }
+
+    /// An event beside those of requests.
+    pub(crate) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
+        put_event(&mut self.logs, host, name, at_ns, values);
+    }
+
+    /// Something happened.
+    pub(crate) fn see(&mut self, at_ns: u64, seen: TraceSourceEvent) {
+        match seen {
+            TraceSourceEvent::Packet {
+                host,
+                outgoing,
+                length,
+                bytes,
+            } => {
+                self.builder.packet(host, outgoing, at_ns, &bytes, length);
+            }
+            TraceSourceEvent::Thread(event) => {
+                self.who.see(&event);
+                self.times.see(&event);
+            }
+            TraceSourceEvent::Socket(event) => self.socket(at_ns, &event),
+        }
+    }
+
+    /// Keeps what is over and writes events, when there are so many of either that they should not wait for the time.
+    pub(crate) fn relieve(&mut self, spool: &Spooling) -> Result<()> {
+        if !self.builder.is_full() {
+            return Ok(());
+        }
+        for exchange in self.builder.take_done() {
+            self.keep(&exchange);
+        }
+        self.write(spool, AT_ONCE)
+    }
+
+    fn socket(&mut self, at_ns: u64, event: &stackline_monitor::observe::sockets::SocketEvent) {
+        let ends = self.sockets.see(event);
+        if event.transport != Transport::Tcp {
+            return;
+        }
+        let what = match event.what {
+            SocketChange::State {
+                new: TcpState::SynSent | TcpState::SynReceived,
+                ..
+            } => SocketEvent::Closed,
+            SocketChange::State {
+                new: TcpState::Established,
+                ..
+            } => {
+                let Some((own, other)) = ends else { return };
+                SocketEvent::Opened(own, other)
+            }
+            SocketChange::Probe(_) => {
+                let Some((own, other)) = ends else { return };
+                SocketEvent::Found(own, other)
+            }
+            SocketChange::Sent { bytes, .. } if bytes > 0 => {
+                SocketEvent::Wrote(bytes.unsigned_abs())
+            }
+            SocketChange::Received { .. } if event.what.taken() > 0 => {
+                SocketEvent::Read(event.what.taken())
+            }
+            _ => return,
+        };
+        if matches!(what, SocketEvent::Wrote(_) | SocketEvent::Read(_)) {
+            self.who.notice(event.thread);
+        }
+        self.builder.socket(at_ns, event.socket, event.thread, what);
+    }
+
+    /// Emits what is over by now.
+    pub(crate) fn advance(&mut self, now_ns: u64, spool: &Spooling) -> Result<()> {
+        for exchange in self.builder.advance(now_ns) {
+            self.keep(&exchange);
+        }
+        self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
+        self.write(spool, AT_ONCE)
+    }
+
+    /// Emits all that is left, and what requests were made for.
+    pub(crate) fn finish(&mut self, spool: &Spooling) -> Result<Unknown> {
+        let (left, unknown) = self.builder.finish();
+        for exchange in left {
+            self.keep(&exchange);
+        }
+        let logs = &mut self.logs;
+        self.collector.finish(&mut |host, name, at_ns, values| {
+            put_event(logs, host, name, at_ns, values);
+        });
+        self.write(spool, 0)?;
+        self.left_out.merge(&unknown.left_out);
+        self.left_out.merge(&self.who.left_out);
+        self.left_out.merge(self.collector.left_out());
+        Ok(Unknown {
+            left_out: self.left_out.clone(),
+            ..unknown
+        })
+    }
+
+    /// Events that were lost are one themselves; `seen` is how many were not.
+    pub(crate) fn lost(&mut self, at_ns: u64, packets: u64, records: u64, seen: u64) {
+        let count = packets + records;
+        if records > 0 {
+            self.builder.lost_sockets();
+            self.times.lost(self.lost_since_ns, at_ns);
+        }
+        self.lost_since_ns = at_ns;
+        if let Some(host) = self.hosts().first().cloned().filter(|_| count > 0) {
+            put_event(
+                &mut self.logs,
+                &host,
+                "EVENTS_LOST",
+                at_ns,
+                &[count.into(), seen.into()],
+            );
+        }
+    }
+
+    /// What it cost programs to be looked at is an event itself.
+    pub(crate) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
+        if let Some(host) = self.hosts().first().cloned() {
+            let (without, with) = cost.medians_ns;
+            let batches = (cost.batches.0 + cost.batches.1) as u64;
+            let values =
+                [batches, without as u64, with as u64, cost.spread_ns as u64].map(EventValue::from);
+            put_event(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
+        }
+    }
+
+    /// These threads look.
+    pub(crate) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
+        self.times.observed_by(threads);
+    }
+
+    /// The hosts, by number.
+    pub(crate) fn hosts(&self) -> &[String] {
+        self.collector.hosts()
+    }
+
+    /// The requests so far.
+    pub(crate) const fn requests(&self) -> &RequestCollector {
+        &self.collector
+    }
+
+    fn keep(&mut self, exchange: &Exchange) {
+        let answer = exchange.response.clone().unwrap_or_default();
+        let known =
+            |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        let client = known([answer.threads.1, exchange.request.threads.0]);
+        let server = known([answer.threads.0, exchange.request.threads.1]);
+        let (of_client, of_server) = self.owners(exchange.flow, client, server);
+        if self.only_traced && !self.who.is_traced(of_client) && !self.who.is_traced(of_server) {
+            self.foreign += 1;
+            return;
+        }
+        let (work, wait) = (self.work(exchange, server), self.wait(exchange));
+        let names = (
+            self.who.name(of_client).to_owned(),
+            self.who.name(of_server).to_owned(),
+        );
+        let known = ExchangeContext {
+            programs: (&names.0, &names.1),
+            work,
+            wait,
+            segments: false,
+            contents: self.contents,
+        };
+        let process = |thread: u32| self.who.process(thread).unwrap_or(0);
+        let threads = ExchangeThreads {
+            client,
+            client_process: process(client),
+            reader: exchange.request.threads.1,
+            server,
+            server_process: process(server),
+        };
+        let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
+        self.collector.add(
+            exchange,
+            &known,
+            threads,
+            &mut |host, name, at_ns, values| match &mut doors {
+                Some(doors) if name == "NET_SEEN" => put_event(doors, host, name, at_ns, values),
+                _ => put_event(logs, host, name, at_ns, values),
+            },
+        );
+        self.note(exchange, &names);
+    }
+
+    /// The threads of both ends, or where these are not known for once those of an earlier exchange of the connection: a connection
+    /// stays with its programs, even while records of its sockets are lost.
+    fn owners(&mut self, flow: u32, client: u32, server: u32) -> (u32, u32) {
+        if self.owners.len() >= MOST_OWNERS && !self.owners.contains_key(&flow) {
+            self.left_out.add(Bound::Owners, 1);
+            return (client, server);
+        }
+        let known = self.owners.entry(flow).or_default();
+        for (known, now) in [(&mut known.0, client), (&mut known.1, server)] {
+            *known = if now != 0 { now } else { *known };
+        }
+        *known
+    }
+
+    /// The programs of both ends, with what they spoke.
+    fn note(&mut self, exchange: &Exchange, names: &(String, String)) {
+        let places = [&exchange.client, &exchange.server]
+            .map(|place| place_name(place, self.collector.hosts()));
+        for (place, name) in places.into_iter().zip([&names.0, &names.1]) {
+            self.programs
+                .entry((place, name.clone()))
+                .or_default()
+                .insert(exchange.protocol);
+        }
+    }
+
+    /// What the thread that answered did since the request was read.
+    fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<ServerThreadWork> {
+        let from = exchange.request.read?;
+        let (to, _) = exchange.response.as_ref()?.left?;
+        self.did(thread, from, to)
+    }
+
+    /// What the thread that read a request did while that lay unread, where this is worth a word.
+    fn wait(&mut self, exchange: &Exchange) -> Option<ServerThreadWork> {
+        let (_, from) = exchange.request.arrived?;
+        let to = exchange
+            .request
+            .read
+            .filter(|read| *read >= from + UNREAD_NS)?;
+        self.did(exchange.request.threads.1, from, to)
+    }
+
+    /// What a thread did from one moment to another.
+    fn did(&mut self, thread: u32, from: u64, to: u64) -> Option<ServerThreadWork> {
+        if !self.has_threads || thread == 0 || to <= from || !self.who.is_traced(thread) {
+            return None;
+        }
+        let times = self.times.times(thread, from, to);
+        if times.unseen_ns + times.gone_ns > (to - from) / 2 {
+            return None;
+        }
+        let collect_ns = match self
+            .who
+            .process(thread)
+            .filter(|_| times.lock_ns > COLLECTED_NS)
+        {
+            Some(process) => {
+                self.times
+                    .locked_while(thread, self.who.collectors(process, to), from, to)
+            }
+            None => 0,
+        }; // Who waits for a descriptor while a process is there that it began for this waits for that.
+        let begun = self.who.begun_within(thread, from, to);
+        let of_child = self
+            .times
+            .waited_during(thread, &begun, from, to)
+            .min(times.socket_ns + times.unnamed_ns);
+        let socket_ns = times.socket_ns.saturating_sub(of_child);
+        let unnamed_ns = times.unnamed_ns - (of_child - (times.socket_ns - socket_ns));
+        Some(ServerThreadWork {
+            thread,
+            cpu_ns: times.running_ns,
+            runnable_ns: times.ready_ns,
+            lock_ns: times.lock_ns - collect_ns,
+            disk_ns: times.disk_ns,
+            sleep_ns: times.sleep_ns,
+            socket_ns,
+            child_ns: times.child_ns + of_child,
+            stopped_ns: times.other_ns,
+            collect_ns,
+            observer_ns: times.behind_ns,
+            other_ns: unnamed_ns + times.unseen_ns + times.gone_ns,
+        })
+    }
+
+    fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
+        for (host, log) in long(&mut self.logs, least) {
+            spool.append(&host, &log)?;
+        }
+        if let Some((doors, logs)) = &mut self.doors {
+            for (host, log) in long(logs, least) {
+                doors.append(&host, &log)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the logs that are longer than that.
+fn long(logs: &mut BTreeMap<String, EventLog>, least: usize) -> Vec<(String, EventLog)> {
+    logs.extract_if(.., |_, log| log.bytes().len() > least)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_one_connection_more_than_is_remembered_are_counted() {
+        Bound::Owners.assert_reported(|count| {
+            let mut recorder = RequestRecorder::new(Vec::new(), false, false, false);
+            for flow in 0..count as u32 {
+                let _ = recorder.owners(flow, 1, 2);
+            }
+            recorder.left_out
+        });
+    }
+}

@@ -1,0 +1,533 @@
+//! Programs that are not ours, traced once: where they run, what is looked at, and what came of it, as a run that is kept.
+
+use crate::network_events::{NetworkEvents, TracedNetwork};
+use crate::programs::{HERE, RunningPrograms, TracedProgram};
+use crate::recorder::RequestRecorder;
+use crate::thread_directory::{own_thread, own_threads};
+use crate::tls_key_log::{self, KeyLog, KeyLogReader};
+use crate::trace_sources::{Sources, TracedHost};
+use stackline_core::error::{Error, Result};
+use stackline_core::trace_index::{HostTrace, Index};
+use stackline_emu::client::Emulation;
+use stackline_events::clock;
+use stackline_monitor::observe::observation_cost::ObservationCost;
+use stackline_requests::{ObservedHost, Unknown, contents};
+use stackline_runs::events::{SortStopSignal, Spooling, write_index};
+use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often what was seen is taken.
+const TAKE: Duration = Duration::from_millis(10);
+/// After the last program has ended, its connections are looked at for so long.
+const AFTER: Duration = Duration::from_millis(30);
+
+/// What is looked at beside packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceScope {
+    /// Nothing: the cheapest.
+    Packets,
+    /// What programs do at their sockets and when their threads run.
+    Calls,
+    /// The same of programs that are stopped at their calls.
+    Ptrace,
+}
+
+stackline_core::named_values!(TraceScope,
+    Packets = "packets", "Nothing: the cheapest";
+    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by `ptrace`";
+    Ptrace = "ptrace", "What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)");
+
+/// How programs are traced.
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// What is looked at beside packets.
+    pub scope: TraceScope,
+    /// Programs that run already; those that are started without any.
+    pub pids: Vec<u32>,
+    /// How long programs that run already are traced.
+    pub duration: Option<Duration>,
+    /// Names of requests are kept whole.
+    pub keep_contents: bool,
+    /// Who may read the run.
+    pub access: RunFileAccess,
+}
+
+impl TraceOptions {
+    /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
+    fn traced_pids(&self) -> Vec<u32> {
+        match self.pids.is_empty() {
+            true => vec![own_thread()],
+            false => self.pids.clone(),
+        }
+    }
+}
+
+/// Whether there is such a process.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Where programs run.
+pub struct TraceSetting {
+    hosts: Vec<TracedHost>,
+    addresses: Vec<ObservedHost>,
+    /// The network's hosts, where it is one.
+    network: Option<TracedNetwork>,
+    /// Where programs write the secrets of their TLS sessions, if they are asked to.
+    keys: Option<KeyLog>,
+}
+
+impl std::fmt::Debug for TraceSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TraceSetting")
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TraceSetting {
+    /// Hosts of a network that is up, by the word that names it on a command line.
+    ///
+    /// # Errors
+    /// When the network has gone, or secrets of TLS have no place.
+    pub fn on_network(word: String, emulation: Emulation, decipher: bool) -> Result<Self> {
+        let keys = KeyLog::of(decipher, true)?;
+        let network = TracedNetwork::uses(word, emulation)?;
+        let handles = network.emulation.hosts().to_vec();
+        let hosts = handles.iter().map(|host| TracedHost {
+            name: host.name.clone(),
+            net: Some((host.net.clone(), host.user.clone())),
+        });
+        let addresses = handles.iter().map(|host| ObservedHost {
+            name: host.name.clone(),
+            addresses: vec![host.address.into()],
+        });
+        Ok(Self {
+            hosts: hosts.collect(),
+            addresses: addresses.collect(),
+            network: Some(network),
+            keys,
+        })
+    }
+
+    /// This machine.
+    ///
+    /// # Errors
+    /// When a program is of another host, or the machine's addresses cannot be read.
+    pub fn here(programs: &[TracedProgram], decipher: bool) -> Result<Self> {
+        let keys = KeyLog::of(decipher, false)?;
+        if let Some(other) = programs.iter().find(|program| program.host != HERE) {
+            return Err(
+                Error::input(format!("{} is no host: there is no network", other.host))
+                    .hint("--on NETWORK names the network; `here` is this machine"),
+            );
+        }
+        let addresses = nix::ifaddrs::getifaddrs().map_err(|error| {
+            Error::environment(format!(
+                "the addresses of this machine cannot be read: {error}"
+            ))
+        })?;
+        let ip = |address: nix::ifaddrs::InterfaceAddress| {
+            let address = address.address?;
+            let four = address
+                .as_sockaddr_in()
+                .map(|four| std::net::IpAddr::V4(four.ip()));
+            four.or_else(|| {
+                address
+                    .as_sockaddr_in6()
+                    .map(|six| std::net::IpAddr::V6(six.ip()))
+            })
+        };
+        Ok(Self {
+            hosts: vec![TracedHost {
+                name: HERE.into(),
+                net: None,
+            }],
+            addresses: vec![ObservedHost {
+                name: HERE.into(),
+                addresses: addresses.filter_map(ip).collect(),
+            }],
+            network: None,
+            keys,
+        })
+    }
+
+    /// The network, where programs run on one.
+    pub const fn emulation(&mut self) -> Option<&mut Emulation> {
+        match &mut self.network {
+            Some(network) => Some(&mut network.emulation),
+            None => None,
+        }
+    }
+
+    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
+    fn command(&self, program: &TracedProgram) -> Result<Command> {
+        let mut command = self.entered(program)?;
+        if let Some(keys) = &self.keys {
+            command.env(tls_key_log::VARIABLE, keys.path());
+        }
+        Ok(command)
+    }
+
+    fn entered(&self, program: &TracedProgram) -> Result<Command> {
+        let Some(TracedNetwork { word, .. }) = &self.network else {
+            let mut command = Command::new(&program.command[0]);
+            command.args(&program.command[1..]);
+            return Ok(command);
+        };
+        let own = std::env::current_exe().map_err(|error| {
+            Error::environment(format!("this program cannot find itself: {error}"))
+        })?;
+        let mut command = Command::new(own);
+        command
+            .args(["net", "exec", "--of-trace", word, &program.host, "--"])
+            .args(&program.command);
+        Ok(command)
+    }
+}
+
+/// A program that requests were seen of, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenProgram {
+    /// Its host, or the address of one that is elsewhere.
+    pub place: String,
+    /// Its name; empty where it was not seen.
+    pub name: String,
+    /// What it spoke.
+    pub protocols: String,
+}
+
+/// What came of a trace.
+#[derive(Debug)]
+pub struct TraceOutcome {
+    /// Where the run is kept.
+    pub path: PathBuf,
+    /// How long requests took that no other was made for, ns.
+    pub call_times: Vec<u64>,
+    /// Requests by protocol.
+    pub by_protocol: BTreeMap<&'static str, u64>,
+    /// Requests of other programs, which were left out.
+    pub foreign: u64,
+    /// The programs that were seen.
+    pub programs: Vec<SeenProgram>,
+    /// What is not known of connections.
+    pub unknown: Unknown,
+    /// Packets that were seen.
+    pub packets: u64,
+    /// Packets that were lost.
+    pub lost_packets: u64,
+    /// Records of sockets and threads that were seen.
+    pub records: u64,
+    /// Records that were lost.
+    pub lost_records: u64,
+    /// What could not be looked at, and why.
+    pub absent: BTreeMap<String, String>,
+    /// What else has to be said.
+    pub notes: Vec<String>,
+    /// How long it was looked, s.
+    pub seconds: f64,
+    /// The CPU that looking took, s.
+    pub cost_s: f64,
+    /// What it cost programs to be looked at.
+    pub cost: Option<ObservationCost>,
+    /// Whether programs were stopped at their calls.
+    pub stopped: bool,
+    /// How the last program ended.
+    pub ended: Option<ExitStatus>,
+}
+
+/// Runs the programs once, and keeps what was seen as a run of that name.
+///
+/// # Errors
+/// When nothing can be looked at, a program cannot be started, or nothing can be kept; then there is no run.
+pub fn trace_once(
+    options: &TraceOptions,
+    setting: &mut TraceSetting,
+    programs: Vec<TracedProgram>,
+    stop: &Arc<AtomicBool>,
+    name: &str,
+) -> Result<TraceOutcome> {
+    let mut sources = Sources::open(&setting.hosts, options.scope, &options.traced_pids())?;
+    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), options.access)?;
+    let path = directory.path().to_path_buf();
+    let programs = sources.stopping(programs)?;
+    let session = TraceSession::new(options, setting, sources, &directory)?;
+    match session.run(options, setting, programs, stop) {
+        Ok(outcome) => {
+            directory.finish(&[], true, None)?;
+            Ok(outcome)
+        }
+        Err(error) => {
+            // Nothing was traced: nothing is kept, nor written any more.
+            if let Some(emulation) = setting.emulation() {
+                let _ = emulation.end_recording();
+            }
+            drop(directory);
+            let _ = std::fs::remove_dir_all(&path);
+            Err(error)
+        }
+    }
+}
+
+/// A trace that goes on.
+struct TraceSession {
+    sources: Sources,
+    recorder: RequestRecorder,
+    /// What happens within the network is recorded there.
+    events: Option<NetworkEvents>,
+    keys: Option<KeyLogReader>,
+    notes: Vec<String>,
+    spool: Spooling,
+    path: PathBuf,
+    began: Instant,
+}
+
+impl TraceSession {
+    fn new(
+        options: &TraceOptions,
+        setting: &mut TraceSetting,
+        sources: Sources,
+        directory: &RunDirectory,
+    ) -> Result<Self> {
+        let is_here = setting.network.is_none();
+        let only_traced =
+            is_here && (sources.has_stopped() || sources.has_sockets() && sources.has_threads());
+        let mut recorder = RequestRecorder::new(
+            setting.addresses.clone(),
+            sources.has_threads(),
+            only_traced,
+            options.keep_contents,
+        );
+        let keys = setting.keys.as_ref().map(KeyLog::reader);
+        if let Some(keys) = &keys {
+            recorder = recorder.with_secrets(keys.secrets.clone());
+        }
+        match options.pids.is_empty() {
+            true => recorder.who.trace_children_of(own_thread()),
+            false => options.pids.iter().for_each(|pid| recorder.who.trace(*pid)),
+        }
+        let path = directory.path().to_path_buf();
+        let spool = Spooling::of(&path)?;
+        let (mut events, mut notes) = (None, Vec::new());
+        if is_here && !only_traced {
+            notes.push(
+                "packets do not show whose they are: requests of all programs of this machine are kept".to_owned(),
+            );
+        }
+        if let Some(network) = &mut setting.network {
+            events = network.record(&path)?;
+            network.ports(&mut recorder);
+            match &events {
+                Some(events) => recorder = recorder.with_doors_apart(events.doors()),
+                None => notes.push(network.unrecorded()),
+            }
+        }
+        Ok(Self {
+            sources,
+            recorder,
+            events,
+            keys,
+            notes,
+            spool,
+            path,
+            began: Instant::now(),
+        })
+    }
+
+    /// Starts the programs, looks until the last of them has ended, keeps what was seen.
+    fn run(
+        mut self,
+        options: &TraceOptions,
+        setting: &mut TraceSetting,
+        programs: Vec<TracedProgram>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TraceOutcome> {
+        let over = Arc::new(AtomicBool::new(false));
+        let looking = Arc::clone(&over);
+        let looker = std::thread::Builder::new()
+            .name("trace".into())
+            .spawn(move || {
+                let looked = self.look(&looking);
+                (self, looked)
+            });
+        let looker = looker
+            .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        let ended = carry_out(options, setting, programs, stop);
+        over.store(true, Ordering::Relaxed);
+        let (session, looked) = looker.join().map_err(|_| {
+            Error::measurement("what was seen could not be kept: a thread panicked")
+        })?;
+        let cost_s = looked?;
+        let outcome = session.finish(cost_s, setting)?;
+        Ok(TraceOutcome {
+            ended: ended?,
+            ..outcome
+        })
+    }
+
+    /// Takes what is seen until it is over; CPU seconds that this took.
+    fn look(&mut self, over: &AtomicBool) -> Result<f64> {
+        let before = stackline_monitor::clock::thread_cpu_s();
+        self.recorder.observed_by(own_threads());
+        while !over.load(Ordering::Relaxed) {
+            std::thread::sleep(TAKE);
+            self.take(false)?;
+        }
+        std::thread::sleep(AFTER);
+        self.take(true)?;
+        Ok(stackline_monitor::clock::thread_cpu_s() - before)
+    }
+
+    fn take(&mut self, end: bool) -> Result<()> {
+        let now_ns = clock::now_ns();
+        let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
+        self.keys.iter_mut().for_each(KeyLogReader::read);
+        let recorder = &mut self.recorder;
+        let (spool, mut relieved) = (&self.spool, Ok(()));
+        self.sources.take(now_ns, end, |at_ns, seen| {
+            recorder.see(at_ns, seen);
+            if relieved.is_ok() {
+                relieved = recorder.relieve(spool);
+            }
+        })?;
+        relieved?;
+        let packets = self.sources.lost_packets - lost_packets;
+        let seen = self.sources.packets + self.sources.records;
+        self.recorder.lost(
+            now_ns,
+            packets,
+            self.sources.lost_records - lost_records,
+            seen,
+        );
+        self.recorder.advance(now_ns, &self.spool)
+    }
+
+    fn finish(mut self, cost_s: f64, setting: &mut TraceSetting) -> Result<TraceOutcome> {
+        if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
+            self.notes.push(format!(
+                "secrets of TLS sessions were read and are not kept: {}",
+                keys.learnt
+            ));
+        }
+        if let Some(network) = &mut setting.network {
+            self.notes.extend(network.notes()?);
+        }
+        let stopped = self.sources.has_stopped();
+        let cost = self.sources.close();
+        if let Some(cost) = &cost {
+            self.recorder.cost(clock::now_ns(), cost);
+        }
+        let unknown = self.recorder.finish(&self.spool)?;
+        self.adopt_network_events(setting)?;
+        self.index(cost_s, &unknown)?;
+        let programs = self
+            .recorder
+            .programs
+            .iter()
+            .map(|((place, name), protocols)| SeenProgram {
+                place: place.clone(),
+                name: name.clone(),
+                protocols: protocols.iter().copied().collect::<Vec<_>>().join(", "),
+            });
+        let requests = self.recorder.requests();
+        Ok(TraceOutcome {
+            call_times: requests.call_times().collect(),
+            by_protocol: requests.by_protocol().clone(),
+            programs: programs.collect(),
+            foreign: self.recorder.foreign,
+            path: self.path,
+            unknown,
+            packets: self.sources.packets,
+            lost_packets: self.sources.lost_packets,
+            records: self.sources.records,
+            lost_records: self.sources.lost_records,
+            absent: self.sources.absent,
+            notes: self.notes,
+            seconds: self.began.elapsed().as_secs_f64(),
+            cost_s,
+            cost,
+            stopped,
+            ended: None,
+        })
+    }
+
+    /// What the network recorded of itself becomes events of the run.
+    fn adopt_network_events(&mut self, setting: &mut TraceSetting) -> Result<()> {
+        let (Some(events), Some(network)) = (self.events.take(), &mut setting.network) else {
+            return Ok(());
+        };
+        let recorder = &self.recorder;
+        // What there is of it counts, even if not all could be kept.
+        let whole = network.emulation.end_recording();
+        let damaged = events.settle(
+            &self.spool,
+            |origin| recorder.flow_of(origin),
+            recorder.free_flow(),
+        )?;
+        self.notes.extend(
+            whole
+                .err()
+                .map(|error| format!("queues of the network are not recorded whole: {error}")),
+        );
+        self.notes.extend(
+            (damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")),
+        );
+        Ok(())
+    }
+
+    /// Writes what is known of the events beside them.
+    fn index(&mut self, cost_s: f64, unknown: &Unknown) -> Result<()> {
+        let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
+        let mut index = Index {
+            reference: reference.clone(),
+            left_out: unknown.left_out.names(),
+            flows: self.recorder.requests().flows().cloned().collect(),
+            ..Index::default()
+        };
+        let contents = self
+            .recorder
+            .keeps_contents()
+            .then(|| contents::OF_REQUESTS.to_owned());
+        self.notes.extend(contents.clone());
+        let host = HostTrace {
+            cost_s: BTreeMap::from([("trace".to_owned(), cost_s)]),
+            absent: self.sources.absent.clone(),
+            notes: contents.into_iter().collect(),
+            ..HostTrace::default()
+        };
+        index.hosts.insert(reference, host);
+        for (host, settled) in self.spool.settle(&SortStopSignal::default())? {
+            settled.record_in(index.hosts.entry(host).or_default());
+        }
+        Ok(write_index(&self.path, &index)?)
+    }
+}
+
+/// Starts programs and waits for the last, or waits for the time that was asked for.
+fn carry_out(
+    options: &TraceOptions,
+    setting: &TraceSetting,
+    programs: Vec<TracedProgram>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<ExitStatus>> {
+    if programs.is_empty() {
+        let until = options.duration.map(|time| Instant::now() + time);
+        while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
+            if !options.pids.iter().any(|pid| is_running(*pid)) {
+                break;
+            }
+            std::thread::sleep(TAKE);
+        }
+        return Ok(None);
+    }
+    let mut running =
+        RunningPrograms::start(programs, |program| setting.command(program), stop, |_| {})?;
+    running.wait(stop);
+    Ok(running.end())
+}

@@ -1,0 +1,261 @@
+//! Threads by their numbers: which belong to the programs that are traced, what these are called, and which are of this process.
+
+use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use stackline_requests::{Bound, LeftOut};
+use std::collections::{HashMap, VecDeque};
+
+/// Threads that are remembered, at most.
+const MOST: usize = Bound::Threads.most();
+/// Processes of which it is remembered that one thread began them.
+const MOST_BEGUN: usize = Bound::Children.most();
+
+/// What is known of a thread.
+#[derive(Clone, Debug)]
+struct TracedThread {
+    process: u32,
+    name: String,
+    traced: bool,
+}
+
+/// Threads by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadDirectory {
+    threads: HashMap<u32, TracedThread>,
+    /// Processes that a thread began, each from when to when.
+    begun: HashMap<u32, VecDeque<(u32, u64, u64)>>,
+    /// The thread that began a process.
+    begun_by: HashMap<u32, u32>,
+    /// The threads of a process that collect garbage, and when they were looked for.
+    collectors: HashMap<u32, (u64, Vec<u32>)>,
+    pub(crate) left_out: LeftOut,
+}
+
+/// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
+const COLLECTORS: [&str; 5] = [
+    "VM Thread",
+    "GC Thread",
+    "Shenandoah GC",
+    ".NET Server GC",
+    ".NET BGC",
+];
+/// A process may begin such threads later: they are looked for again after this.
+const LOOKS_AGAIN_NS: u64 = 1_000_000_000;
+
+/// Threads of a process whose names say that they collect garbage; none where it has ended.
+fn collectors(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let collects = |task: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let thread = task.file_name().to_str()?.parse().ok()?;
+        COLLECTORS
+            .iter()
+            .any(|collector| name.starts_with(collector))
+            .then_some(thread)
+    };
+    tasks.filter_map(collects).collect()
+}
+
+impl ThreadDirectory {
+    /// The threads of a process are traced, and whatever they begin.
+    pub(crate) fn trace(&mut self, process: u32) {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+        let tasks = tasks.into_iter().flatten().flatten();
+        let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        for thread in threads.chain([process]) {
+            let known = self.look(thread);
+            self.insert(
+                thread,
+                TracedThread {
+                    traced: true,
+                    ..known
+                },
+            );
+        }
+    }
+
+    /// This thread's children are traced, not it itself.
+    pub(crate) fn trace_children_of(&mut self, thread: u32) {
+        let known = self.look(thread);
+        self.insert(
+            thread,
+            TracedThread {
+                traced: false,
+                ..known
+            },
+        );
+    }
+
+    /// Takes an event into account.
+    pub(crate) fn see(&mut self, event: &ThreadEvent) {
+        match &event.what {
+            ThreadChange::Forked { child, is_process } => {
+                let known = self.threads.get(&event.thread).cloned();
+                let mut new = known.unwrap_or_else(|| self.look(event.thread));
+                new.traced = true;
+                if is_process.unwrap_or(true) {
+                    new.process = *child;
+                    self.begins(event.thread, *child, event.at_ns);
+                }
+                self.insert(*child, new);
+            }
+            ThreadChange::Executes { name } => {
+                let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+                let known = self.threads.get(&event.thread).cloned();
+                let known = known.unwrap_or_else(|| self.look(event.thread));
+                self.insert(event.thread, TracedThread { name, ..known });
+            }
+            ThreadChange::Exits { last: true } => self.ends(event.thread, event.at_ns),
+            _ => {}
+        }
+    }
+
+    fn begins(&mut self, thread: u32, child: u32, at_ns: u64) {
+        if self.begun_by.len() >= MOST {
+            return self.left_out.add(Bound::Threads, 1);
+        }
+        let begun = self.begun.entry(thread).or_default();
+        if begun.len() >= MOST_BEGUN
+            && let Some((oldest, ..)) = begun.pop_front()
+        {
+            self.begun_by.remove(&oldest);
+            self.left_out.add(Bound::Children, 1);
+        }
+        begun.push_back((child, at_ns, u64::MAX));
+        self.begun_by.insert(child, thread);
+    }
+
+    fn ends(&mut self, child: u32, at_ns: u64) {
+        let Some(thread) = self.begun_by.remove(&child) else {
+            return;
+        };
+        let begun = self.begun.get_mut(&thread).into_iter().flatten();
+        begun
+            .filter(|(of, ..)| *of == child)
+            .for_each(|(.., end_ns)| *end_ns = at_ns);
+    }
+
+    /// When processes were there that a thread began within an interval.
+    pub(crate) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
+        let within = |(_, begin, _): &&(u32, u64, u64)| (from_ns..to_ns).contains(begin);
+        let begun = self.begun.get(&thread).into_iter().flatten();
+        begun
+            .filter(within)
+            .map(|(_, begin, end)| (*begin, *end))
+            .collect()
+    }
+
+    fn insert(&mut self, thread: u32, known: TracedThread) {
+        if self.threads.len() < MOST || self.threads.contains_key(&thread) {
+            self.threads.insert(thread, known);
+        } else {
+            self.left_out.add(Bound::Threads, 1);
+        }
+    }
+
+    /// What the system says of a thread now.
+    fn look(&mut self, thread: u32) -> TracedThread {
+        if let Some(known) = self.threads.get(&thread) {
+            return known.clone();
+        }
+        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
+        let process: u32 = field("Tgid:")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(thread); // A thread may have a name of its own: the process's is meant.
+        let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
+        let name = of_process
+            .or_else(|| field("Name:").map(str::to_owned))
+            .unwrap_or_default();
+        TracedThread {
+            process,
+            name: name.trim().to_owned(),
+            traced: false,
+        }
+    }
+
+    /// Remembers what a thread is while it is there.
+    pub(crate) fn notice(&mut self, thread: u32) {
+        if thread != 0 && !self.threads.contains_key(&thread) {
+            let known = self.look(thread);
+            self.insert(thread, known);
+        }
+    }
+
+    /// The threads of a process that collect its garbage, as far as their names say so.
+    pub(crate) fn collectors(&mut self, process: u32, now_ns: u64) -> &[u32] {
+        let (looked_ns, known) = self.collectors.entry(process).or_default();
+        if *looked_ns + LOOKS_AGAIN_NS <= now_ns {
+            *looked_ns = now_ns;
+            let new = collectors(process);
+            if !new.is_empty() {
+                *known = new;
+            }
+        }
+        known
+    }
+
+    /// The name of a thread's program; empty where it is not known.
+    pub(crate) fn name(&self, thread: u32) -> &str {
+        self.threads
+            .get(&thread)
+            .map_or("", |known| known.name.as_str())
+    }
+
+    /// The process of a thread.
+    pub(crate) fn process(&self, thread: u32) -> Option<u32> {
+        self.threads.get(&thread).map(|known| known.process)
+    }
+
+    /// Whether a thread is of a program that is traced.
+    pub(crate) fn is_traced(&self, thread: u32) -> bool {
+        self.threads.get(&thread).is_some_and(|known| known.traced)
+    }
+}
+
+/// The threads of this process.
+pub(crate) fn own_threads() -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    tasks
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// The thread that asks.
+pub(crate) fn own_thread() -> u32 {
+    nix::unistd::gettid().as_raw().unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_more_than_is_remembered_is_counted() {
+        Bound::Threads.assert_reported(|count| {
+            let mut who = ThreadDirectory::default();
+            let thread = || TracedThread {
+                process: 1,
+                name: String::new(),
+                traced: true,
+            };
+            (1..=count as u32).for_each(|number| who.insert(number, thread()));
+            who.left_out
+        });
+        Bound::Children.assert_reported(|count| {
+            let mut who = ThreadDirectory::default();
+            (2..2 + count as u32).for_each(|child| who.begins(1, child, 0));
+            who.left_out
+        });
+    }
+}

@@ -1,0 +1,400 @@
+//! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
+//! these are not to be had what programs do when they are stopped at their calls. It brings what they report into the order of time, some milliseconds late, and decides nothing.
+
+use crate::programs::TracedProgram;
+use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
+use crate::session::TraceScope;
+use crate::thread_directory::own_thread;
+use stackline_core::error::{Error, Result};
+use stackline_guard::scratch::{self, ScratchDirectory};
+use stackline_monitor::capture::{Capture, CaptureOptions};
+use stackline_monitor::observe::existing_connections::connections_of;
+use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
+use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
+use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+/// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
+/// order yet.
+const SETTLES_NS: u64 = 60_000_000;
+/// Kernel memory for the packets of each host.
+const RING: usize = 32 << 20;
+
+/// A host whose packets are looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct TracedHost {
+    pub(crate) name: String,
+    /// Its network namespace, and the user namespace to enter first; this process's own without.
+    pub(crate) net: Option<(PathBuf, Option<PathBuf>)>,
+}
+
+/// What happened, and when.
+#[derive(Clone, Debug)]
+pub(crate) enum TraceSourceEvent {
+    Packet {
+        host: usize,
+        outgoing: bool,
+        length: u64,
+        bytes: Vec<u8>,
+    },
+    Socket(SocketEvent),
+    Thread(ThreadEvent),
+}
+
+/// All that is looked at.
+pub(crate) struct Sources {
+    captures: Vec<(usize, Capture)>,
+    sockets: Option<SocketTrace>,
+    threads: Option<ThreadTrace>,
+    /// What programs tell that are stopped at their calls, if any are to be.
+    stopped: Option<Vec<PtraceSource>>,
+    /// Where their pipes are.
+    pipes: Option<ScratchDirectory>,
+    pending: Vec<(u64, u64, TraceSourceEvent)>,
+    next: u64,
+    pub(crate) packets: u64,
+    pub(crate) lost_packets: u64,
+    pub(crate) records: u64,
+    pub(crate) lost_records: u64,
+    /// What cannot be looked at, and why.
+    pub(crate) absent: BTreeMap<String, String>,
+    measured: TraceOverhead,
+}
+
+/// What it costs to be looked at, as far as it has been measured.
+#[derive(Debug, Default)]
+struct TraceOverhead {
+    /// Packets of this machine are looked at.
+    is_here: bool,
+    without: Vec<f64>,
+    with: Vec<f64>,
+    /// Whoever measures is left out of what is seen.
+    threads: Vec<u32>,
+    ports: Vec<u16>,
+}
+
+impl TraceOverhead {
+    /// Whether a packet is of the measurement: a datagram over IPv4 between its ports.
+    fn is_packet(&self, bytes: &[u8]) -> bool {
+        let is_datagram = bytes.len() > 24 && bytes[0] == 0x45 && bytes[9] == 17;
+        is_datagram
+            && self
+                .ports
+                .contains(&u16::from_be_bytes([bytes[20], bytes[21]]))
+    }
+}
+
+impl Sources {
+    /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
+    /// this thread starts from now on.
+    pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
+        let calls = see == TraceScope::Calls; // Whoever runs already may not be stopped at will.
+        let is_started = pids == [own_thread()];
+        let is_here = doors.iter().any(|door| door.net.is_none());
+        let mut measured = TraceOverhead {
+            is_here,
+            ..TraceOverhead::default()
+        };
+        let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());
+        if calls || is_here {
+            measured.without = PingPong::start()
+                .and_then(PingPong::run)
+                .unwrap_or_default();
+        }
+        for (host, door) in doors.iter().enumerate() {
+            let capture = open(door).map_err(|error| {
+                let hint = "packets need root, or a network of your own: `--on NETWORK`";
+                Error::environment(format!("packets of {} cannot be seen: {error}", door.name))
+                    .hint(hint)
+            })?;
+            captures.push((host, capture));
+        }
+        let (mut sockets, mut threads) = (None, None);
+        if calls {
+            match SocketTrace::start() {
+                Ok((mut trace, missing)) => {
+                    absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
+                    let before = connections_of(pids);
+                    if !before.is_empty()
+                        && let Err(why) = trace.probe(
+                            &before
+                                .iter()
+                                .map(|(own, other)| own.port().min(other.port()))
+                                .collect(),
+                        )
+                    {
+                        absent.insert("sockets that were there before".into(), why);
+                    }
+                    sockets = Some(trace);
+                }
+                Err(why) if is_started => {
+                    let instead =
+                        format!("{why}; programs are stopped at their calls instead (ptrace)");
+                    absent.insert("the kernel's trace events of sockets".into(), instead);
+                }
+                Err(why) => drop(absent.insert("sockets".into(), why)),
+            }
+            match ThreadTrace::start(
+                pids,
+                Also {
+                    receives: true,
+                    ..Also::default()
+                },
+            ) {
+                Ok((trace, missing)) => {
+                    threads = Some(trace);
+                    absent.extend(missing);
+                }
+                Err(why) => drop(absent.insert("threads".into(), why)),
+            }
+        }
+        let stops = is_started && (see == TraceScope::Ptrace || calls && sockets.is_none());
+        if stops {
+            measured.without = ptrace_source::measured(false);
+        }
+        let mut sources = Self {
+            captures,
+            sockets,
+            threads,
+            stopped: stops.then(Vec::new),
+            pipes: None,
+            pending: Vec::new(),
+            next: 0,
+            packets: 0,
+            lost_packets: 0,
+            records: 0,
+            lost_records: 0,
+            absent,
+            measured,
+        };
+        sources.measure();
+        Ok(sources)
+    }
+
+    /// Measures what a message costs while all this looks, if it was measured before without.
+    fn measure(&mut self) {
+        if self.measured.without.is_empty() {
+            return;
+        }
+        if self.stopped.is_some() {
+            self.measured.with.extend(ptrace_source::measured(true));
+            return;
+        }
+        if !self.sees_loopback() {
+            return;
+        }
+        let Ok(probe) = PingPong::start() else { return };
+        self.measured.threads.extend(probe.threads);
+        self.measured.ports.extend(probe.ports);
+        if let Some(trace) = &mut self.threads
+            && probe
+                .threads
+                .iter()
+                .any(|thread| trace.follow_thread(*thread).is_err())
+        {
+            return;
+        }
+        self.measured.with.extend(probe.run().unwrap_or_default());
+    }
+
+    /// Whether what passes over this machine's loopback is looked at by any source.
+    const fn sees_loopback(&self) -> bool {
+        self.measured.is_here || self.sockets.is_some() || self.threads.is_some()
+    }
+
+    /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
+    pub(crate) fn close(&mut self) -> Option<ObservationCost> {
+        if !self.measured.with.is_empty() {
+            self.measure();
+        }
+        let stopped = self.stopped.take().is_some();
+        (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
+        let measured = &mut self.measured;
+        if !measured.with.is_empty() {
+            measured.without.extend(match stopped {
+                true => ptrace_source::measured(false),
+                false => PingPong::start()
+                    .and_then(PingPong::run)
+                    .unwrap_or_default(),
+            });
+        }
+        ObservationCost::of(&measured.without, &measured.with)
+    }
+
+    /// Whether sockets are looked at.
+    pub(crate) const fn has_sockets(&self) -> bool {
+        self.sockets.is_some()
+    }
+
+    /// Whether programs are stopped at their calls.
+    pub(crate) const fn has_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// The programs by the commands that stop them, where that is how they are looked at.
+    pub(crate) fn stopping(&mut self, programs: Vec<TracedProgram>) -> Result<Vec<TracedProgram>> {
+        let Some(stopped) = &mut self.stopped else {
+            return Ok(programs);
+        };
+        let failed = |error| Error::environment(format!("no place for pipes can be made: {error}"));
+        let directory = &*self
+            .pipes
+            .insert(scratch::create_directory("trace").map_err(failed)?);
+        let each = programs.into_iter().enumerate().map(|(number, program)| {
+            let ptrace_source = PtraceSource::create(directory, number)?;
+            let command = ptrace_source.command(&program.command)?;
+            stopped.push(ptrace_source);
+            Ok(TracedProgram { command, ..program })
+        });
+        each.collect()
+    }
+
+    /// Whether threads are.
+    pub(crate) const fn has_threads(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// Gives what happened, in the order of time, but for the last moments; at the `end` those too.
+    pub(crate) fn take(
+        &mut self,
+        now_ns: u64,
+        end: bool,
+        mut give: impl FnMut(u64, TraceSourceEvent),
+    ) -> Result<()> {
+        self.packets(end)?;
+        self.events()?;
+        self.pending
+            .sort_unstable_by_key(|(at_ns, number, _)| (*at_ns, *number));
+        let until = if end {
+            u64::MAX
+        } else {
+            now_ns.saturating_sub(SETTLES_NS)
+        };
+        let ready = self.pending.partition_point(|(at_ns, ..)| *at_ns <= until);
+        self.pending
+            .drain(..ready)
+            .for_each(|(at_ns, _, seen)| give(at_ns, seen));
+        Ok(())
+    }
+
+    fn packets(&mut self, end: bool) -> Result<()> {
+        let Self {
+            captures,
+            pending,
+            next,
+            packets,
+            lost_packets,
+            measured,
+            ..
+        } = self;
+        let failed =
+            |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
+        for (host, capture) in captures {
+            let mut put = |packet: stackline_monitor::capture::Packet<'_>| {
+                if measured.is_packet(packet.bytes) {
+                    return;
+                }
+                let (outgoing, length) = (packet.outgoing, u64::from(packet.length));
+                let bytes = packet.bytes.to_vec();
+                pending.push((
+                    packet.at_ns,
+                    *next,
+                    TraceSourceEvent::Packet {
+                        host: *host,
+                        outgoing,
+                        length,
+                        bytes,
+                    },
+                ));
+                *next += 1;
+                *packets += 1;
+            };
+            if end {
+                capture.drain_end(&mut put).map_err(failed)?;
+            } else {
+                capture
+                    .read(Some(std::time::Duration::ZERO), &mut put)
+                    .map_err(failed)?;
+            }
+            *lost_packets += capture.lost().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn events(&mut self) -> Result<()> {
+        let failed = |why: String| {
+            Error::environment(format!("the kernel's trace events cannot be read: {why}"))
+        };
+        let (mut sockets, mut threads) = (Vec::new(), Vec::new());
+        if let Some(trace) = &mut self.sockets {
+            self.lost_records += trace.drain(&mut sockets).map_err(failed)?;
+        }
+        if let Some(trace) = &mut self.threads {
+            self.lost_records += trace.drain(&mut threads).map_err(failed)?;
+        }
+        self.drain_ptrace_sources(&mut sockets, &mut threads)?;
+        let measured = &self.measured;
+        sockets.retain(|event| !measured.threads.contains(&event.thread));
+        threads.retain(|event| !measured.threads.contains(&event.thread));
+        self.records += (sockets.len() + threads.len()) as u64;
+        for event in sockets {
+            self.pending
+                .push((event.at_ns, self.next, TraceSourceEvent::Socket(event)));
+            self.next += 1;
+        }
+        for event in threads {
+            self.pending
+                .push((event.at_ns, self.next, TraceSourceEvent::Thread(event)));
+            self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Sources {
+    /// What programs tell that are stopped.
+    fn drain_ptrace_sources(
+        &mut self,
+        sockets: &mut Vec<SocketEvent>,
+        threads: &mut Vec<ThreadEvent>,
+    ) -> Result<()> {
+        let failed = |error| {
+            Error::environment(format!(
+                "what programs do at their sockets cannot be read: {error}"
+            ))
+        };
+        for ptrace_source in self.stopped.iter_mut().flatten() {
+            for news in ptrace_source.drain().map_err(failed)? {
+                match news {
+                    PtraceEvent::Socket(event) => sockets.push(event),
+                    PtraceEvent::Thread(event) => threads.push(event),
+                    PtraceEvent::Lost(count) => self.lost_records += count,
+                    PtraceEvent::Absent(why) => {
+                        drop(self.absent.insert("sockets by ptrace".into(), why))
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(door: &TracedHost) -> std::io::Result<Capture> {
+    let options = CaptureOptions {
+        ring_bytes: RING,
+        ..CaptureOptions::default()
+    };
+    let Some((net, user)) = &door.net else {
+        return Capture::open(&options);
+    };
+    let net = File::open(net)?;
+    let user = user.as_ref().map(File::open).transpose()?;
+    Capture::open_in(
+        net.as_fd(),
+        user.as_ref().map(|user| user.as_fd()),
+        &options,
+    )
+}
