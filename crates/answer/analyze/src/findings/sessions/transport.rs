@@ -105,12 +105,7 @@ pub(crate) fn resending_share(
 }
 
 /// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
-fn resending(
-    log: &EventRows<'_>,
-    blocked: &[Blocked],
-    servers: usize,
-    span: SessionSpan,
-) -> f64 {
+fn resending(log: &EventRows<'_>, blocked: &[Blocked], servers: usize, span: SessionSpan) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
     let again = (0..keywords)
