@@ -125,20 +125,7 @@ impl PlanChange {
 
     fn to_network(&self, network: &mut Network) {
         match self {
-            Self::Queue(ends, bytes) => {
-                let limit = LinkQueue {
-                    limit_bytes: Some(*bytes),
-                    ..LinkQueue::default()
-                };
-                give_queue(network, ends, |queue| LinkQueue {
-                    discipline: queue.discipline,
-                    ecn: queue.ecn,
-                    ..limit.clone()
-                });
-                each_switch(network, &[&ends.0, &ends.1], |switch| {
-                    switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(*bytes));
-                });
-            }
+            Self::Queue(ends, bytes) => limit_queue(network, ends, *bytes),
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
                 ..queue
@@ -259,6 +246,19 @@ fn no_loss(network: &mut Network, ends: &LinkEnds) {
         }
     });
     network.links.extend(backwards);
+}
+
+/// The queue at both ends of a link holds so many bytes, and the switches there have room for them.
+fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
+    give_queue(network, ends, |queue| LinkQueue {
+        discipline: queue.discipline,
+        ecn: queue.ecn,
+        limit_bytes: Some(bytes),
+        ..LinkQueue::default()
+    });
+    each_switch(network, &[&ends.0, &ends.1], |switch| {
+        switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(bytes));
+    });
 }
 
 /// A link without a queue of its own has that of the switch it begins at.

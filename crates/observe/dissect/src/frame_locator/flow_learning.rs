@@ -97,8 +97,7 @@ impl Learning {
             UDP => None,
             _ => return None,
         };
-        let FrameEnds { from, to } = ends;
-        let key = LearningKey(protocol, from.min(to), from.max(to));
+        let key = LearningKey(protocol, ends.from.min(ends.to), ends.from.max(ends.to));
         let known = self.known.get(&key);
         // The same ends again are another connection.
         let again = |known: &Learned| {
@@ -117,7 +116,7 @@ impl Learning {
             self.known.insert(key, learned);
         }
         let known = self.known.get_mut(&key)?;
-        let way = if known.initiator == from {
+        let way = if known.initiator == ends.from {
             EventStreamDirection::There
         } else {
             EventStreamDirection::Back

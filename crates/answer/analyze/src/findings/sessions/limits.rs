@@ -1,6 +1,6 @@
 //! Which stretch of the way limits a session: inside hosts, or beyond those that answer.
 
-use crate::findings::event_log::FindingEventLog;
+use crate::findings::rows::EventRows;
 use crate::profile::Profile;
 use crate::statistics::to_f64;
 use stackline_events::catalogue::is_work;
@@ -33,7 +33,7 @@ impl LimitingStretch {
 }
 
 /// What a point is called.
-pub(crate) fn keyword<'c>(log: &FindingEventLog<'c>, point: u32) -> &'c str {
+pub(crate) fn keyword<'c>(log: &EventRows<'c>, point: u32) -> &'c str {
     &log.input.lifelines.points[point as usize].keyword
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> 
 /// What limits inside hosts, and what does beyond those that answer.
 pub(crate) fn limiting(
     profiles: &[Profile],
-    log: &FindingEventLog<'_>,
+    log: &EventRows<'_>,
 ) -> (Vec<LimitingStretch>, Option<LimitingStretch>) {
     let mut found: BTreeMap<(bool, &str, &str), LimitingStretch> = BTreeMap::new();
     let weights = weights(profiles);

@@ -1,7 +1,7 @@
 //! What monitors saw of the connections between servers of a session and the others: what held them back, what was sent again.
 
 use crate::blocked::{Blocked, blocked};
-use crate::findings::event_log::FindingEventLog;
+use crate::findings::rows::EventRows;
 use crate::findings::sessions::monitored::SessionSpan;
 use crate::lifelines::Lifeline;
 use crate::statistics::to_f64;
@@ -34,7 +34,7 @@ pub(crate) struct TransportSeen {
 
 impl TransportSeen {
     /// What monitors saw of connections between servers and the others.
-    pub(crate) fn of(log: &FindingEventLog<'_>, servers: &[&str]) -> Option<Self> {
+    pub(crate) fn of(log: &EventRows<'_>, servers: &[&str]) -> Option<Self> {
         let mut seen = Self::default();
         let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
         let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);
@@ -91,7 +91,7 @@ impl TransportSeen {
 
 /// Share of the time that servers waited for what was sent again; `None` where nobody would have reported it.
 pub(crate) fn resending_share(
-    log: &FindingEventLog<'_>,
+    log: &EventRows<'_>,
     servers: usize,
     span: SessionSpan,
     transport: Option<&TransportSeen>,
@@ -105,12 +105,7 @@ pub(crate) fn resending_share(
 }
 
 /// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
-fn resending(
-    log: &FindingEventLog<'_>,
-    blocked: &[Blocked],
-    servers: usize,
-    span: SessionSpan,
-) -> f64 {
+fn resending(log: &EventRows<'_>, blocked: &[Blocked], servers: usize, span: SessionSpan) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
     let again = (0..keywords)
@@ -139,7 +134,7 @@ fn resending(
 }
 
 /// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
-pub(crate) fn stuck<'c>(log: &FindingEventLog<'c>) -> Vec<&'c str> {
+pub(crate) fn stuck<'c>(log: &EventRows<'c>) -> Vec<&'c str> {
     let lifelines = log.input.lifelines;
     let begins = |host: &str| {
         let first = |line: &Lifeline| {
