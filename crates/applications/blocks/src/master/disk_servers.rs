@@ -2,7 +2,7 @@
 
 use super::disk_space::{self, ALIGNMENT, Space};
 use super::ownership::{self, HINT};
-use super::{Actions, Master, MasterChange, ServerState};
+use super::{Actions, Master, MasterChange, RequestRefusal, ServerState};
 use crate::limits;
 use crate::wire::master_messages::{
     BlockCopyLocation, Changed, DiskChanged, DiskOwnerRecord, DiskServerJoined, Join, ServerInfo,
@@ -47,24 +47,15 @@ impl Master {
     }
 
     pub(super) fn join(&mut self, connection: u64, join: Join, actions: &mut Actions) {
-        let known = self
-            .servers
-            .iter()
-            .find(|(_, server)| server.name == join.name)
-            .map(|(id, _)| *id);
-        if known.is_some_and(|id| self.servers[&id].connection.is_some()) {
-            return actions.refuse_and_close(connection, Why::Busy, "a server of that name is up");
-        }
-        let id =
-            known.unwrap_or_else(|| self.servers.keys().next_back().map_or(0, |last| last + 1));
-        if usize::from(id) >= limits::MOST_SERVERS {
-            return actions.refuse_and_close(connection, Why::Limit, "there are too many servers");
-        }
-        let before = self
-            .servers
-            .get(&id)
-            .map(|server| server.disks.clone())
-            .unwrap_or_default();
+        let id = match self.joining_number(&join.name) {
+            Ok(id) => id,
+            Err(RequestRefusal { why, words }) => {
+                return actions.refuse_and_close(connection, why, words);
+            }
+        };
+        let known = self.servers.get(&id);
+        let is_new = known.is_none();
+        let before = known.map(|server| server.disks.clone()).unwrap_or_default();
         let Some(identities) = identities(&before, &join.disks) else {
             let words =
                 "its disks are not those it had: start it with the same ones, in the same order";
@@ -87,7 +78,7 @@ impl Master {
             None => drop(self.refused.remove(&join.name)),
         }
         self.pass_last_set(&join.kept, actions);
-        if known.is_none() || identities.len() > before.len() {
+        if is_new || identities.len() > before.len() {
             actions.changes.push(MasterChange::Server {
                 id,
                 name: join.name.clone(),
@@ -124,6 +115,22 @@ impl Master {
             },
         );
         self.announce_server(id, actions);
+    }
+
+    /// The number of a server that joins: the one that it had, or a new one.
+    fn joining_number(&self, name: &str) -> Result<u16, RequestRefusal> {
+        let known = self.servers.iter().find(|(_, server)| server.name == name);
+        if known.is_some_and(|(_, server)| server.connection.is_some()) {
+            let words = "a server of that name is up";
+            return Err(RequestRefusal::new(Why::Busy, words));
+        }
+        let next = || self.servers.keys().next_back().map_or(0, |last| last + 1);
+        let id = known.map_or_else(next, |(id, _)| *id);
+        if usize::from(id) >= limits::MOST_SERVERS {
+            let words = "there are too many servers";
+            return Err(RequestRefusal::new(Why::Limit, words));
+        }
+        Ok(id)
     }
 
     /// What an old copy of this master has taken over: the numbers of its sets are not used again.

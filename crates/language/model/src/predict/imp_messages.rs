@@ -436,12 +436,7 @@ fn bulk(
     back: &ImpPath,
     count: CountArgument,
 ) -> Result<PredictedFigure, String> {
-    let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
-    if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
-        return Err(format!(
-            "an allocation of {allocate} B comes back in parts while messages wait for it"
-        ));
-    }
+    let allocate = allocation(part)?;
     let message = MESSAGE_BYTES.min(allocate);
     let (links, trip) = (links(part), there.round_trip_s(message, back));
     let message_bits = 8.0 * count_to_f64(message);
@@ -464,7 +459,6 @@ fn bulk(
             limits[0],
             |least, one| if one.1 < least.1 { one } else { least },
         );
-    let bytes = bytes_moved(part, count)?;
     let mut values = IntermediateValues::new();
     values.add(
         "round trip of a full message",
@@ -489,16 +483,9 @@ fn bulk(
     }
     // A byte that starts it before, the last message on its way and a byte that confirms it behind.
     let around = there.message_s(1) + back.message_s(1) + trip - message_bits / steady;
-    let (value, moved) = match bytes {
-        Some(bytes) => {
-            let elapsed = around.max(0.0) + 8.0 * count_to_f64(bytes) / steady;
-            (
-                8.0 * count_to_f64(bytes) / elapsed,
-                Some((count_to_f64(bytes), elapsed)),
-            )
-        }
-        None => (steady, None),
-    };
+    let moved = bytes_moved(part, count)?.map(count_to_f64);
+    let moved = moved.map(|bytes| (bytes, around.max(0.0) + 8.0 * bytes / steady));
+    let value = moved.map_or(steady, |(bytes, elapsed)| 8.0 * bytes / elapsed);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
@@ -511,6 +498,17 @@ fn bulk(
         ],
         moved,
     })
+}
+
+/// Bytes that a host lets another send before it allocates more.
+fn allocation(part: &MeasurementPart) -> Result<u64, String> {
+    let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
+    if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
+        return Err(format!(
+            "an allocation of {allocate} B comes back in parts while messages wait for it"
+        ));
+    }
+    Ok(allocate)
 }
 
 /// Bytes of a transfer; none where it has no end.

@@ -188,14 +188,9 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
 
 /// A loop of calls: the mean response time.
 pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
-    let CallTotals {
-        spent,
-        met,
-        busiest_s,
-        longest,
-    } = total_calls(s, calls)?;
+    let totals = total_calls(s, calls)?;
     let n = count_to_f64(calls.calls.len().max(1) as u64);
-    let spent = spent.over(n);
+    let spent = totals.spent.over(n);
     let service_s = s.waits_s(calls.service)? / n;
     let interval_s = calls
         .arrival
@@ -203,10 +198,10 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         .transpose()?
         .flatten();
     let paced = interval_s.is_some();
-    let all_s = f64::from(s.part.replicas) * busiest_s;
+    let all_s = f64::from(s.part.replicas) * totals.busiest_s;
     if let Some(interval_s) = interval_s {
         uncovered::pairs_at_random(s, all_s / interval_s)?;
-        uncovered::idle_window(s, longest)?;
+        uncovered::idle_window(s, totals.longest)?;
     }
     // Pairs that call one after the other keep what is busiest with a call busy all the time.
     let shared_s = if paced {
@@ -223,7 +218,7 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         * n;
     let chance = error_interval::of_waits(made, load);
     uncovered::few_calls(waiting_s / served_s, chance)?;
-    let loss = 1.0 - libm::pow(met, 1.0 / n);
+    let loss = 1.0 - libm::pow(totals.met, 1.0 / n);
     let mut values = values(s, &spent);
     values.add(
         "service",

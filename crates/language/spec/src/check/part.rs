@@ -461,8 +461,7 @@ impl Checker<'_> {
         reason = "limits of stacks are far below 2^53, or no limits at all"
     )]
     fn within(&mut self, sizes: (f64, f64), span: TextSpan, least: u64, table: &StackTable) {
-        let (low, high) = sizes;
-        let name = table.name;
+        let (low, high, name) = (sizes.0, sizes.1, table.name);
         if low < least as f64 {
             let message = format!("`{name}` carries data units of at least {least} bytes here");
             let diagnostic = Diagnostic::error(span, message, format!("this can be {low}"));

@@ -134,9 +134,7 @@ impl Parser<'_, '_> {
                 self.set(&mut host.polls, every, at, "host");
             }
             "priority" => {
-                let words = ["operations", "messages"];
-                let expected = "expected `operations` or `messages`";
-                let first = self.one_of(&WorkKind::ALL, expected, &words)?;
+                let first = self.one_of(&WorkKind::ALL, "expected `operations` or `messages`")?;
                 self.set(&mut host.priority, (first, at.1), at, "host");
             }
             "cpu" => {
@@ -160,8 +158,7 @@ impl Parser<'_, '_> {
                 self.set(&mut host.down, (from, to, at.1), at, "host");
             }
             "fake" => {
-                let words = ["word", "packet"];
-                let fake = self.one_of(&FakeHost::ALL, "expected `word` or `packet`", &words)?;
+                let fake = self.one_of(&FakeHost::ALL, "expected `word` or `packet`")?;
                 self.set(&mut host.fake, (fake, at.1), at, "host");
             }
             "share" => {
@@ -181,15 +178,11 @@ impl Parser<'_, '_> {
     }
 
     /// What one of these words stands for.
-    fn one_of<T: Copy>(
-        &mut self,
-        known: &[(&str, T)],
-        expected: &str,
-        words: &[&str],
-    ) -> Parsed<T> {
+    fn one_of<T: Copy>(&mut self, known: &[(&str, T)], expected: &str) -> Parsed<T> {
         let word = self.folded(0);
         let Some((_, found)) = known.iter().find(|(name, _)| *name == word) else {
-            return Err(self.unexpected(expected, words));
+            let words: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(self.unexpected(expected, &words));
         };
         self.take(TokenRole::Keyword);
         Ok(*found)

@@ -1,4 +1,4 @@
-//! Event logs as they come, `RUN/events/HOST.tape`, until the run is over and they become Parquet: whatever kills a run, what was
+//! Event logs as they come, a file a host, until the run is over and they become Parquet: whatever kills a run, what was
 //! recorded is there and can be read.
 
 use super::lock::{EventsLock, RunScratchDirectory};
