@@ -141,14 +141,14 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     (
         "MySQL",
         "dissect/src/conversation/mysql.rs",
-        "bytes",
+        "extent",
         "conversation",
         "fuzzing::fuzz_conversation",
     ),
     (
         "PostgreSQL",
         "dissect/src/conversation/postgres.rs",
-        "bytes",
+        "extent",
         "conversation",
         "fuzzing::fuzz_conversation",
     ),
