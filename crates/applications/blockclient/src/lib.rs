@@ -6,7 +6,7 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`shapes`] | structures as the header has them |
+//! | [`ffi_types`] | structures as the header has them |
 //! | [`session`] | a client, its sets and predictions, behind a number |
 //! | `fault` | the sentence of the last error of a thread |
 //! | `sys` | the functions that C calls |

@@ -13,14 +13,14 @@
 //! | [`limits`] | what a peer may ask for at most |
 //! | [`master`] | sets, sessions, where blocks are |
 //! | [`server`] | read queues, cache, write queues, discarding |
-//! | [`flight`] | how much a connection may hold before another block begins |
+//! | [`send_window`] | how much a connection may hold before another block begins |
 //! | [`client`] | what is outstanding, what came in time |
-//! | [`history`] | when a block passed which point |
+//! | [`block_history`] | when a block passed which point |
 //! | [`score`] | what a session got |
-//! | [`record`] | what is kept of a session |
-//! | [`replay`] | what a session asks for, list by list |
+//! | [`session_record`] | what is kept of a session |
+//! | [`demand`] | what a session asks for, list by list |
 //! | [`playout`] | blocks in their order, at a steady pace |
-//! | [`viewer`] | what somebody who looks at a picture needs |
+//! | [`pyramid_viewer`] | what somebody who looks at a picture needs |
 
 #![no_std]
 

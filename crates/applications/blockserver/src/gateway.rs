@@ -10,14 +10,14 @@
 //! | `answer` | a request becomes an answer |
 //! | `route` | paths |
 //! | `range` | the header Range |
-//! | `timing` | the header Server-Timing |
-//! | `tag` | the headers ETag and If-None-Match |
+//! | `server_timing` | the header Server-Timing |
+//! | `entity_tag` | the headers ETag and If-None-Match |
 //! | `fault` | what went wrong, as a status and words |
 //! | `body` | a range or a list of blocks as they come |
-//! | `bounded` | a body that gets nothing for too long ends |
-//! | `desk` | who waits for which block |
-//! | `room` | how much is held for all |
-//! | `conformity` | what is no request |
+//! | `bounded_body` | a body that gets nothing for too long ends |
+//! | `block_requests` | who waits for which block |
+//! | `memory_limit` | how much is held for all |
+//! | `request_check` | what is no request |
 //! | `session` | the client that all share, and the sets it has open |
 //! | `viewers` | a list supersedes the one before |
 //! | `picture` | pixels as PNG |

@@ -16,24 +16,24 @@
 //! | [`tile`] | one tile of a picture |
 //! | [`disk_time`] | what a read of a disk takes, as a person writes it |
 //! | [`gateway`] | blocks for any HTTP client |
-//! | [`get`] | reads a range back |
+//! | [`range_read`] | reads a range back |
 //! | [`prediction`] | asks for what may be needed next, too |
-//! | [`replay`] | a session by the clock, its record |
-//! | [`ways`] | the ways of blocks as events |
-//! | [`list_trace`] | lists of a session as a file |
+//! | [`session_replay`] | a session by the clock, its record |
+//! | [`block_events`] | the ways of blocks as events |
+//! | [`list_file`] | lists of a session as a file |
 //! | [`master`] | the master at work |
 //! | [`server`] | a disk server at work |
 //! | [`disk`] | a file of blocks: read, written, checked |
-//! | [`store`] | what the master remembers |
+//! | [`master_store`] | what the master remembers |
 //! | [`key`] | the key that writes need |
 //! | [`simulated`] | master, servers and a client in virtual time |
 //! | [`connection`] | how connections begin and carry messages |
 //! | [`datagrams`] | blocks as UDP datagrams, also with RTP's headers |
-//! | `blasts` | blocks as blasts |
+//! | `blast_transport` | blocks as blasts |
 //! | [`reassembly`] | blocks out of datagrams |
 //! | [`buffer`] | memory of blocks |
-//! | [`places`] | who gets a place where there are too many connections |
-//! | [`notes`] | what servers say while they run |
+//! | [`connection_slots`] | who gets a place where there are too many connections |
+//! | [`notices`] | what servers say while they run |
 
 mod blast_transport;
 pub mod block_events;

@@ -8,7 +8,7 @@
 //! | [`symbols`] | a client's symbols, their memory, what may not be |
 //! | [`pixels`] | vectors, stippled rectangles, letters, areas: pixel by pixel |
 //! | [`draw`] | a symbol with all that it calls, as pixels |
-//! | [`hit`] | which items are at a place |
+//! | [`hit_test`] | which items are at a place |
 //! | [`budget`] | the memory of all displays of a service together |
 //! | [`machine`] | clients, windows, batches, credit, answers, input: bytes in, bytes out, time an argument |
 //! | [`agent`] | between a client and its display: has the picture, and gives it again to a display that was started again |

@@ -11,16 +11,16 @@
 //! | [`ngp`] | the network graphics protocol on a stream |
 //! | [`program`] | whether programs that are served can be started |
 //! | [`pup`] | streams of PUP over UDP |
-//! | [`raw`] | a terminal that takes bytes as they are |
+//! | [`raw_terminal`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
-//! | [`blast`] | streams of blasts |
+//! | [`blast_stream`] | streams of blasts |
 //! | [`server`] | clients' bytes to the machine and back |
 //! | [`vio`] | a client's side of that: blocks as a stream of bytes |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | [`internet`] | streams of TCP and PUP for programs that speak V's messages alone |
-//! | `late` | answers to wrong secrets by V's messages, which wait |
-//! | [`level`] | the four levels at which a picture is sent |
+//! | `late_answers` | answers to wrong secrets by V's messages, which wait |
+//! | [`send_level`] | the four levels at which a picture is sent |
 //! | [`bench`] | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
 //! | [`experiment`] | a display in virtual time as a person says it, and which of that matters |

@@ -11,8 +11,8 @@
 //! | [`named`] | enumerations whose values people write by name |
 //! | [`random`] | a named tree of seeds and the generators at its leaves |
 //! | [`distribution`] | the distributions of the language |
-//! | [`program`] | a benchmark procedure, compiled: steps and operations |
-//! | [`cursor`] | walks a program and yields the next operation |
+//! | [`procedure`] | a benchmark procedure, compiled: steps and operations |
+//! | [`procedure_cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
 //! | [`schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
@@ -20,9 +20,9 @@
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |
 //! | [`stack`] | a stack and its options, as a plan has them |
-//! | [`record`] | what one run yielded |
-//! | [`trace`] | what is known about a run's events |
-//! | [`offset`] | how far another host's clock is ahead, from exchanges of time stamps |
+//! | [`run_record`] | what one run yielded |
+//! | [`trace_index`] | what is known about a run's events |
+//! | [`clock_offset`] | how far another host's clock is ahead, from exchanges of time stamps |
 
 #![no_std]
 

@@ -7,15 +7,15 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`path`] | the way between two hosts as hops with numbers |
-//! | [`mean`] | long-run means of distributions, rates and losses |
+//! | [`mean_loss`] | long-run means of distributions, rates and losses |
 //! | [`overhead`] | what headers, frames and cells take |
 //! | [`pipe`] | bandwidth-delay product, windows, buffers, queues |
 //! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
 //! | [`messages`] | messages of several packets through stores and forwards: in flight, buffers, terminals (ARPANET, 1973) |
-//! | [`start`] | slow start, round by round |
+//! | [`slow_start`] | slow start, round by round |
 //! | [`response`] | packets over hops, one after another |
 //! | [`transport`] | what each stack adds: headers, control exchanges, windows |
-//! | [`recognise`] | what an application type does, read from its operations |
+//! | [`workload_pattern`] | what an application type does, read from its operations |
 //! | [`prediction`] | what a prediction holds |
 //! | [`predict`](mod@predict) | a plan to predictions |
 

@@ -12,13 +12,13 @@
 //! | [`tap`] | network events, their places and reasons, and the trait that receives them |
 //! | `topology` | nodes, ports, shortest paths |
 //! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
-//! | `direction` | one direction of a link with the queue before it |
+//! | `link_direction` | one direction of a link with the queue before it |
 //! | [`transmitter`] | when the last bit of a packet has gone onto the link |
 //! | [`loss`] | which packets a link loses |
 //! | [`jitter`] | delay added by a link, reordering, duplication |
 //! | [`queue`] | queue disciplines: which packets wait before a link, which are dropped |
 //! | [`cells`] | sizes of frames in cells |
-//! | `interface` | the host's interface and the copying behind it |
+//! | `host_interface` | the host's interface and the copying behind it |
 
 #![no_std]
 

@@ -8,9 +8,9 @@
 //! | [`segment`] | a packet of any link to its TCP segment |
 //! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
 //! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
-//! | [`frames`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, or that are learned, to streams, offsets and units |
+//! | [`frame_locator`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, or that are learned, to streams, offsets and units |
 //! | [`left_out`] | every bound, and how much was left out at it |
-//! | [`position`] | sequence numbers of one way of a connection to offsets |
+//! | [`sequence_position`] | sequence numbers of one way of a connection to offsets |
 
 pub mod connections;
 pub mod conversation;

@@ -4,7 +4,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | `watch` | the thread that samples all monitors until it is stopped |
-//! | `config` | what to watch, and what was observed |
+//! | `watch_config` | what to watch, and what was observed |
 //! | [`capture`] | packets of a network namespace, as the kernel sees them |
 //! | `event_buffer` | events that wait to be taken |
 //! | `monitors` | one file a monitor, and the list of them |

@@ -8,12 +8,12 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`name`] | a name that is kept, and beside it the whole one for `--keep-contents` |
-//! | [`word`] | which words look like tokens, ids or addresses of people |
+//! | [`secret_words`] | which words look like tokens, ids or addresses of people |
 //! | [`http`] | targets of requests, URLs |
 //! | [`sql`] | statements of PostgreSQL, MySQL and unknown servers |
 //! | [`redis`] | commands, their keys and what answers them |
 //! | [`attribute`] | attributes of spans, by their keys |
-//! | [`foreign`] | names of spans, events and services of unknown kind |
+//! | [`foreign_names`] | names of spans, events and services of unknown kind |
 //! | [`qlog`] | fields of what QUIC stacks log of themselves |
 
 pub mod attribute;

@@ -3,11 +3,11 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | `printed` | the numbers of the report |
-//! | `lab` | machines, lines, senders: what every experiment begins with |
+//! | `network_setup` | machines, lines, senders: what every experiment begins with |
 //! | `in_flight` | Table 1: messages that must be under way, and what each bound costs |
 //! | `terminals` | Table 2: buffers of terminals |
 //! | `internal` | Table 3: what the processors do alone |
-//! | `lines` | Table 4 and section 2.2.1: one line, many sources, two paths, fast lines |
+//! | `line_experiments` | Table 4 and section 2.2.1: one line, many sources, two paths, fast lines |
 //! | `paths` | Table 5: path lengths of the map |
 //! | `hosts` | Tables 6 and 7: hosts and transfers between them |
 //! | `lockup` | what reservation is for |

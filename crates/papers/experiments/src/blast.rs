@@ -12,7 +12,7 @@
 //! | `simulated` | the column `simulated` |
 //! | `interfaces` | who copies, and what a slower receiver loses |
 //! | `measure` | its programs on this machine |
-//! | `measured` | the column `here` |
+//! | `measured_column` | the column `here` |
 //! | `charts` | Figures 4 to 6 as pictures |
 //! | `reproduce` | all of it together |
 

@@ -13,7 +13,7 @@
 //! | `wan` | section 4.3.3: one to three servers far away, and the collapse |
 //! | `remedies` | section 4.3.4, and what is done today |
 //! | `sweeps` | Figures 11 and 13: packet size, streams and interfaces |
-//! | `copies` | Figure 14: memory copies on this machine and the rule of a third |
+//! | `memory_copies` | Figure 14: memory copies on this machine and the rule of a third |
 //! | `worlds` | the same sessions emulated and simulated |
 //! | `findings` | what `diagnose` says of the sessions whose limit is known |
 //! | `charts` | pictures |

@@ -5,11 +5,11 @@
 //! | `case` | a cell as an experiment: machines, class, picture, rate; its simulation |
 //! | `printed` | the tables, each cell with its experiment and with what it sets of the profile |
 //! | `internet` | the internet server on another workstation |
-//! | `judged` | how near simulated cells are to printed ones, table by table and all together |
+//! | `cell_deviations` | how near simulated cells are to printed ones, table by table and all together |
 //! | `memory` | Table 5-2: display file against bitmap |
 //! | `doubts` | what the paper's own numbers contradict |
 //! | `factors` | the ranking of factors by a designed experiment, beside the paper's |
-//! | `today` | the same pictures on this machine |
+//! | `local_display` | the same pictures on this machine |
 //! | `transport` | sections 6, 7 and 9: what a TCP taught its makers |
 //! | `reproduce` | all of it together |
 

@@ -19,7 +19,7 @@
 //! | [`sink`] | where drained records go |
 //! | [`sinks`] | files of the binary form and of the text form |
 //! | [`catalogue`] | every keyword of stackline, what its data are |
-//! | [`unit`] | ids of data units, streams and flows |
+//! | [`unit_ids`] | ids of data units, streams and flows |
 //! | [`traceparent`] | ids that travel with a request |
 //! | [`scope`] | what the calling thread works for; events of system calls carry it |
 //! | [`value`] | one data field |

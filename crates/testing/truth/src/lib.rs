@@ -7,9 +7,9 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | `scenario` | what is drawn, and from which ranges |
-//! | `text` | a scenario as a specification |
-//! | `change` | what can be taken away, and which findings name it |
-//! | `space` | specifications drawn over the whole space of the language, to be predicted |
+//! | `specification_text` | a scenario as a specification |
+//! | `limit_cause` | what can be taken away, and which findings name it |
+//! | `question` | specifications drawn over the whole space of the language, to be predicted |
 //! | `dice` | random numbers in ranges |
 //! | `judge` | what is true by removal, and whether findings say so |
 //! | `calibration` | how often what was said with some confidence was right |

@@ -13,7 +13,7 @@
 //! | [`stacks`] | the communication operations on each protocol stack: one file a stack |
 //! | [`buffers`] | where data units come from and go to |
 //! | [`usage`] | CPU and counters of the measured period |
-//! | [`placement`] | cores, priorities, and what waking another core costs |
+//! | [`cpu_placement`] | cores, priorities, and what waking another core costs |
 //! | `reactor` | one thread that drives many endpoints, by epoll |
 //! | `readiness` | where a connection waits on such a thread |
 //! | `recording` | one traced run at an agent: events kept until they are taken |

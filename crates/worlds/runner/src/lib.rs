@@ -8,14 +8,14 @@
 //! | [`spec_source`] | the text of a specification to a checked plan, with every world there is |
 //! | [`network_stack`] | the one network, or the one stack, that an application is carried out across |
 //! | [`link_change`] | a link of a network as a person changes it |
-//! | `make` | all runs of a plan, in order |
+//! | `run_sequence` | all runs of a plan, in order |
 //! | `seeds` | the same under many seeds, simulated |
 //! | `backend` | what a world does for a run |
 //! | `worlds` | the three worlds |
 //! | `run_writer` | what a run yields, kept as it comes |
 //! | `tracing` | which events belong to which run |
 //! | `recording` | which runs are recorded, and where |
-//! | `tap` | what happens in a network, as events and packets |
+//! | `network_tap` | what happens in a network, as events and packets |
 
 mod backend;
 pub mod link_change;

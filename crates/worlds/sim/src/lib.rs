@@ -18,17 +18,17 @@
 //! | [`application`] | an application whose programs are async functions: time, processors, each other |
 //! | [`messages`] | what its programs send each other: whole messages over connections, and V's messages |
 //! | [`usage`] | what ports and processors did, interval by interval |
-//! | [`ports`] | what ports of a network and processors of hosts did, as events of monitors |
+//! | [`port_events`] | what ports of a network and processors of hosts did, as events of monitors |
 //! | [`imps`] | networks of IMPs, and what their hosts send |
 //! | `executor` | what tasks share: the virtual time, timers, processors, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
 //! | `stacks` | one file a stack, one table a stack |
 //! | `processor` | a host's processor: which work it does, and when that is done |
-//! | `working` | what operations of programs take of it |
+//! | `host_work` | what operations of programs take of it |
 //! | `records` | what a run yields |
 //! | `datagram` | what travels |
-//! | `trace` | events of endpoints and machines, when they are wanted |
+//! | `run_trace` | events of endpoints and machines, when they are wanted |
 //! | `digest` | the digest of all network events |
 
 pub mod application;

@@ -17,14 +17,14 @@
 //! | [`udp`] | the UDP carrier: offload both ways, fallbacks |
 //! | `prefetch` | brings memory into the cache before the kernel copies |
 //! | `drive` | the loop between machine and carrier |
-//! | `operation`, `train` | data and memory of an operation; packets that leave in one call |
-//! | `link` | packets out: heads, seals, what the carrier did not take at once |
+//! | `operation`, `packet_train` | data and memory of an operation; packets that leave in one call |
+//! | `carrier_link` | packets out: heads, seals, what the carrier did not take at once |
 //! | `placement` | packets in: payloads that are not where they belong |
-//! | `connections` | connections a listener has opened |
-//! | `trace` | events of a connection while a recorder is on |
+//! | `listener_memory` | connections a listener has opened |
+//! | `connection_trace` | events of a connection while a recorder is on |
 //! | `receive_batching` | a receiver that sleeps briefly instead of being woken for every message |
-//! | `memory` | the memory of a stream: posted, or a bounded ring |
-//! | [`seal`], `replay` | authenticated encryption; each packet counts once |
+//! | `stream_memory` | the memory of a stream: posted, or a bounded ring |
+//! | [`seal`], `replay_window` | authenticated encryption; each packet counts once |
 //! | [`standalone`] | the programs of 1985 at the data link level, to be timed |
 //! | `sys` | the only unsafe code |
 

@@ -5,11 +5,11 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`codec`] | numbers, texts and lists as bytes |
-//! | [`greeting`] | how a connection begins: version, role, proof of the key |
-//! | [`control`] | between client or server and master |
-//! | [`data`] | between client and disk server |
+//! | [`handshake`] | how a connection begins: version, role, proof of the key |
+//! | [`master_messages`] | between client or server and master |
+//! | [`server_messages`] | between client and disk server |
 //! | [`message`] | all of them by their kinds |
-//! | [`parts`] | the data of a block in parts, so that the rest can be left out |
+//! | [`block_parts`] | the data of a block in parts, so that the rest can be left out |
 
 pub mod block_parts;
 pub mod codec;

@@ -14,16 +14,16 @@
 //! | [`wire`] | the header of a packet |
 //! | [`options`] | what is chosen, and how a blast is cut |
 //! | [`bitmap`] | a set of packets of one blast |
-//! | [`interval`] | how long to wait for an answer, by the round trips measured |
+//! | [`answer_timeout`] | how long to wait for an answer, by the round trips measured |
 //! | [`rate`] | how fast packets leave beyond a local network |
-//! | [`run`] | consecutive packets that leave together |
+//! | [`packet_run`] | consecutive packets that leave together |
 //! | [`sender`], [`receiver`] | the machines of one direction |
 //! | `in_flight`, `ack_requests` | a blast in flight; when answers are due |
 //! | `reassembly` | a blast that is arriving |
 //! | [`stack`] | the stacks of the language that use these machines, and their options |
 //! | [`negotiation`] | the parameters two ends exchange and agree upon |
 //! | [`connection`] | one end: opening, both directions, closing |
-//! | [`trace`] | events of a connection, derived from what it sends |
+//! | [`event_tracer`] | events of a connection, derived from what it sends |
 
 mod ack_requests;
 pub mod answer_timeout;

@@ -9,8 +9,8 @@
 //! | [`options`] | processor, memory, rules |
 //! | [`line`] | channels between two of them: held, acknowledged, sent again |
 //! | [`routing`] | which line leads where |
-//! | `source` | numbers of messages, the window, room that is asked for |
-//! | `destination` | room, order, answers |
+//! | `message_source` | numbers of messages, the window, room that is asked for |
+//! | `reassembly` | room, order, answers |
 //! | `processor` | one thing after the other |
 //! | [`machine`] | the IMP around these |
 

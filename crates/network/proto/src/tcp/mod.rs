@@ -10,20 +10,20 @@
 //! | --- | --- |
 //! | [`connection`] | start here: the machine with its verbs, and the operations of an application |
 //! | [`options`] | its options |
-//! | `input` | what a segment changes |
-//! | `output` | which segment leaves next |
+//! | `segment_input` | what a segment changes |
+//! | `segment_output` | which segment leaves next |
 //! | `timers` | deadlines, and what happens at them |
 //! | [`segment`] | what travels, and its bytes for captures |
-//! | `send` | what was sent: windows, round trips, the end of an acknowledgement's work |
+//! | `sender` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `send_buffer` | how much a send buffer of a fixed size takes |
 //! | `recovery` | what is lost, and how much may leave meanwhile |
 //! | `reno` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
 //! | `scoreboard` | ranges that were sent, and their state |
-//! | `bbr`, `rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
+//! | `bbr`, `delivery_rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
 //! | [`ecn`] | marks instead of losses: what both ends agree on and tell each other |
 //! | `rtt` | the round trip time and the time-out made of it |
-//! | `receive` | ranges that arrived, and when to acknowledge |
+//! | `receiver` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
 //! | `buffers` | the same of a receiver whose memory is packets instead of bytes, as in 1985 |
 //! | `time_accounting` | what keeps the sender from sending more, and for how long |

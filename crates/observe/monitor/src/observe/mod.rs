@@ -4,12 +4,12 @@
 //! | --- | --- |
 //! | [`sockets`] | what is sent, received and ready at each socket of the machine, by which thread |
 //! | [`connections`] | which connection a socket is |
-//! | [`existing`] | the connections that processes have already |
+//! | [`existing_connections`] | the connections that processes have already |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
 //! | [`ptrace`] | what programs that are started here do at their sockets, by stopping them at calls |
-//! | [`cost`] | what it costs programs to be looked at |
-//! | `stream` | records of all cores in the order of time |
+//! | [`observation_cost`] | what it costs programs to be looked at |
+//! | `event_stream` | records of all cores in the order of time |
 //!
 //! Trace events need root (tracefs). It sees no content and never decides what a wait means. Numbers of threads are those of
 //! the kernel's first namespace. Times are on the clock of events.

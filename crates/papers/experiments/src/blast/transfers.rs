@@ -10,7 +10,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | `experiment` | two hosts, and what one transfers to the other |
-//! | `walk` | one transfer, packet by packet |
+//! | `simulated_transfer` | one transfer, packet by packet |
 //! | `gaps` | which packets are lost |
 //! | `statistics` | mean and deviation of many transfers, most of them counted without being walked |
 //!

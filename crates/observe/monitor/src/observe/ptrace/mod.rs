@@ -4,7 +4,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`record`] | what is recorded, and how it passes from the process that stops the program to the one that keeps it |
-//! | [`traced`] | the program's side: waits until it is traced, then lets itself be stopped |
+//! | [`tracee_setup`] | the program's side: waits until it is traced, then lets itself be stopped |
 //! | [`tracer`] | the other side: stops, looks, lets go |
 //! | `socket` | which socket a descriptor of another process is |
 //!
