@@ -1,7 +1,7 @@
 //! Clocks of logs that come from several hosts, by causality: a message cannot arrive before it was sent.
 //!
 //! A host that begins a unit and ends it encloses what another host did for it. Such a unit is an exchange as NTP makes it (RFC
-//! 5905, section 8): requested, heard, answered, returned, and [`stackline_core::offset`] finds the offset that no exchange
+//! 5905, section 8): requested, heard, answered, returned, and [`stackline_core::clock_offset`] finds the offset that no exchange
 //! rules out. That one host encloses the other has to be known: by spans that name their parents, by stackline's own calls, or
 //! because the time on the one follows the time on the other from unit to unit. A clock is corrected only when the times as they
 //! are cannot be. What looks wrong and cannot be decided is a doubt in one sentence. It reads no clock and changes no event.

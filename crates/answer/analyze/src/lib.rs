@@ -16,7 +16,7 @@
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
-//! | [`data_fates`](mod@beside) | what was sent again or dropped and is on no lifeline |
+//! | [`data_fates`](mod@data_fates) | what was sent again or dropped and is on no lifeline |
 //! | [`assemble`] | events to lifelines |
 //! | [`clocks`] | which clocks of a log cannot be right, by causality |
 //! | [`lifeline_statistics`] | all that is computed from lifelines |
@@ -28,7 +28,7 @@
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
 //! | [`profile`](mod@profile) | what each host did with its time, what its units waited for |
 //! | [`percentiles`] | exact percentiles |
-//! | [`captured_connections`](mod@captured) | connections of captures |
+//! | [`captured_connections`](mod@captured_connections) | connections of captures |
 //! | [`scope`](mod@scope) | what was looked for where nothing was measured |
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions beside what was measured |

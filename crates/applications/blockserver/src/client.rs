@@ -1,12 +1,12 @@
 //! The client library: open a set, ask for lists of blocks, take blocks as they come with the time stamps of every hop.
 //!
 //! ```no_run
-//! use stackline_blockserver::client::{Client, Event, Options};
+//! use stackline_blockserver::client::{BlockClient, BlockClientEvent, BlockClientOptions};
 //! # fn main() -> stackline_core::error::Result<()> {
-//! let client = Client::connect("10.0.0.5:7480", Options::default())?;
+//! let client = BlockClient::connect("10.0.0.5:7480", BlockClientOptions::default())?;
 //! let map = client.open("kansas")?;
 //! client.request(map.id, vec![17, 18, 42], true)?;
-//! while let Some(Event::Block(block)) = client.next(None) {
+//! while let Some(BlockClientEvent::Block(block)) = client.next(None) {
 //!     println!("block {}: {} bytes", block.head.number, block.data.len());
 //! }
 //! # Ok(()) }
@@ -315,7 +315,7 @@ impl BlockClient {
     /// The same, without the master: places are known.
     ///
     /// # Errors
-    /// As for [`BlockClientMachine::request`].
+    /// As for [`BlockClient::request`].
     pub fn request_directly(
         &self,
         set: u32,
@@ -344,7 +344,7 @@ impl BlockClient {
         }
     }
 
-    /// [`BlockClientMachine::next`] gives a block again that it has given.
+    /// [`BlockClient::next`] gives a block again that it has given.
     pub fn give_back(&self, block: Box<ReceivedBlock>) {
         let withdrawals = lock(&self.shared.known).withdrawals(block.head.set);
         self.shared
@@ -355,7 +355,7 @@ impl BlockClient {
     /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
     ///
     /// # Errors
-    /// As for [`BlockClientMachine::request`].
+    /// As for [`BlockClient::request`].
     pub fn withdraw(&self, set: u32) -> Result<()> {
         self.shared.withdraw(set)
     }

@@ -266,7 +266,7 @@ impl BlockDisk {
     /// Reads a block.
     ///
     /// # Errors
-    /// [`Why::DiskInfo`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
+    /// [`Why::Disk`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
     pub fn read(
         &self,
         spot: &DiskExtent,
@@ -298,10 +298,10 @@ impl BlockDisk {
         }
     }
 
-    /// Writes a block; [`DiskInfo::sync`] makes it last.
+    /// Writes a block; [`BlockDisk::sync`] makes it last.
     ///
     /// # Errors
-    /// [`Why::Full`] or [`Why::DiskInfo`].
+    /// [`Why::Full`] or [`Why::Disk`].
     pub fn write(&self, spot: &DiskExtent, buffer: &mut BlockBuffer) -> Result<(), Why> {
         let files = self
             .files
@@ -339,7 +339,7 @@ impl BlockDisk {
     /// What was written of a set outlasts the machine when this returns, and that the disk is used so far and holds that set.
     ///
     /// # Errors
-    /// [`Why::DiskInfo`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
+    /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
     pub fn sync(&self, set: u32) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
         let stored = self.stored.load(Ordering::Relaxed);

@@ -39,7 +39,7 @@ pub fn generate_nonce() -> io::Result<[u8; 16]> {
 /// A number that cannot be guessed.
 ///
 /// # Errors
-/// As for [`nonce`].
+/// As for [`generate_nonce`].
 pub fn generate_identity() -> io::Result<u128> {
     Ok(u128::from_be_bytes(random()?))
 }
@@ -47,7 +47,7 @@ pub fn generate_identity() -> io::Result<u128> {
 /// A key that is kept nowhere.
 ///
 /// # Errors
-/// As for [`nonce`].
+/// As for [`generate_nonce`].
 pub fn generate_key() -> io::Result<BlockWriteKey> {
     Ok(BlockWriteKey(random()?))
 }
@@ -117,7 +117,7 @@ pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
 /// The key of that file, or of the usual place where there is one. `say` hears it where other users may read it.
 ///
 /// # Errors
-/// As for [`read`]; none where no file was named and none is there.
+/// As for [`read_key_file`]; none where no file was named and none is there.
 pub fn find_key(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<BlockWriteKey>> {
     let Some(path) = named
         .map(Path::to_owned)

@@ -5,14 +5,14 @@
 //! set; what was asked for and came is the application's to keep.
 //!
 //! ```no_run
-//! # use stackline_blockserver::{client::{Client, Event, Options}, prediction::Predicting};
+//! # use stackline_blockserver::{client::{BlockClient, BlockClientEvent, BlockClientOptions}, prediction::Predicting};
 //! # fn main() -> stackline_core::error::Result<()> {
-//! let client = Client::connect("127.0.0.1:7480", Options::default())?;
+//! let client = BlockClient::connect("127.0.0.1:7480", BlockClientOptions::default())?;
 //! let map = client.open("map")?;
 //! let right = |list: &[u64]| list.iter().map(|block| block + 1).collect();
 //! let mut viewer = Predicting::new(&client, &map, right);
 //! viewer.request(vec![17, 18, 42])?;
-//! while let Some(Event::Block(block)) = viewer.next(None) { /* 17, 18, 42 in the order in which they come */ }
+//! while let Some(BlockClientEvent::Block(block)) = viewer.next(None) { /* 17, 18, 42 in the order in which they come */ }
 //! # Ok(()) }
 //! ```
 

@@ -40,7 +40,7 @@ pub fn read_range(
 /// The same for the blocks of `numbers`, while `goes_on` says so. However it ends, nothing of it is wanted any more.
 ///
 /// # Errors
-/// As for [`range`], and that it was interrupted.
+/// As for [`read_range`], and that it was interrupted.
 pub fn range_while(
     client: &BlockClient,
     set: &OpenSet,

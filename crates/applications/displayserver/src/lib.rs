@@ -9,7 +9,7 @@
 //! | [`messages`] | the same by V's messages: each is answered when it is carried out |
 //! | [`message_stream`] | a client's side of them |
 //! | [`ngp`] | the network graphics protocol on a stream |
-//! | [`program`] | whether programs that are served can be started |
+//! | [`program_check`] | whether programs that are served can be started |
 //! | [`pup`] | streams of PUP over UDP |
 //! | [`raw_terminal`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |

@@ -14,7 +14,7 @@
 //! | [`procedure`] | a benchmark procedure, compiled: steps and operations |
 //! | [`procedure_cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
-//! | [`schedule`] | which run of a plan comes next, with which seed |
+//! | [`run_schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |

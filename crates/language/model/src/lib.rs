@@ -11,7 +11,7 @@
 //! | [`overhead`] | what headers, frames and cells take |
 //! | [`pipe`] | bandwidth-delay product, windows, buffers, queues |
 //! | [`loss`] | throughput under loss: Mathis, CUBIC, PFTK |
-//! | [`messages`] | messages of several packets through stores and forwards: in flight, buffers, terminals (ARPANET, 1973) |
+//! | [`arpanet_messages`] | messages of several packets through stores and forwards: in flight, buffers, terminals (ARPANET, 1973) |
 //! | [`slow_start`] | slow start, round by round |
 //! | [`response`] | packets over hops, one after another |
 //! | [`transport`] | what each stack adds: headers, control exchanges, windows |

@@ -1,7 +1,7 @@
 //! What would make a wrong text right: small changes at its first mistake are tried, and the first that leaves no mistake is
 //! what the hint says. So a hint of this kind works when it is followed.
 //!
-//! It knows habits from other programs ([`words`]) and slips of the pen. It never decides whether a text is right.
+//! It knows habits from other programs ([`foreign_words`]) and slips of the pen. It never decides whether a text is right.
 
 mod candidate_edits;
 mod foreign_words;

@@ -17,7 +17,7 @@
 //! | [`loss`] | which packets a link loses |
 //! | [`jitter`] | delay added by a link, reordering, duplication |
 //! | [`queue`] | queue disciplines: which packets wait before a link, which are dropped |
-//! | [`cells`] | sizes of frames in cells |
+//! | [`cell_sizes`] | sizes of frames in cells |
 //! | `host_interface` | the host's interface and the copying behind it |
 
 #![no_std]

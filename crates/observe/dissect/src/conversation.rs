@@ -193,7 +193,7 @@ pub trait Dissector: fmt::Debug + Send {
         self.protocol()
     }
 
-    /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turns`] is never sure.
+    /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turn_dissector`] is never sure.
     fn is_exact(&self) -> bool {
         true
     }

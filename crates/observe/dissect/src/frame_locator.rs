@@ -23,7 +23,7 @@ use flow_learning::Learning;
 pub struct FrameStreamRange {
     /// The data unit, where its number is in the packet itself.
     pub unit: Option<i64>,
-    /// See [`stackline_events::unit::stream`].
+    /// See [`stackline_events::unit_ids`].
     pub stream: Option<i64>,
     /// Of its first byte of data, counted from the first byte after connecting.
     pub offset: Option<u64>,

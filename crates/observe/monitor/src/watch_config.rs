@@ -25,7 +25,7 @@ pub enum WatchedConnections {
     /// Those of this process. Ports are learned from its sockets at each sample, so a connection that opens and closes
     /// between two samples is recognised by the port its process listens on or has connected to before.
     Process,
-    /// Those with these ports; the kernel filters out all others. See also [`crate::Watch::follow`].
+    /// Those with these ports; the kernel filters out all others. See also [`crate::MonitorSession::follow`].
     Ports(WatchedPorts),
     /// All of this network namespace.
     All,

@@ -58,7 +58,7 @@ fn name(text: &[u8], kept: &str) -> RedactedName {
     RedactedName::of(kept, &printable(whole.as_bytes()))
 }
 
-/// What is kept of a [`statement`].
+/// What is kept of a [`redact_statement`].
 #[must_use]
 pub fn mask_statement(dialect: Dialect, text: &[u8]) -> String {
     let (text, cut) = bounded(text);

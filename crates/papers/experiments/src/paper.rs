@@ -19,7 +19,7 @@ pub struct PaperExperiment {
     /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
     /// the machine's network, so its process has one thread and does nothing else.
     pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
-    /// The tables that have something of [`PaperReport::measure`].
+    /// The tables that have something of [`PaperExperiment::measure`].
     pub measured: &'static [&'static str],
     /// What of it is run over an emulated network and simulated alike; nothing where it has no such comparison.
     pub compare: Option<PaperComparison>,
@@ -62,7 +62,7 @@ pub struct ReproductionSettings<'a> {
     pub transfers: u64,
     /// The largest standard error of a standard deviation, as a share of it.
     pub precision: f64,
-    /// What [`PaperReport::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
+    /// What [`PaperExperiment::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
     pub measured: Option<std::result::Result<Vec<u8>, String>>,
     /// Only the tables and figures whose names begin so, whatever their letters' case.
     pub only: Option<&'a str>,

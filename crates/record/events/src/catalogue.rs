@@ -1,7 +1,7 @@
 //! Every keyword of stackline: who emits it, what its data are, in their order. Docs, importers, lifelines and findings read
 //! this table; an event with a keyword that is not in it is kept and shown all the same.
 //!
-//! The data of everything on the path of a data unit begin alike: `unit; stream; offset; bytes` (see [`crate::unit`]). A
+//! The data of everything on the path of a data unit begin alike: `unit; stream; offset; bytes` (see [`crate::unit_ids`]). A
 //! field that is not known is empty. `offset` counts bytes of the transport's stream from the connection's first byte on.
 
 pub mod rows;

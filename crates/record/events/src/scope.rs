@@ -213,7 +213,7 @@ fn send_with_events<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) ->
 
 /// Makes a receiving system call with room for so many bytes, with events at entry and return. One that gives nothing (it was
 /// interrupted, or nothing was there yet) is one with its repetition. Where what comes are datagrams, the events wait
-/// until [`came`] says whose they are.
+/// until [`note_received_unit`] says whose they are.
 ///
 /// # Errors
 /// Those of the call.

@@ -124,7 +124,7 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a text that the user named: at most `most` bytes of UTF-8.
 ///
 /// # Errors
-/// As for [`read`]; `InvalidData` where it is not UTF-8.
+/// As for [`read_bounded`]; `InvalidData` where it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read_bounded(path, most)?)
 }

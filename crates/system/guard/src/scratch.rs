@@ -1,6 +1,6 @@
 //! Temporary directories and files of stackline, all of them: private, with names that nobody can foresee, removed at the end.
 //!
-//! A directory is locked while its process lives. After a kill its lock is free, and [`sweep`] removes it: every new directory, the
+//! A directory is locked while its process lives. After a kill its lock is free, and [`remove_leftovers`] removes it: every new directory, the
 //! supervisor of a command that was killed, and `stackline clean` do.
 
 use rustix::fs::{FlockOperation, flock};

@@ -47,7 +47,7 @@ enum SimRunStage {
     Done,
 }
 
-/// What a [`Timer::SimRunStage`] says.
+/// What a [`Timer::Stage`] says.
 const SETTLED: u32 = 0;
 const OVERDUE: u32 = 1;
 const END_NOW: u32 = 2;

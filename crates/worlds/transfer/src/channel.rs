@@ -241,7 +241,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
     /// true; returns how many bytes the peer has.
     ///
     /// # Errors
-    /// As [`BlastChannel::send`]; [`Error::BlastOptions`] when the memory is too short, and nothing has been sent then.
+    /// As [`BlastChannel::send`]; [`Error::Options`] when the memory is too short, and nothing has been sent then.
     pub fn send_round(
         &mut self,
         data: &[u8],
@@ -291,7 +291,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
     /// how many came: fewer only where the stream ends.
     ///
     /// # Errors
-    /// As [`BlastChannel::receive_into`]; [`Error::BlastOptions`] when the memory is too short, and nothing has been taken then.
+    /// As [`BlastChannel::receive_into`]; [`Error::Options`] when the memory is too short, and nothing has been taken then.
     pub fn receive_round(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
         self.broken()?;
         round(into.len())?;

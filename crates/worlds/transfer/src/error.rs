@@ -16,7 +16,7 @@ pub enum Error {
     Refused(BlastRefusal),
     /// The peer closed the channel while data was in flight to it, or gave up in the middle of an operation.
     Closed,
-    /// It was interrupted (see [`crate::options::Options::interrupt`]).
+    /// It was interrupted (see [`crate::options::BlastChannelOptions::interrupt`]).
     Interrupted,
     /// It failed before, or was ended in the middle of an operation.
     Broken,

@@ -90,7 +90,7 @@ fn words(words: &str) -> CString {
 /// Gives back what an event's pointers lead into.
 ///
 /// # Safety
-/// It is null, or an owner that [`tell`] made and nobody gave back.
+/// It is null, or an owner that [`convert_event`] made and nobody gave back.
 pub(super) unsafe fn free(owner: *mut c_void) {
     if !owner.is_null() {
         // SAFETY: as the caller promises.

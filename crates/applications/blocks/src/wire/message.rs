@@ -303,7 +303,7 @@ impl Why {
         Self::Memory,
     ];
 
-    /// Of its number; one that a newer program sent is [`Why::MalformedBlockMessage`].
+    /// Of its number; one that a newer program sent is [`Why::Malformed`].
     #[must_use]
     pub fn of(number: u8) -> Self {
         Self::ALL

@@ -80,7 +80,7 @@ record! {
     pub struct Attach {
         /// The session.
         pub session: u128,
-        /// How blocks travel, as one of [`super::message::Transport`].
+        /// How blocks travel, as one of [`super::message::BlockDataTransport`].
         pub transport: u8,
         /// The UDP port that datagrams go to.
         pub port: u16,
@@ -96,7 +96,7 @@ record! {
     pub struct Attached {
         /// Its number.
         pub server: u16,
-        /// Whether the data of blocks come in parts (see [`super::parts`]); else as they are, or beside the connection.
+        /// Whether the data of blocks come in parts (see [`super::block_parts`]); else as they are, or beside the connection.
         pub parts: bool,
     }
 }

@@ -1,6 +1,6 @@
 //! A procedure's tree to its program: arguments, sides, the measured stretch, connections.
 //!
-//! Whether the two sides fit together is [`super::mirror`]'s.
+//! Whether the two sides fit together is [`super::side_matching`]'s.
 
 use super::evaluate::{Bindings, fixed};
 use super::referenced_files::SpecFiles;

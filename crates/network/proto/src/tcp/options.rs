@@ -45,11 +45,11 @@ pub struct TcpOptions {
     pub ecn: bool,
     /// Largest IPv4 packet in bytes that it sends or takes.
     pub mtu: u32,
-    /// Bytes asked for what is not acknowledged ([`stackline_core::socket_memory::send`]); by default as many as two windows hold, up to 4 MiB.
+    /// Bytes asked for what is not acknowledged ([`stackline_core::socket_memory::send_memory`]); by default as many as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
     /// No more is taken while so many bytes have not left (TCP_NOTSENT_LOWAT); a writer that waits is woken at half of them.
     pub notsent_lowat: Option<u64>,
-    /// Bytes asked for what has arrived, of which a part is offered ([`stackline_core::socket_memory::window`]); without it the window is as
+    /// Bytes asked for what has arrived, of which a part is offered ([`stackline_core::socket_memory::offered_window`]); without it the window is as
     /// large as the reader needs, from 64 KiB up to 6 MiB.
     pub receive_buffer: Option<u64>,
     /// What has arrived is kept in buffers of packets instead of bytes, and the window is made of those that are free.

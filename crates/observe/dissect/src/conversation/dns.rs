@@ -1,4 +1,4 @@
-//! DNS (RFC 1035): the head of a message and its first question, of a datagram by [`message`], of a connection (RFC 7766) as a
+//! DNS (RFC 1035): the head of a message and its first question, of a datagram by [`parse_message`], of a connection (RFC 7766) as a
 //! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
 //! which each is a part. Records are not looked at.
 

@@ -1,5 +1,5 @@
 //! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
-//! data by turns of records. Nothing is deciphered ([`deciphered`] does where secrets are known). In TLS 1.3 the client's Finished is recognised by its length, and two first records of
+//! data by turns of records. Nothing is deciphered ([`decryption`] does where secrets are known). In TLS 1.3 the client's Finished is recognised by its length, and two first records of
 //! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
 //! client sends early are not found.
 

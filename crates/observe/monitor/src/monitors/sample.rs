@@ -122,7 +122,7 @@ where
     }
 }
 
-/// A `read` for [`sampled`] over files: `parse` turns their texts into a reading, or `None` when they are not as expected.
+/// A `read` for [`create_sampled`] over files: `parse` turns their texts into a reading, or `None` when they are not as expected.
 pub(crate) fn file_reader<S, const N: usize>(
     paths: [&'static str; N],
     mut parse: impl FnMut([&str; N]) -> Option<S>,

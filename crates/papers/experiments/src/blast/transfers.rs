@@ -4,7 +4,7 @@
 //! Packets have the paper's sizes on the wire: the machines' headers travel for free. Elapsed is the time from the moment at
 //! which the sender begins to copy the first packet until the answer after which it has nothing left to do has been copied
 //! out. A host's processor takes the next packet from its machine only when it can begin to copy it, so a fixed interval
-//! ([`Options::interval`](stackline_proto::blast::Options::interval)) counts from the beginning of the copy of the packet that asks. The network's delay is counted
+//! ([`Options::interval`](stackline_proto::blast::BlastOptions::interval)) counts from the beginning of the copy of the packet that asks. The network's delay is counted
 //! where it has one; the formulas of the paper with copying leave it out.
 //!
 //! | module | one idea |

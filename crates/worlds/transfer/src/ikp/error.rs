@@ -42,7 +42,7 @@ pub enum IkpTransferError {
         /// Bytes of data a packet carries there at most.
         room: usize,
     },
-    /// It was interrupted (see [`super::Options::interrupt`]).
+    /// It was interrupted (see [`super::IkpTransferOptions::interrupt`]).
     Interrupted,
     /// A system call failed, or the path is broken.
     Io(&'static str, io::Error),

@@ -35,7 +35,7 @@ const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::S
 /// How a program ended, as shells put it: its code, or 128 and the number of the signal that ended it.
 pub type TraceeExitCode = i32;
 
-/// Starts the command, which becomes the program by [`super::traced::become_program`], and tells what it does until it ends.
+/// Starts the command, which becomes the program by [`super::tracee_setup::become_program`], and tells what it does until it ends.
 ///
 /// # Errors
 /// When it cannot be started, or may not be traced.
