@@ -21,7 +21,7 @@
 //! | [`internet`] | streams of TCP and PUP for programs that speak V's messages alone |
 //! | `late_answers` | answers to wrong secrets by V's messages, which wait |
 //! | [`send_level`] | the four levels at which a picture is sent |
-//! | [`bench`] | the paper's benchmarks at these levels |
+//! | [`bench`](mod@bench) | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
 //! | [`experiment`] | a display in virtual time as a person says it, and which of that matters |
 //! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |

@@ -1,4 +1,4 @@
-//! The stackline language: text to a checked [`Plan`], or diagnostics; the formatter; the prelude.
+//! The stackline language: text to a checked [`Plan`](stackline_core::plan::Plan), or diagnostics; the formatter; the prelude.
 //!
 //! It never does what a text says, opens no file and reads no clock: `no_std` makes those things unnameable here.
 //! The files a text may name, of an empirical distribution or a trace, are read through a function that is given.

@@ -166,7 +166,7 @@ impl LiveThreadBuffers {
     /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
     ///
     /// # Errors
-    /// An [`Error`] when a file cannot be had.
+    /// An error when a file cannot be had.
     pub fn new(
         flags: Arc<LiveCancelFlags>,
         files: &AgentFileDirectory,

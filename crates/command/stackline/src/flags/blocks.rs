@@ -1,5 +1,10 @@
 //! The command line of `blocks`: the parallel block server started, filled, read. Nothing here touches the machine.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "brackets of the help are not links"
+)]
+
 mod gateway;
 mod replay;
 

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`packet`] | what they send one another |
 //! | [`options`] | processor, memory, rules |
-//! | [`line`] | channels between two of them: held, acknowledged, sent again |
+//! | [`line`](mod@line) | channels between two of them: held, acknowledged, sent again |
 //! | [`routing`] | which line leads where |
 //! | `message_source` | numbers of messages, the window, room that is asked for |
 //! | `reassembly` | room, order, answers |

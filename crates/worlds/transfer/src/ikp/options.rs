@@ -20,7 +20,7 @@ pub struct IkpTransferOptions {
     pub interrupt: Option<Interrupt>,
     /// Most clients known at a time.
     pub clients: usize,
-    /// Whether a client that the server has not called [`usable_interface`](super::Request::usable_interface) gives way to a new one where that number is there, the
+    /// Whether a client that the server has not called [`known`](super::IkpRequest::known) gives way to a new one where that number is there, the
     /// oldest first: else the new one is refused. So packets with forged addresses keep nobody out.
     pub strangers_give_way: bool,
     /// How the socket is set up.
