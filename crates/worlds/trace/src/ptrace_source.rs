@@ -101,6 +101,24 @@ impl PtraceSource {
     }
 
     fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
+        let (at_ns, thread) = (record.at_ns, record.thread);
+        let change = self.event(record);
+        // The first is of the program's first thread, which this process began.
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let first = is_first.then(|| {
+            PtraceEvent::Thread(ThreadEvent {
+                at_ns,
+                thread: own_thread(),
+                what: ThreadChange::Forked {
+                    child: self.base + thread % NUMBERS,
+                    is_process: Some(true),
+                },
+            })
+        });
+        first.into_iter().chain([change]).collect()
+    }
+
+    fn event(&self, record: PtraceRecord) -> PtraceEvent {
         let PtraceRecord {
             at_ns,
             thread,
@@ -125,7 +143,7 @@ impl PtraceSource {
             })
         };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let news = match what {
+        match what {
             PtraceChange::Opened {
                 socket,
                 local,
@@ -169,16 +187,7 @@ impl PtraceSource {
             PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             PtraceChange::Lost { count } => PtraceEvent::Lost(count),
             PtraceChange::Absent { why } => PtraceEvent::Absent(why),
-        }; // The first is of the program's first thread, which this process began.
-        let is_first = !std::mem::replace(&mut self.begun, true);
-        let first = is_first.then(|| {
-            let what = ThreadChange::Forked {
-                child: self.base + thread % NUMBERS,
-                is_process: Some(true),
-            };
-            of_thread(own_thread(), what)
-        });
-        first.into_iter().chain([news]).collect()
+        }
     }
 }
 

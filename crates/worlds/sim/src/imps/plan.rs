@@ -44,6 +44,26 @@ pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
     }
 }
 
+fn host_of_plan(
+    network: &network::Network,
+    name: &str,
+    imp: u16,
+    bit_s: Option<f64>,
+) -> ImpSubnetHost {
+    let fake = network
+        .hosts
+        .iter()
+        .find(|host| host.name == name)
+        .and_then(|host| host.fake);
+    ImpSubnetHost {
+        imp,
+        bit_s,
+        kind: HostKind {
+            fake_cycles: fake.map_or((0, 0), FakeHost::cycles),
+        },
+    }
+}
+
 /// The machines of a network, and where each of its hosts is.
 #[must_use]
 pub fn plan_of_network(
@@ -79,7 +99,7 @@ pub fn plan_of_network(
     {
         plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
     }
-    // A line is told apart from a host's interface by its ends.
+    // A line is distinguished from a host's interface by its ends.
     let mut hosts = BTreeMap::new();
     let mut count = BTreeMap::<u16, u16>::new();
     for link in &network.links {
@@ -102,18 +122,7 @@ pub fn plan_of_network(
                 let host = count.entry(imp).or_default();
                 hosts.insert(name.clone(), ImpHostAddress { imp, host: *host });
                 *host += 1;
-                let fake = network
-                    .hosts
-                    .iter()
-                    .find(|host| host.name == *name)
-                    .and_then(|host| host.fake);
-                plan.hosts.push(ImpSubnetHost {
-                    imp,
-                    bit_s,
-                    kind: HostKind {
-                        fake_cycles: fake.map_or((0, 0), FakeHost::cycles),
-                    },
-                });
+                plan.hosts.push(host_of_plan(network, name, imp, bit_s));
             }
             [None, None] => {}
         }
