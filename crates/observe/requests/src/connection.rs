@@ -221,7 +221,8 @@ impl RequestConnection {
         at_ns: u64,
         way: EventStreamDirection,
         passing: Passing,
-        (segment, bytes): (&DissectedSegment, &[u8]),
+        segment: &DissectedSegment,
+        bytes: &[u8],
         done: &mut Vec<Exchange>,
     ) {
         self.last_ns = self.last_ns.max(at_ns);
@@ -251,7 +252,7 @@ impl RequestConnection {
             self.acknowledged(at_ns, way, segment);
         }
         if passing.is_dissected {
-            let found = self.dissect_segment(way, (from, end), segment, bytes);
+            let found = self.dissect_segment(way, from, end, segment, bytes);
             self.take(found, done);
         }
     }
@@ -327,7 +328,8 @@ impl RequestConnection {
     fn dissect_segment(
         &mut self,
         way: EventStreamDirection,
-        (from, end): (u64, u64),
+        from: u64,
+        end: u64,
         segment: &DissectedSegment,
         bytes: &[u8],
     ) -> Vec<DissectorEvent> {

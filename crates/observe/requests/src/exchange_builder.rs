@@ -74,6 +74,19 @@ pub enum PacketPassage {
     Between,
 }
 
+/// Where and when a segment of a connection passes, and in which of its directions.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentPassage {
+    /// The host it is seen at, by its number.
+    pub host: usize,
+    /// How it passes there.
+    pub door: PacketPassage,
+    /// The moment.
+    pub at_ns: u64,
+    /// The direction of the connection.
+    pub way: EventStreamDirection,
+}
+
 /// Why something is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
@@ -268,35 +281,40 @@ impl Builder {
         let Some((key, way)) = self.connection(host, door, at_ns, segment) else {
             return;
         };
-        self.pass((host, door), at_ns, (key, way), segment, data);
+        let passage = SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        };
+        self.pass(passage, key, segment, data);
     }
 
-    /// A segment of a connection that has that number, in the direction that is told: numbers are given elsewhere.
+    /// A segment of a connection that has that number: numbers are given elsewhere.
     pub fn located(
         &mut self,
-        (host, door): (usize, PacketPassage),
-        at_ns: u64,
-        (flow, way): (u32, EventStreamDirection),
+        passage: SegmentPassage,
+        flow: u32,
         segment: &DissectedSegment,
         data: &[u8],
     ) {
         let (from, to) = segment.ends;
-        let ends = if way == EventStreamDirection::There {
+        let ends = if passage.way == EventStreamDirection::There {
             (from, to)
         } else {
             (to, from)
         };
         let key = RequestConnectionKey {
             flow: Some(flow),
-            ..RequestConnectionKey::new(host, ends)
+            ..RequestConnectionKey::new(passage.host, ends)
         };
         if !self.connections.contains_key(&key) {
             if segment.reset || (segment.bytes == 0 && !segment.syn) {
                 return; // What is left of a connection that nobody knows any more.
             }
-            self.open(host, door, at_ns, (key, way), segment);
+            self.open(passage, key, segment);
         }
-        self.pass((host, door), at_ns, (key, way), segment, data);
+        self.pass(passage, key, segment, data);
     }
 
     /// The first number that is given to what has none from elsewhere.
@@ -306,12 +324,17 @@ impl Builder {
 
     fn pass(
         &mut self,
-        (host, door): (usize, PacketPassage),
-        at_ns: u64,
-        (key, way): (RequestConnectionKey, EventStreamDirection),
+        passage: SegmentPassage,
+        key: RequestConnectionKey,
         segment: &DissectedSegment,
         data: &[u8],
     ) {
+        let SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        } = passage;
         let (from, to) = segment.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
         let Some(connection) = self.connections.get_mut(&key) else {
@@ -337,7 +360,8 @@ impl Builder {
                 arrives,
                 is_dissected,
             },
-            (segment, data),
+            segment,
+            data,
             &mut self.done,
         );
     }
@@ -388,19 +412,29 @@ impl Builder {
         if let Some(old) = self.connections.remove(&key) {
             self.end_connection(old);
         }
-        self.open(host, door, at_ns, (key, way), segment);
+        let passage = SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        };
+        self.open(passage, key, segment);
         Some((key, way))
     }
 
     /// A connection that was not known.
     fn open(
         &mut self,
-        host: usize,
-        door: PacketPassage,
-        at_ns: u64,
-        (key, way): (RequestConnectionKey, EventStreamDirection),
+        passage: SegmentPassage,
+        key: RequestConnectionKey,
         segment: &DissectedSegment,
     ) {
+        let SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        } = passage;
         self.make_room();
         let own = |address: SocketAddr, here: bool| ExchangeEnd {
             host: self.host_of(host, address.ip(), here),

@@ -51,7 +51,8 @@ impl Coordinator<'_> {
     pub fn make_traced(
         &mut self,
         scheduled: &ScheduledRun<'_>,
-        (flows, ports): (&[u32], &[u16]),
+        flows: &[u32],
+        ports: &[u16],
         keep: &mut KeepHostLog<'_>,
     ) -> (Result<Vec<RunRecord>>, LiveRunTrace) {
         let mut traced = LiveRunTrace::default();

@@ -419,7 +419,8 @@ impl SimTcpEnd {
         if reports {
             log.info(
                 &INFO,
-                (self.wire.pair, self.side),
+                self.wire.pair,
+                self.side,
                 at,
                 &info(&before),
                 &info(&now),

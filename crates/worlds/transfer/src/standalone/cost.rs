@@ -51,7 +51,7 @@ pub fn costs(setup: &StandaloneSetup<'_>) -> Result<StopAndWaitCosts, Halt> {
     near.take_times(turns);
     far.take_times(turns);
     let programs = iter::repeat_n(StandaloneProgram::StopAndWait, turns);
-    let (near, far) = both(&setup, (near, far), programs, |_, _| {})?;
+    let (near, far) = both(&setup, near, far, programs, |_, _| {})?;
     let [send_data, _, _, take_acknowledgement] = near.times(WARM_UP as usize);
     let [_, take_data, send_acknowledgement, _] = far.times(WARM_UP as usize);
     let observed = elapsed(&setup)?.stop_and_wait;

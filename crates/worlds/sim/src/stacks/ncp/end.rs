@@ -136,7 +136,7 @@ impl SimNcpEnd {
         .sum::<u64>();
         let reports = waits > 0 || now.acked_bytes != before.acked_bytes;
         if reports {
-            log.info(&INFO, (self.pair, self.side), at, &before, &now);
+            log.info(&INFO, self.pair, self.side, at, &before, &now);
         }
         reports
     }

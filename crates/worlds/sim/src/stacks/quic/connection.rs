@@ -105,7 +105,8 @@ impl SimQuicEnd {
     pub(super) fn new(
         place: SimQuicEndPlace,
         socket: &Rc<RefCell<Endpoint>>,
-        (handle, connection): (ConnectionHandle, Connection),
+        handle: ConnectionHandle,
+        connection: Connection,
         settings: BTreeMap<String, String>,
     ) -> Self {
         let inner = SimQuicEndState {
@@ -264,7 +265,7 @@ impl SimQuicEnd {
         let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
         let reports = inner.spent.is_busy() || moved != moved_before;
         if reports {
-            log.info(&INFO, (self.pair(), self.place.side), at, &before, &now);
+            log.info(&INFO, self.pair(), self.place.side, at, &before, &now);
         }
         reports
     }
