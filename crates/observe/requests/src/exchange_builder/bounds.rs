@@ -63,7 +63,7 @@ fn connections() {
         let mut builder = builder();
         (0..count).for_each(|at| builder.segment(0, true, at as u64, &syn(at), b""));
         let (exchanges, unknown) = builder.finish();
-        assert_eq!(exchanges.len(), count, "what gives way is told");
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
         unknown.left_out
     });
     let mut builder = builder().remembering_origins();
@@ -83,7 +83,7 @@ fn questions_after_names() {
             builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
         }
         let (exchanges, unknown) = builder.finish();
-        assert_eq!(exchanges.len(), count, "what gives way is told");
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
         unknown.left_out
     });
     Bound::Answered.assert_reported(|count| {
