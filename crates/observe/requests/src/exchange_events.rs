@@ -50,7 +50,7 @@ pub struct ExchangeContext<'k> {
     pub wait: Option<ServerThreadWork>,
     /// Whether names and statuses are kept whole, with all that is in them.
     pub contents: bool,
-    /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
+    /// Whether segments are events too: then they say when a request whose bytes are reported passed the doors.
     pub segments: bool,
 }
 

@@ -272,7 +272,7 @@ impl<W: Write> AgentLoop<W> {
                 self.send(&FromAgent::Recording { refused })
             }
             ToAgent::StopRecording => self.stop_recording(),
-            ToAgent::Tape => self.hand_over_piece(),
+            ToAgent::EventLog => self.hand_over_piece(),
             ToAgent::Quit => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! What a traced run records: events of endpoints and protocol machines on their hosts' tapes, each
+//! What a traced run records: events of endpoints and protocol machines on their hosts' logs, each
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::SimHostClock;

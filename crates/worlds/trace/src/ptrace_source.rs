@@ -39,7 +39,7 @@ pub(crate) fn measured(stopped: bool) -> Vec<f64> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// What is told of one program.
+/// What is reported of one program.
 #[derive(Debug)]
 pub(crate) struct PtraceSource {
     reader: PtraceRecordReader,
@@ -88,7 +88,7 @@ impl PtraceSource {
         Ok(words.into_iter().chain(program.iter().cloned()).collect())
     }
 
-    /// What was told since the last time.
+    /// What was reported since the last time.
     pub(crate) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
         let mut records = Vec::new();
         let wrong = self.reader.drain(&mut records)?;

@@ -2,8 +2,8 @@
 //! link level, without a header, a check or a retransmission.
 //!
 //! Two busy-waiting sides, on a processor each where there are two, exchange frames: 1024 bytes of data behind an Ethernet
-//! header, and acknowledgements of the shortest frame there is (60 bytes here, 64 with the check sequence on a wire), told
-//! apart by ethertype and length alone. Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all
+//! header, and acknowledgements of the shortest frame there is (60 bytes here, 64 with the check sequence on a wire), distinguished
+//! by ethertype and length alone. Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all
 //! three programs, so that what differs between them is the protocol.
 //!
 //! **What is compared.** In 1985 two processors copied packets into and out of two interfaces beside a 10 Mbit/s network;
@@ -90,7 +90,7 @@ impl SharedStationState {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// The other side is told that this one has halted, if it has.
+    /// The other side learns that this one has halted, if it has.
     fn signal_halt(&self, done: Result<(), Halt>) -> Result<(), Halt> {
         done.inspect_err(|_| self.over.store(true, Ordering::Relaxed))
     }

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 pub const OVERHEAD_BITS: u32 = 152;
 /// The same since a checksum by software was added (RFC 528).
 pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
-/// A packet is told to come this much later than it has left the place before, so that both have an order.
+/// A packet is recorded to come this much later than it has left the place before, so that both have an order.
 const AFTER: Duration = Duration(1);
 /// Bits that precede a message at a host's interface: its leader (BBN 1822).
 const LEADER_BITS: u32 = 32;
@@ -279,7 +279,7 @@ impl ImpSubnet {
         if splits { new.splitting() } else { new }
     }
 
-    /// The same; what packets pass is told by [`ImpSubnet::passages`].
+    /// The same; what packets pass is reported by [`ImpSubnet::passages`].
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.watch = Some(ImpPassageWatch::default());

@@ -6,7 +6,7 @@ use super::{
 use std::iter;
 
 /// What the parts of a stop-and-wait exchange of one packet take, in seconds. Each includes one reading of the clock (some
-/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be told
+/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be distinguished
 /// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StopAndWaitCosts {

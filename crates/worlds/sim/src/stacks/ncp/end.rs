@@ -37,7 +37,7 @@ pub(super) struct SimNcpEnd {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<NcpConnection>,
-    /// What it told of itself last, while the run is traced.
+    /// What it reported of itself last, while the run is traced.
     looked: Cell<Info>,
 }
 

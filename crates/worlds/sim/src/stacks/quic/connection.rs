@@ -81,11 +81,11 @@ struct SimQuicEndState {
     written: u64,
     flight: Arc<SimQuicFlight>,
     spent: TimeAccount,
-    /// How often it had told the peer that its credit is used up when the application last handed something over.
+    /// How often it had reported to the peer that its credit is used up when the application last handed something over.
     reported_blocked: u64,
-    /// What it told of itself last, while the run is traced, and the bytes that had been taken and handed over then.
+    /// What it reported of itself last, while the run is traced, and the bytes that had been taken and handed over then.
     looked: (Info, [u64; 2]),
-    /// Packets and bytes that were lost, as far as that was told.
+    /// Packets and bytes that were lost, as far as that was reported.
     reported_lost: (u64, u64),
     /// The earliest timer that has not come yet.
     alarm: Option<Instant>,
@@ -485,7 +485,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
         let mut inner = self.inner.borrow_mut();
         let done = inner.take(most);
         if done > 0 {
-            // The peer may have to be told that it may send more.
+            // The peer may have to learn that it may send more.
             self.touch(executor);
             return Got::Bytes(done);
         }
