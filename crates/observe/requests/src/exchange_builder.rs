@@ -4,18 +4,20 @@
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
 mod lookups;
+mod unknown;
 
 use crate::connection::{Passing, RequestConnection};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use lookups::Lookup;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
-use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_dissect::left_out::Bound;
 use stackline_dissect::segment::{DissectedDatagram, DissectedSegment, PacketTransport, of_ip};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+pub use unknown::Unknown;
 
 /// Connections that are distinguished; of more the oldest idle one goes first.
 const MOST_CONNECTIONS: usize = Bound::Connections.most();
@@ -88,49 +90,6 @@ pub struct SegmentPassage {
     pub at_ns: u64,
     /// The direction of the connection.
     pub way: EventStreamDirection,
-}
-
-/// Why something is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    /// Connections that were there before anybody looked.
-    pub midway: u64,
-    /// Connections of which only one side's data were seen.
-    pub one_way: u64,
-    /// What was left out at bounds.
-    pub left_out: LeftOut,
-    /// Bytes that no capture saw.
-    pub lost_bytes: u64,
-    /// Bytes of sockets that were there before anybody looked.
-    pub early_sockets: u64,
-}
-
-impl Unknown {
-    /// What that means for requests, a line each.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let counts = [
-            (
-                self.midway,
-                "connections were there before: what their first requests were is not known",
-            ),
-            (
-                self.lost_bytes,
-                "bytes of connections were not captured; requests whose heads they had are not known",
-            ),
-            (
-                self.early_sockets,
-                "bytes went through sockets that were there before: when they were read is not known",
-            ),
-            (
-                self.one_way,
-                "connections were seen in one direction only: their requests are not known",
-            ),
-        ];
-        let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
-    }
 }
 
 /// Who opened a connection and who was connected to.

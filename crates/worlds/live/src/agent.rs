@@ -208,16 +208,7 @@ impl<W: Write> AgentLoop<W> {
             ToAgent::Environment => {
                 self.send(&FromAgent::Environment(environment::static_environment()))
             }
-            ToAgent::Sample => {
-                let sample = self.sampler.sample();
-                let since = self
-                    .last
-                    .as_ref()
-                    .map(|last| environment::difference(last, &sample));
-                let answer = serde_json::json!({"state": sample.to_json(), "since": since});
-                self.last = Some(sample);
-                self.send(&FromAgent::Sample(answer))
-            }
+            ToAgent::Sample => self.send_sample(),
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(cpu_placement::wake_up())),
             ToAgent::Length { file } => {
                 let length = self.files.source(&file).map(|(_, length)| length);
@@ -284,6 +275,18 @@ impl<W: Write> AgentLoop<W> {
                 running.job.interrupt();
             }
         }
+    }
+
+    /// The state of the host, and what has changed since it was sampled last.
+    fn send_sample(&mut self) -> Result<()> {
+        let sample = self.sampler.sample();
+        let since = self
+            .last
+            .as_ref()
+            .map(|last| environment::difference(last, &sample));
+        let answer = serde_json::json!({"state": sample.to_json(), "since": since});
+        self.last = Some(sample);
+        self.send(&FromAgent::Sample(answer))
     }
 
     fn stop_recording(&mut self) -> Result<()> {

@@ -148,18 +148,15 @@ impl PtraceSource {
                 socket,
                 local,
                 remote,
-            } => {
-                let (old, new) = (TcpState::Closed, TcpState::Established);
-                event(
-                    socket,
-                    SocketChange::State {
-                        old,
-                        new,
-                        local: Some(local),
-                        remote: Some(remote),
-                    },
-                )
-            }
+            } => event(
+                socket,
+                SocketChange::State {
+                    old: TcpState::Closed,
+                    new: TcpState::Established,
+                    local: Some(local),
+                    remote: Some(remote),
+                },
+            ),
             PtraceChange::Sent { socket, bytes } => event(
                 socket,
                 SocketChange::Sent {

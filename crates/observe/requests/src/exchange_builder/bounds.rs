@@ -1,6 +1,7 @@
 //! One beyond each bound of the builder: it is counted, and has words; what just fills it is not.
 
 use super::*;
+use stackline_dissect::left_out::LeftOut;
 
 fn builder() -> Builder {
     Builder::new(vec![ObservedHost {
