@@ -1,7 +1,9 @@
 //! One connection: its packets at the doors of its hosts and its bytes at their sockets, to exchanges and their times.
 //!
-//! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is told at one of the two doors only, in the
+//! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is reported at one of the two doors only, in the
 //! order in which it passed there.
+
+mod finished_exchange;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::stream_progress::{Arrivals, StreamPointProgress, late_ns};
@@ -20,11 +22,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Repetitions and waits of one direction that are remembered.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
-/// Exchanges that go on. When there are so many, those that are whole are told without waiting for what sockets and far doors report.
+/// Exchanges that go on. When there are so many, those that are whole are reported without waiting for what sockets and far doors report.
 const MOST_OPEN: usize = Bound::Open.most();
 /// Of those that are whole, as many of the latest go on waiting.
 const GO_ON: usize = MOST_OPEN / 2;
-/// Why nothing more is known of one that was told before it was whole.
+/// Why nothing more is known of one that was reported before it was whole.
 const TOO_MANY_OPEN: &str = "more than 8,192 requests were open on its connection";
 /// A name that has at most so many bytes less than there is room for may have been cut: letters have up to four.
 const LETTER: usize = 3;
@@ -54,7 +56,7 @@ pub(crate) struct Passing {
     pub(crate) leaves: bool,
     /// It arrives at the host of its receiver; both, where they are one.
     pub(crate) arrives: bool,
-    /// What is said is told here.
+    /// What is said is reported here.
     pub(crate) is_dissected: bool,
 }
 
@@ -83,7 +85,7 @@ struct RequestStreamState {
     /// When its sender said that there is no more, and when that it takes no more either.
     closed_ns: Option<u64>,
     reset_ns: Option<u64>,
-    /// Behind the farthest byte that was told.
+    /// Behind the farthest byte that was reported.
     dissected_end: u64,
     /// What its sender's program wrote, and its receiver's read.
     written: StreamPointProgress,
@@ -143,7 +145,7 @@ pub(crate) struct RequestConnection {
     pub(crate) ends: [ExchangeEnd; 2],
     /// The host between them that sees it, where it is seen at neither.
     pub(crate) seen_at: Option<usize>,
-    /// Where what is said is told.
+    /// Where what is said is reported.
     dissected_at: Option<usize>,
     conversation: Conversation,
     ways: [RequestStreamState; 2],
@@ -202,7 +204,7 @@ impl RequestConnection {
 
     // --- packets ---
 
-    /// Whether what passes at a host is told there: at the server's where that sees it from the beginning, else where it is first
+    /// Whether what passes at a host is reported there: at the server's where that sees it from the beginning, else where it is first
     /// seen. `None`: it is of no use.
     pub(crate) fn is_dissected_at(&mut self, host: usize, between: bool) -> Option<bool> {
         if between && self.seen_at != Some(host) {
@@ -221,7 +223,8 @@ impl RequestConnection {
         at_ns: u64,
         way: EventStreamDirection,
         passing: Passing,
-        (segment, bytes): (&DissectedSegment, &[u8]),
+        segment: &DissectedSegment,
+        bytes: &[u8],
         done: &mut Vec<Exchange>,
     ) {
         self.last_ns = self.last_ns.max(at_ns);
@@ -251,7 +254,7 @@ impl RequestConnection {
             self.acknowledged(at_ns, way, segment);
         }
         if passing.is_dissected {
-            let found = self.dissect_segment(way, (from, end), segment, bytes);
+            let found = self.dissect_segment(way, from, end, segment, bytes);
             self.take(found, done);
         }
     }
@@ -327,14 +330,15 @@ impl RequestConnection {
     fn dissect_segment(
         &mut self,
         way: EventStreamDirection,
-        (from, end): (u64, u64),
+        from: u64,
+        end: u64,
         segment: &DissectedSegment,
         bytes: &[u8],
     ) -> Vec<DissectorEvent> {
         let mut found = Vec::new();
         let own = &mut self.ways[way as usize];
         if segment.bytes > 0 {
-            // What lies behind a hole is not told yet.
+            // What lies behind a hole is not reported yet.
             own.dissected_end = if from <= own.dissected_end {
                 own.dissected_end.max(end)
             } else {
@@ -494,7 +498,7 @@ impl RequestConnection {
             other(side)
         };
         if exchange < self.next && !self.open.contains_key(&exchange) {
-            return; // It was told already.
+            return; // It was reported already.
         }
         self.next = self.next.max(exchange.saturating_add(1));
         let open = self
@@ -602,286 +606,6 @@ impl RequestConnection {
         self.finish_exchanges(over, is_behind && !all, done);
     }
 
-    /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
-    fn make_room(&mut self, done: &mut Vec<Exchange>) {
-        let many = self.open.len() - GO_ON;
-        let whole = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.is_whole())
-            .map(|(at, _)| *at)
-            .take(many);
-        let mut over: Vec<u64> = whole.collect();
-        if over.is_empty()
-            && let Some(mut oldest) = self.open.first_entry()
-        {
-            oldest.get_mut().void = Some(TOO_MANY_OPEN);
-            over.push(*oldest.key());
-            self.left_out.add(Bound::Open, 1);
-        }
-        self.finish_exchanges(over, true, done);
-    }
-
-    /// Tells exchanges, and whether it was not waited for that their answers are read.
-    fn finish_exchanges(&mut self, over: Vec<u64>, early: bool, done: &mut Vec<Exchange>) {
-        // Of what only one side says nothing can be told: the capture has not seen the other.
-        let one_way = self.is_one_way();
-        for number in over {
-            if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
-                self.left_out
-                    .add(Bound::Unread, u64::from(early && self.is_unread(&open)));
-                self.finish(number, open, done);
-            }
-        }
-        self.forget();
-    }
-
-    fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
-        let OpenRequestExchange {
-            kind,
-            asks,
-            begins,
-            ends,
-            name,
-            status,
-            parts,
-            void,
-            over_ns,
-        } = open;
-        let request = begins[0].map(|from| self.message(asks, from, ends[0]));
-        let mut response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
-        let is_cut = ends[1].is_none() && kind != ExchangeKind::OneWay;
-        let mut void = void.or_else(|| {
-            is_cut.then_some(if begins[1].is_some() {
-                "its answer was cut off"
-            } else {
-                UNANSWERED
-            })
-        });
-        let too_late = self
-            .hung_up(asks)
-            .filter(|_| kind == ExchangeKind::Call)
-            .filter(|hung_up| {
-                let came = |answer: &ExchangeMessage| {
-                    answer
-                        .arrived
-                        .or(answer.left)
-                        .is_none_or(|(first, _)| first > *hung_up)
-                };
-                response
-                    .as_ref()
-                    .is_some_and(|answer| answer.read.is_none() && came(answer))
-            });
-        if too_late.is_some() {
-            (void, response) = (Some(UNANSWERED), None);
-        }
-        let is_unanswered =
-            kind == ExchangeKind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
-        let closed = self.ways[asks as usize]
-            .closed_ns
-            .or(self.ways[1 - asks as usize].reset_ns);
-        let of_stream = (void == Some(RESET_BEFORE)).then_some(over_ns);
-        let mut gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
-        let mut kind = kind;
-        let until = gave_up.unwrap_or(self.last_ns);
-        if is_unanswered
-            && request
-                .as_ref()
-                .is_some_and(|request| self.wants_no_answer(asks, request, until))
-        {
-            (kind, void, gave_up) = (ExchangeKind::OneWay, None, None);
-        }
-        let (client, server) = (
-            self.ends[asks as usize].clone(),
-            self.ends[1 - asks as usize].clone(),
-        );
-        let connect = self
-            .syn_ns
-            .zip(self.established_ns)
-            .filter(|_| self.is_first);
-        let mut exchange = Exchange {
-            flow: self.flow,
-            number,
-            kind,
-            protocol: self
-                .conversation
-                .protocol_of(kind, number)
-                .unwrap_or("by turns"),
-            exact: self.conversation.is_exact(),
-            name,
-            status,
-            client,
-            server,
-            seen_at: self.seen_at,
-            reversed: asks == EventStreamDirection::Back,
-            request: request.unwrap_or_default(),
-            response,
-            parts,
-            lookup: self.lookup.filter(|_| self.is_first),
-            connect,
-            connect_again: if self.is_first { self.syn_again } else { 0 },
-            handshake: None,
-            round_trip_ns: self.round_trip_ns,
-            void,
-            is_unopened: false,
-            gave_up,
-        };
-        if kind == ExchangeKind::Handshake {
-            let span = exchange.asked_ns().zip(exchange.end_ns());
-            self.handshake = span.map(|(from, to)| {
-                self.handshake
-                    .map_or((from, to), |(first, last)| (first.min(from), last.max(to)))
-            });
-        } else if kind == ExchangeKind::Call {
-            exchange.handshake = self.handshake.filter(|_| self.is_first);
-            self.is_first = false;
-        }
-        done.push(exchange);
-    }
-
-    /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
-    fn is_unread(&self, open: &OpenRequestExchange) -> bool {
-        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
-            return false;
-        };
-        let reads = open.asks as usize;
-        let way = &self.ways[1 - reads];
-        self.sockets[reads] && self.ways[reads].closed_ns.is_none() && way.read.end() < end
-    }
-
-    /// How many go on.
-    #[cfg(test)]
-    pub(crate) fn open(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Whether so many go on that it is not waited for that answers are read.
-    fn is_behind(&self) -> bool {
-        self.open.len() > MOST_UNREAD
-    }
-
-    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
-    fn wants_no_answer(
-        &self,
-        side: EventStreamDirection,
-        request: &ExchangeMessage,
-        until: u64,
-    ) -> bool {
-        let other = &self.ways[1 - side as usize];
-        let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
-        let goes_on = request
-            .left
-            .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
-        !self.conversation.is_exact() && is_silent && goes_on
-    }
-
-    /// When a side closed that takes nothing any more: it resets the connection when something comes.
-    fn hung_up(&self, side: EventStreamDirection) -> Option<u64> {
-        let own = &self.ways[side as usize];
-        own.closed_ns.filter(|_| own.reset_ns.is_some())
-    }
-
-    /// The attempt to set it up, where that came to nothing.
-    pub(crate) fn unopened(&self) -> Option<Exchange> {
-        let asked = self
-            .syn_ns
-            .filter(|_| self.established_ns.is_none() && !self.has_data())?;
-        let answers = &self.ways[EventStreamDirection::Back as usize];
-        // Of a side whose packets are not seen it is not known what it said.
-        if answers.position.is_some() && answers.reset_ns.is_none() {
-            return None;
-        }
-        let request = ExchangeMessage {
-            left: Some((asked, asked)),
-            again: self.syn_again,
-            ..ExchangeMessage::default()
-        };
-        Some(Exchange {
-            flow: self.flow,
-            number: 0,
-            kind: ExchangeKind::Call,
-            protocol: "TCP",
-            exact: true,
-            name: RedactedName::default(),
-            status: RedactedName::default(),
-            client: self.ends[0].clone(),
-            server: self.ends[1].clone(),
-            seen_at: self.seen_at,
-            reversed: false,
-            request,
-            response: None,
-            parts: 0,
-            lookup: self.lookup,
-            connect: None,
-            connect_again: self.syn_again,
-            handshake: None,
-            round_trip_ns: None,
-            void: Some(if answers.reset_ns.is_some() {
-                "its connection was refused"
-            } else {
-                "nothing answered its connection"
-            }),
-            is_unopened: true,
-            gave_up: answers.reset_ns,
-        })
-    }
-
-    /// When the bytes of a message passed which point.
-    fn message(&self, way: EventStreamDirection, from: u64, end: Option<u64>) -> ExchangeMessage {
-        let own = &self.ways[way as usize];
-        let end = end
-            .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
-            .max(from);
-        let pair = |progress: &StreamPointProgress| {
-            Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns))
-        };
-        let arrived = pair(own.arrived.progress());
-        let read = own.read.whole(end);
-        let again = || {
-            own.again
-                .iter()
-                .filter(|(begin, behind, ..)| *begin < end && *behind > from)
-        };
-        let held = own
-            .held
-            .iter()
-            .filter(|(behind, ..)| *behind > from && *behind <= end);
-        let left = pair(&own.left);
-        let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
-        let overlap =
-            |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
-        let sum = |all: u64, ns: u64| all.saturating_add(ns);
-        let full = own
-            .full
-            .iter()
-            .map(|(since, until)| overlap(*since, *until));
-        let window_ns = full
-            .chain(own.full_since.map(|since| overlap(since, last_ns)))
-            .fold(0, sum);
-        ExchangeMessage {
-            from,
-            end,
-            written: pair(&own.written),
-            left,
-            arrived,
-            read: read.map(|moment| moment.at_ns),
-            threads: (
-                own.written.of(from).map_or(0, |moment| moment.thread),
-                read.map_or(0, |moment| moment.thread),
-            ),
-            late_ns: late_ns(
-                &own.arrived.progress().between(from, end),
-                &own.read.between(from, end),
-            ),
-            again: again().count() as u64,
-            again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
-            held_ns: held
-                .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
-                .fold(0, sum),
-            window_ns,
-        }
-    }
-
     /// What no exchange that goes on needs.
     fn forget(&mut self) {
         for way in [EventStreamDirection::There, EventStreamDirection::Back] {
@@ -894,7 +618,7 @@ impl RequestConnection {
                 open.begins[role as usize]
             });
             let own = &mut self.ways[way as usize];
-            // Of bytes that left, some may not have been told yet.
+            // Of bytes that left, some may not have been reported yet.
             let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
             own.arrived.forget(needed);
@@ -919,7 +643,7 @@ impl RequestConnection {
         self.ways.iter().any(|way| way.position.is_none())
     }
 
-    /// Whether any was told.
+    /// Whether any was reported.
     pub(crate) fn has_data(&self) -> bool {
         self.ways.iter().any(|way| way.dissected_end > 0)
     }

@@ -53,7 +53,7 @@ pub struct Exchange {
     pub kind: ExchangeKind,
     /// The protocol's name.
     pub protocol: &'static str,
-    /// Whether it is told by what the protocol says, and not by turns.
+    /// Whether it is distinguished by what the protocol says, and not by turns.
     pub exact: bool,
     /// What was asked.
     pub name: RedactedName,
@@ -87,7 +87,7 @@ pub struct Exchange {
     pub void: Option<&'static str>,
     /// Whether it is a connection that was not set up, and no request could be made on it.
     pub is_unopened: bool,
-    /// When who asked wanted no answer any more, or was told that there will be none; of requests without an answer.
+    /// When who asked wanted no answer any more, or learnt that there will be none; of requests without an answer.
     pub gave_up: Option<u64>,
 }
 

@@ -3,18 +3,23 @@
 //! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
+mod lookups;
+mod unknown;
+
 use crate::connection::{Passing, RequestConnection};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use lookups::Lookup;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
-use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_dissect::left_out::Bound;
 use stackline_dissect::segment::{DissectedDatagram, DissectedSegment, PacketTransport, of_ip};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+pub use unknown::Unknown;
 
-/// Connections that are told apart; of more the oldest idle one goes first.
+/// Connections that are distinguished; of more the oldest idle one goes first.
 const MOST_CONNECTIONS: usize = Bound::Connections.most();
 /// Connections that are found at once to give way next.
 const BATCH: usize = 1024;
@@ -74,47 +79,17 @@ pub enum PacketPassage {
     Between,
 }
 
-/// Why something is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    /// Connections that were there before anybody looked.
-    pub midway: u64,
-    /// Connections of which only one side's data were seen.
-    pub one_way: u64,
-    /// What was left out at bounds.
-    pub left_out: LeftOut,
-    /// Bytes that no capture saw.
-    pub lost_bytes: u64,
-    /// Bytes of sockets that were there before anybody looked.
-    pub early_sockets: u64,
-}
-
-impl Unknown {
-    /// What that means for requests, a line each.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let counts = [
-            (
-                self.midway,
-                "connections were there before: what their first requests were is not known",
-            ),
-            (
-                self.lost_bytes,
-                "bytes of connections were not captured; requests whose heads they had are not known",
-            ),
-            (
-                self.early_sockets,
-                "bytes went through sockets that were there before: when they were read is not known",
-            ),
-            (
-                self.one_way,
-                "connections were seen in one direction only: their requests are not known",
-            ),
-        ];
-        let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
-    }
+/// Where and when a segment of a connection passes, and in which of its directions.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentPassage {
+    /// The host it is seen at, by its number.
+    pub host: usize,
+    /// How it passes there.
+    pub door: PacketPassage,
+    /// The moment.
+    pub at_ns: u64,
+    /// The direction of the connection.
+    pub way: EventStreamDirection,
 }
 
 /// Who opened a connection and who was connected to.
@@ -139,14 +114,6 @@ impl RequestConnectionKey {
             flow: None,
         }
     }
-}
-
-/// A question after a name.
-#[derive(Debug)]
-struct Lookup {
-    exchange: Exchange,
-    id: u16,
-    host: usize,
 }
 
 #[derive(Debug, Default)]
@@ -268,35 +235,40 @@ impl Builder {
         let Some((key, way)) = self.connection(host, door, at_ns, segment) else {
             return;
         };
-        self.pass((host, door), at_ns, (key, way), segment, data);
+        let passage = SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        };
+        self.pass(passage, key, segment, data);
     }
 
-    /// A segment of a connection that has that number, in the direction that is told: numbers are given elsewhere.
+    /// A segment of a connection that has that number: numbers are given elsewhere.
     pub fn located(
         &mut self,
-        (host, door): (usize, PacketPassage),
-        at_ns: u64,
-        (flow, way): (u32, EventStreamDirection),
+        passage: SegmentPassage,
+        flow: u32,
         segment: &DissectedSegment,
         data: &[u8],
     ) {
         let (from, to) = segment.ends;
-        let ends = if way == EventStreamDirection::There {
+        let ends = if passage.way == EventStreamDirection::There {
             (from, to)
         } else {
             (to, from)
         };
         let key = RequestConnectionKey {
             flow: Some(flow),
-            ..RequestConnectionKey::new(host, ends)
+            ..RequestConnectionKey::new(passage.host, ends)
         };
         if !self.connections.contains_key(&key) {
             if segment.reset || (segment.bytes == 0 && !segment.syn) {
                 return; // What is left of a connection that nobody knows any more.
             }
-            self.open(host, door, at_ns, (key, way), segment);
+            self.open(passage, key, segment);
         }
-        self.pass((host, door), at_ns, (key, way), segment, data);
+        self.pass(passage, key, segment, data);
     }
 
     /// The first number that is given to what has none from elsewhere.
@@ -306,12 +278,17 @@ impl Builder {
 
     fn pass(
         &mut self,
-        (host, door): (usize, PacketPassage),
-        at_ns: u64,
-        (key, way): (RequestConnectionKey, EventStreamDirection),
+        passage: SegmentPassage,
+        key: RequestConnectionKey,
         segment: &DissectedSegment,
         data: &[u8],
     ) {
+        let SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        } = passage;
         let (from, to) = segment.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
         let Some(connection) = self.connections.get_mut(&key) else {
@@ -337,7 +314,8 @@ impl Builder {
                 arrives,
                 is_dissected,
             },
-            (segment, data),
+            segment,
+            data,
             &mut self.done,
         );
     }
@@ -388,19 +366,29 @@ impl Builder {
         if let Some(old) = self.connections.remove(&key) {
             self.end_connection(old);
         }
-        self.open(host, door, at_ns, (key, way), segment);
+        let passage = SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        };
+        self.open(passage, key, segment);
         Some((key, way))
     }
 
     /// A connection that was not known.
     fn open(
         &mut self,
-        host: usize,
-        door: PacketPassage,
-        at_ns: u64,
-        (key, way): (RequestConnectionKey, EventStreamDirection),
+        passage: SegmentPassage,
+        key: RequestConnectionKey,
         segment: &DissectedSegment,
     ) {
+        let SegmentPassage {
+            host,
+            door,
+            at_ns,
+            way,
+        } = passage;
         self.make_room();
         let own = |address: SocketAddr, here: bool| ExchangeEnd {
             host: self.host_of(host, address.ip(), here),
@@ -506,192 +494,6 @@ impl Builder {
         self.unknown.left_out.merge(&connection.left_out());
         self.unknown.lost_bytes += connection.lost();
         self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
-    }
-
-    // --- names ---
-
-    /// A datagram at a host's door; what of it was read.
-    pub fn datagram(
-        &mut self,
-        host: usize,
-        outgoing: bool,
-        at_ns: u64,
-        datagram: &DissectedDatagram,
-        data: &[u8],
-    ) -> OfDatagram {
-        let (from, to) = datagram.ends;
-        let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
-        if !is_dns {
-            return OfDatagram::NoDns;
-        }
-        match dns::read_message(data) {
-            Ok(message) if message.response => {
-                self.answer(host, outgoing, at_ns, datagram, &message)
-            }
-            Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
-            Err(dns::DnsReadError::Pointers) => {
-                self.unknown.left_out.add(Bound::Pointers, 1);
-                return OfDatagram::Unreadable;
-            }
-            Err(dns::DnsReadError::Foreign) => return OfDatagram::Unreadable,
-        }
-        OfDatagram::Read
-    }
-
-    fn question(
-        &mut self,
-        host: usize,
-        outgoing: bool,
-        at_ns: u64,
-        datagram: &DissectedDatagram,
-        message: &dns::DnsMessage,
-    ) {
-        let (id, name) = (message.id, message.name());
-        let (from, to) = datagram.ends;
-        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        if let Some(known) = self
-            .lookups
-            .iter_mut()
-            .find(|known| known.id == id && known.exchange.client.address == from)
-        {
-            let request = &mut known.exchange.request;
-            match outgoing && !is_loop {
-                // The same question again.
-                true if request.left.is_some() => {
-                    request.again += 1;
-                    request.again_ns =
-                        at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
-                }
-                _ => request.arrived = Some((at_ns, at_ns)),
-            }
-            return;
-        }
-        if self.lookups.len() >= MOST_LOOKUPS
-            && let Some(mut oldest) = self.lookups.pop_front()
-        {
-            oldest.exchange.void = Some(TOO_MANY_LOOKUPS);
-            self.done.push(oldest.exchange);
-            self.unknown.left_out.add(Bound::Lookups, 1);
-        }
-        let here = Some((at_ns, at_ns));
-        let (client_host, server_host) = (
-            self.host_of(host, from.ip(), outgoing),
-            self.host_of(host, to.ip(), !outgoing),
-        );
-        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
-        let exchange = Exchange {
-            flow: self.next_flow,
-            number: 0,
-            kind: ExchangeKind::Call,
-            protocol: "DNS",
-            exact: true,
-            name,
-            status: RedactedName::default(),
-            client: ExchangeEnd {
-                host: client_host,
-                address: from,
-            },
-            server: ExchangeEnd {
-                host: server_host,
-                address: to,
-            },
-            seen_at: None,
-            reversed: false,
-            request: ExchangeMessage {
-                end: datagram.bytes,
-                left: here.filter(|_| leaves),
-                arrived: here.filter(|_| arrives),
-                ..ExchangeMessage::default()
-            },
-            response: None,
-            parts: 0,
-            lookup: None,
-            connect: None,
-            connect_again: 0,
-            handshake: None,
-            round_trip_ns: None,
-            void: None,
-            is_unopened: false,
-            gave_up: None,
-        };
-        self.next_flow = self.next_flow.saturating_add(1);
-        self.lookups.push_back(Lookup {
-            exchange,
-            id,
-            host: client_host.unwrap_or(host),
-        });
-    }
-
-    fn answer(
-        &mut self,
-        host: usize,
-        outgoing: bool,
-        at_ns: u64,
-        datagram: &DissectedDatagram,
-        message: &dns::DnsMessage,
-    ) {
-        let id = message.id;
-        let (from, to) = datagram.ends;
-        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        let Some(at) = self
-            .lookups
-            .iter()
-            .position(|known| known.id == id && known.exchange.client.address == to)
-        else {
-            return;
-        };
-        let known = &mut self.lookups[at];
-        let response = known
-            .exchange
-            .response
-            .get_or_insert_with(|| ExchangeMessage {
-                end: datagram.bytes,
-                ..ExchangeMessage::default()
-            });
-        if outgoing || is_loop {
-            response.left = Some((at_ns, at_ns));
-        }
-        let at_client = !outgoing || is_loop || known.exchange.client.host.is_none();
-        if !at_client {
-            return;
-        }
-        response.arrived = Some((at_ns, at_ns));
-        known.exchange.status = message.name();
-        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else {
-            return;
-        };
-        if let Some(begin) = exchange.begin_ns() {
-            self.answered
-                .retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
-            if self.answered.len() >= MOST_ANSWERED {
-                self.answered.pop_front();
-                self.unknown.left_out.add(Bound::Answered, 1);
-            }
-            self.answered.push_back((host, begin, at_ns));
-        }
-        self.done.push(exchange);
-    }
-
-    /// What a host asked after just before it opens a connection: from the first question to the last answer.
-    fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
-        let recent = |(of, _, end): &(usize, u64, u64)| {
-            *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS
-        };
-        let last = self
-            .answered
-            .iter()
-            .filter(|lookup| recent(lookup))
-            .map(|(_, _, end)| *end)
-            .max()?;
-        let first = self
-            .answered
-            .iter()
-            .filter(|lookup| recent(lookup))
-            .map(|(_, begin, _)| *begin)
-            .min()?;
-        self.answered
-            .retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
-        Some((first, last))
     }
 
     // --- sockets ---

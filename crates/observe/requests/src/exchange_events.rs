@@ -50,7 +50,7 @@ pub struct ExchangeContext<'k> {
     pub wait: Option<ServerThreadWork>,
     /// Whether names and statuses are kept whole, with all that is in them.
     pub contents: bool,
-    /// Whether segments are events too: then they say when a request whose bytes are told passed the doors.
+    /// Whether segments are events too: then they say when a request whose bytes are reported passed the doors.
     pub segments: bool,
 }
 
@@ -257,6 +257,17 @@ impl ExchangeEventWriter<'_> {
             emit(host, "REQUEST_TIME", at_ns, &values);
         }
         self.network(host, at_ns, emit);
+        self.work(known, host, at_ns, emit);
+    }
+
+    /// What the server's thread did meanwhile, and what it waited for.
+    fn work(
+        &self,
+        known: &ExchangeContext<'_>,
+        host: &str,
+        at_ns: u64,
+        emit: &mut RequestEventSink<'_>,
+    ) {
         for (name, work) in [("REQUEST_WORK", &known.work), ("REQUEST_WAIT", &known.wait)] {
             let Some(work) = work else { continue };
             let values = [

@@ -26,7 +26,7 @@ pub mod time_account;
 
 pub use exchange::Exchange;
 pub use exchange_builder::{
-    Builder, ObservedHost, OfDatagram, PacketPassage, SocketEvent, Unknown,
+    Builder, ObservedHost, OfDatagram, PacketPassage, SegmentPassage, SocketEvent, Unknown,
 };
 pub use stackline_dissect::conversation::tls::session_secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

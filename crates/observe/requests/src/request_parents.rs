@@ -1,4 +1,4 @@
-//! Which requests were made for which others: those that a server makes while it has a request. Told by the thread, or by the process
+//! Which requests were made for which others: those that a server makes while it has a request. Distinguished by the thread, or by the process
 //! and the time with less certainty; where several could be meant, none is.
 
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -33,7 +33,7 @@ pub const BY_TURN: u32 = 900_000;
 pub const BY_TIME: u32 = 600_000;
 /// What happens within this is right behind.
 const RIGHT_BEHIND_NS: u64 = 2_000_000;
-/// Requests that a host has at the same time, at most; beyond that none is told by time.
+/// Requests that a host has at the same time, at most; beyond that none is distinguished by time.
 const MOST: usize = Bound::Parents.most();
 
 /// Pairs of a request and the one that it was made for, and how sure that is, parts of a million.
@@ -200,7 +200,7 @@ mod tests {
         };
         let all = [outer(1, 0), outer(2, MS / 2), inner(3, 0), inner(4, MS / 2)];
         assert_eq!(parents(&all), [(3, 1, BY_THREAD), (4, 2, BY_TURN)]);
-        // A second one of either cannot be told from the other's.
+        // A second one of either cannot be distinguished from the other's.
         let later = RequestSpan {
             asked: (MS, 30 * MS),
             ..inner(5, 0)

@@ -208,16 +208,7 @@ impl<W: Write> AgentLoop<W> {
             ToAgent::Environment => {
                 self.send(&FromAgent::Environment(environment::static_environment()))
             }
-            ToAgent::Sample => {
-                let sample = self.sampler.sample();
-                let since = self
-                    .last
-                    .as_ref()
-                    .map(|last| environment::difference(last, &sample));
-                let answer = serde_json::json!({"state": sample.to_json(), "since": since});
-                self.last = Some(sample);
-                self.send(&FromAgent::Sample(answer))
-            }
+            ToAgent::Sample => self.send_sample(),
             ToAgent::Calibrate => self.send(&FromAgent::Calibrated(cpu_placement::wake_up())),
             ToAgent::Length { file } => {
                 let length = self.files.source(&file).map(|(_, length)| length);
@@ -247,12 +238,7 @@ impl<W: Write> AgentLoop<W> {
                 Ok(())
             }
             ToAgent::End { job, now } => {
-                if let Some(running) = self.jobs.get(&job) {
-                    running.job.end(now);
-                    if now {
-                        running.job.interrupt();
-                    }
-                }
+                self.end(job, now);
                 Ok(())
             }
             ToAgent::Clock => {
@@ -276,31 +262,57 @@ impl<W: Write> AgentLoop<W> {
                     .map(|error| error.to_string());
                 self.send(&FromAgent::Recording { refused })
             }
-            ToAgent::StopRecording => {
-                let emission_ns = self.emission_ns.unwrap_or(0.0);
-                let stopped = self
-                    .recording
-                    .take()
-                    .map(|recording| recording.stop(emission_ns));
-                let (mut recorded, pieces) = stopped.unwrap_or_default();
-                recorded.stamp_error_ns += self.clock_error_ns;
-                recorded.notes.extend(clock::describe_clock_shift());
-                self.pieces = pieces;
-                self.send(&FromAgent::Recorded(Box::new(recorded)))
-            }
-            ToAgent::Tape => {
-                let piece = self
-                    .pieces
-                    .next()
-                    .map_err(|e| error::io_error("reading back what was recorded", &e))?;
-                if piece.is_empty() {
-                    self.pieces = RecordedPieces::default();
-                }
-                control::write_event_log(&mut self.output, &piece)
-                    .map_err(|e| error::io_error("writing to the coordinator", &e))
-            }
+            ToAgent::StopRecording => self.stop_recording(),
+            ToAgent::EventLog => self.hand_over_piece(),
             ToAgent::Quit => Ok(()),
         }
+    }
+
+    fn end(&self, job: u64, now: bool) {
+        if let Some(running) = self.jobs.get(&job) {
+            running.job.end(now);
+            if now {
+                running.job.interrupt();
+            }
+        }
+    }
+
+    /// The state of the host, and what has changed since it was sampled last.
+    fn send_sample(&mut self) -> Result<()> {
+        let sample = self.sampler.sample();
+        let since = self
+            .last
+            .as_ref()
+            .map(|last| environment::difference(last, &sample));
+        let answer = serde_json::json!({"state": sample.to_json(), "since": since});
+        self.last = Some(sample);
+        self.send(&FromAgent::Sample(answer))
+    }
+
+    fn stop_recording(&mut self) -> Result<()> {
+        let emission_ns = self.emission_ns.unwrap_or(0.0);
+        let stopped = self
+            .recording
+            .take()
+            .map(|recording| recording.stop(emission_ns));
+        let (mut recorded, pieces) = stopped.unwrap_or_default();
+        recorded.stamp_error_ns += self.clock_error_ns;
+        recorded.notes.extend(clock::describe_clock_shift());
+        self.pieces = pieces;
+        self.send(&FromAgent::Recorded(Box::new(recorded)))
+    }
+
+    /// The next piece of what was recorded; an empty one is the last.
+    fn hand_over_piece(&mut self) -> Result<()> {
+        let piece = self
+            .pieces
+            .next()
+            .map_err(|e| error::io_error("reading back what was recorded", &e))?;
+        if piece.is_empty() {
+            self.pieces = RecordedPieces::default();
+        }
+        control::write_event_log(&mut self.output, &piece)
+            .map_err(|e| error::io_error("writing to the coordinator", &e))
     }
 
     fn record(&mut self, host: &str, monitors: bool) -> std::io::Result<()> {

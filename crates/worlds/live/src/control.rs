@@ -18,7 +18,7 @@ use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
 /// Grows when an older peer would misunderstand.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// Longest line either side reads.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
@@ -174,7 +174,7 @@ pub enum ToAgent {
     /// Record no more, and report what there is.
     StopRecording,
     /// Hand over the next piece of what was recorded.
-    Tape,
+    EventLog,
     /// Exit.
     Quit,
 }
@@ -223,7 +223,7 @@ pub enum FromAgent {
     /// No more are; this is what there is.
     Recorded(Box<AgentRecordingSummary>),
     /// A piece of it; none when everything was handed over. Its bytes follow the line.
-    Tape {
+    EventLog {
         /// How many.
         length: u64,
         /// They themselves.
@@ -341,7 +341,7 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
 pub fn write_event_log(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     write(
         to,
-        &FromAgent::Tape {
+        &FromAgent::EventLog {
             length: bytes.len() as u64,
             bytes: Vec::new(),
         },
@@ -358,7 +358,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
     let mut message = read(from)?;
     match &mut message {
         Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
-        Some(FromAgent::Tape { length, bytes }) => {
+        Some(FromAgent::EventLog { length, bytes }) => {
             if *length > LONGEST_EVENT_LOG {
                 return Err(Error::measurement(
                     "an agent sent a piece of more than 256 MiB of events",
@@ -411,7 +411,7 @@ mod tests {
         let event_log = read_from_agent(&mut reader).unwrap();
         assert_eq!(
             event_log,
-            Some(FromAgent::Tape {
+            Some(FromAgent::EventLog {
                 length: 4,
                 bytes: vec![1, 2, 3, b'\n']
             })
@@ -425,7 +425,7 @@ mod tests {
         let mut greedy = Vec::new();
         write(
             &mut greedy,
-            &FromAgent::Tape {
+            &FromAgent::EventLog {
                 length: u64::MAX,
                 bytes: Vec::new(),
             },

@@ -228,11 +228,11 @@ pub struct AgentProcess {
     input: Option<ChildStdin>,
     output: Option<BufReader<ChildStdout>>,
     said: Arc<AgentStderr>,
-    /// How long it may take to end after it was told to.
+    /// How long it may take to end after it was asked to.
     patience: Duration,
 }
 
-/// How long an agent may take to end after it was told to; one that has not greeted has nothing to end.
+/// How long an agent may take to end after it was asked to; one that has not greeted has nothing to end.
 const ENDS: Duration = Duration::from_secs(2);
 const ENDS_UNGREETED: Duration = Duration::from_millis(100);
 

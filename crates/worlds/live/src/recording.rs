@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stays in memory, bytes.
 const IN_MEMORY: u64 = 64 << 20;
-/// A piece that is handed over, bytes: as many whole tapes as fit, at least one.
+/// A piece that is handed over, bytes: as many whole logs as fit, at least one.
 const PIECE: u64 = 4 << 20;
 
 /// A recording that goes on.
@@ -63,7 +63,7 @@ impl AgentRecording {
         let observed = self.watch.map(MonitorSession::stop).unwrap_or_default();
         let totals = self.recorder.stop();
         let Observed {
-            event_log: tape,
+            event_log: log,
             handed_over,
             lost,
             sink_error,
@@ -72,7 +72,7 @@ impl AgentRecording {
             mut notes,
         } = observed;
         let mut kept = std::mem::take(&mut *self.store.lock());
-        let watched = kept.add(&tape).map(|()| tape.records().count() as u64);
+        let watched = kept.add(&log).map(|()| log.records().count() as u64);
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
         cost_s.insert(
@@ -123,7 +123,7 @@ struct StoredEventLogs {
     in_memory: u64,
     memory: Vec<u8>,
     file: Option<File>,
-    /// Lengths of whole tapes that were not taken yet, and of all that came.
+    /// Lengths of whole logs that were not taken yet, and of all that came.
     log_lengths: VecDeque<u64>,
     bytes: u64,
     /// Where the next piece begins.
@@ -204,7 +204,7 @@ impl StoredEventLogs {
     }
 }
 
-/// What was recorded, piece by piece. Each defines its names itself: other tapes may come between two of them.
+/// What was recorded, piece by piece. Each defines its names itself: other logs may come between two of them.
 #[derive(Default)]
 pub(crate) struct RecordedPieces {
     kept: StoredEventLogs,
@@ -278,11 +278,11 @@ mod tests {
     use super::*;
 
     fn event_log_of(bytes: usize, with: u64) -> EventLog {
-        let mut tape = EventLog::default();
-        while tape.bytes().len() < bytes {
-            tape.push(TESTED.id(), with, &[EventValue::Absent]);
+        let mut log = EventLog::default();
+        while log.bytes().len() < bytes {
+            log.push(TESTED.id(), with, &[EventValue::Absent]);
         }
-        tape
+        log
     }
 
     static TESTED: Keyword = Keyword::new("RECORDING_TEST");

@@ -152,13 +152,41 @@ pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
     }
 }
 
-/// A flag with what stands before its value in the text of a link, what behind it, and an example.
-type LinkFlagText = (&'static str, &'static str, &'static str, &'static str);
+/// A flag that changes one value of a link.
+#[derive(Clone, Copy)]
+struct LinkFlag {
+    name: &'static str,
+    /// What of a link is written before the value.
+    before: &'static str,
+    /// What is written behind it.
+    after: &'static str,
+    example: &'static str,
+}
 
-const RATE: LinkFlagText = ("--rate", "", " 0 s", "--rate '2 Mbit/s'");
-const DELAY: LinkFlagText = ("--delay", "unlimited ", "", "--delay '80 ms'");
-const LOSS: LinkFlagText = ("--loss", "unlimited 0 s loss ", "", "--loss 1%");
-const QUEUE: LinkFlagText = ("--queue", "unlimited 0 s queue ", "", "--queue '32 KiB'");
+const RATE: LinkFlag = LinkFlag {
+    name: "--rate",
+    before: "",
+    after: " 0 s",
+    example: "--rate '2 Mbit/s'",
+};
+const DELAY: LinkFlag = LinkFlag {
+    name: "--delay",
+    before: "unlimited ",
+    after: "",
+    example: "--delay '80 ms'",
+};
+const LOSS: LinkFlag = LinkFlag {
+    name: "--loss",
+    before: "unlimited 0 s loss ",
+    after: "",
+    example: "--loss 1%",
+};
+const QUEUE: LinkFlag = LinkFlag {
+    name: "--queue",
+    before: "unlimited 0 s queue ",
+    after: "",
+    example: "--queue '32 KiB'",
+};
 
 /// The link with those values.
 ///
@@ -201,13 +229,19 @@ pub fn link_with(
 
 /// A link of which that value alone is written; `take` copies what the value may give, and all else is too much.
 fn alone(
-    (flag, before, after, example): LinkFlagText,
+    flag: LinkFlag,
     value: &str,
     take: fn(&mut NetworkLink, &NetworkLink),
 ) -> Result<NetworkLink, FlagMistake> {
+    let LinkFlag {
+        name,
+        before,
+        after,
+        example,
+    } = flag;
     const LINK: &str = "network set { host a, b; link a - b ";
     let plan = plan_of_flag(
-        flag,
+        name,
         [&format!("{LINK}{before}"), value, &format!("{after}; }}")],
         example,
     )?;
@@ -224,7 +258,7 @@ fn alone(
             return Ok(new);
         }
     }
-    Err(Error::input(format!("{flag} holds more than its value"))
+    Err(Error::input(format!("{name} holds more than its value"))
         .hint(format!("one value each, as in `{example}`"))
         .into())
 }

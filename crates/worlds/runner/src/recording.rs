@@ -40,7 +40,7 @@ pub(crate) struct RunRecording {
 }
 
 impl RunRecording {
-    /// Events of everything, of whichever programs, into the tapes of that directory.
+    /// Events of everything, of whichever programs, into the event logs of that directory.
     pub(crate) fn of_all(directory: &Path) -> Self {
         let real = Some((Vec::new(), ahead_of_monotonic_ns()));
         Self {
@@ -83,7 +83,7 @@ impl RunRecording {
     }
 }
 
-/// Puts tapes into a run directory.
+/// Puts event logs into a run directory.
 pub(crate) fn spool_event_logs(
     directory: &Path,
 ) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {

@@ -31,17 +31,30 @@ pub(crate) struct SimEndpointContext {
     waiting: Cell<&'static str>,
 }
 
+/// The host an endpoint works at.
+#[derive(Debug)]
+pub(crate) struct SimEndpointHost {
+    pub(crate) index: usize,
+    pub(crate) clock: Rc<SimHostClock>,
+    /// What programs take of its processor.
+    pub(crate) costs: Option<HostWorkCosts>,
+}
+
 impl SimEndpointContext {
     pub(crate) fn new(
         executor: &Rc<Executor>,
         job: &Rc<SimJob>,
-        clock: &Rc<SimHostClock>,
-        (host, costs): (usize, Option<HostWorkCosts>),
+        host: SimEndpointHost,
         id: u32,
         begins_after: Duration,
         line: Option<SimEndpointTrace>,
     ) -> Rc<Self> {
-        let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
+        let (executor, job) = (Rc::clone(executor), Rc::clone(job));
+        let SimEndpointHost {
+            index: host,
+            clock,
+            costs,
+        } = host;
         let waiting = Cell::new("its turn");
         Rc::new(Self {
             executor,

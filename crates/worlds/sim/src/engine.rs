@@ -2,7 +2,7 @@
 
 use crate::carrier::SimCarrier;
 use crate::clock::SimHostClock;
-use crate::context::SimEndpointContext;
+use crate::context::{SimEndpointContext, SimEndpointHost};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
@@ -334,8 +334,11 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         let context = SimEndpointContext::new(
             &self.time.executor,
             job,
-            &self.clocks[host],
-            (host, costs),
+            SimEndpointHost {
+                index: host,
+                clock: Rc::clone(&self.clocks[host]),
+                costs,
+            },
             id,
             begins_after,
             line,

@@ -1,5 +1,5 @@
 //! Packets of hosts as messages over a network of IMPs: each host offers one after the other, and learns what became of each. What
-//! packets pass is told as events of the network, port by port.
+//! packets pass is recorded as events of the network, port by port.
 //!
 //! The IMPs were up for a while before the run begins: lines are used and ways are known. While nothing is under way they are left
 //! alone and made good for when something is offered.
@@ -367,7 +367,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         self.delivered.remove(&id);
     }
 
-    /// A host goes down: what was answered and is not delivered never will be, and nobody is told.
+    /// A host goes down: what was answered and is not delivered never will be, and nobody learns of it.
     fn host_down(&mut self, address: ImpHostAddress) {
         let host = self.hosts.get(&address).map(|host| NodeIndex(*host as u32));
         let is_lost = |id: &&u64| {

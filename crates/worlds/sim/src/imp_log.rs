@@ -31,9 +31,9 @@ impl ImpLog {
             }
             for (number, (now, before)) in reports.iter().zip(before).enumerate() {
                 let host = network.hosts.len() + number;
-                imp(log, host, (at, interval), now, before);
+                imp(log, host, at, interval, now, before);
                 for (line, last) in now.lines.iter().zip(&before.lines) {
-                    self::line(log, host, network, (at, interval), line, last);
+                    self::line(log, host, network, at, interval, line, last);
                 }
             }
         }
@@ -44,7 +44,8 @@ impl ImpLog {
 fn imp(
     log: &SimTraceLog,
     host: usize,
-    (at, interval): (Instant, Duration),
+    at: Instant,
+    interval: Duration,
     now: &ImpStatusReport,
     before: &ImpStatusReport,
 ) {
@@ -70,7 +71,8 @@ fn line(
     log: &SimTraceLog,
     host: usize,
     network: &Network,
-    (at, interval): (Instant, Duration),
+    at: Instant,
+    interval: Duration,
     now: &LineReport,
     before: &LineReport,
 ) {

@@ -98,7 +98,7 @@ pub fn carry_out<T: Tap<SimDatagram>>(
     engine::SimRunEngine::new(scene, tap, None)?.carry_out()
 }
 
-/// The same, traced: events of endpoints and protocol machines go on the trace's tapes. Nothing else changes.
+/// The same, traced: events of endpoints and protocol machines go on the trace's logs. Nothing else changes.
 ///
 /// # Errors
 /// As for [`carry_out`], and when the events cannot be kept.

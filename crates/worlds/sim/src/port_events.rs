@@ -46,7 +46,8 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmit
 pub fn port_use(
     network: &Network,
     port: u32,
-    (at_ns, interval_ns): (u64, u64),
+    at_ns: u64,
+    interval_ns: u64,
     did: &PortCounters,
     emit: &mut EventEmitter<'_>,
 ) {
@@ -114,7 +115,8 @@ impl SimProcessorSpending {
 /// Says what a host's processor did in an interval that ends then and is so long, both in ns.
 pub fn processor_use(
     host: &str,
-    (at_ns, interval_ns): (u64, u64),
+    at_ns: u64,
+    interval_ns: u64,
     did: SimProcessorSpending,
     emit: &mut EventEmitter<'_>,
 ) {

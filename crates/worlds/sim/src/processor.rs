@@ -18,7 +18,7 @@ pub(crate) struct SimProcessor<T> {
     /// What goes first, then what waits behind it.
     waiting: [VecDeque<WaitingSimWork<T>>; 2],
     running: Option<RunningSimWork<T>>,
-    /// The moment that was told last.
+    /// The moment that was reported last.
     alarm: Option<Instant>,
     /// Time that ended work took, ns.
     spent_ns: u64,

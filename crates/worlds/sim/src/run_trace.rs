@@ -1,4 +1,4 @@
-//! What a traced run records: events of endpoints and protocol machines on their hosts' tapes, each
+//! What a traced run records: events of endpoints and protocol machines on their hosts' logs, each
 //! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
 
 use crate::clock::SimHostClock;
@@ -151,7 +151,8 @@ impl SimTraceLog {
     pub(crate) fn info(
         &self,
         keyword: &Keyword,
-        (pair, side): (u32, PairSide),
+        pair: u32,
+        side: PairSide,
         at: Instant,
         before: &Info,
         now: &Info,
@@ -215,12 +216,7 @@ impl SimTraceLog {
     }
 
     /// What a machine of `proto::blast` does on one side of a pair.
-    pub(crate) fn blast(
-        &self,
-        (pair, side): (u32, PairSide),
-        at: Instant,
-        event: blast::BlastEvent,
-    ) {
+    pub(crate) fn blast(&self, pair: u32, side: PairSide, at: Instant, event: blast::BlastEvent) {
         let (own, host) = self.stream(pair, side);
         let stream = if event.kind.is_own() {
             own
@@ -503,10 +499,10 @@ impl SimEndpointTrace {
             SimDepartureKind::Reply => &REPLIED,
             SimDepartureKind::Call => return,
         };
-        self.has_left(at, keyword, (unit, begin), bytes);
+        self.has_left(at, keyword, unit, begin, bytes);
     }
 
-    fn has_left(&self, at: Instant, keyword: &Keyword, (unit, begin): (i64, u64), bytes: u64) {
+    fn has_left(&self, at: Instant, keyword: &Keyword, unit: i64, begin: u64, bytes: u64) {
         let begin = self.streams.get().then_some(begin);
         self.put(
             at,
@@ -524,7 +520,7 @@ impl SimEndpointTrace {
     pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
         units
             .iter()
-            .for_each(|unit| self.has_left(at, &SENT, *unit, bytes));
+            .for_each(|(unit, begin)| self.has_left(at, &SENT, *unit, *begin, bytes));
     }
 
     /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.

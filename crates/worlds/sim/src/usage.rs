@@ -123,13 +123,19 @@ pub fn emit_usage(
         port_setup(network, port, zero_ns + begin, emit);
     }
     for interval in intervals {
-        let span = (zero_ns + interval.end.0, interval.length.0);
+        let (at_ns, interval_ns) = (zero_ns + interval.end.0, interval.length.0);
         for (port, did) in &interval.ports {
-            port_use(network, *port, span, did, emit);
+            port_use(network, *port, at_ns, interval_ns, did, emit);
         }
         for (host, did) in &interval.processors {
             let host = network.hosts.get(*host as usize);
-            processor_use(host.map_or("", |host| &host.name), span, *did, emit);
+            processor_use(
+                host.map_or("", |host| &host.name),
+                at_ns,
+                interval_ns,
+                *did,
+                emit,
+            );
         }
     }
 }

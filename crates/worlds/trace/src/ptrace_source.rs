@@ -39,7 +39,7 @@ pub(crate) fn measured(stopped: bool) -> Vec<f64> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// What is told of one program.
+/// What is reported of one program.
 #[derive(Debug)]
 pub(crate) struct PtraceSource {
     reader: PtraceRecordReader,
@@ -88,7 +88,7 @@ impl PtraceSource {
         Ok(words.into_iter().chain(program.iter().cloned()).collect())
     }
 
-    /// What was told since the last time.
+    /// What was reported since the last time.
     pub(crate) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
         let mut records = Vec::new();
         let wrong = self.reader.drain(&mut records)?;
@@ -101,6 +101,24 @@ impl PtraceSource {
     }
 
     fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
+        let (at_ns, thread) = (record.at_ns, record.thread);
+        let change = self.event(record);
+        // The first is of the program's first thread, which this process began.
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let first = is_first.then(|| {
+            PtraceEvent::Thread(ThreadEvent {
+                at_ns,
+                thread: own_thread(),
+                what: ThreadChange::Forked {
+                    child: self.base + thread % NUMBERS,
+                    is_process: Some(true),
+                },
+            })
+        });
+        first.into_iter().chain([change]).collect()
+    }
+
+    fn event(&self, record: PtraceRecord) -> PtraceEvent {
         let PtraceRecord {
             at_ns,
             thread,
@@ -125,23 +143,20 @@ impl PtraceSource {
             })
         };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        let news = match what {
+        match what {
             PtraceChange::Opened {
                 socket,
                 local,
                 remote,
-            } => {
-                let (old, new) = (TcpState::Closed, TcpState::Established);
-                event(
-                    socket,
-                    SocketChange::State {
-                        old,
-                        new,
-                        local: Some(local),
-                        remote: Some(remote),
-                    },
-                )
-            }
+            } => event(
+                socket,
+                SocketChange::State {
+                    old: TcpState::Closed,
+                    new: TcpState::Established,
+                    local: Some(local),
+                    remote: Some(remote),
+                },
+            ),
             PtraceChange::Sent { socket, bytes } => event(
                 socket,
                 SocketChange::Sent {
@@ -169,16 +184,7 @@ impl PtraceSource {
             PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             PtraceChange::Lost { count } => PtraceEvent::Lost(count),
             PtraceChange::Absent { why } => PtraceEvent::Absent(why),
-        }; // The first is of the program's first thread, which this process began.
-        let is_first = !std::mem::replace(&mut self.begun, true);
-        let first = is_first.then(|| {
-            let what = ThreadChange::Forked {
-                child: self.base + thread % NUMBERS,
-                is_process: Some(true),
-            };
-            of_thread(own_thread(), what)
-        });
-        first.into_iter().chain([news]).collect()
+        }
     }
 }
 

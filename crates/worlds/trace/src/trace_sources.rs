@@ -87,6 +87,68 @@ impl TraceOverhead {
     }
 }
 
+fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
+    let mut captures = Vec::new();
+    for (host, door) in doors.iter().enumerate() {
+        let capture = open(door).map_err(|error| {
+            let hint = "packets need root, or a network of your own: `--on NETWORK`";
+            Error::environment(format!("packets of {} cannot be seen: {error}", door.name))
+                .hint(hint)
+        })?;
+        captures.push((host, capture));
+    }
+    Ok(captures)
+}
+
+/// The trace of sockets, where there can be one; `absent` gets what it lacks, or why there is none.
+fn open_socket_trace(
+    pids: &[u32],
+    is_started: bool,
+    absent: &mut BTreeMap<String, String>,
+) -> Option<SocketTrace> {
+    match SocketTrace::start() {
+        Ok((mut trace, missing)) => {
+            absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
+            let before = connections_of(pids);
+            if !before.is_empty()
+                && let Err(why) = trace.probe(
+                    &before
+                        .iter()
+                        .map(|(own, other)| own.port().min(other.port()))
+                        .collect(),
+                )
+            {
+                absent.insert("sockets that were there before".into(), why);
+            }
+            return Some(trace);
+        }
+        Err(why) if is_started => {
+            let instead = format!("{why}; programs are stopped at their calls instead (ptrace)");
+            absent.insert("the kernel's trace events of sockets".into(), instead);
+        }
+        Err(why) => drop(absent.insert("sockets".into(), why)),
+    }
+    None
+}
+
+/// The same of threads.
+fn open_thread_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<ThreadTrace> {
+    let also = Also {
+        receives: true,
+        ..Also::default()
+    };
+    match ThreadTrace::start(pids, also) {
+        Ok((trace, missing)) => {
+            absent.extend(missing);
+            Some(trace)
+        }
+        Err(why) => {
+            absent.insert("threads".into(), why);
+            None
+        }
+    }
+}
+
 impl Sources {
     /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
@@ -98,58 +160,17 @@ impl Sources {
             is_here,
             ..TraceOverhead::default()
         };
-        let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());
         if calls || is_here {
             measured.without = PingPong::start()
                 .and_then(PingPong::run)
                 .unwrap_or_default();
         }
-        for (host, door) in doors.iter().enumerate() {
-            let capture = open(door).map_err(|error| {
-                let hint = "packets need root, or a network of your own: `--on NETWORK`";
-                Error::environment(format!("packets of {} cannot be seen: {error}", door.name))
-                    .hint(hint)
-            })?;
-            captures.push((host, capture));
-        }
+        let captures = open_captures(doors)?;
+        let mut absent = BTreeMap::new();
         let (mut sockets, mut threads) = (None, None);
         if calls {
-            match SocketTrace::start() {
-                Ok((mut trace, missing)) => {
-                    absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
-                    let before = connections_of(pids);
-                    if !before.is_empty()
-                        && let Err(why) = trace.probe(
-                            &before
-                                .iter()
-                                .map(|(own, other)| own.port().min(other.port()))
-                                .collect(),
-                        )
-                    {
-                        absent.insert("sockets that were there before".into(), why);
-                    }
-                    sockets = Some(trace);
-                }
-                Err(why) if is_started => {
-                    let instead =
-                        format!("{why}; programs are stopped at their calls instead (ptrace)");
-                    absent.insert("the kernel's trace events of sockets".into(), instead);
-                }
-                Err(why) => drop(absent.insert("sockets".into(), why)),
-            }
-            match ThreadTrace::start(
-                pids,
-                Also {
-                    receives: true,
-                    ..Also::default()
-                },
-            ) {
-                Ok((trace, missing)) => {
-                    threads = Some(trace);
-                    absent.extend(missing);
-                }
-                Err(why) => drop(absent.insert("threads".into(), why)),
-            }
+            sockets = open_socket_trace(pids, is_started, &mut absent);
+            threads = open_thread_trace(pids, &mut absent);
         }
         let stops = is_started && (see == TraceScope::Ptrace || calls && sockets.is_none());
         if stops {

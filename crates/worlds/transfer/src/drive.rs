@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::operation::ChannelOperation;
 use crate::options::{BlastChannelOptions, PacketWaiting};
 use crate::packet_train::{Train, first_train};
-use crate::placement::PayloadPlacement;
+use crate::placement::{BatchPosition, PayloadPlacement};
 use crate::receive_batching::{self, ReceiveBatching};
 use crate::seal::{SealSide, SealVerdict};
 use crate::stream_memory::{self, Posted, Staging};
@@ -370,7 +370,7 @@ impl<C: PacketCarrier> Driver<C> {
                 0
             };
             if row == 0 {
-                self.arrive(now, (index, packets), &mut operation.posted);
+                self.arrive(now, BatchPosition { index, packets }, &mut operation.posted);
             }
             index += row.max(1);
         }
@@ -450,8 +450,9 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
-    /// Packet `index` of those that came.
-    fn arrive(&mut self, now: Instant, (index, packets): (usize, usize), posted: &mut Posted<'_>) {
+    /// Takes one packet of those that came.
+    fn arrive(&mut self, now: Instant, received: BatchPosition, posted: &mut Posted<'_>) {
+        let index = received.index;
         let at = match &mut self.link.seal {
             None => self
                 .placement
@@ -487,14 +488,8 @@ impl<C: PacketCarrier> Driver<C> {
         let Some(staging) = &mut self.staging else {
             return;
         };
-        self.placement.put(
-            &self.link.carrier,
-            (index, packets),
-            at,
-            position,
-            posted,
-            staging,
-        );
+        self.placement
+            .put(&self.link.carrier, received, at, position, posted, staging);
         if let Some(check) = check {
             self.verify(check, posted);
         }

@@ -82,7 +82,7 @@ impl FrameCarrier {
     /// [`Unusable`] inside: the right to open packet sockets is missing, there is no such interface, it is down or no
     /// Ethernet. Others: what the kernel says.
     pub fn connect(interface: &str, options: FrameCarrierOptions) -> io::Result<Self> {
-        let (frames, index) = Self::open(interface, (options.peer, None), options)?;
+        let (frames, index) = Self::open(interface, options.peer, None, options)?;
         frames.rx_ring.block_all(&frames.filter)?;
         frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
@@ -98,7 +98,7 @@ impl FrameCarrier {
         number: Option<u32>,
         options: FrameCarrierOptions,
     ) -> io::Result<Self> {
-        let (mut frames, index) = Self::open(interface, (None, number), options)?;
+        let (mut frames, index) = Self::open(interface, None, number, options)?;
         frames.filter.opening_only = true;
         frames.rx_ring.set_filter(&frames.filter)?;
         frames.rx_ring.bind(index, frames.ethertype)?;
@@ -108,7 +108,8 @@ impl FrameCarrier {
     /// An end that receives nothing yet, and the index of its interface.
     fn open(
         interface: &str,
-        (peer, number): (Option<Mac>, Option<u32>),
+        peer: Option<Mac>,
+        number: Option<u32>,
         options: FrameCarrierOptions,
     ) -> io::Result<(Self, u32)> {
         let known = usable_interface(raw()?.as_fd(), interface)?;

@@ -24,6 +24,14 @@ pub(crate) enum PayloadLocation {
     Opened,
 }
 
+/// Which packet of those that one read received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchPosition {
+    pub(crate) index: usize,
+    /// How many packets the read received.
+    pub(crate) packets: usize,
+}
+
 /// Places for one read, and what became of its packets.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadPlacement {
@@ -179,16 +187,17 @@ impl PayloadPlacement {
         }
     }
 
-    /// Puts the payload of packet `index` of `packets` where its stream position is.
+    /// Puts the payload of a packet where its stream position is.
     pub(crate) fn put<C: PacketCarrier>(
         &mut self,
         carrier: &C,
-        (index, packets): (usize, usize),
+        received: BatchPosition,
         at: PayloadLocation,
         position: u64,
         posted: &mut Posted<'_>,
         staging: &mut Staging,
     ) {
+        let BatchPosition { index, packets } = received;
         let payload = carrier.packet(index).payload;
         let length = payload.length();
         if let PayloadLocation::Posted(from) = at

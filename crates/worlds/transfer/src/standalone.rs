@@ -2,8 +2,8 @@
 //! link level, without a header, a check or a retransmission.
 //!
 //! Two busy-waiting sides, on a processor each where there are two, exchange frames: 1024 bytes of data behind an Ethernet
-//! header, and acknowledgements of the shortest frame there is (60 bytes here, 64 with the check sequence on a wire), told
-//! apart by ethertype and length alone. Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all
+//! header, and acknowledgements of the shortest frame there is (60 bytes here, 64 with the check sequence on a wire), distinguished
+//! by ethertype and length alone. Whatever goes wrong halts the transfer. Each packet is one call of `sendmmsg` in all
 //! three programs, so that what differs between them is the protocol.
 //!
 //! **What is compared.** In 1985 two processors copied packets into and out of two interfaces beside a 10 Mbit/s network;
@@ -61,8 +61,8 @@ pub fn elapsed(setup: &StandaloneSetup<'_>) -> Result<Elapsed, Halt> {
     let turns = setup.runs.saturating_add(WARM_UP) as usize;
     let programs = iter::repeat_n(StandaloneProgram::ALL, turns).flatten();
     let mut times = StandaloneProgram::ALL.map(|_| Vec::with_capacity(turns));
-    let stations = station::open_stations(setup)?;
-    both(setup, stations, programs, |program, time| {
+    let (near, far) = station::open_stations(setup)?;
+    both(setup, near, far, programs, |program, time| {
         times[program as usize].push(time.as_secs_f64())
     })?;
     let [stop_and_wait, sliding_window, blast] =
@@ -90,7 +90,7 @@ impl SharedStationState {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// The other side is told that this one has halted, if it has.
+    /// The other side learns that this one has halted, if it has.
     fn signal_halt(&self, done: Result<(), Halt>) -> Result<(), Halt> {
         done.inspect_err(|_| self.over.store(true, Ordering::Relaxed))
     }
@@ -110,7 +110,8 @@ impl Drop for StationPanicAlarm<'_> {
 /// Runs these programs, each side in a thread of its own on a processor of its own; says how long each took.
 fn both(
     setup: &StandaloneSetup<'_>,
-    (mut near, mut far): (Station, Station),
+    mut near: Station,
+    mut far: Station,
     programs: impl Iterator<Item = StandaloneProgram> + Clone + Send,
     mut took: impl FnMut(StandaloneProgram, Duration) + Send,
 ) -> Result<(Station, Station), Halt> {
@@ -121,7 +122,7 @@ fn both(
         let receiver = scope.spawn(|| {
             let _alarm = StationPanicAlarm(&shared);
             there.settle();
-            let done = receive((&mut far, there), setup.packets, theirs, &shared);
+            let done = receive(&mut far, there, setup.packets, theirs, &shared);
             shared.signal_halt(done).map(|()| far)
         });
         let sender = scope.spawn(|| {
@@ -133,7 +134,7 @@ fn both(
                     || shared.is_over(),
                 );
                 let begin = Instant::now();
-                transfer((&mut near, here), program, setup, &shared)?;
+                transfer(&mut near, here, program, setup, &shared)?;
                 took(program, begin.elapsed());
                 Ok(())
             });
@@ -147,7 +148,8 @@ fn both(
 
 /// The sending side of one transfer.
 fn transfer(
-    (station, wait): (&mut Station, StationWait),
+    station: &mut Station,
+    wait: StationWait,
     program: StandaloneProgram,
     setup: &StandaloneSetup<'_>,
     shared: &SharedStationState,
@@ -191,7 +193,8 @@ fn transfer(
 
 /// The receiving side of all transfers.
 fn receive(
-    (station, wait): (&mut Station, StationWait),
+    station: &mut Station,
+    wait: StationWait,
     packets: u32,
     programs: impl Iterator<Item = StandaloneProgram>,
     shared: &SharedStationState,

@@ -12,7 +12,9 @@ use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_events;
-use stackline_requests::{Builder, Exchange, OfDatagram, PacketPassage, Secrets, Unknown};
+use stackline_requests::{
+    Builder, Exchange, OfDatagram, PacketPassage, Secrets, SegmentPassage, Unknown,
+};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
@@ -495,8 +497,17 @@ impl SharedCaptureState<'_> {
         if flow >= FIRST_LOOKUP {
             see.imported.left_out.add(Bound::Numbers, 1);
         } else if flow >= self.first_flow {
-            self.builder
-                .located((host, door), at_ns, (flow, way), segment, data);
+            self.builder.located(
+                SegmentPassage {
+                    host,
+                    door,
+                    at_ns,
+                    way,
+                },
+                flow,
+                segment,
+                data,
+            );
         }
         if segment.bytes == 0 {
             return;

@@ -79,13 +79,7 @@ pub(crate) fn until_over(
             for ((port, later), before) in (0..).zip(&later).zip(&before) {
                 let did = counters_since(later, before);
                 if did != PortCounters::default() {
-                    port_use(
-                        network,
-                        port,
-                        (now, now.saturating_sub(last)),
-                        &did,
-                        &mut put,
-                    );
+                    port_use(network, port, now, now.saturating_sub(last), &did, &mut put);
                 }
             }
             out.write_all(text.as_bytes()).map_err(failed)?;

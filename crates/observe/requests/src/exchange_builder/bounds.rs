@@ -1,6 +1,7 @@
 //! One beyond each bound of the builder: it is counted, and has words; what just fills it is not.
 
 use super::*;
+use stackline_dissect::left_out::LeftOut;
 
 fn builder() -> Builder {
     Builder::new(vec![ObservedHost {
@@ -63,7 +64,7 @@ fn connections() {
         let mut builder = builder();
         (0..count).for_each(|at| builder.segment(0, true, at as u64, &syn(at), b""));
         let (exchanges, unknown) = builder.finish();
-        assert_eq!(exchanges.len(), count, "what gives way is told");
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
         unknown.left_out
     });
     let mut builder = builder().remembering_origins();
@@ -83,7 +84,7 @@ fn questions_after_names() {
             builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
         }
         let (exchanges, unknown) = builder.finish();
-        assert_eq!(exchanges.len(), count, "what gives way is told");
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
         unknown.left_out
     });
     Bound::Answered.assert_reported(|count| {

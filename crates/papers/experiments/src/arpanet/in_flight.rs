@@ -214,24 +214,8 @@ fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
     )[0]
 }
 
-/// One bound of the real network after the other.
-pub(super) fn bounds(seed: u64) -> Sheet {
-    let mut sheet = Sheet::new(
-        "Table 1, bounds",
-        "what each bound of the real network costs over 50 kbit/s lines of 1000 miles, kbit/s with 2F messages in flight",
-        &[
-            ("path", "path"),
-            ("hops", "hops"),
-            ("free", "none"),
-            ("control", "RFNMs and acks"),
-            ("channels", "channels"),
-            ("window", "window 4"),
-            ("room_3", "room for 3"),
-            ("room_10", "room for 10"),
-            ("processors", "516s"),
-            ("all", "all (3)"),
-        ],
-    );
+/// Each bound alone, and last all of them; and whether frames without data are free.
+fn cases_of_bounds() -> [(ImpOptions, bool); 8] {
     let known = ImpOptions::default();
     let free = ImpOptions::UNBOUNDED;
     let room = |reassembly| ImpOptions {
@@ -239,7 +223,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         reservation: true,
         ..free
     };
-    let cases = [
+    [
         (free, true),
         (free, false),
         (
@@ -267,7 +251,54 @@ pub(super) fn bounds(seed: u64) -> Sheet {
             true,
         ),
         (imp_options_of(ImpHardware::H516), false),
-    ];
+    ]
+}
+
+/// The rate over a path with 2F messages in flight, kbit/s.
+fn measure_path(path: &ArpanetPath, options: ImpOptions, control_is_free: bool, seed: u64) -> f64 {
+    let mut plan = ImpSubnetPlan {
+        control_is_free,
+        ..path.plan(options)
+    };
+    let last = plan.imps.len() as u16 - 1;
+    let (from, to) = (
+        host(&mut plan, 0, None, HostKind::default()),
+        host(&mut plan, last, None, HostKind::default()),
+    );
+    measure_sender_rates(
+        &plan,
+        &[full_message_sender(
+            from,
+            to,
+            (2.0 * path.needed(false)).ceil() as u32,
+        )],
+        seed,
+        CountedTime {
+            warm_s: 30.0,
+            counted_s: 200.0,
+        },
+    )[0]
+}
+
+/// One bound of the real network after the other.
+pub(super) fn bounds(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Table 1, bounds",
+        "what each bound of the real network costs over 50 kbit/s lines of 1000 miles, kbit/s with 2F messages in flight",
+        &[
+            ("path", "path"),
+            ("hops", "hops"),
+            ("free", "none"),
+            ("control", "RFNMs and acks"),
+            ("channels", "channels"),
+            ("window", "window 4"),
+            ("room_3", "room for 3"),
+            ("room_10", "room for 10"),
+            ("processors", "516s"),
+            ("all", "all (3)"),
+        ],
+    );
+    let cases = cases_of_bounds();
     let paths =
         [(1, false), (4, false), (8, false), (4, true)].map(|(hops, satellite)| ArpanetPath {
             hops,
@@ -280,28 +311,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         .flat_map(|path| cases.iter().map(move |case| (*path, *case)))
         .collect();
     let found = parallel::each(&each, |(path, (options, control_is_free))| {
-        let mut plan = ImpSubnetPlan {
-            control_is_free: *control_is_free,
-            ..path.plan(*options)
-        };
-        let last = plan.imps.len() as u16 - 1;
-        let (from, to) = (
-            host(&mut plan, 0, None, HostKind::default()),
-            host(&mut plan, last, None, HostKind::default()),
-        );
-        measure_sender_rates(
-            &plan,
-            &[full_message_sender(
-                from,
-                to,
-                (2.0 * path.needed(false)).ceil() as u32,
-            )],
-            seed,
-            CountedTime {
-                warm_s: 30.0,
-                counted_s: 200.0,
-            },
-        )[0]
+        measure_path(path, *options, *control_is_free, seed)
     });
     for (path, found) in paths.iter().zip(found.chunks(cases.len())) {
         let mut row = vec![SheetCell::text(if path.satellite {

@@ -289,17 +289,8 @@ pub(super) fn splitting(seed: u64) -> Sheet {
     sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
 }
 
-/// A fast line and a satellite (2.2.1.6).
-pub(super) fn fast(seed: u64) -> Sheet {
-    let mut sheet = Sheet::new(
-        "2.2.1.6",
-        "other lines, kbit/s",
-        &[
-            ("line", "line"),
-            ("printed", "printed"),
-            ("simulated", "simulated"),
-        ],
-    );
+/// Each line, what is printed of it, and the rate over it, kbit/s.
+fn other_lines(seed: u64) -> [(&'static str, &'static str, f64); 6] {
     let over = |bit_s, miles, options: ImpOptions, generator: Option<(u64, u64)>| {
         let mut plan = network(&[options; 2], vec![line((0, 1), bit_s, miles)]);
         let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 1));
@@ -320,7 +311,7 @@ pub(super) fn fast(seed: u64) -> Sheet {
     let miles = stackline_model::arpanet_messages::SATELLITE_MILES;
     // A packet at a time costs next to nothing a word.
     let at_a_time = Some((1, 1));
-    let rows = [
+    [
         (
             "230.4 kbit/s, TIPs, a word at a time",
             "120",
@@ -360,8 +351,21 @@ pub(super) fn fast(seed: u64) -> Sheet {
                 None,
             ),
         ),
-    ];
-    for (words, printed, rate) in rows {
+    ]
+}
+
+/// A fast line and a satellite (2.2.1.6).
+pub(super) fn fast(seed: u64) -> Sheet {
+    let mut sheet = Sheet::new(
+        "2.2.1.6",
+        "other lines, kbit/s",
+        &[
+            ("line", "line"),
+            ("printed", "printed"),
+            ("simulated", "simulated"),
+        ],
+    );
+    for (words, printed, rate) in other_lines(seed) {
         sheet.rows.push(vec![
             SheetCell::text(words),
             SheetCell::text(printed),

@@ -42,6 +42,74 @@ pub(super) fn with_copies(rate: f64, fewer: f64, copies: f64) -> f64 {
     rate * fewer / copies
 }
 
+/// A formula, what is printed of it, and what it gives.
+type Formula = (&'static str, &'static str, String);
+
+fn latencies() -> [Formula; 4] {
+    let longest = longest_latency(INTERVAL, SENDING);
+    let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+    [
+        (
+            "longest latency: interval + a block's sending",
+            "220 ms",
+            ms(longest),
+        ),
+        (
+            "shortest latency: 2 + 6 + 23 + 23 ms",
+            "50 to 100 ms",
+            ms(0.002 + 0.006 + 0.023 + SENDING),
+        ),
+        (
+            "mean of both, shortest 100 ms",
+            "160 ms",
+            ms(mean_latency(0.1, 0.22)),
+        ),
+        (
+            "mean of both, shortest 54 ms",
+            "-",
+            ms(mean_latency(0.054, longest)),
+        ),
+    ]
+}
+
+fn throughputs() -> [Formula; 6] {
+    let needed = buffer_needed(3, MTU);
+    let two_thirds = with_copies(TABLE_2[3].burst_tcp, 2.0, 3.0);
+    let single = 100.0 * (with_copies(1.0, 3.0, 2.0) - 1.0);
+    [
+        (
+            "buffer for 3 streams of 9180 bytes",
+            "1500 bytes there",
+            format!("{needed} bytes"),
+        ),
+        (
+            "streams with 624 KiB",
+            "69",
+            streams_served(LATER_BUFFER, MTU).to_string(),
+        ),
+        (
+            "streams with 1500 bytes, segments of 256",
+            "3",
+            streams_served(EARLIER_BUFFER, 256).min(3).to_string(),
+        ),
+        (
+            "100 Mbit/s in three, less cell headers",
+            "30 Mbit/s",
+            format!("{:.1} Mbit/s", paced(100.0, 3)),
+        ),
+        (
+            "SS20: 68 Mbit/s with 2 copies, then with 3",
+            "47 Mbit/s",
+            format!("{two_thirds:.1} Mbit/s"),
+        ),
+        (
+            "one copy less of three, at most",
+            "+25 %",
+            format!("+{single:.0} %"),
+        ),
+    ]
+}
+
 /// All of them.
 pub(super) fn sheet() -> Sheet {
     let mut sheet = Sheet::new(
@@ -53,68 +121,13 @@ pub(super) fn sheet() -> Sheet {
             ("computed", "computed"),
         ],
     );
-    let longest = longest_latency(INTERVAL, SENDING);
-    let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
-    let mut row = |formula: &str, printed: &str, computed: String| {
+    for (formula, printed, computed) in latencies().into_iter().chain(throughputs()) {
         sheet.rows.push(vec![
             SheetCell::text(formula),
             SheetCell::text(printed),
             SheetCell::Text(computed),
         ]);
-    };
-    row(
-        "longest latency: interval + a block's sending",
-        "220 ms",
-        ms(longest),
-    );
-    row(
-        "shortest latency: 2 + 6 + 23 + 23 ms",
-        "50 to 100 ms",
-        ms(0.002 + 0.006 + 0.023 + SENDING),
-    );
-    row(
-        "mean of both, shortest 100 ms",
-        "160 ms",
-        ms(mean_latency(0.1, 0.22)),
-    );
-    row(
-        "mean of both, shortest 54 ms",
-        "-",
-        ms(mean_latency(0.054, longest)),
-    );
-    let needed = buffer_needed(3, MTU);
-    row(
-        "buffer for 3 streams of 9180 bytes",
-        "1500 bytes there",
-        format!("{needed} bytes"),
-    );
-    row(
-        "streams with 624 KiB",
-        "69",
-        streams_served(LATER_BUFFER, MTU).to_string(),
-    );
-    row(
-        "streams with 1500 bytes, segments of 256",
-        "3",
-        streams_served(EARLIER_BUFFER, 256).min(3).to_string(),
-    );
-    row(
-        "100 Mbit/s in three, less cell headers",
-        "30 Mbit/s",
-        format!("{:.1} Mbit/s", paced(100.0, 3)),
-    );
-    let two_thirds = with_copies(TABLE_2[3].burst_tcp, 2.0, 3.0);
-    row(
-        "SS20: 68 Mbit/s with 2 copies, then with 3",
-        "47 Mbit/s",
-        format!("{two_thirds:.1} Mbit/s"),
-    );
-    let single = 100.0 * (with_copies(1.0, 3.0, 2.0) - 1.0);
-    row(
-        "one copy less of three, at most",
-        "+25 %",
-        format!("+{single:.0} %"),
-    );
+    }
     let kib = f64::from(BLOCK) / 1024.0;
     sheet
         .note(format!(

@@ -62,12 +62,13 @@ pub(super) fn early(network: &mut Network) {
     }
 }
 
-fn of_the_paper(lab: &Lab) -> Result<Sheet> {
+/// A viewer that asks for more than the link carries, with each remedy that the paper names.
+fn cases_of_the_paper() -> Result<[(&'static str, MagicCase); 11]> {
     let with = |network: Network, window: u32, speed: f64| MagicCase {
         demand: pan(speed),
         ..MagicCase::of(network, &SERVERS, MagicTcp::Bsd, window)
     };
-    let cases = [
+    Ok([
         ("none", with(wan(|_| {})?, WINDOW, BUSY)),
         (
             "MTU 512",
@@ -118,7 +119,11 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
             "624 and 512 KiB",
             with(wan(|network| buffer(network, LATER_BUFFER))?, 512, BUSY),
         ),
-    ];
+    ])
+}
+
+fn of_the_paper(lab: &Lab) -> Result<Sheet> {
+    let cases = cases_of_the_paper()?;
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "4.3.4",

@@ -161,8 +161,8 @@ fn by_seed(lab: &Lab) -> Result<Sheet> {
     )))
 }
 
-/// What is not in the paper, and decides.
-fn assumptions(lab: &Lab) -> Result<Sheet> {
+/// The collapse with one assumption changed in each.
+fn cases_of_assumptions() -> Result<[(&'static str, MagicCase); 7]> {
     let tioc = |delay: Duration| -> Result<MagicCase> {
         let mut case = collapse()?;
         for link in case
@@ -175,7 +175,7 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
         }
         Ok(case)
     };
-    let cases = [
+    Ok([
         ("as above", collapse()?),
         (
             "Solaris timers",
@@ -213,7 +213,12 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
                 ..collapse()?
             },
         ),
-    ];
+    ])
+}
+
+/// What is not in the paper, and decides.
+fn assumptions(lab: &Lab) -> Result<Sheet> {
+    let cases = cases_of_assumptions()?;
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "Assumptions",

@@ -72,6 +72,53 @@ fn figures(printed: &Value) -> Option<(f64, f64)> {
     ))
 }
 
+/// The row of one session.
+fn row(session: &PaperSession, compared: &Compared) -> Vec<SheetCell> {
+    let Compared {
+        simulated,
+        emulated,
+    } = compared;
+    let rates = |runs: Vec<&Value>| {
+        runs.into_iter()
+            .filter_map(figures)
+            .map(|(rate, _)| rate)
+            .collect::<Vec<_>>()
+    };
+    let simulated = middle(rates(simulated.iter().collect()));
+    let each = rates(
+        emulated
+            .iter()
+            .filter_map(|run| run.as_ref().ok())
+            .collect(),
+    );
+    let (least, most) = each
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
+            (low.min(*rate), high.max(*rate))
+        });
+    let (runs, median) = (each.len(), middle(each));
+    let number = |value: f64, digits| {
+        if value.is_finite() {
+            SheetCell::Number(value, digits)
+        } else {
+            SheetCell::Absent
+        }
+    };
+    let most = if runs > 0 { most } else { f64::NAN };
+    let figures = [
+        number(simulated, 1),
+        number(median, 1),
+        number(least, 1),
+        number(most, 1),
+        number(median / simulated, 2),
+    ];
+    [SheetCell::text(session.name)]
+        .into_iter()
+        .chain(figures)
+        .chain([SheetCell::Number(runs as f64, 0)])
+        .collect()
+}
+
 fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
     let mut sheet = Sheet::new(
         "Worlds",
@@ -86,56 +133,13 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             ("runs", "runs"),
         ],
     );
-    for (
-        session,
-        Compared {
-            simulated,
-            emulated,
-        },
-    ) in compared
-    {
-        let rates = |runs: Vec<&Value>| {
-            runs.into_iter()
-                .filter_map(figures)
-                .map(|(rate, _)| rate)
-                .collect::<Vec<_>>()
-        };
-        let simulated = middle(rates(simulated.iter().collect()));
-        let each = rates(
-            emulated
-                .iter()
-                .filter_map(|run| run.as_ref().ok())
-                .collect(),
-        );
-        let (least, most) = each
+    for (session, compared) in compared {
+        sheet.rows.push(row(session, compared));
+        let failed = compared
+            .emulated
             .iter()
-            .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
-                (low.min(*rate), high.max(*rate))
-            });
-        let (runs, median) = (each.len(), middle(each));
-        let number = |value: f64, digits| {
-            if value.is_finite() {
-                SheetCell::Number(value, digits)
-            } else {
-                SheetCell::Absent
-            }
-        };
-        let most = if runs > 0 { most } else { f64::NAN };
-        let figures = [
-            number(simulated, 1),
-            number(median, 1),
-            number(least, 1),
-            number(most, 1),
-            number(median / simulated, 2),
-        ];
-        sheet.rows.push(
-            [SheetCell::text(session.name)]
-                .into_iter()
-                .chain(figures)
-                .chain([SheetCell::Number(runs as f64, 0)])
-                .collect(),
-        );
-        let failed = emulated.iter().filter_map(|run| run.as_ref().err()).next();
+            .filter_map(|run| run.as_ref().err())
+            .next();
         sheet
             .notes
             .extend(failed.map(|reason| format!("{}: {reason}", session.name)));

@@ -2,15 +2,10 @@
 
 use stackline_report::sheet::{Sheet, SheetCell};
 
-pub(super) fn sheet() -> Sheet {
-    let columns = [("number", ""), ("where", "where"), ("said", "said")];
-    let mut sheet = Sheet::new(
-        "Contradictions",
-        "what is said; below, what the paper's own numbers say",
-        &columns,
-    );
+/// What is said, where, and what the numbers say.
+fn contradictions() -> [(&'static str, &'static str, String); 12] {
     let gain = |from: f64, to: f64| 100.0 * (to / from - 1.0);
-    let rows = [
+    [
         (
             "a workstation of 10 MHz instead of 8 gives up to 22 %",
             "4",
@@ -71,8 +66,17 @@ pub(super) fn sheet() -> Sheet {
             "4",
             "110 vectors a second in Table 4-1, 380 in Table 4-3: other programs".into(),
         ),
-    ];
-    for (number, (said, place, follows)) in (1..).zip(rows) {
+    ]
+}
+
+pub(super) fn sheet() -> Sheet {
+    let columns = [("number", ""), ("where", "where"), ("said", "said")];
+    let mut sheet = Sheet::new(
+        "Contradictions",
+        "what is said; below, what the paper's own numbers say",
+        &columns,
+    );
+    for (number, (said, place, follows)) in (1..).zip(contradictions()) {
         sheet.rows.push(vec![
             SheetCell::Number(f64::from(number), 0),
             SheetCell::text(place),

@@ -83,10 +83,7 @@ impl VSystemRow {
         Self { version, ..self }
     }
 
-    fn cells<const N: usize>(
-        &self,
-        of: [(&'static str, VSystemNetwork, f64, Option<&'static str>); N],
-    ) -> Vec<VSystemCell> {
+    fn cells<const N: usize>(&self, of: [PrintedCell; N]) -> Vec<VSystemCell> {
         let cell = |(column, (network, joined), printed, sets)| {
             // A local program has no remote host.
             let cpu = if joined == VSystemConnection::Local {
@@ -215,6 +212,58 @@ fn text() -> VSystemTable {
     )
 }
 
+/// A column, its path, what is printed, and what that sets.
+type PrintedCell = (&'static str, VSystemNetwork, f64, Option<&'static str>);
+
+const TEXT_AT_10_MHZ: [PrintedCell; 5] = [
+    ("Local", LOCAL, 7700.0, Some("a letter")),
+    (
+        "IKP",
+        VAX_IKP_EARLY,
+        4300.0,
+        Some("a byte at the workstation, IKP"),
+    ),
+    (
+        "PUP",
+        PUP_EARLY,
+        1600.0,
+        Some("a packet at the workstation, PUP"),
+    ),
+    (
+        "E-IP",
+        E_IP_EARLY,
+        4300.0,
+        Some("a byte at the workstation"),
+    ),
+    (
+        "A-IP",
+        A_IP_EARLY,
+        1900.0,
+        Some("a byte at the workstation, A-IP"),
+    ),
+];
+
+const TEXT_OF_A_780: [PrintedCell; 3] = [
+    (
+        "IKP",
+        VAX_IKP_EARLY,
+        4300.0,
+        Some("a byte at the workstation, IKP"),
+    ),
+    (
+        "PUP",
+        PUP_EARLY,
+        1600.0,
+        Some("a packet at the workstation, PUP"),
+    ),
+    (
+        "E-IP",
+        E_IP_EARLY,
+        4300.0,
+        Some("a byte at the workstation"),
+    ),
+];
+
 fn workstations() -> VSystemTable {
     let early = |row, drawn, workstation| {
         VSystemRow::of(row, drawn, BATCH)
@@ -237,33 +286,7 @@ fn workstations() -> VSystemTable {
             ("E-IP", E_IP_EARLY, 99.0, None),
             ("A-IP", A_IP_EARLY, 88.0, None),
         ]),
-        early("10 MHz, text", VSystemDrawing::Text, 1.0).cells([
-            ("Local", LOCAL, 7700.0, Some("a letter")),
-            (
-                "IKP",
-                VAX_IKP_EARLY,
-                4300.0,
-                Some("a byte at the workstation, IKP"),
-            ),
-            (
-                "PUP",
-                PUP_EARLY,
-                1600.0,
-                Some("a packet at the workstation, PUP"),
-            ),
-            (
-                "E-IP",
-                E_IP_EARLY,
-                4300.0,
-                Some("a byte at the workstation"),
-            ),
-            (
-                "A-IP",
-                A_IP_EARLY,
-                1900.0,
-                Some("a byte at the workstation, A-IP"),
-            ),
-        ]),
+        early("10 MHz, text", VSystemDrawing::Text, 1.0).cells(TEXT_AT_10_MHZ),
         early("8 MHz, text", VSystemDrawing::Text, SUN_8).cells([
             ("Local", LOCAL, 6700.0, None),
             ("IKP", VAX_IKP_EARLY, 3200.0, None),
@@ -326,26 +349,7 @@ fn remote_hosts() -> VSystemTable {
                 Some("a byte of a pseudo-terminal"),
             ),
         ]),
-        early("780, text", VSystemDrawing::Text, BATCH, VAX_780).cells([
-            (
-                "IKP",
-                VAX_IKP_EARLY,
-                4300.0,
-                Some("a byte at the workstation, IKP"),
-            ),
-            (
-                "PUP",
-                PUP_EARLY,
-                1600.0,
-                Some("a packet at the workstation, PUP"),
-            ),
-            (
-                "E-IP",
-                E_IP_EARLY,
-                4300.0,
-                Some("a byte at the workstation"),
-            ),
-        ]),
+        early("780, text", VSystemDrawing::Text, BATCH, VAX_780).cells(TEXT_OF_A_780),
         early("750, text", VSystemDrawing::Text, BATCH, 1.0).cells([
             ("IKP", VAX_IKP_EARLY, 4100.0, None),
             ("PUP", PUP_EARLY, 1400.0, None),

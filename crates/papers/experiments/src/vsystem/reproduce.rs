@@ -8,6 +8,30 @@ use stackline_report::paper::PaperReport;
 use stackline_report::sheet::Sheet;
 use std::cell::OnceCell;
 
+fn one(sheet: Result<Sheet>) -> Result<Vec<Sheet>> {
+    sheet.map(|sheet| vec![sheet])
+}
+
+fn report(sheets: Vec<Sheet>) -> PaperReport {
+    PaperReport {
+        name: "vsystem".into(),
+        title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
+        notes: vec![
+            "Client, agents and display run in virtual time on hosts whose processors take what the profile says (`--profile`); the display \
+             takes 0.53 ms a request, 5 us a pixel of a line, 0.76 ms a rectangle, 8.2 and 12.2 ms more for a line and a rectangle by \
+             themselves, and as much as for the line for an answer. Nothing is drawn by chance."
+                .into(),
+            "PUP is its own protocol (packets of 200 bytes, a window of one), with a copy of each packet at the VAX and Telser's work above it. Its \
+             text, 1600 characters a second where the same path brings 210 vectors of 20 bytes, 4200 a second, comes in packets of a line of 80 \
+             characters, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits \
+             text, not vectors, which the VAX makes no faster."
+                .into(),
+        ],
+        exhibits: Vec::new(),
+        sheets,
+    }
+}
+
 /// All tables that are wanted.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     // Experiments that several tables have are made once.
@@ -49,35 +73,17 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         (&["Table 5-2"], &|| Ok(vec![memory::sheet()])),
         (&["Table 6-1"], &table("Table 6-1")),
         (&["Table 6-2"], &table("Table 6-2")),
-        (&["6 early reply"], &|| {
-            transport::replies().map(|sheet| vec![sheet])
-        }),
-        (&["7.1 buffers"], &|| {
-            transport::buffers().map(|sheet| vec![sheet])
-        }),
-        (&["7.1 allocation"], &|| {
-            transport::allocation().map(|sheet| vec![sheet])
-        }),
-        (&["7.2 timers"], &|| {
-            transport::timers().map(|sheet| vec![sheet])
-        }),
-        (&["7.3 best case"], &|| {
-            transport::best().map(|sheet| vec![sheet])
-        }),
-        (&["7.3 silly windows"], &|| {
-            transport::silly().map(|sheet| vec![sheet])
-        }),
+        (&["6 early reply"], &|| one(transport::replies())),
+        (&["7.1 buffers"], &|| one(transport::buffers())),
+        (&["7.1 allocation"], &|| one(transport::allocation())),
+        (&["7.2 timers"], &|| one(transport::timers())),
+        (&["7.3 best case"], &|| one(transport::best())),
+        (&["7.3 silly windows"], &|| one(transport::silly())),
         (&["Table 8-1"], &table("Table 8-1")),
         (&["Table 8-2"], &table("Table 8-2")),
-        (&["9.1 blocks"], &|| {
-            transport::blocks().map(|sheet| vec![sheet])
-        }),
-        (&["9.2 internet server"], &|| {
-            internet::sheet().map(|sheet| vec![sheet])
-        }),
-        (&["9.3 useless packets"], &|| {
-            transport::polluted().map(|sheet| vec![sheet])
-        }),
+        (&["9.1 blocks"], &|| one(transport::blocks())),
+        (&["9.2 internet server"], &|| one(internet::sheet())),
+        (&["9.3 useless packets"], &|| one(transport::polluted())),
         (
             &["9.4 interface", "9.4 losses"],
             &transport::small_interface,
@@ -85,33 +91,16 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         (&["Judgement"], &|| {
             Ok(vec![cell_deviations::summary(judged()?)])
         }),
-        (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
+        (&["Factors"], &|| one(factors::sheet())),
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
         (&[local_display::NAME], &|| {
             Ok(vec![local_display::sheet(settings.measured.as_ref())])
         }),
     ];
     let sheets = settings.sheets(&[], &parts)?;
-    let tables = PaperReport {
-        name: "vsystem".into(),
-        title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
-        notes: vec![
-            "Client, agents and display run in virtual time on hosts whose processors take what the profile says (`--profile`); the display \
-             takes 0.53 ms a request, 5 us a pixel of a line, 0.76 ms a rectangle, 8.2 and 12.2 ms more for a line and a rectangle by \
-             themselves, and as much as for the line for an answer. Nothing is drawn by chance."
-                .into(),
-            "PUP is its own protocol (packets of 200 bytes, a window of one), with a copy of each packet at the VAX and Telser's work above it. Its \
-             text, 1600 characters a second where the same path brings 210 vectors of 20 bytes, 4200 a second, comes in packets of a line of 80 \
-             characters, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits \
-             text, not vectors, which the VAX makes no faster."
-                .into(),
-        ],
-        exhibits: Vec::new(),
-        sheets,
-    };
     Ok(Reproduction {
         charts: Vec::new(),
-        tables,
+        tables: report(sheets),
     })
 }
 

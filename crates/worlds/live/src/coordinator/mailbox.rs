@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How often it checks for an interruption.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// Who waits longer than this before the first run is told for what.
+/// A wait longer than this before the first run is reported, and for what.
 const UNSAID: Duration = Duration::from_secs(2);
 
 /// Agents, and the one mailbox they all write to.
@@ -43,7 +43,7 @@ pub struct Coordinator<'p> {
     pub(super) bereft: bool,
 }
 
-/// A wait for agents, of which a person is told when it takes long.
+/// A wait for agents, reported to a person when it takes long.
 pub(super) struct AgentWait {
     say: fn(&str),
     since: Instant,
@@ -223,7 +223,7 @@ impl Coordinator<'_> {
     }
 }
 
-/// Agents are told all at once to end; then each is waited for.
+/// Agents are asked all at once to end; then each is waited for.
 impl Drop for Coordinator<'_> {
     fn drop(&mut self) {
         self.agents.values_mut().for_each(AgentProcess::quit);

@@ -21,7 +21,7 @@ const EXCHANGES: usize = 8;
 /// As many bytes of events of one run as an agent may hand over: more than it keeps.
 const MOST_BYTES: u64 = MAX_EVENT_LOG_BYTES + (1 << 30);
 
-/// Takes tapes of hosts, by name.
+/// Takes event logs of hosts, by name.
 pub type KeepHostLog<'k> = dyn FnMut(&str, &EventLog) -> std::result::Result<(), String> + 'k;
 
 /// What is known of a traced run beside its events.
@@ -51,7 +51,8 @@ impl Coordinator<'_> {
     pub fn make_traced(
         &mut self,
         scheduled: &ScheduledRun<'_>,
-        (flows, ports): (&[u32], &[u16]),
+        flows: &[u32],
+        ports: &[u16],
         keep: &mut KeepHostLog<'_>,
     ) -> (Result<Vec<RunRecord>>, LiveRunTrace) {
         let mut traced = LiveRunTrace::default();
@@ -152,13 +153,13 @@ impl Coordinator<'_> {
         let mut taken = 0;
         loop {
             let answer = |message| {
-                if let FromAgent::Tape { bytes, .. } = message {
+                if let FromAgent::EventLog { bytes, .. } = message {
                     Some(bytes)
                 } else {
                     None
                 }
             };
-            let bytes = self.ask_one(host, &ToAgent::Tape, answer)?;
+            let bytes = self.ask_one(host, &ToAgent::EventLog, answer)?;
             if bytes.is_empty() {
                 break;
             }

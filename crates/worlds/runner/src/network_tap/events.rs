@@ -1,4 +1,4 @@
-//! What happens in a network as events: on the tape of the host or switch it happened at, in that node's own clock.
+//! What happens in a network as events: on the log of the host or switch it happened at, in that node's own clock.
 
 use super::names::TapNames;
 use super::packet::{Identity, PacketStreams, WirePayload};

@@ -32,7 +32,7 @@ impl RunTapRecorder {
         }
     }
 
-    /// Keeps events; `put` takes tapes of each node, or says why it cannot.
+    /// Keeps events; `put` takes event logs of each node, or says why it cannot.
     pub(crate) fn events(
         mut self,
         put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,

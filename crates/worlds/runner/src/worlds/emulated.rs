@@ -125,7 +125,7 @@ impl EmulatedAgentNetwork<'_> {
         let seed = scheduled.seed.child("network");
         let request = recording.as_ref().map(serde_json::to_value).transpose();
         let request = request
-            .map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
+            .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))?;
         self.emulation.restart(seed, request)?;
         let output = match tracing {
             None => run(&mut self.coordinator, scheduled),
@@ -315,15 +315,15 @@ fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
     }
 }
 
-/// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the tapes of that directory,
+/// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the event logs of that directory,
 /// a path from the root on. Flows are numbered there in the order in which they begin (`NET_FLOW`).
 ///
 /// # Errors
-/// When it cannot be told.
+/// When it cannot be written as JSON.
 pub fn record_all(directory: &Path) -> Result<Value, Error> {
     let recording = RunRecording::of_all(directory);
     serde_json::to_value(recording)
-        .map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))
+        .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))
 }
 
 /// Makes the recorder that a client of the emulator's process asked for.

@@ -94,7 +94,7 @@ pub(super) fn run_traced(
     let begun = Instant::now();
     let mut keep = spool_event_logs(directory);
     let (records, traced) =
-        coordinator.make_traced(scheduled, (&tracing.flows, &tracing.ports), &mut keep);
+        coordinator.make_traced(scheduled, &tracing.flows, &tracing.ports, &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = RunTrace {
         span_ns: traced.span_ns,

@@ -6,10 +6,17 @@
 //! poll(until)            what hosts learn next: accepted, delivered, answered, failed
 //! ```
 
+mod passage;
 pub mod plan;
 pub mod traffic;
 
-use stackline_core::network::LossModel;
+pub use passage::{ImpPacketPassage, ImpPassagePoint};
+pub use plan::{
+    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
+    OVERHEAD_WITH_CHECKSUM_BITS,
+};
+
+use passage::ImpPassageWatch;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::event_queue::EventQueue;
@@ -18,70 +25,13 @@ use stackline_proto::imp::line::LineKind;
 use stackline_proto::imp::packet::FULL_BITS;
 use stackline_proto::imp::{
     HostKind, ImpDeliveryFailure, ImpFrame, ImpFrameLoad, ImpHostAddress, ImpInput, ImpMessage,
-    ImpNode, ImpOptions, ImpOutput,
+    ImpNode, ImpOutput,
 };
-use std::collections::HashMap;
 
-/// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
-pub const OVERHEAD_BITS: u32 = 152;
-/// The same since a checksum by software was added (RFC 528).
-pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
-/// A packet is told to come this much later than it has left the place before, so that both have an order.
+/// A packet is recorded to come this much later than it has left the place before, so that both have an order.
 const AFTER: Duration = Duration(1);
 /// Bits that precede a message at a host's interface: its leader (BBN 1822).
 const LEADER_BITS: u32 = 32;
-
-/// A line between two IMPs, both ways alike.
-#[derive(Clone, Debug)]
-pub struct ImpSubnetLine {
-    /// The IMPs, from 0.
-    pub ends: (u16, u16),
-    /// bit/s.
-    pub bit_s: f64,
-    /// One way.
-    pub delay: Duration,
-    /// Whether it goes by satellite.
-    pub satellite: bool,
-    /// Frames that get lost.
-    pub loss: LossModel,
-}
-
-/// A host.
-#[derive(Clone, Copy, Debug)]
-pub struct ImpSubnetHost {
-    /// Its IMP.
-    pub imp: u16,
-    /// bit/s of its interface; a fake host has none.
-    pub bit_s: Option<f64>,
-    /// What it costs the IMP.
-    pub kind: HostKind,
-}
-
-/// An IMP.
-#[derive(Clone, Copy, Debug)]
-pub struct ImpSubnetNode {
-    /// What is chosen of it.
-    pub options: ImpOptions,
-    /// Whether it divides packets among lines that lead as near.
-    pub splits: bool,
-}
-
-/// A network.
-#[derive(Clone, Debug, Default)]
-pub struct ImpSubnetPlan {
-    /// Its IMPs.
-    pub imps: Vec<ImpSubnetNode>,
-    /// Its lines.
-    pub lines: Vec<ImpSubnetLine>,
-    /// Its hosts; those of an IMP are numbered in their order.
-    pub hosts: Vec<ImpSubnetHost>,
-    /// Bits of a packet beside its data.
-    pub overhead_bits: u32,
-    /// Whether frames without data take no time on lines, as the formula of section 2.1.3 has it.
-    pub control_is_free: bool,
-    /// Bits of a routing message beside the overhead; as a full packet where absent.
-    pub routing_bits: Option<u32>,
-}
 
 /// What a host learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,44 +46,6 @@ pub enum ImpHostNotice {
     Failed(ImpMessage, ImpDeliveryFailure),
     /// A timer that was asked for.
     Timer(u32),
-}
-
-/// Where a packet passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImpPassagePoint {
-    /// From a host into its IMP.
-    FromHost(ImpHostAddress),
-    /// A direction of a line: two a line, the first from its first end.
-    Line(usize),
-    /// From its last IMP to its host.
-    ToHost(ImpHostAddress),
-}
-
-/// A packet of a message passed somewhere, for whoever watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImpPacketPassage {
-    /// The message.
-    pub id: u64,
-    /// Which of its packets.
-    pub part: u8,
-    /// Its data, bits.
-    pub bits: u32,
-    /// Where.
-    pub place: ImpPassagePoint,
-    /// Since when it was there: at the IMP before the line, or at the host.
-    pub came: Instant,
-    /// When its last bit had left.
-    pub left: Instant,
-    /// Whether the line lost it.
-    pub is_lost: bool,
-}
-
-/// What packets pass, where that is wanted.
-#[derive(Debug, Default)]
-struct ImpPassageWatch {
-    /// Since when each packet is at an IMP: by IMP, message and part.
-    came: HashMap<(u16, u64, u8), Instant>,
-    passages: Vec<ImpPacketPassage>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -279,7 +191,7 @@ impl ImpSubnet {
         if splits { new.splitting() } else { new }
     }
 
-    /// The same; what packets pass is told by [`ImpSubnet::passages`].
+    /// The same; what packets pass is reported by [`ImpSubnet::passages`].
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.watch = Some(ImpPassageWatch::default());

@@ -1,12 +1,65 @@
-//! A network of the language whose switches are IMPs, as a network of machines.
+//! What a network of IMPs is made of; and a network of the language whose switches are IMPs, as one.
 
-use super::{
-    ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
-    OVERHEAD_WITH_CHECKSUM_BITS,
-};
-use stackline_core::network::{self, FakeHost, ImpMachine};
+use stackline_core::network::{self, FakeHost, ImpMachine, LossModel};
+use stackline_core::time::Duration;
 use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
 use std::collections::BTreeMap;
+
+/// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
+pub const OVERHEAD_BITS: u32 = 152;
+/// The same since a checksum by software was added (RFC 528).
+pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
+/// A line between two IMPs, both ways alike.
+#[derive(Clone, Debug)]
+pub struct ImpSubnetLine {
+    /// The IMPs, from 0.
+    pub ends: (u16, u16),
+    /// bit/s.
+    pub bit_s: f64,
+    /// One way.
+    pub delay: Duration,
+    /// Whether it goes by satellite.
+    pub satellite: bool,
+    /// Frames that get lost.
+    pub loss: LossModel,
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug)]
+pub struct ImpSubnetHost {
+    /// Its IMP.
+    pub imp: u16,
+    /// bit/s of its interface; a fake host has none.
+    pub bit_s: Option<f64>,
+    /// What it costs the IMP.
+    pub kind: HostKind,
+}
+
+/// An IMP.
+#[derive(Clone, Copy, Debug)]
+pub struct ImpSubnetNode {
+    /// What is chosen of it.
+    pub options: ImpOptions,
+    /// Whether it divides packets among lines that lead as near.
+    pub splits: bool,
+}
+
+/// A network.
+#[derive(Clone, Debug, Default)]
+pub struct ImpSubnetPlan {
+    /// Its IMPs.
+    pub imps: Vec<ImpSubnetNode>,
+    /// Its lines.
+    pub lines: Vec<ImpSubnetLine>,
+    /// Its hosts; those of an IMP are numbered in their order.
+    pub hosts: Vec<ImpSubnetHost>,
+    /// Bits of a packet beside its data.
+    pub overhead_bits: u32,
+    /// Whether frames without data take no time on lines, as the formula of section 2.1.3 has it.
+    pub control_is_free: bool,
+    /// Bits of a routing message beside the overhead; as a full packet where absent.
+    pub routing_bits: Option<u32>,
+}
 
 /// What is chosen of an IMP of the language that has so many lines by satellite.
 #[must_use]
@@ -41,6 +94,26 @@ pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
     ImpSubnetNode {
         options,
         splits: imp.splits,
+    }
+}
+
+fn host_of_plan(
+    network: &network::Network,
+    name: &str,
+    imp: u16,
+    bit_s: Option<f64>,
+) -> ImpSubnetHost {
+    let fake = network
+        .hosts
+        .iter()
+        .find(|host| host.name == name)
+        .and_then(|host| host.fake);
+    ImpSubnetHost {
+        imp,
+        bit_s,
+        kind: HostKind {
+            fake_cycles: fake.map_or((0, 0), FakeHost::cycles),
+        },
     }
 }
 
@@ -79,7 +152,7 @@ pub fn plan_of_network(
     {
         plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
     }
-    // A line is told apart from a host's interface by its ends.
+    // A line is distinguished from a host's interface by its ends.
     let mut hosts = BTreeMap::new();
     let mut count = BTreeMap::<u16, u16>::new();
     for link in &network.links {
@@ -102,18 +175,7 @@ pub fn plan_of_network(
                 let host = count.entry(imp).or_default();
                 hosts.insert(name.clone(), ImpHostAddress { imp, host: *host });
                 *host += 1;
-                let fake = network
-                    .hosts
-                    .iter()
-                    .find(|host| host.name == *name)
-                    .and_then(|host| host.fake);
-                plan.hosts.push(ImpSubnetHost {
-                    imp,
-                    bit_s,
-                    kind: HostKind {
-                        fake_cycles: fake.map_or((0, 0), FakeHost::cycles),
-                    },
-                });
+                plan.hosts.push(host_of_plan(network, name, imp, bit_s));
             }
             [None, None] => {}
         }

@@ -129,7 +129,10 @@ impl MessageBlastEnd {
 
     pub(super) fn poll(&mut self, now: Instant) -> Option<NetworkPacket<SimDatagram>> {
         Some(match self.connection.poll(now, 1)? {
-            BlastOutput::Run(run) => self.wire.data_at(&run.header(0, 0), run.span(0)),
+            BlastOutput::Run(run) => {
+                let (place, bytes) = run.span(0);
+                self.wire.data_at(&run.header(0, 0), place, bytes)
+            }
             BlastOutput::Control(header, body) => self.wire.control(&header, body),
         })
     }

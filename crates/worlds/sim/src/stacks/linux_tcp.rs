@@ -225,7 +225,7 @@ fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
 }
 
 impl SimLinuxTcpMachine {
-    /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are told to.
+    /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are set to.
     pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
         // Hosts were not switched on together: where in a tick they are is drawn.

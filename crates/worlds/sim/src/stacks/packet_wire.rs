@@ -92,7 +92,8 @@ impl PacketWire {
     pub(crate) fn data_at(
         &self,
         header: &BlastHeader,
-        (place, bytes): (u64, u32),
+        place: u64,
+        bytes: u32,
     ) -> NetworkPacket<SimDatagram> {
         let mut packet = self.data(header, bytes);
         packet.payload = packet.payload.at(place, bytes);

@@ -1,4 +1,4 @@
-//! What can be told of a TCP connection from the segments that pass its end: retransmissions, round trip times, bytes.
+//! What can be known of a TCP connection from the segments that pass its end: retransmissions, round trip times, bytes.
 //!
 //! smoltcp keeps its own estimates to itself; these are made as Linux makes them (RFC 6298, Karn's rule), in ns.
 

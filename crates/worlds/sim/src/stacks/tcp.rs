@@ -271,7 +271,7 @@ impl Connect for TcpPair {
     }
 }
 
-/// What the machine knows of itself, as it is told.
+/// What the machine knows of itself, as it is reported.
 fn info(facts: &TcpFacts) -> Info {
     let mss = u64::from(facts.mss);
     Info {
@@ -336,7 +336,7 @@ pub(crate) struct SimTcpEnd {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<SimTcpMachine>,
-    /// What it told of itself last, while the run is traced.
+    /// What it reported of itself last, while the run is traced.
     looked: Cell<TcpFacts>,
 }
 
@@ -419,7 +419,8 @@ impl SimTcpEnd {
         if reports {
             log.info(
                 &INFO,
-                (self.wire.pair, self.side),
+                self.wire.pair,
+                self.side,
                 at,
                 &info(&before),
                 &info(&now),

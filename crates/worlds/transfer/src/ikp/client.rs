@@ -7,7 +7,7 @@ use super::output::{
 };
 use crate::carrier::{self, CarrierWait, PacketCarrier};
 use crate::options::PacketWaiting;
-use crate::placement::PayloadPlacement;
+use crate::placement::{BatchPosition, PayloadPlacement};
 use crate::stream_memory::{Posted, Staging};
 use crate::udp::Udp;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -298,7 +298,9 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         };
         let now = self.clock.now();
         for index in 0..packets {
-            if let Some(bytes) = self.arrive(now, (index, packets), posted, reply)? {
+            if let Some(bytes) =
+                self.arrive(now, BatchPosition { index, packets }, posted, reply)?
+            {
                 return Ok(Some(bytes));
             }
         }
@@ -308,7 +310,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
     fn arrive(
         &mut self,
         now: Instant,
-        (index, packets): (usize, usize),
+        received: BatchPosition,
         posted: &mut Posted<'_>,
         reply: &mut [u8],
     ) -> Result<Option<usize>, IkpTransferError> {
@@ -320,11 +322,11 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
             scratch,
             ..
         } = self;
-        let packet = carrier.packet(index);
+        let packet = carrier.packet(received.index);
         let Some(header) = BlastHeader::read(packet.head) else {
             return Ok(None);
         };
-        let at = placement.find(packet.payload, index);
+        let at = placement.find(packet.payload, received.index);
         let body = if header.kind == BlastPacketKind::Data {
             &[]
         } else {
@@ -333,14 +335,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         match machine.handle(now, &header, body, packet.payload.length()) {
             IkpClientArrival::Nothing | IkpClientArrival::Refused => Ok(None),
             IkpClientArrival::Place(offset) => {
-                placement.put(
-                    carrier,
-                    (index, packets),
-                    at,
-                    u64::from(offset),
-                    posted,
-                    staging,
-                );
+                placement.put(carrier, received, at, u64::from(offset), posted, staging);
                 Ok(None)
             }
             IkpClientArrival::Reply {

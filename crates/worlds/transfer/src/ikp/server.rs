@@ -8,7 +8,7 @@ use super::output::{
 use super::table::{IkpClientTable, RefusedIkpPackets, Ticket};
 use crate::carrier::{self, CarrierWait, PacketCarrier};
 use crate::options::PacketWaiting;
-use crate::placement::PayloadPlacement;
+use crate::placement::{BatchPosition, PayloadPlacement};
 use crate::stream_memory::{Posted, Staging};
 use crate::udp::Udp;
 use socket2::{Domain, Socket, Type};
@@ -289,7 +289,13 @@ impl IkpUdpServer {
         };
         let now = self.clock.now();
         for index in 0..packets {
-            self.arrive(now, sender, (index, packets), moving, posted)?;
+            self.arrive(
+                now,
+                sender,
+                BatchPosition { index, packets },
+                moving,
+                posted,
+            )?;
         }
         Ok(packets)
     }
@@ -298,10 +304,11 @@ impl IkpUdpServer {
         &mut self,
         now: Instant,
         sender: SocketAddr,
-        (index, packets): (usize, usize),
+        received: BatchPosition,
         moving: Option<usize>,
         posted: &mut Posted<'_>,
     ) -> Result<(), IkpTransferError> {
+        let index = received.index;
         let Some(header) = BlastHeader::read(self.carrier.packet(index).head) else {
             self.refused.strange += 1;
             return Ok(());
@@ -328,14 +335,7 @@ impl IkpUdpServer {
         match known.machine.handle(now, &header, body, payload.length()) {
             IkpServerArrival::Nothing | IkpServerArrival::Refused => {}
             IkpServerArrival::Place(from) if moving == Some(entry) => {
-                placement.put(
-                    carrier,
-                    (index, packets),
-                    at,
-                    u64::from(from),
-                    posted,
-                    staging,
-                );
+                placement.put(carrier, received, at, u64::from(from), posted, staging);
                 return Ok(());
             }
             IkpServerArrival::Place(_) => return Ok(()),

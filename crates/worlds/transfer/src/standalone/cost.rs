@@ -6,7 +6,7 @@ use super::{
 use std::iter;
 
 /// What the parts of a stop-and-wait exchange of one packet take, in seconds. Each includes one reading of the clock (some
-/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be told
+/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be distinguished
 /// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StopAndWaitCosts {
@@ -51,7 +51,7 @@ pub fn costs(setup: &StandaloneSetup<'_>) -> Result<StopAndWaitCosts, Halt> {
     near.take_times(turns);
     far.take_times(turns);
     let programs = iter::repeat_n(StandaloneProgram::StopAndWait, turns);
-    let (near, far) = both(&setup, (near, far), programs, |_, _| {})?;
+    let (near, far) = both(&setup, near, far, programs, |_, _| {})?;
     let [send_data, _, _, take_acknowledgement] = near.times(WARM_UP as usize);
     let [_, take_data, send_acknowledgement, _] = far.times(WARM_UP as usize);
     let observed = elapsed(&setup)?.stop_and_wait;

@@ -53,8 +53,8 @@ pub(super) fn open_stations(setup: &StandaloneSetup<'_>) -> Result<(Station, Sta
         let socket = raw()?;
         let near = usable_interface(socket.as_fd(), setup.sender)?;
         let far = usable_interface(socket.as_fd(), setup.receiver)?;
-        let sender = Station::new(near, far, (ACKNOWLEDGEMENT, ETHERTYPE), setup.packets)?;
-        let receiver = Station::new(far, near, (ETHERTYPE, ACKNOWLEDGEMENT), setup.packets)?;
+        let sender = Station::new(near, far, ACKNOWLEDGEMENT, ETHERTYPE, setup.packets)?;
+        let receiver = Station::new(far, near, ETHERTYPE, ACKNOWLEDGEMENT, setup.packets)?;
         Ok((sender, receiver))
     };
     ends().map_err(|error| Halt::Io("opening the stations", error))
@@ -119,7 +119,8 @@ impl Station {
     fn new(
         own: InterfaceProperties,
         peer: InterfaceProperties,
-        (hears, sends): (u16, u16),
+        hears: u16,
+        sends: u16,
         packets: u32,
     ) -> io::Result<Self> {
         let socket = raw()?;

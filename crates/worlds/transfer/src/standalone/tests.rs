@@ -122,16 +122,17 @@ fn data_of_somebody_else_is_noticed() {
         concat!(module_path!(), "::data_of_somebody_else_is_noticed"),
         || {
             let setup = StandaloneSetup::new("near", "far", 2, 1);
-            let stations = station::open_stations(&setup).unwrap();
+            let (near, far) = station::open_stations(&setup).unwrap();
             let stranger = raw().unwrap();
-            let near = interface_properties(stranger.as_fd(), "near").unwrap();
-            bind(stranger.as_fd(), near.index, 0).unwrap();
+            let interface = interface_properties(stranger.as_fd(), "near").unwrap();
+            bind(stranger.as_fd(), interface.index, 0).unwrap();
             let mut frame = [9; 14 + DATA];
             frame[12..14].copy_from_slice(&crate::frames::ETHERTYPE.to_be_bytes());
             stranger.send(&frame).unwrap();
             let halt = both(
                 &setup,
-                stations,
+                near,
+                far,
                 iter::once(StandaloneProgram::Blast),
                 |_, _| {},
             )

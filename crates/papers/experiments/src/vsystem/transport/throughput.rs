@@ -3,7 +3,7 @@
 use super::rows::{Is, VSystemPrintedFigure, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
 use stackline_core::error::Result;
-use stackline_report::sheet::Sheet;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Bytes of a packet.
 const PACKET: u32 = 1000;
@@ -63,8 +63,24 @@ pub(in super::super) fn best() -> Result<Sheet> {
     ))
 }
 
-/// Section 7.2: timeouts and acknowledgements.
-pub(in super::super) fn timers() -> Result<Sheet> {
+/// What was measured with each timer.
+struct TimerRuns {
+    usual: VSystemSessionFigures,
+    /// Fixed timeouts: longer than the round trip, and two that are not.
+    enough: VSystemSessionFigures,
+    short: VSystemSessionFigures,
+    shorter: VSystemSessionFigures,
+    /// Every packet acknowledged by itself.
+    single: VSystemSessionFigures,
+    /// Short and long timeouts where 1 packet in 1990 is lost.
+    quick: VSystemSessionFigures,
+    long: VSystemSessionFigures,
+    /// The same where 1 in 500 is.
+    quick_500: VSystemSessionFigures,
+    long_500: VSystemSessionFigures,
+}
+
+fn run_timers() -> Result<TimerRuns> {
     let fixed = |buffers: u32, timeout: &str| {
         tcp(
             PACKET,
@@ -105,44 +121,65 @@ pub(in super::super) fn timers() -> Result<Sheet> {
         lossy("250 ms", "suns_lossier"),
         lossy("4 s", "suns_lossier"),
     ])?;
+    Ok(TimerRuns {
+        usual,
+        enough,
+        short,
+        shorter,
+        single,
+        quick,
+        long,
+        quick_500,
+        long_500,
+    })
+}
+
+fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
+    let TimerRuns {
+        usual,
+        enough,
+        short,
+        shorter,
+        single,
+        quick,
+        long,
+        quick_500,
+        long_500,
+    } = runs;
     let times = |found: &VSystemSessionFigures| usual.kbit_s / found.kbit_s;
-    let mut sheet = sheet(
-        "7.2 timers",
-        "retransmission timeouts that do not follow the round trip, and acknowledgements",
-    );
-    sheet.rows = vec![
+    vec![
         row(
             "times slower with a timeout of 40 ms",
             VSystemPrintedFigure::Nothing,
-            times(&enough),
+            times(enough),
             2,
             Is::Shown,
         ),
         row(
             "times slower with one of 30 ms",
             VSystemPrintedFigure::AtLeast(2.0),
-            times(&short),
+            times(short),
             2,
             Is::Predicts,
         ),
         row(
             "times slower with one of 20 ms",
             VSystemPrintedFigure::AtLeast(2.0),
-            times(&shorter),
+            times(shorter),
             2,
             Is::Predicts,
         ),
         row(
             "% slower: 4 s for 0.25 s, 1 in 1990 lost",
             VSystemPrintedFigure::Figure(10.0),
-            slower(&quick, &long),
+            slower(quick, long),
             1,
             Is::Sets,
         ),
         row(
             "the same, 1 in 500 lost",
             VSystemPrintedFigure::Nothing,
-            slower(&quick_500, &long_500),
+            slower(quick_500, long_500),
             1,
             Is::Shown,
         ),
@@ -156,12 +193,22 @@ pub(in super::super) fn timers() -> Result<Sheet> {
         row(
             "% slower with it",
             VSystemPrintedFigure::Figure(1.0),
-            slower(&usual, &single),
+            slower(usual, single),
             1,
             Is::Predicts,
         ),
-    ];
-    let again = 100.0 * short.again / 2000.0;
+    ]
+}
+
+/// Section 7.2: timeouts and acknowledgements.
+pub(in super::super) fn timers() -> Result<Sheet> {
+    let runs = run_timers()?;
+    let mut sheet = sheet(
+        "7.2 timers",
+        "retransmission timeouts that do not follow the round trip, and acknowledgements",
+    );
+    sheet.rows = timer_rows(&runs);
+    let again = 100.0 * runs.short.again / 2000.0;
     Ok(sheet
         .note(format!(
             "A timeout of 40 ms is longer than the round trip, and nothing is sent twice; with 30 ms {again:.0} % of the packets are. \

@@ -149,7 +149,7 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         let output = self.connection.poll(now, 1)?;
         if let Some(log) = &executor.log {
             let packet = self.connection.options().packet;
-            let emit = |event| log.blast((wire.pair, wire.side), now, event);
+            let emit = |event| log.blast(wire.pair, wire.side, now, event);
             self.tracer
                 .get_or_insert_default()
                 .leaves(&output, packet, emit);
@@ -157,7 +157,8 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         Some(match output {
             BlastOutput::Run(run) => {
                 self.between = run.requests_ack;
-                wire.data_at(&run.header(0, 0), run.span(0))
+                let (place, bytes) = run.span(0);
+                wire.data_at(&run.header(0, 0), place, bytes)
             }
             BlastOutput::Control(header, body) => wire.control(&header, body),
         })
@@ -198,7 +199,7 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         let records =
             self.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
         if records {
-            log.info(&INFO, (wire.pair, wire.side), at, &before.0, &now.0);
+            log.info(&INFO, wire.pair, wire.side, at, &before.0, &now.0);
         }
         records
     }

@@ -66,13 +66,13 @@ impl SimIkpMachine {
 
     /// Records what leaves, and why where it leaves again.
     fn emit(&mut self, log: &SimTraceLog, now: Instant, wire: &PacketWire, output: &IkpOutput) {
-        let end = (wire.pair, wire.side);
         let (header, keyword, cause) = match output {
             IkpOutput::Run(run) => {
                 // A move has places in a segment, not in a stream.
                 let emit = |event: BlastEvent| {
                     log.blast(
-                        end,
+                        wire.pair,
+                        wire.side,
                         now,
                         BlastEvent {
                             offset: None,
@@ -107,7 +107,7 @@ impl SimIkpMachine {
                 },
             ),
         };
-        let (stream, host) = log.stream(end.0, end.1);
+        let (stream, host) = log.stream(wire.pair, wire.side);
         let values = [
             EventValue::Absent,
             stream.into(),

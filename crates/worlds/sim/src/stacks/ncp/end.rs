@@ -37,7 +37,7 @@ pub(super) struct SimNcpEnd {
     /// The earliest timer that has not come yet.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<NcpConnection>,
-    /// What it told of itself last, while the run is traced.
+    /// What it reported of itself last, while the run is traced.
     looked: Cell<Info>,
 }
 
@@ -136,7 +136,7 @@ impl SimNcpEnd {
         .sum::<u64>();
         let reports = waits > 0 || now.acked_bytes != before.acked_bytes;
         if reports {
-            log.info(&INFO, (self.pair, self.side), at, &before, &now);
+            log.info(&INFO, self.pair, self.side, at, &before, &now);
         }
         reports
     }

@@ -81,11 +81,11 @@ struct SimQuicEndState {
     written: u64,
     flight: Arc<SimQuicFlight>,
     spent: TimeAccount,
-    /// How often it had told the peer that its credit is used up when the application last handed something over.
+    /// How often it had reported to the peer that its credit is used up when the application last handed something over.
     reported_blocked: u64,
-    /// What it told of itself last, while the run is traced, and the bytes that had been taken and handed over then.
+    /// What it reported of itself last, while the run is traced, and the bytes that had been taken and handed over then.
     looked: (Info, [u64; 2]),
-    /// Packets and bytes that were lost, as far as that was told.
+    /// Packets and bytes that were lost, as far as that was reported.
     reported_lost: (u64, u64),
     /// The earliest timer that has not come yet.
     alarm: Option<Instant>,
@@ -105,7 +105,8 @@ impl SimQuicEnd {
     pub(super) fn new(
         place: SimQuicEndPlace,
         socket: &Rc<RefCell<Endpoint>>,
-        (handle, connection): (ConnectionHandle, Connection),
+        handle: ConnectionHandle,
+        connection: Connection,
         settings: BTreeMap<String, String>,
     ) -> Self {
         let inner = SimQuicEndState {
@@ -264,7 +265,7 @@ impl SimQuicEnd {
         let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
         let reports = inner.spent.is_busy() || moved != moved_before;
         if reports {
-            log.info(&INFO, (self.pair(), self.place.side), at, &before, &now);
+            log.info(&INFO, self.pair(), self.place.side, at, &before, &now);
         }
         reports
     }
@@ -484,7 +485,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
         let mut inner = self.inner.borrow_mut();
         let done = inner.take(most);
         if done > 0 {
-            // The peer may have to be told that it may send more.
+            // The peer may have to learn that it may send more.
             self.touch(executor);
             return Got::Bytes(done);
         }

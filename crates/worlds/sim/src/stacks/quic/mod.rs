@@ -283,8 +283,15 @@ impl QuicPair {
             endpoint: self.route.endpoint(side),
             number,
         };
-        let index = made.0.0;
-        let end = Rc::new(SimQuicEnd::new(at, &half.socket, made, self.settings()));
+        let (handle, connection) = made;
+        let index = handle.0;
+        let end = Rc::new(SimQuicEnd::new(
+            at,
+            &half.socket,
+            handle,
+            connection,
+            self.settings(),
+        ));
         let mut ends = half.ends.borrow_mut();
         if ends.len() <= index {
             ends.resize(index + 1, None);

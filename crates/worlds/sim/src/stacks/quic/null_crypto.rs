@@ -17,12 +17,24 @@ use std::sync::Arc;
 /// Bytes of an AEAD's tag and of a sample of the header's protection, as AES-GCM has them.
 const TAG: usize = 16;
 
-/// The messages, and the bytes each has with rustls, beside transport parameters.
-const CLIENT_HELLO: (u8, usize) = (1, 175);
-const SERVER_HELLO: (u8, usize) = (2, 90);
+/// A message of the handshake: its kind, and the bytes it has with rustls, beside transport parameters.
+#[derive(Clone, Copy)]
+struct NullMessage {
+    kind: u8,
+    bytes: usize,
+}
+
+const CLIENT_HELLO: NullMessage = NullMessage {
+    kind: 1,
+    bytes: 175,
+};
+const SERVER_HELLO: NullMessage = NullMessage { kind: 2, bytes: 90 };
 /// EncryptedExtensions, Certificate, CertificateVerify, Finished.
-const SERVER_FLIGHT: (u8, usize) = (3, 390);
-const FINISHED: (u8, usize) = (4, 52);
+const SERVER_FLIGHT: NullMessage = NullMessage {
+    kind: 3,
+    bytes: 390,
+};
+const FINISHED: NullMessage = NullMessage { kind: 4, bytes: 52 };
 
 /// Kind, length of the whole, length of the transport parameters.
 const HEAD: usize = 5;
@@ -199,7 +211,8 @@ impl NullQuicHandshake {
         }
     }
 
-    fn put(&self, (kind, bytes): (u8, usize), with_params: bool, into: &mut Vec<u8>) {
+    fn put(&self, message: NullMessage, with_params: bool, into: &mut Vec<u8>) {
+        let NullMessage { kind, bytes } = message;
         let own: &[u8] = if with_params { &self.own } else { &[] };
         let end = into.len() + bytes.max(HEAD) + own.len();
         into.push(kind);
@@ -270,21 +283,21 @@ impl Session for NullQuicHandshake {
         while let Some((kind, params)) = self.take() {
             self.step = match (self.step, kind) {
                 (NullHandshakeStep::AwaitHello, kind)
-                    if kind == CLIENT_HELLO.0 && self.side.is_server() =>
+                    if kind == CLIENT_HELLO.kind && self.side.is_server() =>
                 {
                     self.learn(&params)?;
                     NullHandshakeStep::Answer
                 }
                 (NullHandshakeStep::AwaitHello, kind)
-                    if kind == SERVER_HELLO.0 && self.side.is_client() =>
+                    if kind == SERVER_HELLO.kind && self.side.is_client() =>
                 {
                     NullHandshakeStep::Answer
                 }
-                (NullHandshakeStep::AwaitFlight, kind) if kind == SERVER_FLIGHT.0 => {
+                (NullHandshakeStep::AwaitFlight, kind) if kind == SERVER_FLIGHT.kind => {
                     self.learn(&params)?;
                     NullHandshakeStep::Finish
                 }
-                (NullHandshakeStep::AwaitFinished, kind) if kind == FINISHED.0 => {
+                (NullHandshakeStep::AwaitFinished, kind) if kind == FINISHED.kind => {
                     NullHandshakeStep::Done
                 }
                 _ => return Err(violation("a message at a wrong moment")),

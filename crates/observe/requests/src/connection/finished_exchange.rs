@@ -1,0 +1,313 @@
+//! Exchanges of a connection that are over: with what is known of their messages, and why they have no answer.
+
+use super::*;
+
+/// How an exchange ended.
+struct ExchangeOutcome {
+    kind: ExchangeKind,
+    void: Option<&'static str>,
+    gave_up: Option<u64>,
+    /// Its answer came when nobody waited for it any more.
+    is_too_late: bool,
+}
+
+impl RequestConnection {
+    /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
+    pub(super) fn make_room(&mut self, done: &mut Vec<Exchange>) {
+        let many = self.open.len() - GO_ON;
+        let whole = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.is_whole())
+            .map(|(at, _)| *at)
+            .take(many);
+        let mut over: Vec<u64> = whole.collect();
+        if over.is_empty()
+            && let Some(mut oldest) = self.open.first_entry()
+        {
+            oldest.get_mut().void = Some(TOO_MANY_OPEN);
+            over.push(*oldest.key());
+            self.left_out.add(Bound::Open, 1);
+        }
+        self.finish_exchanges(over, true, done);
+    }
+
+    /// Tells exchanges, and whether it was not waited for that their answers are read.
+    pub(super) fn finish_exchanges(
+        &mut self,
+        over: Vec<u64>,
+        early: bool,
+        done: &mut Vec<Exchange>,
+    ) {
+        // Of what only one side says nothing can be reported: the capture has not seen the other.
+        let one_way = self.is_one_way();
+        for number in over {
+            if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
+                self.left_out
+                    .add(Bound::Unread, u64::from(early && self.is_unread(&open)));
+                self.finish(number, open, done);
+            }
+        }
+        self.forget();
+    }
+
+    fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
+        let asks = open.asks;
+        let request = open.begins[0].map(|from| self.message(asks, from, open.ends[0]));
+        let response = open.begins[1].map(|from| self.message(other(asks), from, open.ends[1]));
+        let outcome = self.outcome(&open, request.as_ref(), response.as_ref());
+        let connect = self
+            .syn_ns
+            .zip(self.established_ns)
+            .filter(|_| self.is_first);
+        let mut exchange = Exchange {
+            flow: self.flow,
+            number,
+            kind: outcome.kind,
+            protocol: self
+                .conversation
+                .protocol_of(outcome.kind, number)
+                .unwrap_or("by turns"),
+            exact: self.conversation.is_exact(),
+            name: open.name,
+            status: open.status,
+            client: self.ends[asks as usize].clone(),
+            server: self.ends[1 - asks as usize].clone(),
+            seen_at: self.seen_at,
+            reversed: asks == EventStreamDirection::Back,
+            request: request.unwrap_or_default(),
+            response: response.filter(|_| !outcome.is_too_late),
+            parts: open.parts,
+            lookup: self.lookup.filter(|_| self.is_first),
+            connect,
+            connect_again: if self.is_first { self.syn_again } else { 0 },
+            handshake: None,
+            round_trip_ns: self.round_trip_ns,
+            void: outcome.void,
+            is_unopened: false,
+            gave_up: outcome.gave_up,
+        };
+        self.add_handshake(&mut exchange);
+        done.push(exchange);
+    }
+
+    /// Whether an exchange was answered, and why not.
+    fn outcome(
+        &self,
+        open: &OpenRequestExchange,
+        request: Option<&ExchangeMessage>,
+        response: Option<&ExchangeMessage>,
+    ) -> ExchangeOutcome {
+        let (kind, asks) = (open.kind, open.asks);
+        let is_cut = open.ends[1].is_none() && kind != ExchangeKind::OneWay;
+        let mut void = open.void.or_else(|| {
+            is_cut.then_some(if open.begins[1].is_some() {
+                "its answer was cut off"
+            } else {
+                UNANSWERED
+            })
+        });
+        let too_late = self
+            .hung_up(asks)
+            .filter(|_| kind == ExchangeKind::Call)
+            .filter(|hung_up| {
+                let came = |answer: &ExchangeMessage| {
+                    answer
+                        .arrived
+                        .or(answer.left)
+                        .is_none_or(|(first, _)| first > *hung_up)
+                };
+                response.is_some_and(|answer| answer.read.is_none() && came(answer))
+            });
+        if too_late.is_some() {
+            void = Some(UNANSWERED);
+        }
+        let is_unanswered =
+            kind == ExchangeKind::Call && open.ends[0].is_some() && void.is_some_and(is_unanswered);
+        let closed = self.ways[asks as usize]
+            .closed_ns
+            .or(self.ways[1 - asks as usize].reset_ns);
+        let of_stream = (void == Some(RESET_BEFORE)).then_some(open.over_ns);
+        let gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
+        let until = gave_up.unwrap_or(self.last_ns);
+        let wants_none = is_unanswered
+            && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
+        let is_too_late = too_late.is_some();
+        if wants_none {
+            return ExchangeOutcome {
+                kind: ExchangeKind::OneWay,
+                void: None,
+                gave_up: None,
+                is_too_late,
+            };
+        }
+        ExchangeOutcome {
+            kind,
+            void,
+            gave_up,
+            is_too_late,
+        }
+    }
+
+    /// The handshake before the first call is part of that call.
+    fn add_handshake(&mut self, exchange: &mut Exchange) {
+        if exchange.kind == ExchangeKind::Handshake {
+            let span = exchange.asked_ns().zip(exchange.end_ns());
+            self.handshake = span.map(|(from, to)| {
+                self.handshake
+                    .map_or((from, to), |(first, last)| (first.min(from), last.max(to)))
+            });
+        } else if exchange.kind == ExchangeKind::Call {
+            exchange.handshake = self.handshake.filter(|_| self.is_first);
+            self.is_first = false;
+        }
+    }
+
+    /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
+    pub(super) fn is_unread(&self, open: &OpenRequestExchange) -> bool {
+        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
+            return false;
+        };
+        let reads = open.asks as usize;
+        let way = &self.ways[1 - reads];
+        self.sockets[reads] && self.ways[reads].closed_ns.is_none() && way.read.end() < end
+    }
+
+    /// How many go on.
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether so many go on that it is not waited for that answers are read.
+    pub(super) fn is_behind(&self) -> bool {
+        self.open.len() > MOST_UNREAD
+    }
+
+    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
+    pub(super) fn wants_no_answer(
+        &self,
+        side: EventStreamDirection,
+        request: &ExchangeMessage,
+        until: u64,
+    ) -> bool {
+        let other = &self.ways[1 - side as usize];
+        let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
+        let goes_on = request
+            .left
+            .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
+        !self.conversation.is_exact() && is_silent && goes_on
+    }
+
+    /// When a side closed that takes nothing any more: it resets the connection when something comes.
+    pub(super) fn hung_up(&self, side: EventStreamDirection) -> Option<u64> {
+        let own = &self.ways[side as usize];
+        own.closed_ns.filter(|_| own.reset_ns.is_some())
+    }
+
+    /// The attempt to set it up, where that came to nothing.
+    pub(crate) fn unopened(&self) -> Option<Exchange> {
+        let asked = self
+            .syn_ns
+            .filter(|_| self.established_ns.is_none() && !self.has_data())?;
+        let answers = &self.ways[EventStreamDirection::Back as usize];
+        // Of a side whose packets are not seen it is not known what it said.
+        if answers.position.is_some() && answers.reset_ns.is_none() {
+            return None;
+        }
+        let request = ExchangeMessage {
+            left: Some((asked, asked)),
+            again: self.syn_again,
+            ..ExchangeMessage::default()
+        };
+        Some(Exchange {
+            flow: self.flow,
+            number: 0,
+            kind: ExchangeKind::Call,
+            protocol: "TCP",
+            exact: true,
+            name: RedactedName::default(),
+            status: RedactedName::default(),
+            client: self.ends[0].clone(),
+            server: self.ends[1].clone(),
+            seen_at: self.seen_at,
+            reversed: false,
+            request,
+            response: None,
+            parts: 0,
+            lookup: self.lookup,
+            connect: None,
+            connect_again: self.syn_again,
+            handshake: None,
+            round_trip_ns: None,
+            void: Some(if answers.reset_ns.is_some() {
+                "its connection was refused"
+            } else {
+                "nothing answered its connection"
+            }),
+            is_unopened: true,
+            gave_up: answers.reset_ns,
+        })
+    }
+
+    /// When the bytes of a message passed which point.
+    pub(super) fn message(
+        &self,
+        way: EventStreamDirection,
+        from: u64,
+        end: Option<u64>,
+    ) -> ExchangeMessage {
+        let own = &self.ways[way as usize];
+        let end = end
+            .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
+            .max(from);
+        let pair = |progress: &StreamPointProgress| {
+            Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns))
+        };
+        let arrived = pair(own.arrived.progress());
+        let read = own.read.whole(end);
+        let again = || {
+            own.again
+                .iter()
+                .filter(|(begin, behind, ..)| *begin < end && *behind > from)
+        };
+        let held = own
+            .held
+            .iter()
+            .filter(|(behind, ..)| *behind > from && *behind <= end);
+        let left = pair(&own.left);
+        let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
+        let overlap =
+            |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
+        let sum = |all: u64, ns: u64| all.saturating_add(ns);
+        let full = own
+            .full
+            .iter()
+            .map(|(since, until)| overlap(*since, *until));
+        let window_ns = full
+            .chain(own.full_since.map(|since| overlap(since, last_ns)))
+            .fold(0, sum);
+        ExchangeMessage {
+            from,
+            end,
+            written: pair(&own.written),
+            left,
+            arrived,
+            read: read.map(|moment| moment.at_ns),
+            threads: (
+                own.written.of(from).map_or(0, |moment| moment.thread),
+                read.map_or(0, |moment| moment.thread),
+            ),
+            late_ns: late_ns(
+                &own.arrived.progress().between(from, end),
+                &own.read.between(from, end),
+            ),
+            again: again().count() as u64,
+            again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
+            held_ns: held
+                .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
+                .fold(0, sum),
+            window_ns,
+        }
+    }
+}

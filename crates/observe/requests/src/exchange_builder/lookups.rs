@@ -1,0 +1,215 @@
+//! Questions after names, and their answers: what a host asks a resolver before it opens a connection.
+
+use super::*;
+
+/// A question after a name.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    pub(super) exchange: Exchange,
+    id: u16,
+    host: usize,
+}
+
+impl Builder {
+    /// A datagram at a host's door; what of it was read.
+    pub fn datagram(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        data: &[u8],
+    ) -> OfDatagram {
+        let (from, to) = datagram.ends;
+        let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
+        if !is_dns {
+            return OfDatagram::NoDns;
+        }
+        match dns::read_message(data) {
+            Ok(message) if message.response => {
+                self.answer(host, outgoing, at_ns, datagram, &message)
+            }
+            Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
+            Err(dns::DnsReadError::Pointers) => {
+                self.unknown.left_out.add(Bound::Pointers, 1);
+                return OfDatagram::Unreadable;
+            }
+            Err(dns::DnsReadError::Foreign) => return OfDatagram::Unreadable,
+        }
+        OfDatagram::Read
+    }
+
+    fn question(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        message: &dns::DnsMessage,
+    ) {
+        let (id, name) = (message.id, message.name());
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        if self.is_asked_again(id, from, outgoing && !is_loop, at_ns) {
+            return;
+        }
+        if self.lookups.len() >= MOST_LOOKUPS
+            && let Some(mut oldest) = self.lookups.pop_front()
+        {
+            oldest.exchange.void = Some(TOO_MANY_LOOKUPS);
+            self.done.push(oldest.exchange);
+            self.unknown.left_out.add(Bound::Lookups, 1);
+        }
+        let here = Some((at_ns, at_ns));
+        let (client_host, server_host) = (
+            self.host_of(host, from.ip(), outgoing),
+            self.host_of(host, to.ip(), !outgoing),
+        );
+        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
+        let client = ExchangeEnd {
+            host: client_host,
+            address: from,
+        };
+        let server = ExchangeEnd {
+            host: server_host,
+            address: to,
+        };
+        let request = ExchangeMessage {
+            end: datagram.bytes,
+            left: here.filter(|_| leaves),
+            arrived: here.filter(|_| arrives),
+            ..ExchangeMessage::default()
+        };
+        let exchange = lookup_exchange(self.next_flow, name, [client, server], request);
+        self.next_flow = self.next_flow.saturating_add(1);
+        self.lookups.push_back(Lookup {
+            exchange,
+            id,
+            host: client_host.unwrap_or(host),
+        });
+    }
+
+    /// Whether the question is known already: it is asked again, or arrives.
+    fn is_asked_again(&mut self, id: u16, from: SocketAddr, leaves: bool, at_ns: u64) -> bool {
+        let known = self
+            .lookups
+            .iter_mut()
+            .find(|known| known.id == id && known.exchange.client.address == from);
+        let Some(known) = known else {
+            return false;
+        };
+        let request = &mut known.exchange.request;
+        if leaves && request.left.is_some() {
+            request.again += 1;
+            request.again_ns = at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
+        } else {
+            request.arrived = Some((at_ns, at_ns));
+        }
+        true
+    }
+
+    fn answer(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &DissectedDatagram,
+        message: &dns::DnsMessage,
+    ) {
+        let id = message.id;
+        let (from, to) = datagram.ends;
+        let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        let Some(at) = self
+            .lookups
+            .iter()
+            .position(|known| known.id == id && known.exchange.client.address == to)
+        else {
+            return;
+        };
+        let known = &mut self.lookups[at];
+        let response = known
+            .exchange
+            .response
+            .get_or_insert_with(|| ExchangeMessage {
+                end: datagram.bytes,
+                ..ExchangeMessage::default()
+            });
+        if outgoing || is_loop {
+            response.left = Some((at_ns, at_ns));
+        }
+        let at_client = !outgoing || is_loop || known.exchange.client.host.is_none();
+        if !at_client {
+            return;
+        }
+        response.arrived = Some((at_ns, at_ns));
+        known.exchange.status = message.name();
+        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else {
+            return;
+        };
+        if let Some(begin) = exchange.begin_ns() {
+            self.answered
+                .retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
+            if self.answered.len() >= MOST_ANSWERED {
+                self.answered.pop_front();
+                self.unknown.left_out.add(Bound::Answered, 1);
+            }
+            self.answered.push_back((host, begin, at_ns));
+        }
+        self.done.push(exchange);
+    }
+
+    /// What a host asked after just before it opens a connection: from the first question to the last answer.
+    pub(super) fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
+        let recent = |(of, _, end): &(usize, u64, u64)| {
+            *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS
+        };
+        let last = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, _, end)| *end)
+            .max()?;
+        let first = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, begin, _)| *begin)
+            .min()?;
+        self.answered
+            .retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
+        Some((first, last))
+    }
+}
+
+fn lookup_exchange(
+    flow: u32,
+    name: RedactedName,
+    ends: [ExchangeEnd; 2],
+    request: ExchangeMessage,
+) -> Exchange {
+    let [client, server] = ends;
+    Exchange {
+        flow,
+        number: 0,
+        kind: ExchangeKind::Call,
+        protocol: "DNS",
+        exact: true,
+        name,
+        status: RedactedName::default(),
+        client,
+        server,
+        seen_at: None,
+        reversed: false,
+        request,
+        response: None,
+        parts: 0,
+        lookup: None,
+        connect: None,
+        connect_again: 0,
+        handshake: None,
+        round_trip_ns: None,
+        void: None,
+        is_unopened: false,
+        gave_up: None,
+    }
+}

@@ -1,0 +1,46 @@
+//! What could not be said of requests, and why.
+
+use stackline_dissect::left_out::LeftOut;
+
+/// Why something is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Connections that were there before anybody looked.
+    pub midway: u64,
+    /// Connections of which only one side's data were seen.
+    pub one_way: u64,
+    /// What was left out at bounds.
+    pub left_out: LeftOut,
+    /// Bytes that no capture saw.
+    pub lost_bytes: u64,
+    /// Bytes of sockets that were there before anybody looked.
+    pub early_sockets: u64,
+}
+
+impl Unknown {
+    /// What that means for requests, a line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let counts = [
+            (
+                self.midway,
+                "connections were there before: what their first requests were is not known",
+            ),
+            (
+                self.lost_bytes,
+                "bytes of connections were not captured; requests whose heads they had are not known",
+            ),
+            (
+                self.early_sockets,
+                "bytes went through sockets that were there before: when they were read is not known",
+            ),
+            (
+                self.one_way,
+                "connections were seen in one direction only: their requests are not known",
+            ),
+        ];
+        let some = counts.iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
