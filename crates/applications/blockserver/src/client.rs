@@ -102,7 +102,7 @@ impl Default for BlockClientOptions {
 pub struct OpenSet {
     /// Its number, which its master uses for no other.
     pub id: u32,
-    /// Who that master is: together with the number what is read is told from all else.
+    /// Who that master is: together with the number it distinguishes what is read from all else.
     pub master: u128,
     /// What it is.
     pub about: BlockSet,

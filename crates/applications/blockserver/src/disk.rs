@@ -177,7 +177,7 @@ impl BlockDisk {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the master is told of it.
+    /// What is reported of it to the master.
     #[must_use]
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();

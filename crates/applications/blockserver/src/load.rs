@@ -123,7 +123,7 @@ pub fn load_with(
         &mut progress,
     );
     if result.is_err() && created.written + loaded.written == 0 {
-        // The master was told of no block, so nothing is kept of it: not its name either.
+        // No block was reported to the master, so nothing is kept of it: not its name either.
         let _ = client.delete(&about.name);
     }
     result

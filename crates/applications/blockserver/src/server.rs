@@ -123,7 +123,7 @@ struct ServedDisk {
 
 impl ServedDisk {
     fn new(disk: BlockDisk) -> Self {
-        // The machine takes a disk as there until it is told otherwise.
+        // The machine takes a disk as there until the opposite is reported.
         let is_writable = AtomicBool::new(disk.is_writable());
         Self {
             disk,
@@ -402,7 +402,7 @@ impl DiskServerShared {
         }
     }
 
-    /// What a master is told of each disk.
+    /// What is reported to a master of each disk.
     fn damaged(&self) -> Vec<u64> {
         self.disks
             .iter()

@@ -91,7 +91,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     }
 }
 
-/// Why it cannot be told whether something is worse, each reason once.
+/// Why it cannot be decided whether something is worse, each reason once.
 fn describe_undecided(
     comparisons: &[MeasurementComparison],
     segments: &[SegmentComparison],

@@ -486,7 +486,7 @@ impl SharedCaptureState<'_> {
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
-                "packet {number} is of one connection more than are told apart"
+                "packet {number} is of one connection more than are distinguished"
             ));
         };
         let name = &self.names[host];

@@ -1,5 +1,5 @@
 //! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports; those of all captures
-//! of one import are told together, when each has been looked at.
+//! of one import are reported together, when each has been looked at.
 
 use super::format::{ImportContext, Importer, report, unread};
 use crate::capture::{

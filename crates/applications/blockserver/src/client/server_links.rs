@@ -325,7 +325,7 @@ impl BlockClientShared {
                     };
                     match came {
                         Ok(true) => self.came(head, own),
-                        // It is told of as discarded.
+                        // It is reported as discarded.
                         Ok(false) => {}
                         Err(ended) => break ended,
                     }

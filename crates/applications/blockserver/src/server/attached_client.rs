@@ -77,7 +77,7 @@ impl DiskServerShared {
                 apart,
                 flight,
             };
-            // However it ended: nobody is left to be told.
+            // However it ended: nobody is left to report to.
             let _ = client.serve(&mut receiver);
         }
         let _ = receiver.stream().shutdown(Shutdown::Both);

@@ -1,4 +1,4 @@
-//! Connections of PUP that others ask for: all of a socket, told apart by where they come from and by the socket they were given.
+//! Connections of PUP that others ask for: all of a socket, distinguished by where they come from and by the socket they were given.
 //!
 //! A stranger takes no connection's place before it has answered from where it says it is.
 
