@@ -35,13 +35,13 @@ pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
             continue;
         };
         let id = TraceId::of(&line.unit.to_string(), number as u64);
-        let root = root(&id, lifelines, line, (first, last), events);
+        let root = root(&id, lifelines, line, [first, last], events);
         by_host
             .entry(host(lifelines, first))
             .or_default()
             .push(root);
         for (index, pair) in passages.windows(2).enumerate() {
-            let span = segment(&id, lifelines, (index, &pair[0], &pair[1]), events);
+            let span = segment(&id, lifelines, index, [&pair[0], &pair[1]], events);
             by_host
                 .entry(host(lifelines, &pair[1]))
                 .or_default()
@@ -180,9 +180,10 @@ fn root(
     id: &TraceId,
     lifelines: &Lifelines,
     line: &Lifeline,
-    (first, last): (&LifelinePassage, &LifelinePassage),
+    ends: [&LifelinePassage; 2],
     events: &EventTable,
 ) -> OtlpSpan {
+    let [first, last] = ends;
     let (outcome, well) = outcome(line.outcome);
     let mut attributes = vec![
         text("stackline.unit", &line.unit.to_string()),
@@ -236,9 +237,11 @@ const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
 fn segment(
     id: &TraceId,
     lifelines: &Lifelines,
-    (index, from, to): (usize, &LifelinePassage, &LifelinePassage),
+    index: usize,
+    ends: [&LifelinePassage; 2],
     events: &EventTable,
 ) -> OtlpSpan {
+    let [from, to] = ends;
     OtlpSpan {
         trace_id: id.trace.to_vec(),
         span_id: id.span(index as u64 + 1),

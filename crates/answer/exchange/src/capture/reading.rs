@@ -444,7 +444,7 @@ impl SharedCaptureState<'_> {
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
             Some(PacketTransport::Tcp(segment, data)) => {
-                self.segment(see, (host, at_ns), packet, &segment, data)
+                self.segment(see, host, at_ns, packet, &segment, data)
             }
             Some(PacketTransport::Udp(datagram, data)) => {
                 let outgoing = self
@@ -467,7 +467,8 @@ impl SharedCaptureState<'_> {
     fn segment(
         &mut self,
         see: &mut CapturePacketState<'_>,
-        (host, at_ns): (usize, u64),
+        host: usize,
+        at_ns: u64,
         packet: &CapturePacket<'_>,
         segment: &DissectedSegment,
         data: &[u8],
