@@ -377,7 +377,7 @@ impl BlockClient {
                     format!("{count} blocks")
                 }
             };
-            let holder = known.disk(*place);
+            let holder = known.disk(place.0, place.1);
             match damaged.covered {
                 0 if all == 1 => format!("{holder} holds a damaged block"),
                 0 => format!("{holder} holds {all} damaged blocks"),
@@ -395,7 +395,9 @@ impl BlockClient {
     pub fn failed_copies(&self, set: u32, number: u64) -> Vec<String> {
         let known = lock(&self.shared.known);
         let places = known.failed.get(&(set, number)).into_iter().flatten();
-        places.map(|place| known.disk(*place)).collect()
+        places
+            .map(|(server, disk)| known.disk(*server, *disk))
+            .collect()
     }
 
     /// How many blocks of a set are wanted and have not come.
@@ -550,7 +552,7 @@ impl BlockClientState {
     }
 
     /// `server s1, disk /data/a`.
-    fn disk(&self, (server, disk): (u16, u16)) -> String {
+    fn disk(&self, server: u16, disk: u16) -> String {
         let info = self.servers.get(&server);
         let name = info.map_or_else(|| server.to_string(), |info| info.name.clone());
         let path = info
@@ -772,7 +774,7 @@ impl BlockClientShared {
     }
 
     /// A copy of a block cannot be had: another one is asked for, or it is reported.
-    fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
+    fn try_elsewhere(&self, set: u32, number: u64, place: (u16, u16), why: Why) {
         let (again, withdrawals) = {
             let mut known = lock(&self.known);
             let row = known
@@ -781,7 +783,7 @@ impl BlockClientShared {
                 .and_then(|rows| rows.get(number as usize))
                 .cloned();
             let failed = known.failed.entry((set, number)).or_default();
-            failed.insert((server, disk));
+            failed.insert(place);
             let failed = &*failed;
             let others = row.into_iter().flat_map(|row| row.places);
             let mut others = others.filter(|place| !failed.contains(&(place.server, place.disk)));
@@ -794,7 +796,7 @@ impl BlockClientShared {
                 return;
             }
             if why == Why::Corrupt {
-                let damaged = known.damaged.entry((server, disk)).or_default();
+                let damaged = known.damaged.entry(place).or_default();
                 damaged.covered += u64::from(damaged.blocks.insert((set, number)) && has_others);
             }
             (has_others, known.withdrawals(set))

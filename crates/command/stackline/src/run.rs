@@ -54,7 +54,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         stackline_analyze::interval_reached,
     );
     let path = writer.path().display().to_string();
-    let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
+    let (failed, known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
     if failed.is_some() {
         // An agent that was killed leaves what it had switched on in the kernel.
         clean::sweep();
@@ -273,7 +273,8 @@ struct RunFindings {
 fn carry_out(
     flags: &flags::RunFlags,
     plan: &Plan,
-    (interrupted, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+    interrupted: &Arc<AtomicBool>,
+    signalled: &Arc<AtomicBool>,
     writer: &mut RunWriter<'_>,
 ) -> (Option<Error>, RunFindings) {
     if let Some(Seeds(seeds)) = &flags.seeds {
@@ -291,7 +292,7 @@ fn carry_out(
             },
         );
     }
-    let outcome = match context(flags, plan, (interrupted, signalled), writer.path()) {
+    let outcome = match context(flags, plan, interrupted, signalled, writer.path()) {
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), RunFindings::default()),
     };
@@ -343,7 +344,8 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(
 fn context<'p>(
     flags: &flags::RunFlags,
     plan: &'p Plan,
-    (interrupted, signalled): (&'p Arc<AtomicBool>, &'p Arc<AtomicBool>),
+    interrupted: &'p Arc<AtomicBool>,
+    signalled: &'p Arc<AtomicBool>,
     directory: &Path,
 ) -> std::result::Result<RunContext<'p>, Error> {
     let program = std::env::current_exe()

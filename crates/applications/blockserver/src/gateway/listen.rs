@@ -167,7 +167,8 @@ async fn listen(listener: TcpListener, options: GatewayOptions, room: Arc<Room>)
                     stream,
                     Arc::clone(&gateway),
                     patience,
-                    (Arc::new(Mutex::new(place)), ended),
+                    Arc::new(Mutex::new(place)),
+                    ended,
                 ));
             }
             None => {
@@ -187,7 +188,8 @@ async fn serve(
     stream: TcpStream,
     gateway: Arc<Gateway>,
     patience: Patience,
-    (place, ended): (Arc<Mutex<ConnectionSlot>>, Arc<Notify>),
+    place: Arc<Mutex<ConnectionSlot>>,
+    ended: Arc<Notify>,
 ) {
     let _ = stream.set_nodelay(true);
     let client = gateway.room.enter();

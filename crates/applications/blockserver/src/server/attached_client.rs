@@ -347,7 +347,7 @@ impl AttachedBlockClient<'_> {
                             apart.push((head, block));
                             bytes
                         }
-                        None => outgoing.add_block(&head.into(), (unit, block), whole),
+                        None => outgoing.add_block(&head.into(), unit, block, whole),
                     };
                 }
             }
