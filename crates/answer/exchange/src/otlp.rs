@@ -375,6 +375,16 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     }
 }
 
+/// Whether a span belongs to a trace and its times can be kept.
+fn has_trace_and_times(span: &OtlpSpan) -> bool {
+    let times = [span.start_time_unix_nano, span.end_time_unix_nano];
+    let late = times
+        .into_iter()
+        .chain(span.events.iter().map(|event| event.time_unix_nano))
+        .any(|at| i64::try_from(at).is_err());
+    span.trace_id.len() == 16 && !late && times[1] >= times[0]
+}
+
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
 fn import_span(
     span: &OtlpSpan,
@@ -391,12 +401,7 @@ fn import_span(
         }
     };
     let (span_name, service) = (name(&span.name), name(service));
-    let times = [span.start_time_unix_nano, span.end_time_unix_nano];
-    let late = times
-        .into_iter()
-        .chain(span.events.iter().map(|event| event.time_unix_nano))
-        .any(|at| i64::try_from(at).is_err());
-    if span.trace_id.len() != 16 || late || times[1] < times[0] {
+    if !has_trace_and_times(span) {
         imported.mistake(format!(
             "the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"
         ));

@@ -82,22 +82,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         reason,
     };
     notes.extend(known.notes);
-    let incomplete = match failed {
-        Some(_) if records.is_empty() => "no run was done",
-        Some(_) => "only the runs above were done",
-        None => "not all of the runs above could be kept",
-    };
-    if !header.complete {
-        notes.push(Note::new(
-            Weight::Always,
-            format!("INCOMPLETE: {incomplete}"),
-        ));
-    }
-    if flags.seeds.is_some() && header.complete && are_equal(&records) {
-        let text =
-            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
-        notes.push(Note::new(Weight::Always, text));
-    }
+    notes.extend(notes_of_records(flags, &header, failed.is_some(), &records));
     // What may take long, or more memory than there is, comes when the results are out.
     let findings = || {
         if records.is_empty() {
@@ -118,6 +103,33 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         .or(unkept.map(Error::from))
         .or_else(undiagnosed)
         .map_or(Ok(Exit::Done), Err)
+}
+
+/// What a reader of the records has to know: that some are missing, or that all are equal.
+fn notes_of_records(
+    flags: &flags::RunFlags,
+    header: &ReportHeader,
+    has_failed: bool,
+    records: &[RunRecord],
+) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let incomplete = match has_failed {
+        true if records.is_empty() => "no run was done",
+        true => "only the runs above were done",
+        false => "not all of the runs above could be kept",
+    };
+    if !header.complete {
+        notes.push(Note::new(
+            Weight::Always,
+            format!("INCOMPLETE: {incomplete}"),
+        ));
+    }
+    if flags.seeds.is_some() && header.complete && are_equal(records) {
+        let text =
+            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        notes.push(Note::new(Weight::Always, text));
+    }
+    notes
 }
 
 /// Whether all runs of each part have the same results; false where there is one of each.
