@@ -142,10 +142,14 @@ fn play_all(
             return Err(nothing_comes("no block", "comes", set));
         }
     }
+    Ok(counts_of(&playout))
+}
+
+fn counts_of(playout: &Playout<Box<ReceivedBlock>>) -> BlockPlayoutCounts {
     let (late, skipped, stalls) = playout.counts();
-    Ok(BlockPlayoutCounts {
+    BlockPlayoutCounts {
         late,
         skipped,
         stalls,
-    })
+    }
 }

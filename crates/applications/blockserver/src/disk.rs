@@ -62,6 +62,14 @@ fn cannot_be_used(path: &Path, error: &io::Error) -> Error {
     error.hint("a disk is a directory, a file or a block device that this user may write")
 }
 
+fn cannot_be_a_disk(path: &Path) -> Error {
+    let error = Error::input(format!(
+        "{} is no directory, file or block device",
+        path.display()
+    ));
+    error.hint("--disk PATH names one")
+}
+
 fn is_taken(path: &Path) -> Error {
     let error = Error::input(format!("another server has the disk {}", path.display()));
     error.hint("each server has disks of its own")
@@ -88,11 +96,7 @@ impl BlockDisk {
         };
         let is_device = metadata.file_type().is_block_device();
         if !metadata.is_dir() && !metadata.is_file() && !is_device {
-            let error = Error::input(format!(
-                "{} is no directory, file or block device",
-                path.display()
-            ));
-            return Err(error.hint("--disk PATH names one"));
+            return Err(cannot_be_a_disk(path));
         }
         let open = |is_writable: bool, flags: OFlag| {
             let create = metadata.is_dir() && is_writable && flags.is_empty();
