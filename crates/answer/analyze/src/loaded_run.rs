@@ -176,8 +176,12 @@ impl LoadedRun {
         let what = match (runs, whole) { (0, _) => "lifelines are of its beginning".to_owned(), (_, 0) => "no run's events are fewer, so findings are from records and lifelines of a beginning".to_owned(), _ => format!("findings and lifelines are of {whole} of {runs} runs"), };
         Some(describe_beyond(
             &self.run.path,
-            (command, EVENT_BYTES),
-            (self.events.len(), excerpt.of),
+            command,
+            ReadEvents {
+                read: self.events.len(),
+                of: excerpt.of,
+                event_bytes: EVENT_BYTES,
+            },
             &what,
         ))
     }
@@ -206,14 +210,22 @@ pub fn missing(run: &StoredRun) -> Option<String> {
 /// Bytes of memory that an event takes with all that is computed of it, about.
 const EVENT_BYTES: f64 = 300.0;
 
+/// How many events of a run are read, and how many it has.
+pub(crate) struct ReadEvents {
+    pub(crate) read: usize,
+    pub(crate) of: u64,
+    /// Bytes of memory that each takes where all are read.
+    pub(crate) event_bytes: f64,
+}
+
 /// A note that so many of a run's events were read and not all, and by which command all are, that takes so many bytes for each.
-pub(crate) fn describe_beyond(
-    run: &Path,
-    (command, bytes): (&str, f64),
-    (read, of): (usize, u64),
-    what: &str,
-) -> String {
-    let (path, gigabytes) = (run.display(), of as f64 * bytes / 1e9);
+pub(crate) fn describe_beyond(run: &Path, command: &str, events: ReadEvents, what: &str) -> String {
+    let ReadEvents {
+        read,
+        of,
+        event_bytes,
+    } = events;
+    let (path, gigabytes) = (run.display(), of as f64 * event_bytes / 1e9);
     format!(
         "{read} of {of} events are read at once: {what}; `stackline {command} {path} --most-events {of}` reads all, in about {gigabytes:.1} GB of memory"
     )

@@ -6,7 +6,7 @@
 //! it is and how its clock differs (`doors`, `clocks`), which makes a [`CapturePlan`]; then a [`CaptureEventReader`] reads all of them together, in the
 //! order of time.
 //!
-//! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is told. Of other
+//! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is reported. Of other
 //! packets only that they were there is kept.
 
 mod clocks;

@@ -35,13 +35,13 @@ pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
             continue;
         };
         let id = TraceId::of(&line.unit.to_string(), number as u64);
-        let root = root(&id, lifelines, line, (first, last), events);
+        let root = root(&id, lifelines, line, [first, last], events);
         by_host
             .entry(host(lifelines, first))
             .or_default()
             .push(root);
         for (index, pair) in passages.windows(2).enumerate() {
-            let span = segment(&id, lifelines, (index, &pair[0], &pair[1]), events);
+            let span = segment(&id, lifelines, index, [&pair[0], &pair[1]], events);
             by_host
                 .entry(host(lifelines, &pair[1]))
                 .or_default()
@@ -180,9 +180,10 @@ fn root(
     id: &TraceId,
     lifelines: &Lifelines,
     line: &Lifeline,
-    (first, last): (&LifelinePassage, &LifelinePassage),
+    ends: [&LifelinePassage; 2],
     events: &EventTable,
 ) -> OtlpSpan {
+    let [first, last] = ends;
     let (outcome, well) = outcome(line.outcome);
     let mut attributes = vec![
         text("stackline.unit", &line.unit.to_string()),
@@ -236,9 +237,11 @@ const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
 fn segment(
     id: &TraceId,
     lifelines: &Lifelines,
-    (index, from, to): (usize, &LifelinePassage, &LifelinePassage),
+    index: usize,
+    ends: [&LifelinePassage; 2],
     events: &EventTable,
 ) -> OtlpSpan {
+    let [from, to] = ends;
     OtlpSpan {
         trace_id: id.trace.to_vec(),
         span_id: id.span(index as u64 + 1),
@@ -372,6 +375,16 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     }
 }
 
+/// Whether a span belongs to a trace and its times can be kept.
+fn has_trace_and_times(span: &OtlpSpan) -> bool {
+    let times = [span.start_time_unix_nano, span.end_time_unix_nano];
+    let late = times
+        .into_iter()
+        .chain(span.events.iter().map(|event| event.time_unix_nano))
+        .any(|at| i64::try_from(at).is_err());
+    span.trace_id.len() == 16 && !late && times[1] >= times[0]
+}
+
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
 fn import_span(
     span: &OtlpSpan,
@@ -388,12 +401,7 @@ fn import_span(
         }
     };
     let (span_name, service) = (name(&span.name), name(service));
-    let times = [span.start_time_unix_nano, span.end_time_unix_nano];
-    let late = times
-        .into_iter()
-        .chain(span.events.iter().map(|event| event.time_unix_nano))
-        .any(|at| i64::try_from(at).is_err());
-    if span.trace_id.len() != 16 || late || times[1] < times[0] {
+    if !has_trace_and_times(span) {
         imported.mistake(format!(
             "the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"
         ));

@@ -445,7 +445,7 @@ impl<'n> PerfettoHostFile<'n> {
             None => self.known(events.keyword(row), events.data.len()),
         };
         match known.entry.filter(|entry| entry.layer == Layer::Monitor) {
-            Some(entry) => self.counters(events, row, at_ns, (entry, known.rank)),
+            Some(entry) => self.counters(events, row, at_ns, entry, known.rank),
             None => {
                 let event = TrackEvent {
                     r#type: INSTANT,
@@ -540,7 +540,8 @@ impl<'n> PerfettoHostFile<'n> {
         events: &EventTable,
         row: usize,
         at_ns: u64,
-        (entry, rank): (&catalogue::CatalogueEntry, i32),
+        entry: &catalogue::CatalogueEntry,
+        rank: i32,
     ) {
         const NAMES: &[&str] = &[
             "core",

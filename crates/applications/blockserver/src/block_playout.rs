@@ -6,6 +6,7 @@ use crate::server::now;
 use stackline_blocks::limits;
 pub use stackline_blocks::playout::MissingBlockPolicy;
 use stackline_blocks::playout::{Playout, PlayoutStep};
+use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Error, Result};
 use stackline_core::time::Duration;
 use std::ops::Range;
@@ -58,6 +59,21 @@ pub fn play(
     result
 }
 
+fn cannot_be_read(set: &OpenSet, number: u64, why: Why) -> Error {
+    let name = &set.about.name;
+    Error::measurement(format!(
+        "block {number} of {name} cannot be read: {}",
+        why.words()
+    ))
+    .hint("let those that are missing be skipped, or see `stackline blocks list`")
+}
+
+/// That what is waited for stays away too long.
+fn nothing_comes(awaited: &str, comes: &str, set: &OpenSet) -> Error {
+    Error::measurement(format!("{awaited} of {} {comes}", set.about.name))
+        .hint("`stackline blocks list` shows which servers are there")
+}
+
 fn play_all(
     client: &BlockClient,
     set: &OpenSet,
@@ -107,37 +123,33 @@ fn play_all(
                 number,
                 why,
             }) if of == set.id && pace.missing == MissingBlockPolicy::Wait => {
-                let name = &set.about.name;
-                return Err(Error::measurement(format!(
-                    "block {number} of {name} cannot be read: {}",
-                    why.words()
-                ))
-                .hint("let those that are missing be skipped, or see `stackline blocks list`"));
+                return Err(cannot_be_read(set, number, why));
             }
             None if pace.missing == MissingBlockPolicy::Wait
                 && until.is_none()
                 && heard.elapsed() >= SILENCE =>
             {
-                return Err(Error::measurement(format!(
-                    "block {turn} of {} does not come",
-                    set.about.name
-                ))
-                .hint("`stackline blocks list` shows which servers are there"));
+                return Err(nothing_comes(
+                    &format!("block {turn}"),
+                    "does not come",
+                    set,
+                ));
             }
             Some(_) | None => {}
         }
         if pace.missing == MissingBlockPolicy::Skip && until.is_none() && heard.elapsed() >= SILENCE
         {
-            return Err(
-                Error::measurement(format!("no block of {} comes", set.about.name))
-                    .hint("`stackline blocks list` shows which servers are there"),
-            );
+            return Err(nothing_comes("no block", "comes", set));
         }
     }
+    Ok(counts_of(&playout))
+}
+
+fn counts_of(playout: &Playout<Box<ReceivedBlock>>) -> BlockPlayoutCounts {
     let (late, skipped, stalls) = playout.counts();
-    Ok(BlockPlayoutCounts {
+    BlockPlayoutCounts {
         late,
         skipped,
         stalls,
-    })
+    }
 }

@@ -19,9 +19,10 @@
 mod event;
 mod event_queue;
 mod lists;
+mod master_link;
 mod server_links;
 
-use crate::connection::{self, BlockMessageReceiver, BlockMessageSender};
+use crate::connection::{self, BlockMessageSender};
 use crate::list_file;
 use crate::server::now;
 use event::lock;
@@ -33,8 +34,8 @@ use stackline_blocks::limits;
 use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
 use stackline_blocks::wire::master_messages::{
-    Ask, BlockInventoryReply, BlockMapEntry, Commit, Create, Created, Delete, Map,
-    MissingBlocksNotice, OpenSetRequest, Reserve, ServerInfo, SetInfo,
+    Ask, BlockInventoryReply, BlockMapEntry, Commit, Create, Created, Delete, Map, OpenSetRequest,
+    Reserve, ServerInfo, SetInfo,
 };
 use stackline_blocks::wire::message::{BlockDataTransport, Message, Why};
 use stackline_blocks::wire::server_messages::BlockHead;
@@ -102,7 +103,7 @@ impl Default for BlockClientOptions {
 pub struct OpenSet {
     /// Its number, which its master uses for no other.
     pub id: u32,
-    /// Who that master is: together with the number what is read is told from all else.
+    /// Who that master is: together with the number it distinguishes what is read from all else.
     pub master: u128,
     /// What it is.
     pub about: BlockSet,
@@ -377,7 +378,7 @@ impl BlockClient {
                     format!("{count} blocks")
                 }
             };
-            let holder = known.disk(*place);
+            let holder = known.disk(place.0, place.1);
             match damaged.covered {
                 0 if all == 1 => format!("{holder} holds a damaged block"),
                 0 => format!("{holder} holds {all} damaged blocks"),
@@ -395,7 +396,9 @@ impl BlockClient {
     pub fn failed_copies(&self, set: u32, number: u64) -> Vec<String> {
         let known = lock(&self.shared.known);
         let places = known.failed.get(&(set, number)).into_iter().flatten();
-        places.map(|place| known.disk(*place)).collect()
+        places
+            .map(|(server, disk)| known.disk(*server, *disk))
+            .collect()
     }
 
     /// How many blocks of a set are wanted and have not come.
@@ -550,7 +553,7 @@ impl BlockClientState {
     }
 
     /// `server s1, disk /data/a`.
-    fn disk(&self, (server, disk): (u16, u16)) -> String {
+    fn disk(&self, server: u16, disk: u16) -> String {
         let info = self.servers.get(&server);
         let name = info.map_or_else(|| server.to_string(), |info| info.name.clone());
         let path = info
@@ -615,131 +618,6 @@ impl BlockClientShared {
             other => Err(refusal(&other)),
         }
     }
-
-    fn hear_master(self: Arc<Self>, mut receiver: BlockMessageReceiver) {
-        while let Ok(message) = receiver.message() {
-            let request = match &message {
-                Message::Opened(m) => m.request,
-                Message::Mapped(m) => m.request,
-                Message::Inventory(m) => m.request,
-                Message::Created(m) => m.request,
-                Message::Reserved(m) => m.request,
-                Message::Done(m) => m.request,
-                Message::Refused(m) if m.request == 0 => {
-                    lock(&self.known).sent_away = Some(m.words.clone());
-                    continue;
-                }
-                Message::Refused(m) => m.request,
-                Message::Missing(missing) => {
-                    self.missing(missing);
-                    continue;
-                }
-                Message::Gone(gone) => {
-                    self.forget(gone.set);
-                    continue;
-                }
-                Message::Changed(changed) => {
-                    self.changed(&changed.server);
-                    continue;
-                }
-                _ => continue,
-            };
-            if let Some(waiting) = lock(&self.answers).remove(&request) {
-                let _ = waiting.try_send(message);
-            }
-        }
-        lock(&self.master).take();
-        // Whoever waits for an answer waits no longer.
-        lock(&self.answers).clear();
-        if !self.closed.load(Ordering::SeqCst) {
-            self.report_event(BlockClientEvent::MasterGone);
-            self.ask_again();
-        }
-    }
-
-    /// Lists that the master had may have ended with it: what has not come is asked for directly. What comes twice is
-    /// wanted once.
-    fn ask_again(&self) {
-        let sets: Vec<u32> = lock(&self.known).rows.keys().copied().collect();
-        for set in sets {
-            let wanted: Vec<u64> = lock(&self.known)
-                .machine
-                .outstanding(set)
-                .into_iter()
-                .map(|(number, _)| number)
-                .collect();
-            for part in wanted.chunks(limits::LONGEST_LIST) {
-                // Where no server can be reached, that was reported when the last of them went.
-                let _ = self.request(set, part.to_vec(), false, true);
-            }
-        }
-    }
-
-    /// A set was deleted: nothing of it is asked for past the master, which says so of each block.
-    fn forget(&self, set: u32) {
-        lock(&self.known).rows.remove(&set);
-    }
-
-    fn missing(&self, missing: &MissingBlocksNotice) {
-        if Why::of(missing.why) == Why::NoSet {
-            self.forget(missing.set);
-        }
-        let (gone, withdrawals) = {
-            let mut known = lock(&self.known);
-            (
-                known.machine.missing(missing),
-                known.withdrawals(missing.set),
-            )
-        };
-        for number in gone {
-            self.report_block_event(
-                BlockClientEvent::Failed {
-                    set: missing.set,
-                    number,
-                    why: Why::of(missing.why),
-                },
-                withdrawals,
-            );
-        }
-    }
-
-    fn changed(self: &Arc<Self>, server: &ServerInfo) {
-        let session = {
-            let mut known = lock(&self.known);
-            known.servers.insert(server.id, server.clone());
-            known.session
-        };
-        let silent = lock(&self.links)
-            .get(&server.id)
-            .map(DiskServerLink::is_silent);
-        match (server.up, silent) {
-            (true, None) => {
-                self.comes(server.id);
-                self.reach(std::slice::from_ref(server), session, Duration::ZERO);
-            }
-            // A list may have been on its way there, when neither side knew yet.
-            (false, None) => self.ask_others(server.id),
-            // Nobody hears of it: whoever receives from it sees it gone, and asks others.
-            (false, Some(true)) => {
-                if let Some(link) = lock(&self.links).get(&server.id) {
-                    link.close();
-                }
-            }
-            (true, Some(_)) | (false, Some(false)) => {}
-        }
-    }
-
-    /// Whether servers that the master counts on cannot be read from here, though it is known who else has the set's blocks.
-    fn goes_around(&self, set: u32) -> bool {
-        let links = lock(&self.links);
-        let known = lock(&self.known);
-        known.rows.contains_key(&set)
-            && known
-                .servers
-                .values()
-                .any(|one| one.up && !links.contains_key(&one.id))
-    }
-
     // --- blocks ---
 
     fn came(&self, head: BlockHead, data: Vec<u8>) {
@@ -772,7 +650,7 @@ impl BlockClientShared {
     }
 
     /// A copy of a block cannot be had: another one is asked for, or it is reported.
-    fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
+    fn try_elsewhere(&self, set: u32, number: u64, place: (u16, u16), why: Why) {
         let (again, withdrawals) = {
             let mut known = lock(&self.known);
             let row = known
@@ -781,7 +659,7 @@ impl BlockClientShared {
                 .and_then(|rows| rows.get(number as usize))
                 .cloned();
             let failed = known.failed.entry((set, number)).or_default();
-            failed.insert((server, disk));
+            failed.insert(place);
             let failed = &*failed;
             let others = row.into_iter().flat_map(|row| row.places);
             let mut others = others.filter(|place| !failed.contains(&(place.server, place.disk)));
@@ -794,7 +672,7 @@ impl BlockClientShared {
                 return;
             }
             if why == Why::Corrupt {
-                let damaged = known.damaged.entry((server, disk)).or_default();
+                let damaged = known.damaged.entry(place).or_default();
                 damaged.covered += u64::from(damaged.blocks.insert((set, number)) && has_others);
             }
             (has_others, known.withdrawals(set))

@@ -181,32 +181,11 @@ pub fn connect(
     key: Option<&BlockWriteKey>,
     receive_buffer: Option<usize>,
 ) -> Result<BlockConnectionHalves> {
-    let failed = |error: io::Error| {
-        Error::environment(format!("{address} cannot be reached: {error}"))
-            .hint("is it running there, and is that its address?")
-    };
+    let failed = |error: io::Error| cannot_be_reached(address, &error);
     if role.proves() && key.is_none() {
         return Err(no_key());
     }
-    let addresses: Vec<SocketAddr> = address
-        .to_socket_addrs()
-        .map_err(|error| {
-            Error::input(format!("{address} is no address: {error}"))
-                .hint("write HOST:PORT, as in 10.0.0.5:7480")
-        })?
-        .collect();
-    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    let mut stream = None;
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, CONNECTING) {
-            Ok(connected) => {
-                stream = Some(connected);
-                break;
-            }
-            Err(error) => last = error,
-        }
-    }
-    let stream = stream.ok_or(last).map_err(failed)?;
+    let stream = reach(address)?;
     tune(&stream, None, receive_buffer).map_err(failed)?;
     if matches!(role, BlockPeerRole::Client | BlockPeerRole::Loader) {
         // A master whose machine went down is noticed also by who asks it nothing.
@@ -234,24 +213,7 @@ pub fn connect(
         )
         .map_err(failed)?;
     let answer = receiver.message_by(&deadline, limits::LONGEST_GREETING);
-    let welcome = match answer {
-        Ok(Message::Welcome(welcome)) => welcome,
-        Ok(Message::Refused(refused)) => {
-            return Err(refusal(address, Why::of(refused.why), &refused.words));
-        }
-        Err(BlockConnectionEnd::Silent) => return Err(silent_peer_error(address)),
-        Err(BlockConnectionEnd::Closed) => {
-            return Err(Error::environment(format!("{address} closed the connection without a word")).hint(
-                "is that the port that `stackline blocks master` prints? if so, it may have too many connections",
-            ));
-        }
-        Ok(_) | Err(_) => {
-            return Err(Error::environment(format!(
-                "what answers at {address} is no block server"
-            ))
-            .hint("the port of a master is the one that `stackline blocks master` prints"));
-        }
-    };
+    let welcome = welcome_of(answer, address)?;
     if welcome.version != VERSION {
         let words = format!(
             "it speaks version {}, this program {VERSION}",
@@ -273,6 +235,61 @@ pub fn connect(
     receiver.stream.set_read_timeout(None).map_err(failed)?;
     receiver.stream.set_write_timeout(None).map_err(failed)?;
     Ok((receiver, sender))
+}
+
+/// Connects to the first of its addresses that answers.
+fn reach(address: &str) -> Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| {
+            Error::input(format!("{address} is no address: {error}"))
+                .hint("write HOST:PORT, as in 10.0.0.5:7480")
+        })?
+        .collect();
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut stream = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECTING) {
+            Ok(connected) => {
+                stream = Some(connected);
+                break;
+            }
+            Err(error) => last = error,
+        }
+    }
+    stream
+        .ok_or(last)
+        .map_err(|error| cannot_be_reached(address, &error))
+}
+
+/// What the other side greets with, or why it does not.
+fn welcome_of(
+    answer: std::result::Result<Message, BlockConnectionEnd>,
+    address: &str,
+) -> Result<Welcome> {
+    match answer {
+        Ok(Message::Welcome(welcome)) => Ok(welcome),
+        Ok(Message::Refused(refused)) => {
+            Err(refusal(address, Why::of(refused.why), &refused.words))
+        }
+        Err(BlockConnectionEnd::Silent) => Err(silent_peer_error(address)),
+        Err(BlockConnectionEnd::Closed) => {
+            Err(Error::environment(format!("{address} closed the connection without a word")).hint(
+                "is that the port that `stackline blocks master` prints? if so, it may have too many connections",
+            ))
+        }
+        Ok(_) | Err(_) => {
+            Err(Error::environment(format!(
+                "what answers at {address} is no block server"
+            ))
+            .hint("the port of a master is the one that `stackline blocks master` prints"))
+        }
+    }
+}
+
+fn cannot_be_reached(address: &str, error: &io::Error) -> Error {
+    Error::environment(format!("{address} cannot be reached: {error}"))
+        .hint("is it running there, and is that its address?")
 }
 
 /// That somebody has taken a connection and says nothing.

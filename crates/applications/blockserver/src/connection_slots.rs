@@ -38,7 +38,7 @@ impl BlockConnectionLimits {
     }
 }
 
-/// A connection is not told more often than this that it does something, so that it costs nothing.
+/// That a connection does something is noted at most this often, so that it costs nothing.
 const TOUCH: Duration = Duration::from_millis(500);
 
 /// The places of one master or server.

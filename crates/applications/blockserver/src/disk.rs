@@ -54,6 +54,27 @@ struct BlockDiskFiles {
     locked: File,
 }
 
+fn cannot_be_used(path: &Path, error: &io::Error) -> Error {
+    let error = Error::environment(format!(
+        "the disk {} cannot be used: {error}",
+        path.display()
+    ));
+    error.hint("a disk is a directory, a file or a block device that this user may write")
+}
+
+fn cannot_be_a_disk(path: &Path) -> Error {
+    let error = Error::input(format!(
+        "{} is no directory, file or block device",
+        path.display()
+    ));
+    error.hint("--disk PATH names one")
+}
+
+fn is_taken(path: &Path) -> Error {
+    let error = Error::input(format!("another server has the disk {}", path.display()));
+    error.hint("each server has disks of its own")
+}
+
 impl BlockDisk {
     /// Opens a disk, or makes an empty file one. `direct`: past the system's page cache. `size`: bytes it may take; of
     /// a directory all that is free unless it is given.
@@ -61,13 +82,7 @@ impl BlockDisk {
     /// # Errors
     /// When it cannot be opened, or holds something else.
     pub fn open(path: &Path, direct: bool, size: Option<u64>) -> Result<Self> {
-        let failed = |error: io::Error| {
-            let error = Error::environment(format!(
-                "the disk {} cannot be used: {error}",
-                path.display()
-            ));
-            error.hint("a disk is a directory, a file or a block device that this user may write")
-        };
+        let failed = |error: io::Error| cannot_be_used(path, &error);
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 failed(error).hint("make it first: a directory, or an empty file")
@@ -81,11 +96,7 @@ impl BlockDisk {
         };
         let is_device = metadata.file_type().is_block_device();
         if !metadata.is_dir() && !metadata.is_file() && !is_device {
-            let error = Error::input(format!(
-                "{} is no directory, file or block device",
-                path.display()
-            ));
-            return Err(error.hint("--disk PATH names one"));
+            return Err(cannot_be_a_disk(path));
         }
         let open = |is_writable: bool, flags: OFlag| {
             let create = metadata.is_dir() && is_writable && flags.is_empty();
@@ -106,10 +117,7 @@ impl BlockDisk {
             ),
             Err(error) => return Err(failed(error)),
         };
-        plain.try_lock().map_err(|_| {
-            let error = Error::input(format!("another server has the disk {}", path.display()));
-            error.hint("each server has disks of its own")
-        })?;
+        plain.try_lock().map_err(|_| is_taken(path))?;
         let page = first_page(&plain, &file_path, is_device, is_writable)?;
         let capacity = match size {
             Some(size) => size,
@@ -133,7 +141,8 @@ impl BlockDisk {
         });
         Ok(Self::with(
             files,
-            (path, &file_path),
+            path,
+            &file_path,
             page,
             capacity,
             is_writable,
@@ -142,7 +151,8 @@ impl BlockDisk {
 
     fn with(
         files: Option<BlockDiskFiles>,
-        (path, file_path): (&Path, &Path),
+        path: &Path,
+        file_path: &Path,
         page: Page,
         capacity: u64,
         writable: bool,
@@ -170,14 +180,14 @@ impl BlockDisk {
                 last_set: 0,
             },
         };
-        Self::with(None, (path, path), nobody, 0, false)
+        Self::with(None, path, path, nobody, 0, false)
     }
 
     fn page(&self) -> MutexGuard<'_, Page> {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the master is told of it.
+    /// What is reported of it to the master.
     #[must_use]
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();

@@ -7,9 +7,7 @@ use crate::client::{BlockClient, READ_ON, refusal};
 use crate::connection::{self, BlockConnectionHalves};
 use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
-use stackline_blocks::wire::master_messages::{
-    BlockMapEntry, Commit, CommittedBlock, Created, ServerInfo,
-};
+use stackline_blocks::wire::master_messages::{BlockMapEntry, Commit, CommittedBlock, ServerInfo};
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_blocks::wire::server_messages::{StoreBlockRequest, Sync};
 use stackline_core::error::{Error, Result};
@@ -109,21 +107,22 @@ pub fn load_with(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<BlockLoadCounts> {
     let created = client.create(about)?;
-    let mut loaded = BlockLoadCounts {
-        written: 0,
-        before: 0,
-    };
-    let result = write_all(
-        client,
+    let mut writers = Writers {
+        servers: created.servers,
+        set: created.set,
         key,
-        about,
-        source,
-        BlockLoadOptions { given, batch },
-        (&created, &mut loaded),
-        &mut progress,
-    );
+        connections: BTreeMap::new(),
+        written_before: created.written,
+        loaded: BlockLoadCounts {
+            written: 0,
+            before: 0,
+        },
+    };
+    let options = BlockLoadOptions { given, batch };
+    let result = writers.write_all(client, about, source, options, &mut progress);
+    let loaded = writers.loaded;
     if result.is_err() && created.written + loaded.written == 0 {
-        // The master was told of no block, so nothing is kept of it: not its name either.
+        // No block was reported to the master, so nothing is kept of it: not its name either.
         let _ = client.delete(&about.name);
     }
     result
@@ -132,71 +131,6 @@ pub fn load_with(
             None | Some(READ_ON) if !client.has_master() => error.hint(AGAIN),
             _ => error,
         })
-}
-
-fn write_all(
-    client: &BlockClient,
-    key: &BlockWriteKey,
-    about: &BlockSet,
-    source: &mut dyn BlockSource,
-    BlockLoadOptions { given, batch }: BlockLoadOptions<'_>,
-    (created, loaded): (&Created, &mut BlockLoadCounts),
-    progress: &mut impl FnMut(u64) -> Result<()>,
-) -> Result<()> {
-    let set = created.set;
-    let mut writers = Writers {
-        servers: created.servers.clone(),
-        set,
-        key,
-        connections: BTreeMap::new(),
-    };
-    let (blocks, mut done) = (about.blocks(), 0);
-    let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
-    while done < blocks {
-        let batch = done..(done + at_once).min(blocks);
-        let rows = if created.written > 0 {
-            client.map(set, batch.start, batch.end - batch.start)?
-        } else {
-            Vec::new()
-        };
-        let missing: Vec<u64> = batch
-            .clone()
-            .filter(|number| {
-                rows.get((number - batch.start) as usize)
-                    .is_none_or(|row| row.places.is_empty())
-            })
-            .collect();
-        loaded.before += batch.end - batch.start - missing.len() as u64;
-        if let Some((number, row)) = (batch.start..)
-            .zip(&rows)
-            .find(|(_, row)| !row.places.is_empty())
-        {
-            same(about, source, number, row.checksum)?;
-        }
-        if !missing.is_empty() {
-            let given: Vec<u32> = given.map_or_else(Vec::new, |given| {
-                missing.iter().map(|number| given(*number)).collect()
-            });
-            let places = client.reserve(set, &missing, &given)?;
-            let written = writers.write(about, source, &missing, places)?;
-            // Counted before the answer: where that is lost, the master may have written them down all the same.
-            loaded.written += missing.len() as u64;
-            client.commit(|request| Commit {
-                request,
-                set,
-                blocks: written,
-                seal: false,
-            })?;
-        }
-        done = batch.end;
-        progress(done)?;
-    }
-    client.commit(|request| Commit {
-        request,
-        set,
-        blocks: Vec::new(),
-        seal: true,
-    })
 }
 
 /// Appends a block, as long as it has to be.
@@ -232,9 +166,72 @@ struct Writers<'k> {
     set: u32,
     key: &'k BlockWriteKey,
     connections: BTreeMap<u16, BlockConnectionHalves>,
+    /// Blocks that were there when it began.
+    written_before: u64,
+    loaded: BlockLoadCounts,
 }
 
 impl Writers<'_> {
+    /// Writes what of the set is missing, a batch after the other, and seals it.
+    fn write_all(
+        &mut self,
+        client: &BlockClient,
+        about: &BlockSet,
+        source: &mut dyn BlockSource,
+        options: BlockLoadOptions<'_>,
+        progress: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let BlockLoadOptions { given, batch } = options;
+        let set = self.set;
+        let (blocks, mut done) = (about.blocks(), 0);
+        let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
+        while done < blocks {
+            let batch = done..(done + at_once).min(blocks);
+            let rows = if self.written_before > 0 {
+                client.map(set, batch.start, batch.end - batch.start)?
+            } else {
+                Vec::new()
+            };
+            let missing: Vec<u64> = batch
+                .clone()
+                .filter(|number| {
+                    rows.get((number - batch.start) as usize)
+                        .is_none_or(|row| row.places.is_empty())
+                })
+                .collect();
+            self.loaded.before += batch.end - batch.start - missing.len() as u64;
+            if let Some((number, row)) = (batch.start..)
+                .zip(&rows)
+                .find(|(_, row)| !row.places.is_empty())
+            {
+                same(about, source, number, row.checksum)?;
+            }
+            if !missing.is_empty() {
+                let given: Vec<u32> = given.map_or_else(Vec::new, |given| {
+                    missing.iter().map(|number| given(*number)).collect()
+                });
+                let places = client.reserve(set, &missing, &given)?;
+                let written = self.write(about, source, &missing, places)?;
+                // Counted before the answer: where that is lost, the master may have written them down all the same.
+                self.loaded.written += missing.len() as u64;
+                client.commit(|request| Commit {
+                    request,
+                    set,
+                    blocks: written,
+                    seal: false,
+                })?;
+            }
+            done = batch.end;
+            progress(done)?;
+        }
+        client.commit(|request| Commit {
+            request,
+            set,
+            blocks: Vec::new(),
+            seal: true,
+        })
+    }
+
     fn connection(&mut self, server: u16) -> Result<&mut BlockConnectionHalves> {
         if !self.connections.contains_key(&server) {
             let info = self.servers.iter().find(|info| info.id == server);

@@ -334,7 +334,7 @@ impl MasterServiceShared {
         }
     }
 
-    /// What has to be remembered is, before anything of it is sent. Nobody is told of blocks that a master killed now
+    /// What has to be remembered is, before anything of it is sent. Nothing is reported of blocks that a master killed now
     /// would not know.
     fn carry_out(
         &self,

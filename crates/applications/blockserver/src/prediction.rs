@@ -21,7 +21,7 @@ use stackline_core::error::Result;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Most blocks that are asked for on suspicion in a list, and that are kept, unless told otherwise.
+/// Most blocks that are asked for on suspicion in a list, and that are kept, unless chosen otherwise.
 const MOST: usize = 64;
 
 /// What may be needed next of one set, and what of it came.

@@ -49,14 +49,7 @@ pub fn range_while(
     take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let (mut waiting, mut lost) = (0, BTreeMap::new());
-    let result = read(
-        client,
-        set,
-        numbers,
-        (&mut waiting, &mut lost),
-        goes_on,
-        take,
-    );
+    let result = read(client, set, numbers, &mut waiting, &mut lost, goes_on, take);
     if waiting > 0 {
         // Where nothing can be asked for any more, nothing comes.
         let _ = client.withdraw(set.id);
@@ -73,7 +66,8 @@ fn read(
     client: &BlockClient,
     set: &OpenSet,
     numbers: Range<u64>,
-    (waiting, lost): (&mut u64, &mut BTreeMap<u64, Why>),
+    waiting: &mut u64,
+    lost: &mut BTreeMap<u64, Why>,
     goes_on: impl Fn() -> bool,
     mut take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {

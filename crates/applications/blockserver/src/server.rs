@@ -3,23 +3,22 @@
 
 mod attached_client;
 mod damage;
+mod master_link;
 mod outgoing;
 mod wake_bell;
 
 use crate::buffer::{BlockBuffer, BlockBufferPool};
 use crate::connection::{
-    self, BlockConnectionEnd, BlockConnectionHalves, BlockMessageReceiver, BlockMessageSender,
-    Incoming,
+    self, BlockConnectionEnd, BlockMessageReceiver, BlockMessageSender, Incoming,
 };
 use crate::connection_slots::{BlockConnectionLimits, BlockConnectionSlots, KnownConnectionSlot};
 use crate::disk::BlockDisk;
 use crate::notices::Rarely;
 use damage::DiskDamage;
 use stackline_blocks::limits;
-use stackline_blocks::master::OWNERSHIP_HINT;
 use stackline_blocks::server::{DiskExtent, DiskServerCounts, DiskServerMachine, Woken};
 use stackline_blocks::wire::handshake::{BlockPeerRole, BlockWriteKey};
-use stackline_blocks::wire::master_messages::{Alive, BlockRequestRefused, DiskChanged, Join};
+use stackline_blocks::wire::master_messages::{BlockRequestRefused, DiskChanged};
 use stackline_blocks::wire::message::{Message, Why};
 use stackline_blocks::wire::server_messages::{StoreBlockRequest, Synced};
 use stackline_core::distribution::Distribution;
@@ -30,7 +29,7 @@ use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::serve::{self, ConnectionService};
 use stackline_guard::stop::StopSwitch;
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -123,7 +122,7 @@ struct ServedDisk {
 
 impl ServedDisk {
     fn new(disk: BlockDisk) -> Self {
-        // The machine takes a disk as there until it is told otherwise.
+        // The machine takes a disk as there until the opposite is reported.
         let is_writable = AtomicBool::new(disk.is_writable());
         Self {
             disk,
@@ -402,7 +401,7 @@ impl DiskServerShared {
         }
     }
 
-    /// What a master is told of each disk.
+    /// What is reported to a master of each disk.
     fn damaged(&self) -> Vec<u64> {
         self.disks
             .iter()
@@ -445,177 +444,6 @@ impl DiskServerShared {
             }
         }
         changed
-    }
-
-    // --- the master ---
-
-    fn talk_to_master(&self, address: SocketAddr) {
-        let (mut wait, mut said) = (AGAIN.0, String::new());
-        while !self.is_stopped() {
-            let words = match connection::connect(
-                &self.options.master,
-                BlockPeerRole::Server,
-                Some(&self.options.key),
-                None,
-            ) {
-                Ok(halves) => {
-                    let mut joined = false;
-                    let ended = self.with_master(halves, address, &mut joined);
-                    if joined {
-                        (wait, said) = (AGAIN.0, String::new());
-                    }
-                    ended.err().map(|ended| ended.to_string())
-                }
-                Err(error) => {
-                    let hint = error
-                        .hint
-                        .map(|hint| format!(" (hint: {hint})"))
-                        .unwrap_or_default();
-                    Some(format!("{}{hint}", error.message))
-                }
-            };
-            if let Some(words) = words.filter(|words| *words != said) {
-                (self.options.say)(&format!("{words}; it is tried again"));
-                said = words;
-            }
-            thread::sleep(wait);
-            wait = (wait * 2).min(AGAIN.1);
-        }
-    }
-
-    /// Joins, and carries out what the master says, until it is gone.
-    fn with_master(
-        &self,
-        (mut receiver, mut sender): BlockConnectionHalves,
-        address: SocketAddr,
-        is_joined: &mut bool,
-    ) -> Result<(), BlockConnectionEnd> {
-        self.look_after_disks();
-        let about = |slot: &ServedDisk| {
-            let damaged = slot.damage().count();
-            stackline_blocks::wire::server_messages::DiskInfo {
-                damaged,
-                ..slot.disk.about()
-            }
-        };
-        let disks = self.disks.iter().map(about).collect();
-        let kept = self.disks.iter().map(|slot| slot.disk.kept()).collect();
-        let adopt = self.adopts.load(Ordering::Relaxed);
-        let join = Join {
-            name: self.options.name.clone(),
-            address: address.to_string(),
-            disks,
-            kept,
-            adopt,
-        };
-        sender.message(&join.into())?;
-        let joined = match receiver.message()? {
-            Message::Joined(joined) => joined,
-            Message::Refused(refused) => {
-                let hint = match Why::of(refused.why) {
-                    Why::Busy => " (hint: --name gives this one a name of its own)".to_owned(),
-                    Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
-                    _ => String::new(),
-                };
-                return Err(BlockConnectionEnd::Broken(format!(
-                    "the master refuses: {}{hint}",
-                    refused.words
-                )));
-            }
-            _ => {
-                return Err(BlockConnectionEnd::Broken(
-                    "the master did not answer".into(),
-                ));
-            }
-        };
-        *is_joined = true;
-        self.adopts.store(false, Ordering::Relaxed);
-        let server = joined.server;
-        self.id.store(server, Ordering::Relaxed);
-        self.state().machine.set_id(server);
-        (self.options.say)(&format!(
-            "joined the master at {} as server {server}",
-            self.options.master
-        ));
-        self.belong_to(joined.master);
-        let over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let looking = scope.spawn(|| {
-                let mut last_heartbeat = std::time::Instant::now();
-                while !over.load(Ordering::Relaxed) && !self.is_stopped() {
-                    thread::park_timeout(LOOK);
-                    if last_heartbeat.elapsed() >= HEARTBEAT {
-                        last_heartbeat = std::time::Instant::now();
-                        let _ = sender.message(
-                            &Alive {
-                                damaged: self.damaged(),
-                            }
-                            .into(),
-                        );
-                    }
-                    for change in self.look_after_disks() {
-                        let _ = sender.message(&change.into());
-                    }
-                }
-                let _ = sender.stream().shutdown(Shutdown::Both);
-            });
-            let ended = loop {
-                match receiver.message() {
-                    Ok(Message::Requests(list)) => self.requests(list),
-                    Ok(Message::Forget(forget)) => {
-                        let mut state = self.state();
-                        let woken = state.machine.forget(forget.session);
-                        self.wake(&state, &woken);
-                    }
-                    Ok(_) => {}
-                    Err(ended) => break ended,
-                }
-            };
-            over.store(true, Ordering::Relaxed);
-            looking.thread().unpark();
-            match ended {
-                _ if self.is_stopped() => Ok(()),
-                BlockConnectionEnd::Closed => Err(BlockConnectionEnd::Broken(
-                    "the master is gone; clients with an open set go on".into(),
-                )),
-                broken => Err(broken),
-            }
-        })
-    }
-
-    /// The disks are that master's from now on: they say so before a block is written.
-    fn belong_to(&self, master: u128) {
-        for slot in &self.disks {
-            let path = || slot.disk.about().path;
-            match slot.disk.belong_to(master) {
-                Ok(false) => {}
-                Ok(true) => (self.options.say)(&format!(
-                    "took over the disk {} from another master",
-                    path()
-                )),
-                Err(error) => {
-                    (self.options.say)(&format!(
-                        "disk {} cannot be written: {error}; it is only read",
-                        path()
-                    ));
-                }
-            }
-        }
-    }
-
-    fn requests(&self, list: stackline_blocks::wire::server_messages::ServerBlockRequests) {
-        let came = now();
-        let mut state = self.state();
-        match state.machine.requests(came, came, list) {
-            Ok(woken) => self.wake(&state, &woken),
-            Err(_) => {
-                drop(state);
-                if let Some(count) = self.refused.happened(std::time::Instant::now()) {
-                    let words = "lists that were not taken because their clients had too much pending or did not read";
-                    (self.options.say)(&format!("{words}: {count}"));
-                }
-            }
-        }
     }
 
     // --- clients ---

@@ -58,26 +58,7 @@ pub fn run(
     session: &BlockReplaySession<'_>,
     mut progress: impl FnMut(&BlockSessionRecord),
 ) -> Result<BlockReplayOutcome> {
-    let mut askers = Vec::new();
-    for (index, (set, demand)) in session.sets.iter().enumerate() {
-        if matches!(demand, Demand::Viewer(_)) && set.about.picture.is_none() {
-            return Err(Error::input(format!(
-                "the set {} has no picture that could be viewed",
-                set.about.name
-            ))
-            .hint("--blocks N asks for so many blocks a list of any set"));
-        }
-        let seed = session.seed.child("viewer").index(index as u64);
-        let asker = Asker::new(
-            &set.about,
-            demand.clone(),
-            session.schedule,
-            session.keeps,
-            session.most,
-            seed,
-        );
-        askers.push((set.id, asker));
-    }
+    let mut askers = askers_of(session)?;
     let mut record = BlockSessionRecord::new(session.histories);
     let began = now();
     let end = began + session.schedule.duration;
@@ -138,6 +119,31 @@ pub fn run(
         interrupted,
         gone,
     })
+}
+
+/// Who asks for blocks of each set.
+fn askers_of(session: &BlockReplaySession<'_>) -> Result<Vec<(u32, Asker)>> {
+    let mut askers = Vec::new();
+    for (index, (set, demand)) in session.sets.iter().enumerate() {
+        if matches!(demand, Demand::Viewer(_)) && set.about.picture.is_none() {
+            return Err(Error::input(format!(
+                "the set {} has no picture that could be viewed",
+                set.about.name
+            ))
+            .hint("--blocks N asks for so many blocks a list of any set"));
+        }
+        let seed = session.seed.child("viewer").index(index as u64);
+        let asker = Asker::new(
+            &set.about,
+            demand.clone(),
+            session.schedule,
+            session.keeps,
+            session.most,
+            seed,
+        );
+        askers.push((set.id, asker));
+    }
+    Ok(askers)
 }
 
 fn send(

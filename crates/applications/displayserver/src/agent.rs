@@ -25,7 +25,7 @@ const REFUSALS: u32 = 3;
 const PIECE: usize = 16 << 10;
 /// How often it is looked whether the display is there again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often a client that waits with it for the display is told that the agent is there.
+/// How often it is reported to a client that waits with it for the display that the agent is there.
 const WAITS: Duration = Duration::from_secs(3);
 /// How often a client that has sent all it may is looked at.
 const FULL: Duration = Duration::from_millis(5);

@@ -171,7 +171,7 @@ impl DisplayClient {
                     self.is_done();
                     return self.take_refusal();
                 }
-                // A picture that was cut is told beside its answer.
+                // That a picture was cut is reported beside its answer.
                 DisplayAnswer::Refused { request, why }
                     if request == number && why != DisplayRefusal::TooMuch as u8 =>
                 {
@@ -273,7 +273,7 @@ impl DisplayClient {
         written.map_err(|error| self.lost(&error))
     }
 
-    /// The next answer. Credit, input and refusals are kept as well as told.
+    /// The next answer. Credit, input and refusals are kept as well as reported.
     fn answer(&mut self) -> Result<DisplayAnswer> {
         loop {
             let taken = DisplayAnswer::take(&self.rest);

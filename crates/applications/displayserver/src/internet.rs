@@ -228,7 +228,7 @@ impl InternetServerState {
         }
     }
 
-    /// A request waits; one that waited before is told to ask again.
+    /// A request waits; one that waited before is asked to ask again.
     fn wait(&mut self, instance: u64, ticket: Ticket) {
         let Some(known) = self.known.get_mut(&instance) else {
             return;
@@ -277,7 +277,7 @@ impl InternetServerState {
         });
     }
 
-    /// What waited long enough is told so; who was not heard of for long is released.
+    /// What waited long enough gets an answer that says so; who was not heard of for long is released.
     fn look(&mut self) {
         let Self {
             messages,
@@ -305,7 +305,7 @@ impl InternetServerState {
     }
 }
 
-/// Whether a request says the secret, or the number of an instance, which only its client was told.
+/// Whether a request says the secret, or the number of an instance, which only its client was given.
 fn is_known(
     known: &HashMap<u64, InternetInstance>,
     place: &InternetServerContext,

@@ -151,7 +151,7 @@ impl DisplayServer {
         }
     }
 
-    /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
+    /// Takes clients that come there from now on, in threads of its own. `say` gets who is refused, and why.
     pub fn listen(&self, listener: DisplayListener, say: fn(&str)) {
         let (server, strangers) = (self.clone(), Arc::clone(&self.inner.strangers));
         thread::spawn(move || {
@@ -368,7 +368,7 @@ enum Greeted {
     Ends(DisplayEndReason),
 }
 
-/// A client is told that there are too many.
+/// A client gets the answer that there are too many.
 pub(crate) fn too_many(stream: &mut DisplayStream) {
     let mut out = Vec::new();
     DisplayAnswer::Refused {

@@ -121,7 +121,7 @@ impl DisplayStream {
         }
     }
 
-    /// The kernel keeps about so many bytes of what was written and not read, where it can be told so.
+    /// The kernel keeps about so many bytes of what was written and not read, where that can be set.
     pub(crate) fn keeps(&self, bytes: usize) {
         let _ = match self {
             Self::Tcp(stream) => set_socket_send_buffer_size(stream, bytes),
@@ -157,7 +157,7 @@ impl DisplayStream {
         }
     }
 
-    /// The other end is told that no more is written here, and may write on, where the kernel keeps both ways apart.
+    /// It is reported to the other end that no more is written here; it may write on, where the kernel keeps both ways apart.
     pub fn ends_writing(&self) {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Write),
@@ -166,7 +166,7 @@ impl DisplayStream {
         };
     }
 
-    /// Ends both ways: whoever reads or writes here is told.
+    /// Ends both ways: whoever reads or writes here notices.
     pub fn end(&self) {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),

@@ -83,14 +83,15 @@ fn one(mut stream: DisplayStream, office: &TerminalAdmission, place: ConnectionS
         } else {
             For::Person
         },
-        (telnet.resized(), echoes(&telnet)),
+        telnet.resized(),
+        echoes(&telnet),
     )?;
     let line = TerminalTelnetEnd::new(telnet, stream.again().map_err(|error| failed(&error))?);
     let (typist, pty) = (terminal.typist()?, Arc::clone(&terminal.pty));
     press(&typist, &line, &typed_ahead, commands, &mut false);
     let (keyed, said) = (Arc::clone(&line), Arc::clone(&line));
     terminal.run(
-        move || type_in(stream, (&typist, &pty), &keyed),
+        move || type_in(stream, &typist, &pty, &keyed),
         |bytes| said.send(bytes),
         || line.end(),
     );
@@ -125,7 +126,7 @@ fn greet(
 }
 
 /// What comes over the connection is typed into the terminal.
-fn type_in(mut stream: DisplayStream, (typist, pty): (&Typist, &Pty), line: &TerminalTelnetEnd) {
+fn type_in(mut stream: DisplayStream, typist: &Typist, pty: &Pty, line: &TerminalTelnetEnd) {
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
     // A Synch is on its way: what was typed before its mark is dropped but for commands (RFC 854, RFC 1123 3.2.4).
     let (mut hurries, mut echoing) = (false, echoes(&line.telnet()));

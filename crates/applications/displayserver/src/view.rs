@@ -278,7 +278,7 @@ impl BrowserViewer<'_> {
                 else {
                     continue;
                 };
-                let (part, is_all) = part(window, drawn.pixels(), known, &self.rows, room);
+                let (part, is_all) = part(client, number, drawn.pixels(), known, &self.rows, room);
                 if is_all {
                     known.drawn = drawn.drawn;
                 }
@@ -336,7 +336,8 @@ fn list(seen: &BTreeMap<(ClientId, u32), BrowserWindowState>) -> String {
 /// The rows that changed, as a message: client 8, window 4, top 2, rows 2, then their pixels; as many as there is room for, and whether that was
 /// all. None where nothing did.
 fn part(
-    (client, window): (ClientId, u32),
+    client: ClientId,
+    window: u32,
     pixels: &Pixels,
     seen: &mut BrowserWindowState,
     rows: &RandomState,
@@ -396,12 +397,9 @@ mod tests {
     #[test]
     fn only_rows_that_changed_go() {
         let mut pixels = Pixels::new(10, 8);
-        let (mut seen, window, rows) = (
-            BrowserWindowState::default(),
-            (ClientId(1), 2),
-            RandomState::new(),
-        );
-        let mut part = |pixels: &Pixels, room: usize| part(window, pixels, &mut seen, &rows, room);
+        let (mut seen, rows) = (BrowserWindowState::default(), RandomState::new());
+        let mut part =
+            |pixels: &Pixels, room: usize| part(ClientId(1), 2, pixels, &mut seen, &rows, room);
         let sent = |part: Option<Vec<u8>>| part.map(|part| (part[12..16].to_vec(), part.len()));
         // What there is no room for comes with the next picture.
         assert_eq!(part(&pixels, 9), (None, false));

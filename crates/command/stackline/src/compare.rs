@@ -63,6 +63,15 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let Some(limit) = flags.fail_above else {
         return Ok(Exit::Done);
     };
+    Ok(judge(&comparisons, &segments, limit))
+}
+
+/// Whether something is worse by more than a limit, and says so.
+fn judge(
+    comparisons: &[MeasurementComparison],
+    segments: &[SegmentComparison],
+    limit: f64,
+) -> Exit {
     let worse = comparisons
         .iter()
         .flat_map(|comparison| &comparison.metrics)
@@ -77,21 +86,21 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         output::say(&format_args!(
             "worse by {worst:.1} %, more than {limit:.1} %"
         ));
-        return Ok(Exit::Worse);
+        return Exit::Worse;
     }
-    match describe_undecided(&comparisons, &segments).as_slice() {
-        [] => Ok(Exit::Done),
+    match describe_undecided(comparisons, segments).as_slice() {
+        [] => Exit::Done,
         reasons => {
             output::say(&format_args!(
                 "cannot tell whether it is worse by more than {limit:.1} %: {}",
                 reasons.join("; ")
             ));
-            Ok(Exit::Unclear)
+            Exit::Unclear
         }
     }
 }
 
-/// Why it cannot be told whether something is worse, each reason once.
+/// Why it cannot be decided whether something is worse, each reason once.
 fn describe_undecided(
     comparisons: &[MeasurementComparison],
     segments: &[SegmentComparison],

@@ -15,19 +15,20 @@ use std::ops::Range;
 /// Prints all of them to stderr, for a text and its name; true when one of them is an error.
 pub(crate) fn print(
     diagnostics: &[Diagnostic],
-    (name, text): (&str, &str),
+    name: &str,
+    text: &str,
     flags: Option<&SpecTextFlags>,
 ) -> bool {
     for diagnostic in diagnostics {
-        output::say_drawn(draw(diagnostic, (name, text), flags).trim_end());
+        output::say_drawn(draw(diagnostic, name, text, flags).trim_end());
     }
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
 /// All of them for a program, with lines and columns counted from 1.
-pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &SpecTextFlags) -> Value {
+pub(crate) fn json(checked: &Checked, name: &str, text: &str, flags: &SpecTextFlags) -> Value {
     let each = checked.diagnostics.iter().map(|diagnostic| {
-        let (name, text) = named(diagnostic.origin, (name, text), Some(flags));
+        let (name, text) = named(diagnostic.origin, name, text, Some(flags));
         let before = text.get(..diagnostic.span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -44,7 +45,8 @@ pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &SpecTe
 /// What a diagnostic's place is in: its name and its text.
 fn named(
     origin: TextOrigin,
-    (name, text): (&str, &str),
+    name: &str,
+    text: &str,
     flags: Option<&SpecTextFlags>,
 ) -> (String, String) {
     match origin {
@@ -154,12 +156,8 @@ fn shown(text: &str) -> String {
     harmless(&shortened(text)).into_owned()
 }
 
-fn draw(
-    diagnostic: &Diagnostic,
-    (name, text): (&str, &str),
-    flags: Option<&SpecTextFlags>,
-) -> String {
-    let (name, text) = named(diagnostic.origin, (name, text), flags);
+fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecTextFlags>) -> String {
+    let (name, text) = named(diagnostic.origin, name, text, flags);
     let SourceExcerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error {

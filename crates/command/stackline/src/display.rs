@@ -465,12 +465,9 @@ fn bench(flags: &DisplayBench) -> Result {
     } else {
         None
     };
-    let address = own
-        .as_ref()
-        .map(|own| own.address.clone())
-        .or_else(|| flags.to.clone());
+    let address = own.as_ref().map(|own| &own.address).or(flags.to.as_ref());
     let address = address.ok_or_else(|| Error::input("there is no display"))?;
-    let address = secrets::add_internet_secret(&address)?;
+    let address = secrets::add_internet_secret(address)?;
     // An agent at a unix socket passes it on.
     let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
     let secret = secret
@@ -480,12 +477,7 @@ fn bench(flags: &DisplayBench) -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let mut all = Vec::new();
-    let target = if stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
+    let bar = trial_bar();
     // A picture each has a connection, but a terminal is one, which is as it was in the end, whoever wants it.
     let (is_only, mut only) = (
         matches!(address, DisplayAddress::Terminal | DisplayAddress::Pipe),
@@ -507,11 +499,8 @@ fn bench(flags: &DisplayBench) -> Result {
         let (client, measured) = unless_stopped(&stop, move || {
             let mut client = before.map_or_else(|| DisplayClient::connect(&to, &secret), Ok)?;
             let mut show_trial = |rate: DisplayBenchSubject, trial: usize| {
-                bar.set_message(format!(
-                    "{name}, {}, trial {} of {trials}",
-                    rate.name(),
-                    trial + 1
-                ));
+                let (rate, number) = (rate.name(), trial + 1);
+                bar.set_message(format!("{name}, {rate}, trial {number} of {trials}"));
                 bar.tick();
                 !stopped.load(Ordering::Relaxed)
             };
@@ -531,10 +520,7 @@ fn bench(flags: &DisplayBench) -> Result {
             keep(own, name, directory)?;
         }
         if let Some(time) = flags.hold {
-            let until = Instant::now() + time;
-            while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                thread::sleep(Duration::from_millis(50));
-            }
+            hold(time, &stop);
         }
     }
     bar.finish_and_clear();
@@ -547,6 +533,24 @@ fn bench(flags: &DisplayBench) -> Result {
         return Ok(Exit::Done);
     }
     show(&address.to_string(), &rows(&all), flags.json)
+}
+
+/// Shows which trial is made, to a person.
+fn trial_bar() -> ProgressBar {
+    let target = if stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    ProgressBar::with_draw_target(None, target)
+}
+
+/// Lets a picture stay for some time, or until that is stopped.
+fn hold(time: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// What that gives. Whoever wants the end before waits neither for a display nor for a trial.

@@ -142,7 +142,7 @@ fn lay_out(
 /// The factors of the text, then those of the flags.
 pub(crate) fn parse_factors(flags: &[String], source: &SpecSource) -> Result<Vec<Factor>> {
     stackline_whatif::experiment::parse_factors(flags, &source.text, &mut |text, mistakes| {
-        crate::diagnostics::print(mistakes, ("--factor", text), None);
+        crate::diagnostics::print(mistakes, "--factor", text, None);
         already_shown(Blame::Input)
     })
 }

@@ -59,7 +59,7 @@ pub(crate) struct StacklineFlags {
 const AFTER: &str = "\
 Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
 Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this machine,
-4 worse than `compare --fail-above` permits, 5 that cannot be told, 130 interrupted.";
+4 worse than `compare --fail-above` permits, 5 that cannot be decided, 130 interrupted.";
 
 const AFTER_RUN: &str = "\
 Examples:
@@ -349,11 +349,11 @@ pub(crate) struct Compare {
     pub(crate) before: PathBuf,
     /// The other run; without it the stacks of the first are compared, each with the first that is written
     pub(crate) after: Option<PathBuf>,
-    /// End with exit code 4 when something is worse by more than this, such as 5%, and with 5 when that cannot be told
+    /// End with exit code 4 when something is worse by more than this, such as 5%, and with 5 when that cannot be decided
     ///
     /// Worse by more than PERCENT: the mean (of traces the median) is slower or costs more by more than that, and the 95 %
     /// interval of the ratio excludes 1, so the difference is none of chance. How far the interval reaches beyond is not asked.
-    /// It cannot be told where one of both has fewer than two runs or the two have not all measurements in common.
+    /// It cannot be decided where one of both has fewer than two runs or the two have not all measurements in common.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
@@ -542,7 +542,7 @@ pub(crate) struct Emulate {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ptrace {
-    /// The pipe to which is told what it does
+    /// The pipe to which it is reported what it does
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
     /// Become the program once somebody traces this

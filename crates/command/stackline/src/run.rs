@@ -54,7 +54,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         stackline_analyze::interval_reached,
     );
     let path = writer.path().display().to_string();
-    let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
+    let (failed, known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
     if failed.is_some() {
         // An agent that was killed leaves what it had switched on in the kernel.
         clean::sweep();
@@ -82,22 +82,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         reason,
     };
     notes.extend(known.notes);
-    let incomplete = match failed {
-        Some(_) if records.is_empty() => "no run was done",
-        Some(_) => "only the runs above were done",
-        None => "not all of the runs above could be kept",
-    };
-    if !header.complete {
-        notes.push(Note::new(
-            Weight::Always,
-            format!("INCOMPLETE: {incomplete}"),
-        ));
-    }
-    if flags.seeds.is_some() && header.complete && are_equal(&records) {
-        let text =
-            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
-        notes.push(Note::new(Weight::Always, text));
-    }
+    notes.extend(notes_of_records(flags, &header, failed.is_some(), &records));
     // What may take long, or more memory than there is, comes when the results are out.
     let findings = || {
         if records.is_empty() {
@@ -118,6 +103,33 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         .or(unkept.map(Error::from))
         .or_else(undiagnosed)
         .map_or(Ok(Exit::Done), Err)
+}
+
+/// What a reader of the records has to know: that some are missing, or that all are equal.
+fn notes_of_records(
+    flags: &flags::RunFlags,
+    header: &ReportHeader,
+    has_failed: bool,
+    records: &[RunRecord],
+) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let incomplete = match has_failed {
+        true if records.is_empty() => "no run was done",
+        true => "only the runs above were done",
+        false => "not all of the runs above could be kept",
+    };
+    if !header.complete {
+        notes.push(Note::new(
+            Weight::Always,
+            format!("INCOMPLETE: {incomplete}"),
+        ));
+    }
+    if flags.seeds.is_some() && header.complete && are_equal(records) {
+        let text =
+            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        notes.push(Note::new(Weight::Always, text));
+    }
+    notes
 }
 
 /// Whether all runs of each part have the same results; false where there is one of each.
@@ -273,7 +285,8 @@ struct RunFindings {
 fn carry_out(
     flags: &flags::RunFlags,
     plan: &Plan,
-    (interrupted, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+    interrupted: &Arc<AtomicBool>,
+    signalled: &Arc<AtomicBool>,
     writer: &mut RunWriter<'_>,
 ) -> (Option<Error>, RunFindings) {
     if let Some(Seeds(seeds)) = &flags.seeds {
@@ -291,7 +304,7 @@ fn carry_out(
             },
         );
     }
-    let outcome = match context(flags, plan, (interrupted, signalled), writer.path()) {
+    let outcome = match context(flags, plan, interrupted, signalled, writer.path()) {
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), RunFindings::default()),
     };
@@ -343,7 +356,8 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(
 fn context<'p>(
     flags: &flags::RunFlags,
     plan: &'p Plan,
-    (interrupted, signalled): (&'p Arc<AtomicBool>, &'p Arc<AtomicBool>),
+    interrupted: &'p Arc<AtomicBool>,
+    signalled: &'p Arc<AtomicBool>,
     directory: &Path,
 ) -> std::result::Result<RunContext<'p>, Error> {
     let program = std::env::current_exe()

@@ -51,7 +51,8 @@ pub(crate) fn format_count(number: u64, what: &str) -> String {
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
-        diagnostics::print(&mistakes, source.named(), None);
+        let (name, text) = source.named();
+        diagnostics::print(&mistakes, name, text, None);
         already_shown(Blame::Input)
     })?;
     if flags.check {

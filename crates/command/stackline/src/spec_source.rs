@@ -58,9 +58,10 @@ fn report(
     checked: Checked,
     flags: &SpecTextFlags,
 ) -> Result<(Plan, Vec<String>)> {
-    let wrong = diagnostics::print(&checked.diagnostics, source.named(), Some(flags));
+    let (name, text) = source.named();
+    let wrong = diagnostics::print(&checked.diagnostics, name, text, Some(flags));
     if wrong && flags.json {
-        output::json(&diagnostics::json(&checked, source.named(), flags), true)?;
+        output::json(&diagnostics::json(&checked, name, text, flags), true)?;
     }
     Ok((
         checked.plan.ok_or_else(|| already_shown(Blame::Input))?,
@@ -77,7 +78,7 @@ pub(crate) fn mistake_shown(mistake: FlagMistake) -> Error {
             value,
             mistakes,
         } => {
-            diagnostics::print(&mistakes, (&flag, &value), None);
+            diagnostics::print(&mistakes, &flag, &value, None);
             already_shown(Blame::Input)
         }
     }

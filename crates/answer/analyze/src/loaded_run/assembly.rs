@@ -2,7 +2,7 @@
 //!
 //! Events are taken batch by batch and never all held; what is kept of each is bounded by how many are read at all.
 
-use super::describe_beyond;
+use super::{ReadEvents, describe_beyond};
 use crate::assemble::{self, Assembler, LifelineOptions};
 use crate::lifelines::Lifelines;
 use stackline_core::error::Result;
@@ -49,8 +49,12 @@ pub fn assembled(
         assembler.finish(),
         Some(describe_beyond(
             run,
-            ("lifelines", EVENT_BYTES),
-            (read, excerpt.of),
+            "lifelines",
+            ReadEvents {
+                read,
+                of: excerpt.of,
+                event_bytes: EVENT_BYTES,
+            },
             &what,
         )),
     ))

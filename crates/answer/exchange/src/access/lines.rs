@@ -169,7 +169,7 @@ fn ncsa_moment(text: &str) -> Option<u64> {
 pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<AccessLogEntry> {
     let object: Json = serde_json::from_str(line).ok()?;
     let mut fields = BTreeMap::new();
-    flatten(&object, "", 0, (&mut fields, left_out));
+    flatten(&object, "", 0, &mut fields, left_out);
     let said = |names: &[&str]| {
         names.iter().find_map(|name| {
             let whole = fields.get(*name);
@@ -236,7 +236,8 @@ fn flatten(
     value: &Json,
     name: &str,
     depth: usize,
-    (fields, left_out): (&mut BTreeMap<String, String>, &mut LeftOut),
+    fields: &mut BTreeMap<String, String>,
+    left_out: &mut LeftOut,
 ) {
     match value {
         Json::Object(object) if depth < DEEPEST => {
@@ -246,7 +247,7 @@ fn flatten(
                 } else {
                     format!("{name}.{key}")
                 };
-                flatten(value, &name, depth + 1, (&mut *fields, &mut *left_out));
+                flatten(value, &name, depth + 1, fields, left_out);
             }
         }
         Json::Object(_) => left_out.add(Bound::Within, 1),

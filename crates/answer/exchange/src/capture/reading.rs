@@ -232,63 +232,7 @@ impl<'r> CaptureEventReader<'r> {
                 .sum::<usize>()
                 < BATCH
         {
-            match &mut sources[..] {
-                [] => together.over = true,
-                // One by itself needs no copies.
-                [source] => {
-                    let CaptureSource {
-                        from,
-                        imported,
-                        connections,
-                        accounts,
-                        others,
-                        sees_both,
-                        ways,
-                        ..
-                    } = source;
-                    let mut seen = CapturePacketState {
-                        imported,
-                        connections,
-                        accounts,
-                        others,
-                        sees_both,
-                        ways,
-                    };
-                    let mut fresh = 0;
-                    let step = from.step(|packet| match packet {
-                        Ok(packet) => {
-                            fresh += 1;
-                            together.packet(&mut seen, 0, &packet);
-                        }
-                        Err(mistake) => seen.imported.mistake(mistake),
-                    });
-                    if let Err(cause) = step {
-                        source.end(cause);
-                        together.over = true;
-                    }
-                    together.look(sources, fresh);
-                }
-                sources => {
-                    sources
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(at, source)| source.fill(together, at));
-                    let next = sources
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(at, source)| Some((source.waiting.front()?.0, at)));
-                    match next.min() {
-                        Some((_, at)) => {
-                            let Some((_, kept)) = sources[at].waiting.pop_front() else {
-                                break;
-                            };
-                            together.packet(&mut sources[at].see(), at, &kept.packet());
-                            together.look(sources, 1);
-                        }
-                        None => together.over = true,
-                    }
-                }
-            }
+            together.step(sources);
             if together.over {
                 together.finish(sources);
             }
@@ -412,6 +356,18 @@ impl CaptureSource<'_> {
 }
 
 impl CapturePacketState<'_> {
+    /// Whether a packet of a host to itself was seen when it was sent.
+    fn is_seen_again(&mut self, packet: &CapturePacket<'_>) -> bool {
+        match packet.outgoing() {
+            Some(true) => {
+                *self.sees_both = true;
+                false
+            }
+            Some(false) => *self.sees_both,
+            None => false,
+        }
+    }
+
     fn unread(&mut self, why: &'static str) {
         *self.others.entry(why).or_default() += 1;
     }
@@ -446,7 +402,7 @@ impl SharedCaptureState<'_> {
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
             Some(PacketTransport::Tcp(segment, data)) => {
-                self.segment(see, (host, at_ns), packet, &segment, data)
+                self.segment(see, host, at_ns, packet, &segment, data)
             }
             Some(PacketTransport::Udp(datagram, data)) => {
                 let outgoing = self
@@ -469,7 +425,8 @@ impl SharedCaptureState<'_> {
     fn segment(
         &mut self,
         see: &mut CapturePacketState<'_>,
-        (host, at_ns): (usize, u64),
+        host: usize,
+        at_ns: u64,
         packet: &CapturePacket<'_>,
         segment: &DissectedSegment,
         data: &[u8],
@@ -478,17 +435,14 @@ impl SharedCaptureState<'_> {
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         let door = self.plan.door(host, from, to);
         // What a host sends to itself comes out and in again where a capture sees all interfaces.
-        if door == PacketPassage::Leaves && self.plan.door(host, to, from) == PacketPassage::Leaves
-        {
-            match packet.outgoing() {
-                Some(true) => *see.sees_both = true,
-                Some(false) if *see.sees_both => return,
-                _ => {}
-            }
+        let is_own = door == PacketPassage::Leaves
+            && self.plan.door(host, to, from) == PacketPassage::Leaves;
+        if is_own && see.is_seen_again(packet) {
+            return;
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
-                "packet {number} is of one connection more than are told apart"
+                "packet {number} is of one connection more than are distinguished"
             ));
         };
         let name = &self.names[host];
@@ -513,13 +467,12 @@ impl SharedCaptureState<'_> {
             return;
         }
         let [from, to, way] = see.ways.of(known.stream, segment);
-        let range = [
+        let [unit, stream, offset, bytes] = [
             EventValue::Absent,
             EventValue::from(known.stream),
             EventValue::from(known.offset),
             EventValue::from(segment.bytes),
         ];
-        let [unit, stream, offset, bytes] = range;
         let values = [
             unit,
             stream,
@@ -535,18 +488,78 @@ impl SharedCaptureState<'_> {
         let table = &mut see.imported.table;
         table.push("NET_SEEN", name, packet.at_ns, &values);
         if known.repeated {
-            let rest = [
+            let repeated = [
+                unit,
+                stream,
+                offset,
+                bytes,
                 EventValue::Text("seen before"),
                 EventValue::from(1),
                 EventValue::from(from),
                 EventValue::from(to),
             ];
-            table.push(
-                "TCP_RETRANSMIT",
-                name,
-                packet.at_ns,
-                &[&range[..], &rest[..]].concat(),
-            );
+            table.push("TCP_RETRANSMIT", name, packet.at_ns, &repeated);
+        }
+    }
+
+    /// Takes the next packet: of the one capture, or the earliest of several.
+    fn step(&mut self, sources: &mut [CaptureSource<'_>]) {
+        match &mut sources[..] {
+            [] => self.over = true,
+            // One by itself needs no copies.
+            [source] => {
+                let CaptureSource {
+                    from,
+                    imported,
+                    connections,
+                    accounts,
+                    others,
+                    sees_both,
+                    ways,
+                    ..
+                } = source;
+                let mut seen = CapturePacketState {
+                    imported,
+                    connections,
+                    accounts,
+                    others,
+                    sees_both,
+                    ways,
+                };
+                let mut fresh = 0;
+                let step = from.step(|packet| match packet {
+                    Ok(packet) => {
+                        fresh += 1;
+                        self.packet(&mut seen, 0, &packet);
+                    }
+                    Err(mistake) => seen.imported.mistake(mistake),
+                });
+                if let Err(cause) = step {
+                    source.end(cause);
+                    self.over = true;
+                }
+                self.look(sources, fresh);
+            }
+            sources => {
+                sources
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(at, source)| source.fill(self, at));
+                let next = sources
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, source)| Some((source.waiting.front()?.0, at)));
+                match next.min() {
+                    Some((_, at)) => {
+                        let Some((_, kept)) = sources[at].waiting.pop_front() else {
+                            return;
+                        };
+                        self.packet(&mut sources[at].see(), at, &kept.packet());
+                        self.look(sources, 1);
+                    }
+                    None => self.over = true,
+                }
+            }
         }
     }
 

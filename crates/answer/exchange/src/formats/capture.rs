@@ -1,5 +1,5 @@
 //! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports; those of all captures
-//! of one import are told together, when each has been looked at.
+//! of one import are reported together, when each has been looked at.
 
 use super::format::{ImportContext, Importer, report, unread};
 use crate::capture::{
@@ -200,8 +200,8 @@ pub fn read_captures(
     if let Some(first) = places.first() {
         imports[*first].left_out = finished.unknown.left_out.names();
     }
-    for (mistakes, place) in finished.mistakes.iter().zip(&places) {
-        report(mistakes.clone(), &mut imports[*place]);
+    for ((count, words), place) in finished.mistakes.iter().zip(&places) {
+        report(*count, words.clone(), &mut imports[*place]);
     }
     Ok(Some(CaptureImport { plan, finished }))
 }

@@ -75,7 +75,7 @@ pub(crate) fn take(
         ..TraceImport::default()
     };
     put_events(log, imported.table, into, &mut import)?;
-    report(imported.mistakes, &mut import);
+    report(imported.mistakes.0, imported.mistakes.1, &mut import);
     import.left_out = imported.left_out.names();
     Ok(import)
 }
@@ -95,7 +95,7 @@ pub(crate) fn put_events(
 }
 
 /// What could not be read.
-pub(crate) fn report((count, words): (u64, Vec<String>), import: &mut TraceImport) {
+pub(crate) fn report(count: u64, words: Vec<String>, import: &mut TraceImport) {
     if count > 0 {
         import.refused.insert("not read".to_owned(), count);
     }

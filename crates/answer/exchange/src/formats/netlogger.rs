@@ -9,17 +9,18 @@ use stackline_runs::events::{ImportLog, Intake};
 pub(crate) const ULM: Importer = Importer {
     name: "ulm",
     recognises: |_, first| recognise(first) == Some(NetLoggerForm::Ulm),
-    import: |log, into, shared| import((NetLoggerForm::Ulm, "ulm"), shared.contents, log, into),
+    import: |log, into, shared| import(NetLoggerForm::Ulm, "ulm", shared.contents, log, into),
 };
 
 pub(crate) const BP: Importer = Importer {
     name: "bp",
     recognises: |_, first| recognise(first) == Some(NetLoggerForm::Bp),
-    import: |log, into, shared| import((NetLoggerForm::Bp, "bp"), shared.contents, log, into),
+    import: |log, into, shared| import(NetLoggerForm::Bp, "bp", shared.contents, log, into),
 };
 
 fn import(
-    (form, name): (NetLoggerForm, &str),
+    form: NetLoggerForm,
+    name: &str,
     contents: bool,
     mut log: ImportLog<'_>,
     into: &mut Intake,

@@ -52,6 +52,24 @@ fn named(log: &Path) -> (Option<&str>, &Path) {
     }
 }
 
+fn read_log(path: &Path, source: &str) -> Result<Vec<u8>> {
+    guard_files::read_bounded(path, LARGEST).map_err(|cause| match cause.kind() {
+        ErrorKind::FileTooLarge => Error::input(format!(
+            "{source} is larger than 1 GiB, the most that is read of a log"
+        ))
+        .hint("give the part that is of the time of the captures"),
+        _ => Error::input(format!("{source} cannot be read: {cause}"))
+            .hint("check its name and permissions"),
+    })
+}
+
+fn no_access_log(source: &str) -> Error {
+    Error::input(format!(
+        "{source} is no access log: no line tells of a request"
+    ))
+    .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON")
+}
+
 fn one(
     path: &Path,
     server: Option<&str>,
@@ -60,23 +78,10 @@ fn one(
     into: &mut Intake,
 ) -> Result<TraceImport> {
     let source = path.display().to_string();
-    let unread = |cause: std::io::Error| {
-        Error::input(format!("{source} cannot be read: {cause}"))
-            .hint("check its name and permissions")
-    };
-    let bytes = guard_files::read_bounded(path, LARGEST).map_err(|cause| match cause.kind() {
-        ErrorKind::FileTooLarge => Error::input(format!(
-            "{source} is larger than 1 GiB, the most that is read of a log"
-        ))
-        .hint("give the part that is of the time of the captures"),
-        _ => unread(cause),
-    })?;
+    let bytes = read_log(path, &source)?;
     let read = access::read(&bytes);
     if read.entries.is_empty() {
-        return Err(Error::input(format!(
-            "{source} is no access log: no line tells of a request"
-        ))
-        .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
+        return Err(no_access_log(&source));
     }
     let joined = access::join(&read.entries, asked, server);
     let mut left_out = read.left_out.clone();
@@ -98,16 +103,7 @@ fn one(
         let (entry, request) = (&read.entries[line], &asked[request]);
         let (stream, offset, length) = request.answer;
         let message = message(entry, contents, &mut left_out);
-        let whole = |level: &str| {
-            if contents {
-                level.to_owned()
-            } else {
-                secret_words::redact_identifier(level.as_bytes())
-            }
-        };
-        let level = Some(entry.level.as_str())
-            .filter(|level| !level.is_empty())
-            .map(whole);
+        let level = level_of(entry, contents);
         let values: [EventValue<'_>; 7] = [
             request.unit.into(),
             stream.into(),
@@ -146,6 +142,16 @@ fn one(
         .map(|what| format!("{source}: {what}"))
         .collect();
     Ok(TraceImport { source, ..import })
+}
+
+/// How grave a line is, in its own word; that without values.
+fn level_of(entry: &AccessLogEntry, contents: bool) -> Option<String> {
+    let level = Some(entry.level.as_str()).filter(|level| !level.is_empty())?;
+    Some(if contents {
+        level.to_owned()
+    } else {
+        secret_words::redact_identifier(level.as_bytes())
+    })
 }
 
 /// The line, or what it says without values.

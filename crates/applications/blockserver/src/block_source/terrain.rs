@@ -57,7 +57,7 @@ impl Terrain {
         let mut heights = vec![0.0; POINTS * POINTS];
         let (mut wavelength, mut share) = (self.longest(), 0.5);
         while wavelength >= (2 * step).max(4) {
-            self.add_octave(&mut heights, (left, top), step, wavelength, share);
+            self.add_octave(&mut heights, [left, top], step, wavelength, share);
             (wavelength, share) = (wavelength / 2, share / 2.0);
         }
         heights
@@ -66,11 +66,12 @@ impl Terrain {
     fn add_octave(
         &self,
         heights: &mut [f32],
-        (left, top): (i64, i64),
+        corner: [i64; 2],
         step: i64,
         wavelength: i64,
         share: f32,
     ) {
+        let [left, top] = corner;
         let salt = scattered(self.seed ^ wavelength as u64);
         let across: Vec<(i64, f32)> = (0..POINTS as i64)
             .map(|at| place(left + at * step, wavelength))

@@ -1,6 +1,6 @@
 //! Lists on their way: to the master, or straight to the servers where it is gone or cannot help. It takes no blocks.
 
-use super::{BlockClientEvent, BlockClientShared, SentList, lock, not_open};
+use super::{BlockClientEvent, BlockClientShared, BlockClientState, SentList, lock, not_open};
 use crate::server::now;
 use stackline_blocks::wire::master_messages::BlockListRequest;
 use stackline_blocks::wire::message::Why;
@@ -74,60 +74,12 @@ impl BlockClientShared {
     fn send_directly(&self, list: &BlockListRequest) -> Result<()> {
         let links = lock(&self.links);
         if links.is_empty() {
+            return Err(no_server_reached(&lock(&self.known)));
+        }
+        let (session, parts) = {
             let known = lock(&self.known);
-            let away: Vec<String> = known
-                .away
-                .iter()
-                .map(|(id, words)| format!("{}: {words}", known.server(*id)))
-                .collect();
-            let away = if away.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", away.join("; "))
-            };
-            return Err(
-                Error::environment(format!("no server can be reached{away}"))
-                    .hint("`stackline blocks list` shows which servers are there"),
-            );
-        }
-        let mut by_server: BTreeMap<u16, Vec<BlockListEntry>> =
-            links.keys().map(|id| (*id, Vec::new())).collect();
-        let mut nowhere = Vec::new();
-        let known = lock(&self.known);
-        for (index, number) in list.blocks.iter().enumerate() {
-            let row = known
-                .rows
-                .get(&list.set)
-                .and_then(|rows| rows.get(*number as usize));
-            let failed = known.failed.get(&(list.set, *number));
-            let places = row.into_iter().flat_map(|row| row.places.iter().cloned());
-            let place = placement::choose_copy(*number, places, |place| {
-                let has_failed =
-                    failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
-                by_server.contains_key(&place.server) && !has_failed
-            });
-            match (row, place) {
-                (Some(row), Some(place)) => {
-                    let length = known
-                        .machine
-                        .about(list.set)
-                        .map_or(0, |about| about.length(*number));
-                    let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
-                    let entry = BlockListEntry {
-                        index: index as u32,
-                        number: *number,
-                        disk,
-                        offset,
-                        length,
-                        checksum,
-                    };
-                    by_server.entry(place.server).or_default().push(entry);
-                }
-                _ => nowhere.push(*number),
-            }
-        }
-        let session = known.session;
-        drop(known);
+            (known.session, divide(list, &known, links.keys().copied()))
+        };
         let BlockListRequest {
             set,
             serial,
@@ -137,7 +89,7 @@ impl BlockClientShared {
             app_send,
             ..
         } = *list;
-        for (id, entries) in by_server {
+        for (id, entries) in parts.by_server {
             if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
                 // The master had no part in it: its stamps are the application's.
                 let stamps = [app_send, app_send, app_send];
@@ -157,6 +109,13 @@ impl BlockClientShared {
             }
         }
         drop(links);
+        self.report_nowhere(list, parts.nowhere);
+        Ok(())
+    }
+
+    /// Reports blocks of a list that no server can be asked for.
+    fn report_nowhere(&self, list: &BlockListRequest, nowhere: Vec<u64>) {
+        let (set, serial) = (list.set, list.serial);
         for number in nowhere {
             let withdrawals = {
                 let mut known = lock(&self.known);
@@ -172,6 +131,69 @@ impl BlockClientShared {
                 withdrawals,
             );
         }
-        Ok(())
     }
+}
+
+/// Parts of a list, one for each server, and blocks that no server can be asked for.
+struct DividedList {
+    by_server: BTreeMap<u16, Vec<BlockListEntry>>,
+    nowhere: Vec<u64>,
+}
+
+/// Divides a list by what is known of where its blocks are.
+fn divide(
+    list: &BlockListRequest,
+    known: &BlockClientState,
+    servers: impl Iterator<Item = u16>,
+) -> DividedList {
+    let mut by_server: BTreeMap<u16, Vec<BlockListEntry>> =
+        servers.map(|id| (id, Vec::new())).collect();
+    let mut nowhere = Vec::new();
+    for (index, number) in list.blocks.iter().enumerate() {
+        let row = known
+            .rows
+            .get(&list.set)
+            .and_then(|rows| rows.get(*number as usize));
+        let failed = known.failed.get(&(list.set, *number));
+        let places = row.into_iter().flat_map(|row| row.places.iter().cloned());
+        let place = placement::choose_copy(*number, places, |place| {
+            let has_failed =
+                failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
+            by_server.contains_key(&place.server) && !has_failed
+        });
+        match (row, place) {
+            (Some(row), Some(place)) => {
+                let length = known
+                    .machine
+                    .about(list.set)
+                    .map_or(0, |about| about.length(*number));
+                let entry = BlockListEntry {
+                    index: index as u32,
+                    number: *number,
+                    disk: place.disk,
+                    offset: place.offset,
+                    length,
+                    checksum: row.checksum,
+                };
+                by_server.entry(place.server).or_default().push(entry);
+            }
+            _ => nowhere.push(*number),
+        }
+    }
+    DividedList { by_server, nowhere }
+}
+
+fn no_server_reached(known: &BlockClientState) -> Error {
+    let away: Vec<String> = known
+        .away
+        .iter()
+        .map(|(id, words)| format!("{}: {words}", known.server(*id)))
+        .collect();
+    let away = if away.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", away.join("; "))
+    };
+    Error::environment(format!("no server can be reached{away}"))
+        .hint("`stackline blocks list` shows which servers are there")
 }

@@ -1,7 +1,7 @@
 //! Connections to disk servers: one that blocks come over, or beside which they come as datagrams.
 
 use super::event::{BlockClientEvent, lock};
-use super::{BlockClientShared, STACK};
+use super::{BlockClientOptions, BlockClientShared, STACK};
 use crate::blast_transport::Landing;
 use crate::connection::{self, BlockConnectionEnd, BlockMessageReceiver, BlockMessageSender};
 use crate::reassembly::BlockReassembly;
@@ -70,6 +70,31 @@ impl DiskServerLink {
     pub(super) fn close(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
+}
+
+/// Begins a session with a server. Whether blocks come in parts.
+fn attach_to(
+    server: &ServerInfo,
+    attach: Attach,
+    receiver: &mut BlockMessageReceiver,
+    sender: &mut BlockMessageSender,
+) -> Result<bool> {
+    let failed = |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
+    receiver
+        .stream()
+        .set_read_timeout(Some(ATTACHING))
+        .map_err(failed)?;
+    sender.message(&attach.into()).map_err(failed)?;
+    let parts = match receiver.message() {
+        Ok(Message::Attached(attached)) => attached.parts,
+        Ok(other) => return Err(super::refusal(&other)),
+        Err(BlockConnectionEnd::Silent) => {
+            return Err(connection::silent_peer_error(&server.address));
+        }
+        Err(ended) => return Err(Error::environment(format!("{}: {ended}", server.address))),
+    };
+    receiver.stream().set_read_timeout(None).map_err(failed)?;
+    Ok(parts)
 }
 
 impl BlockClientShared {
@@ -202,46 +227,16 @@ impl BlockClientShared {
             |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
         let local = receiver.stream().local_addr().map_err(failed)?;
         let peer = receiver.stream().peer_addr().map_err(failed)?;
-        let apart = match options.transport {
-            BlockDataTransport::Tcp => BlockSideReceiver::Nothing,
-            BlockDataTransport::Udp | BlockDataTransport::Rtp => BlockSideReceiver::Datagrams(
-                socket(local.ip(), options.receive_buffer).map_err(failed)?,
-            ),
-            BlockDataTransport::Blast => BlockSideReceiver::Blasts(
-                Landing::open(local.ip(), session).map_err(failed)?.into(),
-            ),
-        };
+        let apart = BlockSideReceiver::open(options, local.ip(), session).map_err(failed)?;
         let port = apart.port().map_err(failed)?;
-        let (transport, age, pace) = (
-            options.transport as u8,
-            options.age.unwrap_or(0),
-            options.pace.unwrap_or(0),
-        );
-        receiver
-            .stream()
-            .set_read_timeout(Some(ATTACHING))
-            .map_err(failed)?;
-        sender
-            .message(
-                &Attach {
-                    session,
-                    transport,
-                    port,
-                    age,
-                    pace,
-                }
-                .into(),
-            )
-            .map_err(failed)?;
-        let parts = match receiver.message() {
-            Ok(Message::Attached(attached)) => attached.parts,
-            Ok(other) => return Err(super::refusal(&other)),
-            Err(BlockConnectionEnd::Silent) => {
-                return Err(connection::silent_peer_error(&server.address));
-            }
-            Err(ended) => return Err(Error::environment(format!("{}: {ended}", server.address))),
+        let attach = Attach {
+            session,
+            transport: options.transport as u8,
+            port,
+            age: options.age.unwrap_or(0),
+            pace: options.pace.unwrap_or(0),
         };
-        receiver.stream().set_read_timeout(None).map_err(failed)?;
+        let parts = attach_to(server, attach, &mut receiver, &mut sender)?;
         let stream = receiver.stream().try_clone().map_err(failed)?;
         let heard = Arc::new(Mutex::new(Instant::now()));
         let hears = Arc::clone(&heard);
@@ -325,7 +320,7 @@ impl BlockClientShared {
                     };
                     match came {
                         Ok(true) => self.came(head, own),
-                        // It is told of as discarded.
+                        // It is reported as discarded.
                         Ok(false) => {}
                         Err(ended) => break ended,
                     }
@@ -506,6 +501,17 @@ enum BlockSideReceiver {
 }
 
 impl BlockSideReceiver {
+    /// Opens what the transport needs beside the connection.
+    fn open(options: &BlockClientOptions, local: IpAddr, session: u128) -> std::io::Result<Self> {
+        Ok(match options.transport {
+            BlockDataTransport::Tcp => Self::Nothing,
+            BlockDataTransport::Udp | BlockDataTransport::Rtp => {
+                Self::Datagrams(socket(local, options.receive_buffer)?)
+            }
+            BlockDataTransport::Blast => Self::Blasts(Landing::open(local, session)?.into()),
+        })
+    }
+
     fn port(&self) -> std::io::Result<u16> {
         match self {
             Self::Nothing => Ok(0),

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How often ports are looked at, and how often whether the session is over.
 const EVERY: Duration = Duration::from_millis(100);
 const STEP: Duration = Duration::from_millis(5);
-/// How long a session may take to end when it is told to.
+/// How long a session may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(5);
 /// What is written and read.
 const KEYWORDS: [&str; 2] = ["PORT_SETUP", "PORT_USE"];

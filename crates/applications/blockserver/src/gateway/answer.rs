@@ -344,15 +344,7 @@ impl Gateway {
         let mut again = true;
         loop {
             let length = open.set.about.bytes;
-            // A set has no tag, so a range that hangs on one is the whole (RFC 9110, section 13.1.5).
-            let header = asking
-                .header(header::RANGE)
-                .filter(|_| asking.header(header::IF_RANGE).is_none());
-            let asked = if asking.head_only {
-                GatewayRangeRequest::All
-            } else {
-                range::parse_range(header, length)
-            };
+            let asked = range_asked_for(asking, length);
             let (first, last) = match asked {
                 GatewayRangeRequest::All => (0, length - 1),
                 GatewayRangeRequest::Part(first, last) => (first, last),
@@ -364,12 +356,7 @@ impl Gateway {
                 }
             };
             if asking.head_only {
-                let mut answer =
-                    typed("application/octet-stream", GatewayBody::Whole(Bytes::new()));
-                answer
-                    .headers_mut()
-                    .insert(header::CONTENT_LENGTH, length.into());
-                return Ok(ranged(answer));
+                return Ok(describe_set(length));
             }
             let mut body = GatewayRangeBody::begin(&open, first, last);
             let waited = match body.first(asking.entered).await {
@@ -578,6 +565,28 @@ fn unsatisfied(length: u64, words: &str) -> GatewayResponse {
         &format!("bytes */{length}"),
     );
     answer
+}
+
+/// Which bytes of a set are asked for.
+fn range_asked_for(asking: &GatewayRequest, length: u64) -> GatewayRangeRequest {
+    // A set has no tag, so a range that hangs on one is the whole (RFC 9110, section 13.1.5).
+    let header = asking
+        .header(header::RANGE)
+        .filter(|_| asking.header(header::IF_RANGE).is_none());
+    if asking.head_only {
+        GatewayRangeRequest::All
+    } else {
+        range::parse_range(header, length)
+    }
+}
+
+/// The answer to who asks for the head of a set only.
+fn describe_set(length: u64) -> GatewayResponse {
+    let mut answer = typed("application/octet-stream", GatewayBody::Whole(Bytes::new()));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, length.into());
+    ranged(answer)
 }
 
 #[cfg(test)]

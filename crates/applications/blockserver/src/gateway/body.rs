@@ -197,7 +197,7 @@ pub(super) struct GatewayListViewer {
 
 /// Blocks of a list as they come, each behind 16 bytes: its number (8), a status (4), how many bytes follow (4), in network
 /// byte order. Status 200: the block follows; others are of HTTP, and words follow. At the end the number is 2^64-1: with 200
-/// all that was asked for has been told, with 409 a newer list superseded this one.
+/// all that was asked for has been answered, with 409 a newer list superseded this one.
 pub(super) struct GatewayListBody {
     open: GatewayOpenSet,
     rest: VecDeque<u64>,

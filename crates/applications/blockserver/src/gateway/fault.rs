@@ -41,7 +41,7 @@ impl GatewayFault {
     }
 }
 
-/// What a client is told of a reason of the block server.
+/// How a reason of the block server is reported to a client.
 const fn status(why: Why) -> StatusCode {
     match why {
         Why::NoSet | Why::NoBlock => StatusCode::NOT_FOUND,

@@ -30,7 +30,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 const THREADS: usize = 2;
 /// Threads of what blocks: questions to the master, large pictures.
 const BLOCKING: usize = limits::QUESTIONS + 4;
-/// Connections beyond the limit, all of which are busy, that are told so at once; more are closed.
+/// Connections beyond the limit, all of which are busy, that get an answer that says so, at once; more are closed.
 const MOST_REFUSALS: usize = 64;
 /// How long the system is left alone when it has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
@@ -44,9 +44,9 @@ pub struct GatewayOptions {
     pub master: String,
     /// How patient it is.
     pub patience: Patience,
-    /// Connections at once; [`limits::CONNECTIONS`] unless told otherwise.
+    /// Connections at once; [`limits::CONNECTIONS`] unless chosen otherwise.
     pub connections: usize,
-    /// Bytes that are held for all clients together; [`limits::ROOM`] unless told otherwise.
+    /// Bytes that are held for all clients together; [`limits::ROOM`] unless chosen otherwise.
     pub room: u64,
 }
 
@@ -167,7 +167,8 @@ async fn listen(listener: TcpListener, options: GatewayOptions, room: Arc<Room>)
                     stream,
                     Arc::clone(&gateway),
                     patience,
-                    (Arc::new(Mutex::new(place)), ended),
+                    Arc::new(Mutex::new(place)),
+                    ended,
                 ));
             }
             None => {
@@ -187,7 +188,8 @@ async fn serve(
     stream: TcpStream,
     gateway: Arc<Gateway>,
     patience: Patience,
-    (place, ended): (Arc<Mutex<ConnectionSlot>>, Arc<Notify>),
+    place: Arc<Mutex<ConnectionSlot>>,
+    ended: Arc<Notify>,
 ) {
     let _ = stream.set_nodelay(true);
     let client = gateway.room.enter();

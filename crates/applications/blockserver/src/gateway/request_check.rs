@@ -1,5 +1,5 @@
-//! What is no request by RFC 9112, beyond what hyper's parser refuses: it is told so, and its connection is closed, since what follows may
-//! not be what it seems.
+//! What is no request by RFC 9112, beyond what hyper's parser refuses: the answer says so, and the connection is closed, since what
+//! follows may not be what it seems.
 
 use hyper::header::{HOST, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Version};
 /// Why a head is none, in words.
 pub(super) fn find_request_fault(head: &Parts) -> Option<&'static str> {
     if head.headers.contains_key(TRANSFER_ENCODING) {
-        // Section 6.1. hyper leaves Content-Length out where both are there, so they cannot be told from this alone; no request has a body here.
+        // Section 6.1. hyper leaves Content-Length out where both are there, so they cannot be distinguished from this alone; no request has a body here.
         return Some("a request has no transfer encoding here");
     }
     hosts(&head.headers, head.version)

@@ -2,7 +2,7 @@
 //!
 //! The stamps are of three clocks: the gateway's, the master's, the server's. Each term but `network` is the difference of two
 //! stamps of one clock. `network` is the three ways together (to the master, to the server, back), so that the clocks'
-//! differences cancel; no single one of them could be told without knowing these.
+//! differences cancel; no single one of them could be known without knowing these.
 
 use super::block_requests::GatewayBlock;
 use stackline_blocks::wire::server_messages::BlockHead;

@@ -67,7 +67,7 @@ impl GatewaySession {
     }
 
     fn is_stale(&self) -> bool {
-        // The connection may have ended a moment before that is told.
+        // The connection may have ended a moment before that is reported.
         self.inner.stale.load(Ordering::Relaxed) || !self.inner.client.has_master()
     }
 

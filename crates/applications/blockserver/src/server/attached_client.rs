@@ -77,7 +77,7 @@ impl DiskServerShared {
                 apart,
                 flight,
             };
-            // However it ended: nobody is left to be told.
+            // However it ended: nobody is left to report to.
             let _ = client.serve(&mut receiver);
         }
         let _ = receiver.stream().shutdown(Shutdown::Both);
@@ -347,7 +347,7 @@ impl AttachedBlockClient<'_> {
                             apart.push((head, block));
                             bytes
                         }
-                        None => outgoing.add_block(&head.into(), (unit, block), whole),
+                        None => outgoing.add_block(&head.into(), unit, block, whole),
                     };
                 }
             }

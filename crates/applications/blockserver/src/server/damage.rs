@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Damaged copies that are told apart.
+/// Damaged copies that are distinguished.
 const KNOWN: usize = 1 << 16;
 /// Those that are said one by one, and after which time others are again.
 const SAID: u32 = 8;

@@ -94,7 +94,8 @@ impl Outgoing {
     pub(super) fn add_block(
         &mut self,
         head: &Message,
-        (unit, block): (u64, SharedPooledBlock),
+        unit: u64,
+        block: SharedPooledBlock,
         whole: WholeBlockRule,
     ) -> usize {
         let from = self.begin();

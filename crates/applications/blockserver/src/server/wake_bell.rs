@@ -103,7 +103,7 @@ impl Bell {
         self.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// Waits as it is told, and says what there is.
+    /// Waits as it is asked to, and says what there is.
     pub(super) fn wait(
         &self,
         stream: &TcpStream,

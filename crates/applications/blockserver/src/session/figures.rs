@@ -83,6 +83,31 @@ impl BlockSessionFigures {
         if score.pending > 0 {
             let _ = writeln!(out, "not there at the end         {} blocks", score.pending);
         }
+        self.write_servers(&mut out);
+        self.write_segments(&mut out);
+        if !self.drops.is_empty() {
+            let drops: Vec<String> = self
+                .drops
+                .iter()
+                .map(|(why, count)| format!("{count} {why}"))
+                .collect();
+            let _ = writeln!(out, "\npackets dropped: {}", drops.join(", "));
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
+        if let Some(run) = &self.run {
+            let _ = writeln!(
+                out,
+                "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`"
+            );
+        }
+        out
+    }
+
+    /// What each server sent.
+    fn write_servers(&self, out: &mut String) {
+        let (seconds, score) = (self.seconds(), &self.record.score);
         let again = !self.again.is_empty();
         let heading = if again { "  sent again" } else { "" };
         let _ = writeln!(
@@ -113,6 +138,10 @@ impl BlockSessionFigures {
                 server.blocks, server.flushed, server.cached
             );
         }
+    }
+
+    /// How long each segment of a block's way took.
+    fn write_segments(&mut self, out: &mut String) {
         let _ = writeln!(
             out,
             "\n{:22} {:>7} {:>9} {:>9} {:>9}",
@@ -130,24 +159,6 @@ impl BlockSessionFigures {
                 times.len()
             );
         }
-        if !self.drops.is_empty() {
-            let drops: Vec<String> = self
-                .drops
-                .iter()
-                .map(|(why, count)| format!("{count} {why}"))
-                .collect();
-            let _ = writeln!(out, "\npackets dropped: {}", drops.join(", "));
-        }
-        for note in &self.notes {
-            let _ = writeln!(out, "note: {note}");
-        }
-        if let Some(run) = &self.run {
-            let _ = writeln!(
-                out,
-                "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`"
-            );
-        }
-        out
     }
 
     /// As JSON.

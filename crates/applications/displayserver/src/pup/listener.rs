@@ -1,4 +1,4 @@
-//! Connections of PUP that others ask for: all of a socket, told apart by where they come from and by the socket they were given.
+//! Connections of PUP that others ask for: all of a socket, distinguished by where they come from and by the socket they were given.
 //!
 //! A stranger takes no connection's place before it has answered from where it says it is.
 
@@ -129,10 +129,8 @@ impl PupConnectionTable {
                 self.say(
                     from,
                     packet,
-                    (
-                        PupPacketKind::Error,
-                        &[&quoted[..HEADER], &NO_SUCH_PORT].concat(),
-                    ),
+                    PupPacketKind::Error,
+                    &[&quoted[..HEADER], &NO_SUCH_PORT].concat(),
                 );
             }
             return;
@@ -172,10 +170,8 @@ impl PupConnectionTable {
             return self.say(
                 from,
                 packet,
-                (
-                    PupPacketKind::Abort,
-                    b"\0\0there are too many clients already",
-                ),
+                PupPacketKind::Abort,
+                b"\0\0there are too many clients already",
             );
         }
         let Ok(socket) = random() else { return };
@@ -212,7 +208,7 @@ impl PupConnectionTable {
     }
 
     /// Answers a packet that is of no connection.
-    fn say(&self, to: SocketAddr, packet: &PupPacket<'_>, (kind, data): (PupPacketKind, &[u8])) {
+    fn say(&self, to: SocketAddr, packet: &PupPacket<'_>, kind: PupPacketKind, data: &[u8]) {
         let answer = PupPacket {
             kind,
             id: packet.id,

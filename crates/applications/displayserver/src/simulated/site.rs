@@ -87,7 +87,7 @@ struct LocalAgent {
     came: Mailbox<Vec<SimulatedDisplayRequest>>,
     /// Answers that wait for it, as they will be handed over.
     answers: Mailbox<Vec<u8>>,
-    /// It has told the transport to wait.
+    /// It has made the transport wait.
     is_full: Cell<bool>,
 }
 

@@ -36,7 +36,8 @@ impl ProgramTerminal {
     pub(super) fn start(
         program: &[String],
         whom: For,
-        (size, echoes): (Option<(u16, u16)>, bool),
+        size: Option<(u16, u16)>,
+        echoes: bool,
     ) -> Result<Self> {
         let (pty, pts) = open().map_err(|error| failed(&error))?;
         resize(&pty, size);

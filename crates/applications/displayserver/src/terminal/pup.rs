@@ -28,15 +28,21 @@ use std::thread;
 /// What a person types to interrupt the program.
 const INTERRUPT: u8 = 3;
 
-/// What came first: nothing in time, or that with its bytes.
-type First = (Option<PupStreamInput>, [u8; PIECE]);
+/// What came first.
+struct First {
+    /// Nothing where it did not come in time.
+    came: Option<PupStreamInput>,
+    /// Its bytes.
+    piece: [u8; PIECE],
+}
 
 /// What was typed behind the secret.
 fn first(typed: &[u8]) -> First {
     let mut piece = [0; PIECE];
     let count = typed.len().min(PIECE);
     piece[..count].copy_from_slice(&typed[..count]);
-    ((count > 0).then_some(PupStreamInput::Data(count)), piece)
+    let came = (count > 0).then_some(PupStreamInput::Data(count));
+    First { came, piece }
 }
 
 /// One terminal, until its program or its connection ends.
@@ -70,7 +76,8 @@ pub(super) fn one(stream: &Pup, office: &TerminalAdmission, place: ConnectionSlo
         } else {
             For::Person
         },
-        (None, true),
+        None,
+        true,
     )?;
     let typing = Typing {
         typist: terminal.typist()?,
@@ -94,7 +101,11 @@ pub(super) fn begins_for_display(stream: &Pup) {
 }
 
 /// What comes over the connection is typed into the terminal.
-fn type_in(stream: &Pup, mut typing: Typing, (mut first, mut piece): First) {
+fn type_in(stream: &Pup, mut typing: Typing, first: First) {
+    let First {
+        came: mut first,
+        mut piece,
+    } = first;
     while let Ok(came) = first.take().map_or_else(|| stream.next(&mut piece), Ok) {
         if came == PupStreamInput::Data(0) || !typing.takes(stream, came, &piece) {
             break;

@@ -32,7 +32,7 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
         return pup::talk(terminal, &from, secret);
     }
     let mut telnet = Telnet::new(TelnetRole::User);
-    let mut known = size();
+    let known = size();
     known
         .into_iter()
         .for_each(|(columns, rows)| telnet.resize(columns, rows));
@@ -42,27 +42,9 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
     let (opens, opened) = channel::<()>();
     thread::spawn(move || {
         // Nothing is typed before the secret is said.
-        if opened.recv().is_err() {
-            return;
+        if opened.recv().is_ok() {
+            send_typed(&typing, &by_character, known);
         }
-        let mut piece = [0; PIECE];
-        let mut input = io::stdin().lock();
-        let mut last = None;
-        // What was typed last may still be answered: the program ends the connection.
-        while let Ok(count @ 1..) = input.read(&mut piece) {
-            last = Some(piece[count - 1]);
-            let now = size().filter(|now| known != Some(*now));
-            known = now.or(known);
-            now.into_iter()
-                .for_each(|(columns, rows)| typing.telnet().resize(columns, rows));
-            if by_character.load(Ordering::Relaxed) && piece[..count].contains(&LEAVES) {
-                return typing.end();
-            }
-            if !typing.send(&piece[..count]) {
-                return;
-            }
-        }
-        typing.send(end(last.as_ref()));
     });
     // Programs of the same user are asked nothing.
     let is_asked = !matches!(from, DisplayStream::Unix(_));
@@ -109,4 +91,30 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
             let _ = opens.send(());
         }
     }
+}
+
+/// Sends what is typed, and how large the terminal is when that changes, until its end.
+fn send_typed(
+    typing: &TerminalTelnetEnd,
+    by_character: &AtomicBool,
+    mut known: Option<(u16, u16)>,
+) {
+    let mut piece = [0; PIECE];
+    let mut input = io::stdin().lock();
+    let mut last = None;
+    // What was typed last may still be answered: the program ends the connection.
+    while let Ok(count @ 1..) = input.read(&mut piece) {
+        last = Some(piece[count - 1]);
+        let now = size().filter(|now| known != Some(*now));
+        known = now.or(known);
+        now.into_iter()
+            .for_each(|(columns, rows)| typing.telnet().resize(columns, rows));
+        if by_character.load(Ordering::Relaxed) && piece[..count].contains(&LEAVES) {
+            return typing.end();
+        }
+        if !typing.send(&piece[..count]) {
+            return;
+        }
+    }
+    typing.send(end(last.as_ref()));
 }

@@ -43,7 +43,7 @@ impl TerminalTelnetEnd {
 
     /// Sends what there is to be answered.
     pub(super) fn flush(&self) -> bool {
-        // Nothing waits for a reader that has nothing to be told.
+        // Nothing waits for a reader that nothing is written to.
         !self.telnet().has_output() || self.send(b"")
     }
 

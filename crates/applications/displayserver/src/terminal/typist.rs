@@ -119,7 +119,7 @@ impl Typist {
     }
 
     /// Interrupts the program that the terminal is for, whatever it makes of its bytes. What it has not read is dropped, as a terminal
-    /// drops it, unless that is told not to.
+    /// drops it, unless that is asked not to.
     pub(super) fn interrupts(&self) {
         let pty = &*self.0.pty;
         if !tcgetattr(pty)

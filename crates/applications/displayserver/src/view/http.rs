@@ -56,8 +56,8 @@ impl Replayed {
         })
     }
 
-    /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened. `failed` is told of a wrong secret, and how long its
-    /// answer has to wait.
+    /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened. `failed` gets to know of a wrong secret, and how
+    /// long its answer has to wait.
     pub(super) fn answered(
         &mut self,
         door: &BrowserAccess,

@@ -22,7 +22,8 @@ pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret")
 /// Bytes of a secret that the protocols have room for.
 const MOST: usize = 255;
 
-const fn source((variable, usual): Of, file: Option<&Path>) -> SecretSource<'_> {
+const fn source(of: Of, file: Option<&Path>) -> SecretSource<'_> {
+    let (variable, usual) = of;
     SecretSource {
         file,
         variable,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Logs and where they go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ImportFlags {
-    /// Logs of events, or captures, whose requests are told too: those of both ends together; - is standard input
+    /// Logs of events, or captures, whose requests are reported too: those of both ends together; - is standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct ImportFlags {
     /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; once for each log
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
-    /// Secrets of TLS sessions as programs write them (SSLKEYLOGFILE): the requests within are told
+    /// Secrets of TLS sessions as programs write them (SSLKEYLOGFILE): the requests within are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Keep names of requests whole, up to 256 bytes each, instead of without values (queries of URLs, literals and passwords of SQL,

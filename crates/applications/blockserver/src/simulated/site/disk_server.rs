@@ -314,7 +314,7 @@ impl BlockSite {
         }
     }
 
-    /// Whether a server's connection takes another block, or part of one, now. If not, it is told when one does, or when it is to look again.
+    /// Whether a server's connection takes another block, or part of one, now. If not, it is woken when one does, or when it is to look again.
     fn may_begin(self: &Rc<Self>, number: usize, is_under_way: bool) -> bool {
         let (server, connection) = (&self.servers[number], number as u64);
         let (Some(window), Some(port)) = (&server.window, server.blocks.port(PairSide::Responder))

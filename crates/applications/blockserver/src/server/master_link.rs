@@ -1,0 +1,203 @@
+//! A disk server's connection to its master: it joins, reports its disks, and carries out what the master says.
+
+use super::{AGAIN, DiskServerShared, HEARTBEAT, LOOK, ServedDisk, now};
+use crate::connection::{
+    self, BlockConnectionEnd, BlockConnectionHalves, BlockMessageReceiver, BlockMessageSender,
+};
+use stackline_blocks::master::OWNERSHIP_HINT;
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::master_messages::{Alive, DiskServerJoined, Join};
+use stackline_blocks::wire::message::{Message, Why};
+use stackline_blocks::wire::server_messages::DiskInfo;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// The number that the master gives, or why it gives none.
+fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
+    match answer {
+        Message::Joined(joined) => Ok(joined),
+        Message::Refused(refused) => {
+            let hint = match Why::of(refused.why) {
+                Why::Busy => " (hint: --name gives this one a name of its own)".to_owned(),
+                Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
+                _ => String::new(),
+            };
+            Err(BlockConnectionEnd::Broken(format!(
+                "the master refuses: {}{hint}",
+                refused.words
+            )))
+        }
+        _ => Err(BlockConnectionEnd::Broken(
+            "the master did not answer".into(),
+        )),
+    }
+}
+
+impl DiskServerShared {
+    /// Talks to the master until the server is stopped: again and again where it is gone.
+    pub(super) fn talk_to_master(&self, address: SocketAddr) {
+        let (mut wait, mut said) = (AGAIN.0, String::new());
+        while !self.is_stopped() {
+            let words = match connection::connect(
+                &self.options.master,
+                BlockPeerRole::Server,
+                Some(&self.options.key),
+                None,
+            ) {
+                Ok(halves) => {
+                    let mut joined = false;
+                    let ended = self.with_master(halves, address, &mut joined);
+                    if joined {
+                        (wait, said) = (AGAIN.0, String::new());
+                    }
+                    ended.err().map(|ended| ended.to_string())
+                }
+                Err(error) => {
+                    let hint = error
+                        .hint
+                        .map(|hint| format!(" (hint: {hint})"))
+                        .unwrap_or_default();
+                    Some(format!("{}{hint}", error.message))
+                }
+            };
+            if let Some(words) = words.filter(|words| *words != said) {
+                (self.options.say)(&format!("{words}; it is tried again"));
+                said = words;
+            }
+            thread::sleep(wait);
+            wait = (wait * 2).min(AGAIN.1);
+        }
+    }
+
+    /// Joins, and carries out what the master says, until it is gone.
+    fn with_master(
+        &self,
+        halves: BlockConnectionHalves,
+        address: SocketAddr,
+        is_joined: &mut bool,
+    ) -> Result<(), BlockConnectionEnd> {
+        let (mut receiver, mut sender) = halves;
+        self.look_after_disks();
+        sender.message(&self.describe_for_join(address).into())?;
+        let joined = joined_of(receiver.message()?)?;
+        *is_joined = true;
+        self.note_joined(&joined);
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let looking = scope.spawn(|| self.report_to_master(&mut sender, &over));
+            let ended = self.carry_out_orders(&mut receiver);
+            over.store(true, Ordering::Relaxed);
+            looking.thread().unpark();
+            match ended {
+                _ if self.is_stopped() => Ok(()),
+                BlockConnectionEnd::Closed => Err(BlockConnectionEnd::Broken(
+                    "the master is gone; clients with an open set go on".into(),
+                )),
+                broken => Err(broken),
+            }
+        })
+    }
+
+    /// What it joins with: its name, its address, and its disks.
+    fn describe_for_join(&self, address: SocketAddr) -> Join {
+        let about = |slot: &ServedDisk| {
+            let damaged = slot.damage().count();
+            DiskInfo {
+                damaged,
+                ..slot.disk.about()
+            }
+        };
+        Join {
+            name: self.options.name.clone(),
+            address: address.to_string(),
+            disks: self.disks.iter().map(about).collect(),
+            kept: self.disks.iter().map(|slot| slot.disk.kept()).collect(),
+            adopt: self.adopts.load(Ordering::Relaxed),
+        }
+    }
+
+    /// From now on it has the number that the master gave it, and its disks are that master's.
+    fn note_joined(&self, joined: &DiskServerJoined) {
+        self.adopts.store(false, Ordering::Relaxed);
+        let server = joined.server;
+        self.id.store(server, Ordering::Relaxed);
+        self.state().machine.set_id(server);
+        (self.options.say)(&format!(
+            "joined the master at {} as server {server}",
+            self.options.master
+        ));
+        self.belong_to(joined.master);
+    }
+
+    /// Reports to the master that it lives and what changes of its disks, until that is over; then the connection ends.
+    fn report_to_master(&self, sender: &mut BlockMessageSender, over: &AtomicBool) {
+        let mut last_heartbeat = std::time::Instant::now();
+        while !over.load(Ordering::Relaxed) && !self.is_stopped() {
+            thread::park_timeout(LOOK);
+            if last_heartbeat.elapsed() >= HEARTBEAT {
+                last_heartbeat = std::time::Instant::now();
+                let damaged = self.damaged();
+                let _ = sender.message(&Alive { damaged }.into());
+            }
+            for change in self.look_after_disks() {
+                let _ = sender.message(&change.into());
+            }
+        }
+        let _ = sender.stream().shutdown(Shutdown::Both);
+    }
+
+    /// Carries out what the master says until its connection ends.
+    fn carry_out_orders(&self, receiver: &mut BlockMessageReceiver) -> BlockConnectionEnd {
+        loop {
+            match receiver.message() {
+                Ok(Message::Requests(list)) => self.requests(list),
+                Ok(Message::Forget(forget)) => {
+                    let mut state = self.state();
+                    let woken = state.machine.forget(forget.session);
+                    self.wake(&state, &woken);
+                }
+                Ok(_) => {}
+                Err(ended) => return ended,
+            }
+        }
+    }
+
+    /// The disks are that master's from now on: they say so before a block is written.
+    fn belong_to(&self, master: u128) {
+        for slot in &self.disks {
+            let path = || slot.disk.about().path;
+            match slot.disk.belong_to(master) {
+                Ok(false) => {}
+                Ok(true) => (self.options.say)(&format!(
+                    "took over the disk {} from another master",
+                    path()
+                )),
+                Err(error) => {
+                    (self.options.say)(&format!(
+                        "disk {} cannot be written: {error}; it is only read",
+                        path()
+                    ));
+                }
+            }
+        }
+    }
+
+    pub(super) fn requests(
+        &self,
+        list: stackline_blocks::wire::server_messages::ServerBlockRequests,
+    ) {
+        let came = now();
+        let mut state = self.state();
+        match state.machine.requests(came, came, list) {
+            Ok(woken) => self.wake(&state, &woken),
+            Err(_) => {
+                drop(state);
+                if let Some(count) = self.refused.happened(std::time::Instant::now()) {
+                    let words = "lists that were not taken because their clients had too much pending or did not read";
+                    (self.options.say)(&format!("{words}: {count}"));
+                }
+            }
+        }
+    }
+}
