@@ -5,7 +5,7 @@ use std::path::Path;
 fn text(path: &str) -> String {
     std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
+            .join("../../..")
             .join(path),
     )
     .unwrap()
