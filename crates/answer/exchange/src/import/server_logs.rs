@@ -90,9 +90,9 @@ fn one(
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut table = EventTable::default();
+    let absolute = std::fs::canonicalize(path);
     let mut import = TraceImport {
-        path: std::fs::canonicalize(path)
-            .map_or_else(|_| String::new(), |path| path.display().to_string()),
+        path: absolute.map_or_else(|_| String::new(), |path| path.display().to_string()),
         form: read.form.to_owned(),
         bytes: bytes.len() as u64,
         lines: read.lines,
@@ -130,11 +130,8 @@ fn one(
         ("of no request that was captured", joined.alone),
         ("of one of several requests", joined.ambiguous),
     ];
-    import.refused = counts
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(why, n)| (why.to_owned(), n))
-        .collect();
+    let refused = counts.into_iter().filter(|(_, count)| *count > 0);
+    import.refused = refused.map(|(why, n)| (why.to_owned(), n)).collect();
     import.notes = read
         .mistakes
         .1
