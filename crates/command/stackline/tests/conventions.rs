@@ -23,6 +23,22 @@ const COMMON_NAMES: &[(&str, &str)] = &[("Error", "what a function of this crate
 const FUNCTION: usize = 70;
 /// What of a file is no test has at most so many lines.
 const FILE: usize = 700;
+/// Longer functions; the list only gets shorter.
+const LONGER: &[(&str, &str)] = &[
+    ("exchange/src/capture/reading.rs", "segment"),
+    ("exchange/src/capture/host_addresses.rs", "addresses"),
+    ("whatif/src/specification/infinite_factor.rs", "limits"),
+    ("stackline/src/display.rs", "bench"),
+    ("stackline/src/run.rs", "run"),
+];
+/// Where `tape` is what users type: the name of the form of event logs, `--tape` and the ending of its files.
+const FORM_OF_LOGS: &[&str] = &[
+    "exchange/src/formats/event_log.rs",
+    "stackline/src/flags.rs",
+    "stackline/src/flags/import_export.rs",
+    "runs/src/events/paths.rs",
+    "runs/src/events/import/event_log.rs",
+];
 /// Words that stand for another word of the field, each with what to write instead.
 const WORDS: &[(&str, &str)] = &[
     ("told", "recorded, reported, noted, distinguished"),
@@ -230,7 +246,14 @@ fn functions_and_files_are_read_at_one_go() {
     let mut found = Vec::new();
     for source in SOURCES.iter() {
         let path = source.path.display();
-        for (name, lines) in source.functions.long.iter() {
+        let is_listed = |function: &str| {
+            let listed = LONGER.iter().filter(|(_, name)| *name == function);
+            listed
+                .into_iter()
+                .any(|(file, _)| source.path.ends_with(file))
+        };
+        let long = source.functions.long.iter();
+        for (name, lines) in long.filter(|(name, _)| !is_listed(name)) {
             found.push(format!("{path}: {name} has {lines} lines"));
         }
         let lines = source.lines.len();
@@ -250,9 +273,13 @@ fn functions_and_files_are_read_at_one_go() {
 fn words_are_the_fields() {
     let mut found = Vec::new();
     for source in SOURCES.iter() {
+        let is_form = FORM_OF_LOGS.iter().any(|file| source.path.ends_with(file));
         for (number, line) in source.lines.iter().enumerate() {
             let words = line.split(|c: char| !c.is_alphanumeric());
-            for word in words.map(str::to_lowercase) {
+            for word in words
+                .map(str::to_lowercase)
+                .filter(|word| !(is_form && word == "tape"))
+            {
                 if let Some((_, better)) = WORDS.iter().find(|(banned, _)| *banned == word) {
                     found.push(format!(
                         "{}:{}: `{word}`: write {better}",
