@@ -4,9 +4,9 @@
 //! `stackline-analyze`. It depends on nothing, so any program can be instrumented with it.
 //!
 //! ```
-//! use stackline_events::{Memory, Recorder, event};
-//! let kept = Memory::default();
-//! let recorder = Recorder::start("khons", kept.clone()).unwrap();
+//! use stackline_events::{EventRecorder, MemoryEventSink, event};
+//! let kept = MemoryEventSink::default();
+//! let recorder = EventRecorder::start("khons", kept.clone()).unwrap();
 //! event!("APP_SEND", 17, 4, 0, 1500);
 //! let totals = recorder.stop();
 //! assert_eq!((totals.recorded, totals.lost), (1, 0));

@@ -26,10 +26,10 @@ use std::net::SocketAddr;
 /// the peer's operation ends with [`Error::Closed`].
 ///
 /// ```
-/// use stackline_transfer::{Channel, Listener, Options};
+/// use stackline_transfer::{BlastChannel, BlastChannelListener, BlastChannelOptions};
 ///
-/// let options = Options::default();
-/// let listener = Listener::bind("127.0.0.1:0".parse()?, &options)?;
+/// let options = BlastChannelOptions::default();
+/// let listener = BlastChannelListener::bind("127.0.0.1:0".parse()?, &options)?;
 /// let address = listener.local()?;
 /// let server = std::thread::spawn(move || {
 ///     let mut channel = listener.accept()?;
@@ -38,7 +38,7 @@ use std::net::SocketAddr;
 ///     channel.send(&request)?;
 ///     channel.close()
 /// });
-/// let mut channel = Channel::connect(address, &options)?;
+/// let mut channel = BlastChannel::connect(address, &options)?;
 /// channel.send(b"hello")?;
 /// let mut reply = [0; 5];
 /// channel.receive_into(&mut reply)?;

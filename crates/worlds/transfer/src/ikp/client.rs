@@ -64,11 +64,11 @@ impl<'a> IkpClientSegments<'a> {
 /// One client of one server. See [the module](super).
 ///
 /// ```no_run
-/// use stackline_transfer::ikp::{Client, Options, Segments};
+/// use stackline_transfer::ikp::{IkpUdpClient, IkpTransferOptions, IkpClientSegments};
 ///
-/// let mut client = Client::connect("10.0.0.5:7000".parse()?, &Options::v())?;
+/// let mut client = IkpUdpClient::connect("10.0.0.5:7000".parse()?, &IkpTransferOptions::v())?;
 /// let mut reply = [0; 32];
-/// let bytes = client.send(b"store this", Segments::readable(&[1; 100_000]), &mut reply)?;
+/// let bytes = client.send(b"store this", IkpClientSegments::readable(&[1; 100_000]), &mut reply)?;
 /// println!("{} bytes of reply", bytes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -6,9 +6,9 @@
 //! straight from the kernel.
 //!
 //! ```
-//! use stackline_transfer::ikp::{Client, Options, Segments, Server};
+//! use stackline_transfer::ikp::{IkpUdpClient, IkpTransferOptions, IkpClientSegments, IkpUdpServer};
 //!
-//! let mut server = Server::bind("127.0.0.1:0".parse()?, &Options::default())?;
+//! let mut server = IkpUdpServer::bind("127.0.0.1:0".parse()?, &IkpTransferOptions::default())?;
 //! let address = server.local()?;
 //! let serving = std::thread::spawn(move || {
 //!     let mut request = server.receive()?;
@@ -17,9 +17,9 @@
 //!     request.reply(b"here")
 //! });
 //!
-//! let mut client = Client::connect(address, &Options::default())?;
+//! let mut client = IkpUdpClient::connect(address, &IkpTransferOptions::default())?;
 //! let (mut page, mut reply) = ([0; 4096], [0; 32]);
-//! let bytes = client.send(b"a page, please", Segments::writable(&mut page), &mut reply)?;
+//! let bytes = client.send(b"a page, please", IkpClientSegments::writable(&mut page), &mut reply)?;
 //! assert_eq!(&reply[..bytes], b"here");
 //! assert_eq!(page, [7; 4096]);
 //! serving.join().expect("no panic")?;

@@ -28,9 +28,9 @@ const RUNS: u32 = 8;
 /// Receives messages from many clients. See [the module](super).
 ///
 /// ```no_run
-/// use stackline_transfer::ikp::{Options, Server};
+/// use stackline_transfer::ikp::{IkpTransferOptions, IkpUdpServer};
 ///
-/// let mut server = Server::bind("10.0.0.5:7000".parse()?, &Options::default())?;
+/// let mut server = IkpUdpServer::bind("10.0.0.5:7000".parse()?, &IkpTransferOptions::default())?;
 /// loop {
 ///     let mut request = server.receive()?;
 ///     let mut data = vec![0; request.readable()];
