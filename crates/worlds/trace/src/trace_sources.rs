@@ -1,5 +1,6 @@
 //! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
-//! these are not to be had what programs do when they are stopped at their calls. It brings what they report into the order of time, some milliseconds late, and decides nothing.
+//! these cannot be had, what programs do when they are stopped at their calls. It puts reports into the order of time, some milliseconds
+//! late, and decides nothing.
 
 use crate::programs::TracedProgram;
 use crate::ptrace_source::{self, PtraceEvent, PtraceSource};

@@ -305,7 +305,7 @@ impl CapturedDirection {
             }
             _ => 0,
         };
-        // On loopback segments may be as long as the window: who has less to send than that needs no room for a whole one.
+        // On loopback a segment may be as long as the window. A sender that has less to send does not need that much room.
         let segment = largest.map_or(SEGMENT, u64::from).min(WHOLE_SEGMENT);
         let is_full = window
             .is_some_and(|window| in_flight + segment > window && (in_flight > 0 || window == 0));

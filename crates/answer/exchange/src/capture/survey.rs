@@ -39,7 +39,7 @@ pub(super) struct SurveyedInterface {
     open: HashMap<SegmentEnds, u32>,
     /// Packets by address, that say that it is here, and that it is not, as the link tells.
     pub(super) link_votes: BTreeMap<IpAddr, [u64; 2]>,
-    /// Hops that packets may still take, by who sends to whom.
+    /// Hops that packets may still take, by sender and receiver.
     pub(super) ttls: BTreeMap<(IpAddr, IpAddr), u8>,
     pub(super) marks: PacketFingerprints,
 }

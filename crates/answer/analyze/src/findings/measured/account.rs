@@ -144,7 +144,7 @@ impl States {
         Some(())
     }
 
-    /// What is less than a segment of a stream waits for its writer, who has more.
+    /// Time in which less than a segment waited counts as the application's: it had more to write.
     fn rest_is_not_written(&mut self) {
         self.application += self.nagle;
         self.nagle = 0.0;

@@ -90,7 +90,7 @@ impl RequestCauseCost {
 pub(crate) struct RequestCosts {
     /// Requests, those that nobody is known to have made for another one first.
     pub(crate) requests: Vec<TracedRequest>,
-    /// By cause, and by who is meant: a server, or a client and a server.
+    /// By cause and place: a server, or a client and a server.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
     /// Time of all requests that no other was made for, ns.
     pub(crate) total_ns: i64,
@@ -195,7 +195,7 @@ impl RequestCosts {
     }
 }
 
-/// Parts of a request's time, each with its cause and with who is meant.
+/// Parts of a request's time, each with its cause and its place.
 struct RequestShares<'q> {
     request: &'q TracedRequest,
     shares: Vec<(RequestCause, String, i64)>,

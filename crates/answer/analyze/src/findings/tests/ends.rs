@@ -1,4 +1,4 @@
-//! Hosts and applications: processors, stopped processes, who is away while others wait.
+//! Hosts and applications: processors, stopped processes, programs that keep others waiting.
 
 use super::*;
 
