@@ -5,6 +5,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`pcapng`] | files of packets: written as pcapng, read as pcapng and pcap |
+//! | `encapsulation` | the packet of IP within a packet of a link: links, tags, labels, tunnels |
 //! | [`segment`] | a packet of any link to its TCP segment |
 //! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
 //! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
@@ -14,6 +15,7 @@
 
 pub mod connections;
 pub mod conversation;
+mod encapsulation;
 pub mod frame_locator;
 pub mod left_out;
 pub mod pcapng;
