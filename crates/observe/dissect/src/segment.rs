@@ -82,6 +82,11 @@ pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
     Some(kind == OUTGOING)
 }
 
+/// A packet from the header of IP on.
+pub(crate) fn ip_of(link: Linktype, data: &[u8]) -> Option<&[u8]> {
+    data.get(encapsulation::find_ip(link, data).ok()?..)
+}
+
 /// Why nothing is known of what a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketReadError {

@@ -9,6 +9,7 @@ use crate::capture::{
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, TraceImport};
 use stackline_events::EventTable;
+use stackline_requests::Secrets;
 use stackline_requests::collector::counted_requests;
 use stackline_runs::events::{
     EventColumnSelection, ImportLog, Intake, event_files, read_batches, read_index,
@@ -185,6 +186,18 @@ pub fn read_captures(
             (capture.survey, from)
         })
         .unzip();
+    // What captures bring with them counts as what is given beside them.
+    let brought = surveys
+        .iter()
+        .map(Survey::secrets)
+        .filter(|secrets| !secrets.is_empty());
+    let mut options = options;
+    for secrets in brought {
+        options
+            .secrets
+            .get_or_insert_with(Secrets::default)
+            .adopt(secrets);
+    }
     let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect());
     drop(surveys);
     let failed =
