@@ -109,6 +109,8 @@ pub(crate) struct RequestConnection {
     syn_again: u64,
     established_ns: Option<u64>,
     round_trip_ns: Option<u64>,
+    /// The quickest acknowledgement of data that was sent once: where the set-up was not seen, a round trip is no longer.
+    least_ack_ns: Option<u64>,
     pub(crate) lookup: Option<(u64, u64)>,
     handshake: Option<(u64, u64)>,
     /// No exchange but set-ups has ended.
@@ -134,7 +136,9 @@ impl RequestConnection {
             ends,
             seen_at: None,
             dissected_at: None,
-            conversation: Conversation::new(port).with_secrets(secrets),
+            conversation: Conversation::new(port)
+                .begun_before(midway)
+                .with_secrets(secrets),
             ways: Default::default(),
             open: BTreeMap::new(),
             next: 0,
@@ -143,6 +147,7 @@ impl RequestConnection {
             syn_again: 0,
             established_ns: None,
             round_trip_ns: None,
+            least_ack_ns: None,
             lookup: None,
             handshake: None,
             is_first: true,
@@ -398,6 +403,14 @@ impl RequestConnection {
         if is_news {
             own.acknowledged = Some((up_to, at_ns));
         }
+        let sent = &self.ways[1 - way as usize];
+        // Of what was sent again it is not known which was acknowledged (Karn and Partridge 1987).
+        let is_new = is_news && sent.again.back().is_none_or(|(_, end, ..)| *end < up_to);
+        if self.round_trip_ns.is_none() && is_new && let Some(left) = sent.left.whole(up_to) {
+            let took = at_ns.saturating_sub(left.at_ns);
+            self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
+        }
+        let own = &mut self.ways[way as usize];
         let shift = if segment.syn || !scaled {
             0
         } else {

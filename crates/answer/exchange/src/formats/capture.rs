@@ -150,7 +150,7 @@ impl CaptureImport {
             unknown,
             ..
         } = &self.finished;
-        let void = (*void > 0).then(|| { format!("{void} requests of which no more is known than that they were: `unknown` of REQUEST says why") });
+        let void = (*void > 0).then(|| { format!("{void} of them {} not known whole: `unknown` of REQUEST says why", if *void == 1 { "is" } else { "are" }) });
         counted_requests(requests)
             .into_iter()
             .chain(void)

@@ -35,6 +35,8 @@ pub struct Conversation {
     ended: [bool; 2],
     speaks: Speaks,
     port: u16,
+    /// Its beginning was not seen, nor anything of who opened it.
+    is_midway: bool,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,14 @@ impl Conversation {
             ended: [false; 2],
             speaks: Speaks::Unknown(Vec::new(), None),
             port,
+            is_midway: false,
         }
+    }
+
+    /// It was there before: what is answered first belongs to a request that nobody saw, and is passed over.
+    #[must_use]
+    pub fn begun_before(self, is_midway: bool) -> Self {
+        Self { is_midway, ..self }
     }
 
     /// TLS is opened with those secrets, as far as they are known when it is looked at.
@@ -74,14 +83,18 @@ impl Conversation {
         length: u64,
         found: &mut Vec<DissectorEvent>,
     ) {
+        self.is_midway &= side == EventStreamDirection::Back;
         let Self {
             sides,
             speaks,
             port,
+            is_midway,
             ..
         } = self;
         sides[side as usize].segment(at, bytes, length, &mut |piece| {
-            speaks.piece(side, &piece, *port, found)
+            if !*is_midway {
+                speaks.piece(side, &piece, *port, found);
+            }
         });
         let given_up = sides[side as usize].take_given_up();
         found

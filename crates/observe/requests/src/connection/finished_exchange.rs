@@ -86,7 +86,7 @@ impl RequestConnection {
             connect,
             connect_again: if self.is_first { self.syn_again } else { 0 },
             handshake: None,
-            round_trip_ns: self.round_trip_ns,
+            round_trip_ns: self.round_trip_ns.or(self.least_ack_ns),
             void: outcome.void,
             is_unopened: false,
             gave_up: outcome.gave_up,
