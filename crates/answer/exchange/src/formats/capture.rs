@@ -150,7 +150,12 @@ impl CaptureImport {
             unknown,
             ..
         } = &self.finished;
-        let void = (*void > 0).then(|| { format!("{void} of them {} not known whole: `unknown` of REQUEST says why", if *void == 1 { "is" } else { "are" }) });
+        let void = (*void > 0).then(|| {
+            format!(
+                "{void} of them {} not known whole: `unknown` of REQUEST says why",
+                if *void == 1 { "is" } else { "are" }
+            )
+        });
         counted_requests(requests)
             .into_iter()
             .chain(void)
