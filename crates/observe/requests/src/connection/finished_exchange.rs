@@ -107,7 +107,8 @@ impl RequestConnection {
             is_unopened: false,
             gave_up: outcome.gave_up,
         };
-        self.has_answers |= exchange.kind == ExchangeKind::Call && exchange.response.is_some();
+        self.has_answers |= exchange.kind == ExchangeKind::Call
+            && (exchange.response.is_some() || exchange.gave_up.is_some());
         self.add_handshake(&mut exchange);
         part_from_idle_set_up(&mut exchange);
         done.push(exchange);
