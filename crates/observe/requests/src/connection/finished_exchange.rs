@@ -318,22 +318,6 @@ impl RequestConnection {
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
-        // What comes before its first byte is not its own.
-        let pauses = own
-            .pauses
-            .iter()
-            .filter(|(behind, ..)| *behind > from && *behind <= end)
-            .filter(|(_, since, _)| {
-                let passed = if own.left.end() > 0 {
-                    &own.left
-                } else {
-                    own.arrived.progress()
-                };
-                passed.of(from).is_some_and(|first| first.at_ns <= *since)
-            });
-        let paused_ns = pauses.fold(0_u64, |all, (_, since, until)| {
-            all.saturating_add(until.saturating_sub(*since))
-        });
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap =
@@ -367,7 +351,7 @@ impl RequestConnection {
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),
             window_ns,
-            paused_ns,
+            paused_ns: own.paused_ns(from, end),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
+use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, requests};
 use crate::findings::rows::EventRows;
@@ -234,53 +235,6 @@ impl RequestShares<'_> {
         self.of_pair(RequestCause::Connect, times.connect - lost);
         self.of_pair(RequestCause::Handshake, times.handshake);
         self.of_client(RequestCause::Client, times.client);
-    }
-}
-
-/// What the network recorded of a message, ns.
-#[derive(Clone, Copy)]
-struct RequestMessageNetwork {
-    is_sender_seen: bool,
-    held_ns: i64,
-    paused_ns: i64,
-    window_ns: i64,
-    again_ns: i64,
-}
-
-/// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
-struct MessageDelays {
-    paused: i64,
-    held: i64,
-    window: i64,
-    again: i64,
-    /// What is left of the time to leave and to travel.
-    rest: i64,
-}
-
-impl MessageDelays {
-    /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
-    fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
-        // Where its sender is not seen, all of it is seen as on its way.
-        let mut sender_has = if net.is_sender_seen {
-            leaves
-        } else {
-            leaves + travels
-        };
-        let mut take = |ns: i64| {
-            let part = ns.clamp(0, sender_has.max(0));
-            sender_has -= part;
-            part
-        };
-        let (held, paused, window) = (take(net.held_ns), take(net.paused_ns), take(net.window_ns));
-        let rest = leaves + travels - held - paused - window;
-        let again = net.again_ns.min(rest);
-        Self {
-            paused,
-            held,
-            window,
-            again,
-            rest: rest - again,
-        }
     }
 }
 
