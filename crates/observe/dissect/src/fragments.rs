@@ -33,6 +33,17 @@ struct Fragment<'p> {
     data: &'p [u8],
 }
 
+/// What came of a fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FragmentOutcome {
+    /// It waits for the others.
+    Waits,
+    /// It was the last to come: the whole packet.
+    Whole(Vec<u8>),
+    /// It is not a fragment that can be read.
+    Unreadable,
+}
+
 /// Puts fragments together.
 #[derive(Debug, Default)]
 pub struct FragmentReassembly {
@@ -44,10 +55,11 @@ pub struct FragmentReassembly {
 }
 
 impl FragmentReassembly {
-    /// Takes a packet from the header of IP on; the whole packet where this was the last of its fragments to come. `Err`: it is not a
-    /// fragment that can be read.
-    pub fn add(&mut self, packet: &[u8]) -> Result<Option<Vec<u8>>, ()> {
-        let fragment = Fragment::read(packet).ok_or(())?;
+    /// Takes a packet from the header of IP on.
+    pub fn add(&mut self, packet: &[u8]) -> FragmentOutcome {
+        let Some(fragment) = Fragment::read(packet) else {
+            return FragmentOutcome::Unreadable;
+        };
         self.make_room(&fragment.key);
         self.begun += 1;
         let (key, number) = (fragment.key, self.begun);
@@ -58,11 +70,11 @@ impl FragmentReassembly {
         self.waiting += 1;
         known.add(fragment);
         let Some(whole) = known.whole() else {
-            return Ok(None);
+            return FragmentOutcome::Waits;
         };
         self.waiting -= known.parts.len() as u64;
         self.packets.remove(&key);
-        Ok(Some(whole))
+        FragmentOutcome::Whole(whole)
     }
 
     /// Fragments whose others did not come.
@@ -205,7 +217,7 @@ mod tests {
     /// A fragment of a datagram of DNS over IPv4.
     fn v4(id: u8, at: usize, more: bool, data: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, (20 + data.len()) as u8, 0, id];
-        packet.extend((at as u16 / 8 | if more { 0x2000 } else { 0 }).to_be_bytes());
+        packet.extend(((at as u16 / 8) | if more { 0x2000 } else { 0 }).to_be_bytes());
         packet.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         packet.extend(data);
         packet
@@ -233,17 +245,33 @@ mod tests {
         }
     }
 
+    fn whole(outcome: FragmentOutcome) -> Vec<u8> {
+        match outcome {
+            FragmentOutcome::Whole(packet) => packet,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn fragments_in_any_order_make_the_packet() {
         let mut all = FragmentReassembly::default();
-        assert_eq!(all.add(&v4(1, 16, false, &DATAGRAM[16..])), Ok(None));
-        assert_eq!(all.add(&v4(2, 0, true, &DATAGRAM[..8])), Ok(None));
-        let whole = all.add(&v4(1, 0, true, &DATAGRAM[..16])).unwrap().unwrap();
-        assert_eq!(datagram(&whole), (53, DATAGRAM[8..].to_vec()));
+        assert_eq!(
+            all.add(&v4(1, 16, false, &DATAGRAM[16..])),
+            FragmentOutcome::Waits
+        );
+        assert_eq!(
+            all.add(&v4(2, 0, true, &DATAGRAM[..8])),
+            FragmentOutcome::Waits
+        );
+        let packet = whole(all.add(&v4(1, 0, true, &DATAGRAM[..16])));
+        assert_eq!(datagram(&packet), (53, DATAGRAM[8..].to_vec()));
         assert_eq!(all.waiting(), 1);
-        assert_eq!(all.add(&v6(0, true, &DATAGRAM[..8])), Ok(None));
-        let whole = all.add(&v6(8, false, &DATAGRAM[8..])).unwrap().unwrap();
-        assert_eq!(datagram(&whole), (53, DATAGRAM[8..].to_vec()));
+        assert_eq!(
+            all.add(&v6(0, true, &DATAGRAM[..8])),
+            FragmentOutcome::Waits
+        );
+        let packet = whole(all.add(&v6(8, false, &DATAGRAM[8..])));
+        assert_eq!(datagram(&packet), (53, DATAGRAM[8..].to_vec()));
     }
 
     #[test]
@@ -251,9 +279,12 @@ mod tests {
         let mut all = FragmentReassembly::default();
         let _ = all.add(&v4(1, 0, true, &DATAGRAM[..16]));
         let _ = all.add(&v4(1, 8, true, &[7; 8]));
-        assert_eq!(all.add(&v4(1, 16, false, &DATAGRAM[16..])), Ok(None));
-        assert_eq!(all.add(&[0x45; 10]), Err(()));
-        assert_eq!(all.add(&[]), Err(()));
+        assert_eq!(
+            all.add(&v4(1, 16, false, &DATAGRAM[16..])),
+            FragmentOutcome::Waits
+        );
+        assert_eq!(all.add(&[0x45; 10]), FragmentOutcome::Unreadable);
+        assert_eq!(all.add(&[]), FragmentOutcome::Unreadable);
     }
 
     #[test]

@@ -63,8 +63,6 @@ struct AccountHandshake {
 struct CapturedDirection {
     bytes: u64,
     again: u64,
-    /// Segments that filled a hole late: what was lost before the place of the capture, and sent again.
-    late: u64,
     holes: StreamHoles,
     ended: bool,
     /// Behind the highest byte sent, and the highest acknowledged by the other side.
@@ -153,7 +151,8 @@ impl CaptureAccount {
         let end = at.offset.saturating_add(segment.bytes);
         let open_ns = way.holes.pass(at.offset, end, at_ns, left_out);
         let is_late = open_ns.is_some_and(|open_ns| is_mended_loss(open_ns, trip));
-        way.late += u64::from(is_late);
+        // Its first copy was lost before the place of the capture.
+        way.again += u64::from(is_late);
         is_late
     }
 
@@ -241,8 +240,6 @@ impl CaptureAccount {
             EventValue::from(self.quiet_ns),
             EventValue::from(self.quiet_until),
             EventValue::from(end),
-            EventValue::from(there.late),
-            EventValue::from(back.late),
         ];
         table.push("TCP_CONNECTION", &self.host, self.first_ns, &values);
     }
@@ -316,10 +313,8 @@ impl CapturedDirection {
         if at.repeated {
             self.again += 1;
             self.waiting.clear();
-        } else if !at.is_probe {
-            if segment.bytes > 0 && self.waiting.len() < WAITING {
-                self.waiting.push_back((end, at_ns));
-            }
+        } else if !at.is_probe && segment.bytes > 0 && self.waiting.len() < WAITING {
+            self.waiting.push_back((end, at_ns));
         }
         self.sent = Some(
             self.sent

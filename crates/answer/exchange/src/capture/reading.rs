@@ -7,7 +7,7 @@ use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, Imported};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
-use stackline_dissect::fragments::FragmentReassembly;
+use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
 use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport, of_ip};
@@ -391,11 +391,13 @@ impl SharedCaptureState<'_> {
             Some(transport) => self.transport(see, host, at_ns, packet, &transport),
             None if packet.unread() == Some(PacketReadError::Fragment) => {
                 match packet.ip().map(|packet| see.fragments.add(packet)) {
-                    Some(Ok(None)) => {}
-                    Some(Ok(Some(whole))) => match of_ip(&whole, whole.len() as u64) {
-                        Some(transport) => self.transport(see, host, at_ns, packet, &transport),
-                        None => see.unread("carry neither TCP nor UDP"),
-                    },
+                    Some(FragmentOutcome::Waits) => {}
+                    Some(FragmentOutcome::Whole(whole)) => {
+                        match of_ip(&whole, whole.len() as u64) {
+                            Some(transport) => self.transport(see, host, at_ns, packet, &transport),
+                            None => see.unread("carry neither TCP nor UDP"),
+                        }
+                    }
                     _ => see.unread(why_unread(packet)),
                 }
             }

@@ -51,7 +51,6 @@ pub struct TransferAccount {
     least_ack_ns: Option<u64>,
     bytes: [u64; 2],
     again: [u64; 2],
-    late: [u64; 2],
     full_ns: u64,
     zero_windows: u64,
     quiet: QuietTime,
@@ -82,8 +81,6 @@ impl TransferAccount {
             quiet_ns: self.quiet.longest_ns.into(),
             quiet_until: self.quiet.until.into(),
             end: self.end.into(),
-            late_there: self.late[there].into(),
-            late_back: self.late[back].into(),
             ..TcpConnection::default()
         };
         row.give(host, self.span_ns.0, emit);
@@ -112,8 +109,7 @@ impl RequestConnection {
             round_trip_ns: self.round_trip_ns,
             least_ack_ns: self.least_ack_ns,
             bytes: of_ways(|way| way.left.end().max(way.arrived.progress().end())),
-            again: of_ways(|way| way.again_count),
-            late: of_ways(|way| way.late_count),
+            again: of_ways(|way| way.again_count + way.late_count),
             full_ns: self.ways.iter().map(full).fold(0, u64::saturating_add),
             zero_windows: self.ways.iter().map(|way| way.zero_windows).sum(),
             quiet: self.quiet,

@@ -176,9 +176,9 @@ catalogue! {
 
     TcpConnection = "TCP_CONNECTION", Protocol: {
         stream, initiator, responder, duration_ns, handshake_ns, ack_there_ns, ack_back_ns, bytes_there, bytes_back,
-        again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end, late_there, late_back,
+        again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end,
     }
-        "a connection of a capture, at its first packet: round trip of its handshake, medians from data to acknowledgement, bytes, segments sent again, time without window, its longest quiet period and what ended it, segments that filled holes late, as they were lost before the place of the capture";
+        "a connection of a capture, at its first packet: round trip of its handshake, medians from data to acknowledgement, bytes, segments sent again, time without window, its longest quiet period and what ended it; segments that fill a hole late count as sent again: their first copies were lost before the place of the capture";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";

@@ -7,6 +7,7 @@ use crate::findings::observed::connections::{
     collect_captured, collect_monitored, is_observed, report_worst_connection,
 };
 use stackline_core::units;
+use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
@@ -55,10 +56,11 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         time_ns: one.time_ns,
         rows: one.rows.clone(),
     });
+    let late = count_lost_before(log);
     let of_captures = captured.iter().map(|(row, one)| Resent {
         ends: (&one.initiator, &one.responder),
-        again: one.again.iter().chain(&one.late).sum(),
-        late: one.late.iter().sum(),
+        again: one.again.iter().sum(),
+        late: late.get(&one.flow).copied().unwrap_or(0),
         bytes: one.bytes.iter().sum(),
         segment: SEGMENT,
         // Seen from the place of the capture, each side's acknowledgements take their part of it.
@@ -78,6 +80,19 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     Some(found.attempt(
         "find where packets are lost: full queues, a bad link, or reordering that looks like loss",
     ))
+}
+
+/// Segments of each flow of which only the second copy was seen.
+fn count_lost_before(log: &FindingEventLog<'_>) -> BTreeMap<i64, u64> {
+    let mut counts = BTreeMap::new();
+    for row in log.rows("TCP_RETRANSMIT") {
+        if log.text(*row, "cause") == Some("lost before the capture")
+            && let Some(stream) = log.number(*row, "stream")
+        {
+            *counts.entry(stream >> 1).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// A connection of which more than a little was sent again. What that costs, packets do not show; a round trip each is what it takes
