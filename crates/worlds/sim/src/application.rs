@@ -32,7 +32,7 @@ use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::{NodeIndex, Tap};
-use stackline_proto::pup::PupOptions;
+use stackline_proto::papers::pup::PupOptions;
 use std::rc::Rc;
 
 /// An application's world.

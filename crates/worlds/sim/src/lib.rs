@@ -13,13 +13,11 @@
 //! | `virtual_time` | the one loop: the network's next delivery, the next timer, which tasks are polled |
 //! | `tasks` | async functions that run until they wait |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
-//! | `host_messages` | packets as messages over IMPs |
-//! | `imp_log` | what IMPs report of themselves, as events |
 //! | [`application`] | an application whose programs are async functions: time, processors, each other |
 //! | [`messages`] | what its programs send each other: whole messages over connections, and V's messages |
 //! | [`usage`] | what ports and processors did, interval by interval |
 //! | [`port_events`] | what ports of a network and processors of hosts did, as events of monitors |
-//! | [`imps`] | networks of IMPs, and what their hosts send |
+//! | [`papers`] | what only the papers need: networks of IMPs |
 //! | `executor` | what tasks share: the virtual time, timers, processors, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
@@ -41,13 +39,11 @@ mod engine;
 mod error;
 mod executor;
 mod host_costs;
-mod host_messages;
 mod host_work;
-mod imp_log;
-pub mod imps;
 mod job;
 pub mod messages;
 mod outcome;
+pub mod papers;
 pub mod port_events;
 mod processor;
 mod records;

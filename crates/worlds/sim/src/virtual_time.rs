@@ -5,7 +5,7 @@ use crate::carrier::SimCarrier;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
-use crate::imp_log::ImpLog;
+use crate::papers::imp_log::ImpLog;
 use crate::port_events::SimProcessorSpending;
 use crate::processor::{SimProcessor, SimProcessorTurn};
 use crate::run_trace::SimTraceLog;

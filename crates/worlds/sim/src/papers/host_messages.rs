@@ -6,7 +6,7 @@
 
 use crate::datagram::{ImpDeliveryVerdict, SimDatagram};
 use crate::digest::RunDigestTap;
-use crate::imps::{ImpHostNotice, ImpPacketPassage, ImpPassagePoint, ImpSubnet, plan};
+use crate::papers::imps::{ImpHostNotice, ImpPacketPassage, ImpPassagePoint, ImpSubnet, plan};
 use stackline_core::network as language;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use stackline_net::{
     Delivery, DropReason, NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, PortCounters,
     PortIndex, RouteProperties, Tap,
 };
-use stackline_proto::imp::line::{ImpLine, LineCounts};
-use stackline_proto::imp::machine::ImpCounters;
-use stackline_proto::imp::{ImpHostAddress, ImpMessage, ImpNode};
-use stackline_proto::ncp::{HEADER_BITS, MESSAGE_BYTES};
+use stackline_proto::papers::imp::line::{ImpLine, LineCounts};
+use stackline_proto::papers::imp::machine::ImpCounters;
+use stackline_proto::papers::imp::{ImpHostAddress, ImpMessage, ImpNode};
+use stackline_proto::papers::ncp::{HEADER_BITS, MESSAGE_BYTES};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// The IMPs were up for so long.

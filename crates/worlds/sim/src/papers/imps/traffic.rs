@@ -5,8 +5,8 @@ use super::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 use rand_core::Rng as _;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::packet::FULL_MESSAGE_BITS;
-use stackline_proto::imp::{ImpDeliveryFailure, ImpHostAddress, ImpMessage};
+use stackline_proto::papers::imp::packet::FULL_MESSAGE_BITS;
+use stackline_proto::papers::imp::{ImpDeliveryFailure, ImpHostAddress, ImpMessage};
 use std::collections::BTreeMap;
 
 /// How long a host waits after a message of its failed.

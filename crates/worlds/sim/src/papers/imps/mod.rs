@@ -1,4 +1,4 @@
-//! Networks of IMPs in virtual time: the machines of `stackline_proto::imp`, lines with a rate and a delay between them, hosts at
+//! Networks of IMPs in virtual time: the machines of `stackline_proto::papers::imp`, lines with a rate and a delay between them, hosts at
 //! interfaces. Hosts' programs are not here but in [`traffic`]; nothing is drawn but what a line loses.
 //!
 //! ```text
@@ -21,9 +21,9 @@ use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::event_queue::EventQueue;
 use stackline_net::loss::LossProcess;
-use stackline_proto::imp::line::LineKind;
-use stackline_proto::imp::packet::FULL_BITS;
-use stackline_proto::imp::{
+use stackline_proto::papers::imp::line::LineKind;
+use stackline_proto::papers::imp::packet::FULL_BITS;
+use stackline_proto::papers::imp::{
     HostKind, ImpDeliveryFailure, ImpFrame, ImpFrameLoad, ImpHostAddress, ImpInput, ImpMessage,
     ImpNode, ImpOutput,
 };

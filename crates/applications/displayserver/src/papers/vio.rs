@@ -2,7 +2,7 @@
 //! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
 
 use crate::message_stream::{address, silent};
-use stackline_proto::vio::{VioReply, VioRequest};
+use stackline_proto::papers::vio::{VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,6 +1,6 @@
 //! What IMPs report of themselves as events of a trace: what each did since its last report, and how it is.
 
-use crate::host_messages::{ImpStatusReport, LineReport};
+use crate::papers::host_messages::{ImpStatusReport, LineReport};
 use crate::run_trace::SimTraceLog;
 use stackline_core::network::Network;
 use stackline_core::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Frames that come over lines, and packets that are put on them.
 
 use super::ImpNode;
-use crate::imp::line::{ImpLine, ImpPacketArrival};
-use crate::imp::packet::{ImpFrame, ImpFrameLoad, ImpPacket};
+use crate::papers::imp::line::{ImpLine, ImpPacketArrival};
+use crate::papers::imp::packet::{ImpFrame, ImpFrameLoad, ImpPacket};
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 

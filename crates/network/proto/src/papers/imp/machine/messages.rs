@@ -1,9 +1,9 @@
 //! Messages that end at this IMP or its hosts, and messages that its hosts begin.
 
 use super::{ImpHostSending, ImpJob, ImpNode, ImpOutput};
-use crate::imp::message_source::Permit;
-use crate::imp::packet::{ImpDeliveryFailure, ImpPacket, ImpPacketKind, WORD_BITS};
-use crate::imp::reassembly::{ImpPacketVerdict, ImpReassembledMessage};
+use crate::papers::imp::message_source::Permit;
+use crate::papers::imp::packet::{ImpDeliveryFailure, ImpPacket, ImpPacketKind, WORD_BITS};
+use crate::papers::imp::reassembly::{ImpPacketVerdict, ImpReassembledMessage};
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 

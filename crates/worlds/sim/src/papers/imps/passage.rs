@@ -1,7 +1,7 @@
 //! Where packets of messages pass, for whoever watches.
 
 use stackline_core::time::Instant;
-use stackline_proto::imp::ImpHostAddress;
+use stackline_proto::papers::imp::ImpHostAddress;
 use std::collections::HashMap;
 
 /// Where a packet passed.

@@ -2,7 +2,7 @@
 
 use stackline_core::network::{self, FakeHost, ImpMachine, LossModel};
 use stackline_core::time::Duration;
-use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
+use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
 use std::collections::BTreeMap;
 
 /// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).

@@ -1,4 +1,4 @@
-//! Byte streams of PUP (`proto::pup`) in datagrams of UDP: who connects, who listens. A thread for each socket hears packets and keeps
+//! Byte streams of PUP (`proto::papers::pup`) in datagrams of UDP: who connects, who listens. A thread for each socket hears packets and keeps
 //! timers; who reads or writes sends what is due at once.
 
 mod listener;
@@ -7,7 +7,9 @@ pub use listener::PupListener;
 
 use crate::message_stream::address;
 use stackline_core::time::Instant as Moment;
-use stackline_proto::pup::{PupConnection, PupOptions, PupPacket, PupPort, PupReceived, PupState};
+use stackline_proto::papers::pup::{
+    PupConnection, PupOptions, PupPacket, PupPort, PupReceived, PupState,
+};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};

@@ -1,5 +1,5 @@
 //! The V-System's internet server (sections 2.3 and 9.2 of the paper): programs that speak V's messages alone reach streams of TCP and PUP
-//! through it, by V's I/O protocol (`proto::vio`). Who creates an instance chooses the protocol by its name, `HOST:PORT` or `pup:HOST:PORT`.
+//! through it, by V's I/O protocol (`proto::papers::vio`). Who creates an instance chooses the protocol by its name, `HOST:PORT` or `pup:HOST:PORT`.
 //! The V-server is the same with a program's pipes instead of a stream, into which it may look now and then only.
 //!
 //! The server is one thread; each instance has one that reads its stream and one that writes it. As V's processes do, a reader tells the
@@ -15,7 +15,7 @@ use crate::message_stream::address;
 use instance_ends::InternetInstanceEnds;
 use stackline_core::error::Result;
 use stackline_guard::serve::cannot_listen;
-use stackline_proto::vio::{BLOCK, VioBlockTurn, VioInstance, VioReply, VioRequest};
+use stackline_proto::papers::vio::{BLOCK, VioBlockTurn, VioInstance, VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions, Ticket};
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;

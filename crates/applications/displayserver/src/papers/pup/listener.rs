@@ -5,8 +5,8 @@
 use super::{LATE, Pup, PupStreamShared, PupUdpSocket, options, random};
 use crate::message_stream::address;
 use stackline_core::time::Instant as Moment;
-use stackline_proto::pup::packet::HEADER;
-use stackline_proto::pup::{PupConnection, PupPacket, PupPacketKind, PupPort};
+use stackline_proto::papers::pup::packet::HEADER;
+use stackline_proto::papers::pup::{PupConnection, PupPacket, PupPacketKind, PupPort};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;

@@ -8,7 +8,7 @@
 //! share it, and messages of control wait for one another within a connection, not within a pair of hosts. A message that the IMPs
 //! lost goes again after half a second, which was left to each host.
 
-use crate::imp::packet::{FULL_MESSAGE_BITS, ImpDeliveryFailure};
+use crate::papers::imp::packet::{FULL_MESSAGE_BITS, ImpDeliveryFailure};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
