@@ -1,5 +1,5 @@
-//! What is lost, and how much may leave meanwhile: RACK and tail loss probes (RFC 8985), proportional rate reduction
-//! (RFC 6937), time-outs (RFC 6298), and the way back where it was for nothing (RFC 3522).
+//! How much may leave while losses are repaired: proportional rate reduction (RFC 6937), tail loss probes (RFC 8985), and the
+//! way back where it was for nothing (RFC 3522). `rack` says what is lost, `timeout_recovery` what a time-out does.
 
 use super::options::Recovery;
 use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose, Undo};
@@ -7,37 +7,8 @@ use super::sequence_numbers::TcpStreamRange;
 use stackline_core::time::{Duration, Instant};
 
 impl TcpSender {
-    /// How long a segment may still be in flight after a later one has arrived.
-    fn settle(&self) -> Duration {
-        if !self.reordered
-            && (self.phase >= TcpRecoveryPhase::Recovery || self.board.sacked >= self.reordering)
-        {
-            return Duration::ZERO;
-        }
-        let least = self.rtt.minimum().unwrap_or(Duration::ZERO).0 / 4;
-        Duration(least.min(self.rtt.smoothed().0))
-    }
-
-    /// An acknowledgement came that is not simply of what was expected. When reordering is to be judged again.
-    pub(super) fn detect_losses(&mut self, now: Instant) -> Option<Instant> {
-        if self.una >= self.high {
-            self.leave_phase();
-        }
-        let wait = self.board.detect(now, &self.newest, self.settle());
-        if self.board.lost > 0 && self.phase < TcpRecoveryPhase::Recovery {
-            self.enter_recovery();
-        } else if self.phase <= TcpRecoveryPhase::Disorder {
-            self.phase = if self.board.sacked > 0 {
-                TcpRecoveryPhase::Disorder
-            } else {
-                TcpRecoveryPhase::Open
-            };
-        }
-        wait
-    }
-
     /// Everything is acknowledged that was sent when the phase began.
-    fn leave_phase(&mut self) {
+    pub(super) fn leave_phase(&mut self) {
         match self.phase {
             TcpRecoveryPhase::Reduction if self.una == self.high => return,
             TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery if self.pacing.is_none() => {
@@ -51,7 +22,7 @@ impl TcpSender {
         self.undo = None;
     }
 
-    fn enter_recovery(&mut self) {
+    pub(super) fn enter_recovery(&mut self) {
         if self.phase != TcpRecoveryPhase::Reduction {
             self.begin_reduction();
         }
@@ -75,7 +46,7 @@ impl TcpSender {
         self.phase = TcpRecoveryPhase::Reduction;
     }
 
-    fn reduce_window(&mut self) {
+    pub(super) fn reduce_window(&mut self) {
         let window = self.congestion.window;
         self.congestion.reduce();
         if let Some(pacing) = &mut self.pacing {
@@ -83,7 +54,7 @@ impl TcpSender {
         }
     }
 
-    fn save_undo(&mut self) {
+    pub(super) fn save_undo(&mut self) {
         let (window, threshold) = (self.congestion.window, self.congestion.threshold);
         self.undo = Some(Undo {
             window,
@@ -178,58 +149,6 @@ impl TcpSender {
                 Some(Push::WindowProbe)
             }
         }
-    }
-
-    fn check_reordering(&mut self, now: Instant) {
-        let before = self.board.lost;
-        let wait = self.board.detect(now, &self.newest, self.settle());
-        let lost = self.board.lost - before;
-        if lost > 0 && self.phase < TcpRecoveryPhase::Recovery {
-            self.enter_recovery();
-            if self.pacing.is_none() {
-                self.reduce(false, 1, lost);
-            }
-        }
-        self.timer = match wait {
-            Some(at) if lost == 0 => Some((TcpTimerPurpose::Reordering, at)),
-            _ => Some((
-                TcpTimerPurpose::Timeout,
-                self.rtt.expires(now, self.backoff),
-            )),
-        };
-    }
-
-    fn time_out(&mut self, now: Instant) {
-        self.times.timed_out(now);
-        if self.phase <= TcpRecoveryPhase::Disorder
-            || self.una >= self.high
-            || (self.phase == TcpRecoveryPhase::Loss && self.backoff == 0)
-        {
-            self.save_undo();
-            self.reduce_window();
-            self.ecn.slow();
-        }
-        if let Some(pacing) = &mut self.pacing {
-            pacing.model.timed_out();
-        }
-        // What left after the newest arrival is not overdue yet.
-        let patience = (self.newest.rtt + self.settle()).0;
-        let recent = if self.newest.end == 0 {
-            u64::MAX
-        } else {
-            now.0.saturating_sub(patience)
-        };
-        self.board.forget_false_sacks();
-        self.board.lose_all(Instant(recent));
-        self.congestion.reset(now, self.next);
-        self.congestion.window = self.in_flight() + 1;
-        (self.phase, self.high) = (TcpRecoveryPhase::Loss, self.next);
-        self.probe = None;
-        self.backoff = (self.backoff + 1).min(16);
-        self.timer = Some((
-            TcpTimerPurpose::Timeout,
-            self.rtt.expires(now, self.backoff),
-        ));
     }
 
     /// What is lost and may leave again now.
