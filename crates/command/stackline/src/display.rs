@@ -11,8 +11,8 @@ use crate::flags::{
     self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet,
     DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rates::{levels, pictures, rows, show};
 use stackline_display::budget::DisplayMemoryBudget;

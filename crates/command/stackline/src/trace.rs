@@ -4,9 +4,9 @@
 use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_core::plan::Plan;
 use stackline_trace::calls;
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};

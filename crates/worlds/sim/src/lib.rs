@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
 //! | `scene`, `outcome` | what one run needs, what it yielded |
+//! | `run_limits` | where a run is given up |
 //! | `engine` | how a measured run goes on |
 //! | `virtual_time` | the one loop: the network's next delivery, the next timer, which tasks are polled |
 //! | `tasks` | async functions that run until they wait |
@@ -47,6 +48,7 @@ pub mod papers;
 pub mod port_events;
 mod processor;
 mod records;
+mod run_limits;
 mod run_trace;
 mod scene;
 mod stacks;
@@ -61,8 +63,9 @@ pub use datagram::{CarriedData, SimDatagram};
 pub use error::{Error, Result};
 pub use host_costs::HostWorkCosts;
 pub use outcome::SimRunOutcome;
+pub use run_limits::SimRunLimits;
 pub use run_trace::SimTraceParameters;
-pub use scene::{SimRunLimits, SimRunScene};
+pub use scene::SimRunScene;
 pub use stacks::stack_tables;
 
 use stackline_core::catalogue::Capabilities;

@@ -15,7 +15,7 @@ pub(super) type Module = (&'static str, &'static str);
 ///
 /// # Errors
 /// A sentence when one is not written as said above.
-pub(super) fn join(modules: &[Module]) -> Result<String, String> {
+pub(super) fn bundle(modules: &[Module]) -> Result<String, String> {
     let mut script = String::from("\"use strict\";\nconst modules = {};\n");
     let mut known: Vec<(&str, BTreeSet<String>)> = Vec::new();
     for (name, text) in modules {
@@ -100,7 +100,7 @@ mod tests {
             return { one, two };\n})();\n\
             modules[\"b.js\"] = await (async () => {\nconst { one, two } = modules[\"a.js\"];\nconst three = one + two();\n\
             return { three };\n})();\n";
-        assert_eq!(join(&[a, b]).unwrap(), expected);
+        assert_eq!(bundle(&[a, b]).unwrap(), expected);
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             ("export let x = 1;", "b.js:1: an export of another form"),
             ("export default 1;", "b.js:1: an export of another form"),
         ] {
-            let error = join(&[a, ("b.js", text)]).unwrap_err();
+            let error = bundle(&[a, ("b.js", text)]).unwrap_err();
             assert!(error.starts_with(said), "{error}");
         }
     }

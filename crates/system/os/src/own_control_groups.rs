@@ -1,6 +1,6 @@
 //! The control groups that limit the CPU time of this process: its own and those above it. It changes none of them.
 
-use crate::cgroup::{self, Throttling};
+use crate::cgroup_formats::{self, Throttling};
 use crate::mounts::{self, Mount};
 use crate::root_directory::Root;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct Groups {
 impl Groups {
     /// Finds the `cpu` controller, in version 1 first: where it is mounted there, version 2 does not have it.
     pub fn find(root: &Root) -> Result<Self, String> {
-        let paths = cgroup::parse_paths(&root.text("proc/self/cgroup")?);
+        let paths = cgroup_formats::parse_paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
         let first = |mount: &&Mount| {
             mount.kind == "cgroup" && mount.super_options.split(',').any(|o| o == "cpu")
@@ -74,10 +74,10 @@ impl Groups {
 
     fn quota_of(&self, root: &Root, directory: &str) -> Option<f64> {
         if self.version == 2 {
-            return cgroup::parse_quota(&root.line(&format!("{directory}/cpu.max")).ok()?);
+            return cgroup_formats::parse_quota(&root.line(&format!("{directory}/cpu.max")).ok()?);
         }
         let quota = root.line(&format!("{directory}/cpu.cfs_quota_us")).ok()?;
-        cgroup::share(
+        cgroup_formats::share(
             &quota,
             &root.line(&format!("{directory}/cpu.cfs_period_us")).ok()?,
         )
@@ -103,7 +103,7 @@ impl Groups {
 }
 
 fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
-    cgroup::throttling(&root.text(&format!("{directory}/cpu.stat")).ok()?)
+    cgroup_formats::throttling(&root.text(&format!("{directory}/cpu.stat")).ok()?)
 }
 
 /// How long each control group above this process had been throttled at a moment.

@@ -1,4 +1,4 @@
-//! `/proc/self/cgroup` and the CPU quota files, of both versions: text in, plain data out.
+//! The formats of `/proc/self/cgroup` and the CPU quota files, of both versions: text in, plain data out.
 
 use std::collections::BTreeMap;
 

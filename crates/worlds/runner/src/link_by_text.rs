@@ -1,4 +1,4 @@
-//! A link of a network as a person changes it. Each value is read as the language reads it.
+//! New values of a link, as a person writes them. Each is read as the language reads it.
 //!
 //! A mistake is of the value that was written. What a network that is up can change, the emulator decides.
 

@@ -1,4 +1,5 @@
-//! Everything a page shows as one block of base64: a JSON object with texts and small tables, and columns of numbers.
+//! Everything a page shows of a run, where no text can be markup: one block of base64. It holds a JSON object with texts and small
+//! tables, and columns of numbers.
 //!
 //! The form: the object's length (4 bytes, little endian), the object, the columns one after the other; deflated (zlib).
 //! The object's `columns` says where each column lies behind it: `[offset, bytes, numbers]`. Base64 holds no `<`, so whatever
