@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The flags are up from the first Ctrl-C or SIGTERM on.
-pub(crate) fn listen_for_ctrl_c<const N: usize>(
-    flags: [&Arc<AtomicBool>; N],
-) -> Result<(), Error> {
+pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) -> Result<(), Error> {
     let flags = flags.map(Arc::clone);
     ctrlc::set_handler(move || {
         flags

@@ -2,7 +2,7 @@
 
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
-use crate::{Error, Imported};
+use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::left_out::Bound;
@@ -69,8 +69,8 @@ pub struct CapturedRequest {
 /// What is known when all was read.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
-    /// Of each capture what could not be read: how much of it, and the first few in words.
-    pub mistakes: Vec<(u64, Vec<String>)>,
+    /// What could not be read of each capture.
+    pub mistakes: Vec<ImportMistakes>,
     /// Requests by protocol.
     pub requests: BTreeMap<&'static str, u64>,
     /// Those of which nothing more is known than that they were.
