@@ -17,7 +17,7 @@
 //! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
 //! | `calls` | kinds about calls, each of which waits for its answer |
 //! | `requests` | kinds about requests of programs that are not ours: their time, by cause |
-//! | `sessions` | units that events follow over hosts, where nothing was measured: blocks, a display |
+//! | `followed_units` | units that events follow over hosts, where nothing was measured: blocks, a display |
 //! | `observed` | kinds about connections of any programs, where nothing was measured |
 //! | `imps` | what holds messages up between hosts of IMPs, and the IMPs' processors |
 //! | `environment` | kinds about what is around a run: clocks, processors, stopped processes, lost events |
@@ -31,6 +31,7 @@ mod change;
 mod environment;
 mod event_log;
 mod finding;
+mod followed_units;
 mod healthy;
 mod imps;
 mod input;
@@ -40,7 +41,6 @@ mod observed;
 mod packets;
 mod requests;
 mod rows;
-mod sessions;
 mod suspects;
 mod unexplained;
 

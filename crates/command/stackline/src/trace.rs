@@ -9,9 +9,11 @@ use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
 use stackline_core::plan::Plan;
 use stackline_trace::calls;
+use stackline_trace::program_trace::{
+    TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once,
+};
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
 use stackline_trace::scope::TraceScope;
-use stackline_trace::session::{TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};

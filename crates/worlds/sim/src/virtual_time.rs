@@ -158,7 +158,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         if let Some(log) = &self.executor.log {
             self.sample(log, at);
             for (at, reports) in self.carrier.reports() {
-                self.imp_log.put(log, self.network, at, reports);
+                self.imp_log.emit_reports(log, self.network, at, reports);
             }
         }
         self.events += 1;
@@ -216,7 +216,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         };
         self.carrier.report_last(self.executor.now());
         for (at, reports) in self.carrier.reports() {
-            self.imp_log.put(log, self.network, at, reports);
+            self.imp_log.emit_reports(log, self.network, at, reports);
         }
         log.finish().map_err(Error::environment)
     }

@@ -571,11 +571,11 @@ impl SharedCaptureState<'_> {
         if since >= LOOK || (since >= SELDOM && since_ns >= LOOK_NS) {
             self.looked = (self.packets, self.now_ns);
             for exchange in self.builder.advance(self.now_ns) {
-                self.put(sources, &exchange);
+                self.record_exchange(sources, &exchange);
             }
         } else if self.builder.is_full() {
             for exchange in self.builder.take_done() {
-                self.put(sources, &exchange);
+                self.record_exchange(sources, &exchange);
             }
         }
     }
@@ -583,7 +583,7 @@ impl SharedCaptureState<'_> {
     fn finish(&mut self, sources: &mut [CaptureSource<'_>]) {
         let (left, unknown) = self.builder.finish();
         for exchange in left {
-            self.put(sources, &exchange);
+            self.record_exchange(sources, &exchange);
         }
         self.finished.unknown.left_out.merge(&unknown.left_out);
         self.finished.unknown = Unknown {
@@ -604,7 +604,7 @@ impl SharedCaptureState<'_> {
     }
 
     /// A request that is over.
-    fn put(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
+    fn record_exchange(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
         let context = exchange_events::ExchangeContext {
             contents: self.options.contents,
             segments: true,

@@ -74,14 +74,14 @@ pub(crate) fn take(
         bytes,
         ..TraceImport::default()
     };
-    put_events(log, imported.table, into, &mut import)?;
+    push_events(log, imported.table, into, &mut import)?;
     report(imported.mistakes, &mut import);
     import.left_out = imported.left_out.names();
     Ok(import)
 }
 
 /// Some events of it.
-pub(crate) fn put_events(
+pub(crate) fn push_events(
     log: &ImportLog<'_>,
     mut table: EventTable,
     into: &mut Intake,

@@ -84,8 +84,8 @@ macro_rules! catalogue {
                     log.push(Self::keyword().id(), at_ns, &self.values());
                 }
 
-                /// Gives it to what takes events of several hosts.
-                pub fn give(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
+                /// Emits it to what takes events of several hosts, as happened on that host at that time (ns).
+                pub fn emit_on(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
                     emit(host, $keyword, at_ns, &self.values());
                 }
             }

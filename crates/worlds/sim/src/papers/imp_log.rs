@@ -17,7 +17,7 @@ pub(crate) struct ImpLog {
 
 impl ImpLog {
     /// Tells reports of all IMPs at a moment; the first is what the others begin from.
-    pub(crate) fn put(
+    pub(crate) fn emit_reports(
         &mut self,
         log: &SimTraceLog,
         network: &Network,
@@ -64,7 +64,7 @@ fn imp(
         all.into(),
         through.into(),
     ];
-    log.put(host, at, &IMP_REPORT, &values.map(EventValue::from));
+    log.emit(host, at, &IMP_REPORT, &values.map(EventValue::from));
 }
 
 fn line(
@@ -91,5 +91,5 @@ fn line(
         since(counts.duplicates, last.duplicates),
         since(counts.downs, last.downs),
     ];
-    log.put(host, at, &IMP_LINE, &values);
+    log.emit(host, at, &IMP_LINE, &values);
 }

@@ -1,8 +1,8 @@
 //! What monitors saw of the connections between servers of a session and the others: what held them back, what was sent again.
 
 use crate::blocked::{Blocked, blocked};
+use crate::findings::followed_units::monitored::SessionSpan;
 use crate::findings::rows::EventRows;
-use crate::findings::sessions::monitored::SessionSpan;
 use crate::lifelines::Lifeline;
 use crate::statistics::to_f64;
 use stackline_events::catalogue::{DataFate, fate};

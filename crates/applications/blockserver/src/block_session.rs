@@ -1,4 +1,5 @@
-//! A session of lists by the clock against servers that are there, and what came of it.
+//! A measured session of the block server: a client sends lists of block numbers at fixed times to servers that run already, and
+//! the blocks that come back are counted.
 
 mod figures;
 mod request;
@@ -12,7 +13,7 @@ use crate::block_events::{BlockEventNames, emit_block_events};
 use crate::client::{BlockClient, BlockClientOptions, OpenSet};
 use crate::emulated::emit_watched_events;
 use crate::list_file;
-use crate::session_replay::{self, BlockReplayOutcome, BlockReplaySession};
+use crate::list_replay::{self, BlockReplayOutcome, BlockReplaySession};
 use stackline_blocks::demand::Demand;
 use stackline_blocks::session_record::BlockSessionRecord;
 use stackline_core::error::{Error, Result};
@@ -24,21 +25,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// A list later than this is reported: the machine was too slow for the schedule.
+/// When a list leaves later than this, the report says that the machine was too slow for the schedule.
 const LATE: Ticks = Ticks(20_000_000);
-/// How long servers that are being started may take.
+/// How long the client waits for servers that are being started.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a session came to, and whether it was ended early.
+/// The result of a session.
 #[derive(Debug)]
 pub struct BlockSession {
-    /// What it came to.
+    /// Its figures.
     pub figures: BlockSessionFigures,
-    /// Whether it was ended early.
+    /// Whether somebody ended it early.
     pub interrupted: bool,
 }
 
-/// A session whose servers and sets are there.
+/// A session whose client is connected, whose servers are up and whose sets are open.
 pub struct OpenSession<'r> {
     request: &'r BlockSessionRequest,
     client: BlockClient,
@@ -55,10 +56,10 @@ impl std::fmt::Debug for OpenSession<'_> {
 }
 
 impl<'r> OpenSession<'r> {
-    /// Connects to the master, waits for servers, opens the sets.
+    /// Connects to the master, waits for its servers and opens the sets.
     ///
     /// # Errors
-    /// When they are not there.
+    /// When the master, a server or a set is missing.
     pub fn open(request: &'r BlockSessionRequest) -> Result<Self> {
         let client = BlockClient::connect(&request.master, client_options(request))?;
         wait_for_servers(&client, request.servers)?;
@@ -72,10 +73,10 @@ impl<'r> OpenSession<'r> {
         })
     }
 
-    /// Replays it. `progress` is shown what was recorded so far.
+    /// Sends the lists and counts what arrives. `progress` gets the record so far.
     ///
     /// # Errors
-    /// When the master goes, or nothing can be kept.
+    /// When the master is lost, or the run cannot be written.
     pub fn replay(
         self,
         interrupted: &AtomicBool,
@@ -92,7 +93,7 @@ impl<'r> OpenSession<'r> {
             seed: Seed::root(request.seed),
             interrupted,
         };
-        let outcome = session_replay::run(&self.client, &session, progress)?;
+        let outcome = list_replay::run(&self.client, &session, progress)?;
         let run = request
             .run
             .as_ref()
@@ -129,13 +130,13 @@ fn client_options(request: &BlockSessionRequest) -> BlockClientOptions {
     }
 }
 
-/// The sets that are asked for, each with what is asked of it.
+/// Opens the sets, each with the rule by which its lists are made.
 fn open_sets(
     client: &BlockClient,
     request: &BlockSessionRequest,
 ) -> Result<Vec<(OpenSet, Demand)>> {
     let lists = request
-        .trace
+        .captured_lists
         .as_deref()
         .map(list_file::read_lists)
         .transpose()?;
@@ -156,12 +157,12 @@ fn open_sets(
             Error::input(format!("the trace has no lists of the set {name}"))
                 .hint("without a set on the command line all sets of the trace are asked for")
         })?;
-        Ok((set, Demand::Trace(of_set)))
+        Ok((set, Demand::CapturedLists(of_set)))
     };
     names.into_iter().map(open).collect()
 }
 
-/// What went otherwise than it should.
+/// Lines about what did not go as planned.
 fn notes(outcome: &BlockReplayOutcome) -> Vec<String> {
     let mut notes: Vec<String> = outcome
         .gone
@@ -180,7 +181,7 @@ fn notes(outcome: &BlockReplayOutcome) -> Vec<String> {
     notes
 }
 
-/// Keeps the ways of blocks, and what ports of the network did, where that was watched.
+/// Writes the events of the blocks as a run, with those of the ports of the network if these were watched.
 fn keep(
     request: &BlockSessionRequest,
     run: &SessionRun,
@@ -201,7 +202,7 @@ fn keep(
     })
 }
 
-/// Waits until so many servers are up.
+/// Waits until `servers` servers are up.
 fn wait_for_servers(client: &BlockClient, servers: Option<usize>) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     while let Some(servers) = servers

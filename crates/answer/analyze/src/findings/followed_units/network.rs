@@ -3,12 +3,12 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, LEAST, counted, percent};
+use crate::findings::followed_units::left_over::is_known;
+use crate::findings::followed_units::monitored::PortSeen;
+use crate::findings::followed_units::session::SessionAnalysis;
+use crate::findings::followed_units::transport::TransportSeen;
 use crate::findings::kind::FindingKind;
 use crate::findings::measured::path::FULL;
-use crate::findings::sessions::left_over::is_known;
-use crate::findings::sessions::monitored::PortSeen;
-use crate::findings::sessions::session::SessionAnalysis;
-use crate::findings::sessions::transport::TransportSeen;
 use crate::statistics::to_f64;
 use stackline_core::units;
 

@@ -3,8 +3,8 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
+use crate::findings::followed_units::session::{ALWAYS, SessionAnalysis, union_length_ns};
 use crate::findings::kind::FindingKind;
-use crate::findings::sessions::session::{ALWAYS, SessionAnalysis, union_length_ns};
 use crate::lifelines::LifelinePoint;
 use crate::statistics::to_f64;
 use stackline_core::units;

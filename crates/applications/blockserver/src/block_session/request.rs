@@ -1,5 +1,5 @@
-//! What a session is: which sets are asked for, how, when, and what is kept of it. Whoever replays one, here, on a host of an emulated
-//! network or in virtual time, is given this and nothing else.
+//! The description of a session: which sets the client asks for, how, when, and what is kept. A session on this machine, on a host
+//! of an emulated network and in virtual time all start from it alone.
 
 use serde::{Deserialize, Serialize};
 use stackline_blocks::demand::{BlockListSchedule, Demand};
@@ -11,7 +11,7 @@ use stackline_runs::RunFileAccess;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Blocks that a viewer keeps, where nothing else is asked for.
+/// How many blocks a viewer keeps unless the request says otherwise.
 const VIEWER_KEEPS: usize = 4096;
 
 /// A session.
@@ -19,53 +19,53 @@ const VIEWER_KEEPS: usize = 4096;
 pub struct BlockSessionRequest {
     /// The master's address.
     pub master: String,
-    /// Sets that are asked for, each with lists of its own; all of the trace where none is named.
+    /// The sets, each with lists of its own. If none is named: all sets of `captured_lists`.
     pub sets: Vec<String>,
-    /// Lists as another session's were captured.
-    pub trace: Option<PathBuf>,
-    /// So many blocks a list, in the place of a viewer.
+    /// A file of lists that were captured from another session.
+    pub captured_lists: Option<PathBuf>,
+    /// Blocks of each list, instead of what a viewer needs.
     pub blocks: Option<u32>,
-    /// Whether they are drawn.
+    /// Whether the blocks of a list are drawn at random.
     pub random: bool,
-    /// A viewer's way over a picture.
+    /// How a viewer moves over the picture.
     #[serde(with = "by_name")]
     pub motion: ViewerMotion,
     /// Pixels of the viewer's window.
     pub window: (u32, u32),
-    /// Pixels that pass in a second.
+    /// The speed of the viewer, pixels a second.
     pub speed: f64,
-    /// Between two lists.
+    /// The time between two lists.
     pub interval: Duration,
     /// How long lists are sent.
     pub duration: Duration,
-    /// Blocks that are kept and not asked for again.
+    /// How many blocks the client keeps and does not ask for again.
     pub keep: Option<usize>,
-    /// Most blocks of a list.
+    /// The greatest number of blocks of a list.
     pub most: u32,
-    /// Whether a list adds to the one before, instead of discarding what is pending of it.
+    /// Whether a list adds to the one before; otherwise it discards what is pending of that.
     pub append: bool,
     /// How blocks travel.
     #[serde(with = "by_name")]
     pub transport: BlockDataTransport,
-    /// Blocks that servers had to hold longer are dropped.
+    /// Servers drop a block that they had to hold longer than this.
     pub age: Option<Duration>,
     /// The receive buffer of each connection, bytes.
     pub receive_buffer: Option<u64>,
     /// The rate at which datagrams of each server leave, bytes a second.
     pub pace: Option<u64>,
-    /// Where the lists are written.
+    /// The file that the lists are written to.
     pub capture: Option<PathBuf>,
     /// The root of all randomness.
     pub seed: u64,
-    /// What is kept of it; only figures without.
+    /// The run that is written; without it there are only figures.
     pub run: Option<SessionRun>,
-    /// The client's host by name, in the events.
+    /// The name of the client's host in the events.
     pub client_name: Option<String>,
-    /// The same of the master's.
+    /// The name of the master's host in the events.
     pub master_name: Option<String>,
-    /// A file with events of ports, which are kept too.
+    /// A file with events of ports, which become part of the run.
     pub ports: Option<PathBuf>,
-    /// So many servers are waited for.
+    /// How many servers the session waits for.
     pub servers: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl SessionRun {
 }
 
 impl BlockSessionRequest {
-    /// Between lists, and for how long.
+    /// When lists leave, and for how long.
     #[must_use]
     pub fn schedule(&self) -> BlockListSchedule {
         let of = |time: Duration| Ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
@@ -100,7 +100,7 @@ impl BlockSessionRequest {
         }
     }
 
-    /// What is asked for, where no trace says it.
+    /// The rule by which lists are made, if there are no captured lists.
     #[must_use]
     pub fn demand(&self) -> Demand {
         match self.blocks {
@@ -114,10 +114,10 @@ impl BlockSessionRequest {
         }
     }
 
-    /// Blocks that are kept: a viewer's some thousand, of lists of so many blocks none.
+    /// How many blocks the client keeps: a viewer some thousand, a client with lists of fixed length none.
     #[must_use]
     pub fn keeps(&self) -> usize {
-        let is_viewer = self.blocks.is_none() && self.trace.is_none();
+        let is_viewer = self.blocks.is_none() && self.captured_lists.is_none();
         self.keep
             .unwrap_or(if is_viewer { VIEWER_KEEPS } else { 0 })
     }

@@ -2,9 +2,9 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::followed_units::monitored::{PortSeen, ProcessorSeen};
+use crate::findings::followed_units::session::{ALWAYS, LEAST_UNITS, SessionAnalysis};
 use crate::findings::kind::FindingKind;
-use crate::findings::sessions::monitored::{PortSeen, ProcessorSeen};
-use crate::findings::sessions::session::{ALWAYS, LEAST_UNITS, SessionAnalysis};
 use crate::lifelines::{LifelinePassage, Lifelines};
 use crate::statistics::to_f64;
 use stackline_core::units;

@@ -22,26 +22,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct SimulatedSession<'s> {
     /// The network.
     pub network: &'s Network,
-    /// Which host is what.
+    /// The programs of the hosts.
     pub roles: Roles,
-    /// What lists and blocks go over.
+    /// The transport of lists and blocks.
     pub stack: Stack,
     /// Disks of each server.
     pub disks: u16,
-    /// What a read of one takes, s.
+    /// How long one read takes, s.
     pub disk_time: Distribution,
     /// Memory of each server for blocks.
     pub cache: u64,
-    /// The set that is asked for.
+    /// The set.
     pub set: BlockSet,
-    /// What the client asks for.
+    /// The request.
     pub request: BlockSessionRequest,
 }
 
 /// Simulates a session.
 ///
 /// # Errors
-/// When it cannot be simulated, or not be kept.
+/// When it cannot be simulated, or its run cannot be written.
 pub fn replay_simulated(session: &SimulatedSession<'_>) -> Result<BlockSessionFigures> {
     let (network, request) = (session.network, &session.request);
     stackline_sim::CAPABILITIES.accepts(network)?;
@@ -99,7 +99,7 @@ pub fn replay_simulated(session: &SimulatedSession<'_>) -> Result<BlockSessionFi
     })
 }
 
-/// Keeps the ways of blocks, what was sent again, and what ports and connections did.
+/// Writes the events of blocks, retransmissions, ports and connections as a run.
 fn keep(
     request: &BlockSessionRequest,
     scene: &BlockScene<'_>,

@@ -3,11 +3,11 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
+use crate::findings::followed_units::between::{Between, is_display};
+use crate::findings::followed_units::monitored::{PortSeen, ProcessorSeen};
+use crate::findings::followed_units::session::SessionAnalysis;
+use crate::findings::followed_units::turns::SerialTurns;
 use crate::findings::kind::FindingKind;
-use crate::findings::sessions::between::{Between, is_display};
-use crate::findings::sessions::monitored::{PortSeen, ProcessorSeen};
-use crate::findings::sessions::session::SessionAnalysis;
-use crate::findings::sessions::turns::SerialTurns;
 
 /// What is busy for so much of the time takes the largest part of it, whatever the rest is.
 const MOST: f64 = 0.5;

@@ -6,12 +6,12 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, percent};
-use crate::findings::measured::path::FULL;
-use crate::findings::sessions::limits::{LimitingStretch, answering, keyword, limiting};
-use crate::findings::sessions::monitored::{
+use crate::findings::followed_units::limits::{LimitingStretch, answering, keyword, limiting};
+use crate::findings::followed_units::monitored::{
     PortSeen, ProcessorSeen, SessionSpan, ports, processors,
 };
-use crate::findings::sessions::transport::{TransportSeen, resending_share, stuck};
+use crate::findings::followed_units::transport::{TransportSeen, resending_share, stuck};
+use crate::findings::measured::path::FULL;
 use crate::lifelines::{Lifeline, LifelineOutcome};
 use crate::names::point_name;
 use crate::profile::{HostStretch, Profile, profiles};

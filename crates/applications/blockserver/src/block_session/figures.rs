@@ -1,4 +1,4 @@
-//! What a session came to, as text and as JSON. Blocks delivered before they were superseded come first.
+//! The figures of a session, as text and as JSON. The first is the number of blocks that arrived before a newer list replaced theirs.
 
 use serde_json::{Value, json};
 use stackline_blocks::score::SEGMENTS;
@@ -8,10 +8,10 @@ use stackline_core::units::{format_rate, format_time, three_digits};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What was done, in any world.
+/// The figures of a session in any world.
 #[derive(Debug)]
 pub struct BlockSessionFigures {
-    /// What was recorded.
+    /// Its record.
     pub record: BlockSessionRecord,
     /// When it ended.
     pub end: Instant,
@@ -21,9 +21,9 @@ pub struct BlockSessionFigures {
     pub names: BTreeMap<u16, String>,
     /// Segments that each server sent again, where that is known.
     pub again: BTreeMap<String, u64>,
-    /// Lines about what went otherwise than it should.
+    /// Lines about what did not go as planned.
     pub notes: Vec<String>,
-    /// Where the run is kept.
+    /// The directory of its run.
     pub run: Option<String>,
     /// What the network dropped, by reason, where that is known.
     pub drops: BTreeMap<String, u64>,
