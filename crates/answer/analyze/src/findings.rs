@@ -12,6 +12,7 @@
 //! | `suspects` | what the specification has that could cost time |
 //! | `change` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
+//! | `ranking` | which finding comes first |
 //! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
 //! | `measured` | what kinds share about a measurement: its parts, paths, ends, and which events explain which waits |
 //! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
@@ -39,6 +40,7 @@ mod kind;
 mod measured;
 mod observed;
 mod packets;
+mod ranking;
 mod requests;
 mod rows;
 mod suspects;
@@ -48,6 +50,7 @@ pub use change::PlanChange;
 pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
+pub use ranking::rank;
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -189,11 +192,6 @@ pub fn suspects(input: &AnalysisInput<'_>) -> Vec<Suspect> {
         .collect()
 }
 
-/// Puts the most important first.
-pub fn rank(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
-}
-
 fn finds() -> impl Iterator<Item = &'static Find> {
     KINDS.iter().flat_map(|kind| kind.find)
 }
@@ -229,15 +227,6 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
         found.push(healthy::nothing_found(context));
     }
     found
-}
-
-/// Causes come before what has none, and both before what is only noted.
-fn tier(finding: &Finding) -> u8 {
-    match finding.kind {
-        kind if kind == unexplained::KIND.name => 1,
-        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 2,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]
