@@ -65,7 +65,7 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
     let timed = requests
         .iter()
-        .filter(|request| request.is_call && request.times.is_some());
+        .filter(|request| request.is_call && request.times.is_some() && request.unknown.is_none());
     let timed_flows: BTreeSet<i64> = timed
         .map(|request| i64::from(unit_ids::parts(request.unit).0))
         .collect();
