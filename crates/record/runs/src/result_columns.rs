@@ -223,7 +223,7 @@ pub const COLUMNS: &[ResultColumn] = &[
     real("responder_busy_s", |r| spent(&r.record.responder, |t| t.busy_s), "time with data to send"),
     real("responder_receive_window_limited_s", |r| spent(&r.record.responder, |t| t.receive_window_limited_s), "of it limited by the receiver's window"),
     real("responder_send_buffer_limited_s", |r| spent(&r.record.responder, |t| t.send_buffer_limited_s), "of it limited by the send buffer"),
-    int("lost", |r| both(r, |s| s.lost), "data units sent that never arrived, both directions; null where the stack cannot tell"),
+    int("lost", |r| both(r, |s| s.lost), "data units sent that never arrived, both directions; null where the stack does not know"),
     int("duplicated", |r| both(r, |s| s.duplicated), "arrived more than once"),
     int("reordered", |r| both(r, |s| s.reordered), "arrived after a later one"),
     int("initiator_core", |r| core(&r.record.initiator), "core of the initiator's first thread when the clock stopped"),
