@@ -30,7 +30,7 @@ pub enum Halt {
     Packets(u32),
     /// One of the sides panicked.
     Panic,
-    /// What was done, and what the kernel says; [`super::super::frames::Unusable`] may be inside.
+    /// What was done, and what the kernel says; [`crate::frames::Unusable`] may be inside.
     Io(&'static str, io::Error),
 }
 
