@@ -240,6 +240,7 @@ impl RequestShares<'_> {
 /// What the network recorded of a message, ns.
 #[derive(Clone, Copy)]
 struct RequestMessageNetwork {
+    is_sender_seen: bool,
     held_ns: i64,
     paused_ns: i64,
     window_ns: i64,
@@ -260,7 +261,11 @@ impl MessageDelays {
     /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
     fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
         // Where its sender is not seen, all of it is seen as on its way.
-        let mut sender_has = if leaves > 0 { leaves } else { travels };
+        let mut sender_has = if net.is_sender_seen {
+            leaves
+        } else {
+            leaves + travels
+        };
         let mut take = |ns: i64| {
             let part = ns.clamp(0, sender_has.max(0));
             sender_has -= part;
@@ -462,6 +467,7 @@ impl<'r> Spender<'r> {
             times.hold,
             times.there,
             RequestMessageNetwork {
+                is_sender_seen: !times.is_of_server,
                 held_ns: net.held_there_ns,
                 paused_ns: net.paused_there_ns,
                 window_ns: net.window_there_ns,
@@ -489,6 +495,7 @@ impl<'r> Spender<'r> {
             times.sending,
             times.back,
             RequestMessageNetwork {
+                is_sender_seen: !times.is_of_client,
                 held_ns: net.held_back_ns,
                 paused_ns: net.paused_back_ns,
                 window_ns: net.window_back_ns,
