@@ -86,7 +86,7 @@ impl TransferAccount {
             late_back: self.late[back].into(),
             ..TcpConnection::default()
         };
-        row.give(host, self.span_ns.0, emit);
+        row.emit_on(host, self.span_ns.0, emit);
     }
 }
 
