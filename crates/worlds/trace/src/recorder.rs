@@ -264,7 +264,7 @@ impl RequestRecorder {
         for transfer in self.builder.take_transfers() {
             self.collector
                 .add_transfer(&transfer, &mut |host, name, at_ns, values| {
-                    put_event(logs, host, name, at_ns, values);
+                    emit_event(logs, host, name, at_ns, values);
                 });
         }
     }
