@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
         ];
         for read in all.into_iter().flatten() {
             whole(&read.table);
-            assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
+            assert!(read.mistakes.first.len() as u64 <= read.mistakes.count);
         }
     }
     for form in [netlogger::NetLoggerForm::Ulm, netlogger::NetLoggerForm::Bp] {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::pup::{PupConnection, PupOptions, PupPacket, PupPort, PupReceived};
+use stackline_proto::papers::pup::{PupConnection, PupOptions, PupPacket, PupPort, PupReceived};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = PupPacket::read(bytes);
@@ -32,7 +32,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for piece in bytes.chunks(24) {
         let (head, data) = piece.split_at(piece.len().min(6));
         let mut packet = PupPacket {
-            kind: stackline_proto::pup::PupPacketKind::Data,
+            kind: stackline_proto::papers::pup::PupPacketKind::Data,
             id: 7,
             to: own,
             from: to,

@@ -1,7 +1,7 @@
 //! Two ends of a TELNET connection, one of which gets whatever bytes say: they never talk for ever, and one takes no more than it was sent.
 #![no_main]
 
-use stackline_proto::telnet::{Telnet, TelnetOption, TelnetRole, Whose};
+use stackline_proto::papers::telnet::{Telnet, TelnetOption, TelnetRole, Whose};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for role in [TelnetRole::User, TelnetRole::Server] {

@@ -1,7 +1,7 @@
 //! Any bytes as messages of V's block I/O: what is one is written as it was read.
 #![no_main]
 
-use stackline_proto::vio::{VioReply, VioRequest};
+use stackline_proto::papers::vio::{VioReply, VioRequest};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some(request) = VioRequest::read(bytes) {

@@ -12,12 +12,13 @@
 //! | `suspects` | what the specification has that could cost time |
 //! | `change` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
+//! | `ranking` | which finding comes first |
 //! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
 //! | `measured` | what kinds share about a measurement: its parts, paths, ends, and which events explain which waits |
 //! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
 //! | `calls` | kinds about calls, each of which waits for its answer |
 //! | `requests` | kinds about requests of programs that are not ours: their time, by cause |
-//! | `sessions` | units that events follow over hosts, where nothing was measured: blocks, a display |
+//! | `followed_units` | units that events follow over hosts, where nothing was measured: blocks, a display |
 //! | `observed` | kinds about connections of any programs, where nothing was measured |
 //! | `imps` | what holds messages up between hosts of IMPs, and the IMPs' processors |
 //! | `environment` | kinds about what is around a run: clocks, processors, stopped processes, lost events |
@@ -31,6 +32,7 @@ mod change;
 mod environment;
 mod event_log;
 mod finding;
+mod followed_units;
 mod healthy;
 mod imps;
 mod input;
@@ -38,9 +40,9 @@ mod kind;
 mod measured;
 mod observed;
 mod packets;
+mod ranking;
 mod requests;
 mod rows;
-mod sessions;
 mod suspects;
 mod unexplained;
 
@@ -48,6 +50,7 @@ pub use change::PlanChange;
 pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
+pub use ranking::rank;
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -193,11 +196,6 @@ pub fn suspects(input: &AnalysisInput<'_>) -> Vec<Suspect> {
         .collect()
 }
 
-/// Puts the most important first.
-pub fn rank(findings: &mut [Finding]) {
-    findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
-}
-
 fn finds() -> impl Iterator<Item = &'static Find> {
     KINDS.iter().flat_map(|kind| kind.find)
 }
@@ -233,16 +231,6 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
         found.push(healthy::nothing_found(context));
     }
     found
-}
-
-/// Failures come before all that only takes time, causes before what has none, and all before what is only noted.
-fn tier(finding: &Finding) -> u8 {
-    match finding.kind {
-        kind if requests::causes::FAILURES.contains(&kind) => 0,
-        kind if kind == unexplained::KIND.name => 2,
-        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 3,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! | [`summarise`](mod@summarise) | records to summaries |
 //! | [`flags`] | what one has to know before believing the figures |
 //! | [`imps`] | what IMPs reported to the Network Control Center |
-//! | [`interval`] | when `until` is reached |
+//! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
@@ -46,12 +46,12 @@ pub mod compare_segments;
 mod costs;
 pub mod data_fates;
 pub mod duration_filter;
+pub mod enough_runs;
 mod fairness;
 pub mod findings;
 pub mod flags;
 mod groups;
 pub mod imps;
-pub mod interval;
 pub mod lifeline_statistics;
 pub mod lifelines;
 pub mod loaded_run;
@@ -78,7 +78,7 @@ pub use compare::{
     compare_stacks,
 };
 pub use compare_segments::{SegmentComparison, compare_segments};
-pub use interval::{half_width_share, interval_reached};
+pub use enough_runs::{half_width_share, interval_reached};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{

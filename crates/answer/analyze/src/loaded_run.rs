@@ -180,7 +180,7 @@ impl LoadedRun {
             ReadEvents {
                 read: self.events.len(),
                 of: excerpt.of,
-                event_bytes: EVENT_BYTES,
+                event_bytes: LOADED_EVENT_BYTES,
             },
             &what,
         ))
@@ -208,7 +208,7 @@ pub fn missing(run: &StoredRun) -> Option<String> {
 }
 
 /// Bytes of memory that an event takes with all that is computed of it, about.
-const EVENT_BYTES: f64 = 300.0;
+const LOADED_EVENT_BYTES: f64 = 300.0;
 
 /// How many events of a run are read, and how many it has.
 pub(crate) struct ReadEvents {

@@ -4,6 +4,7 @@
 
 mod lines;
 
+use crate::ImportMistakes;
 use crate::capture::CapturedRequest;
 use crate::otlp::messages::{OtlpSpan, TracesData};
 use crate::otlp::shown;
@@ -54,8 +55,8 @@ pub struct Entries {
     pub entries: Vec<AccessLogEntry>,
     /// Its lines.
     pub lines: u64,
-    /// What is none of its form: how much, and the first few in words.
-    pub mistakes: (u64, Vec<String>),
+    /// What is none of its form.
+    pub mistakes: ImportMistakes,
     /// What was left out at bounds.
     pub left_out: LeftOut,
 }
@@ -77,13 +78,9 @@ pub fn read(bytes: &[u8]) -> Entries {
             match data {
                 Ok(data) => take_spans(&data, &mut read.entries),
                 Err(cause) => {
-                    read.mistakes = (
-                        1,
-                        vec![format!(
-                            "the rest is not OTLP/JSON: {}",
-                            crate::json_mistake(&cause)
-                        )],
-                    );
+                    let words =
+                        || format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause));
+                    read.mistakes.add(REPORTED, words);
                     break;
                 }
             }
@@ -104,15 +101,15 @@ pub fn read(bytes: &[u8]) -> Entries {
         } {
             Some(entry) => read.entries.push(entry),
             None => {
-                read.mistakes.0 += 1;
-                if read.mistakes.1.len() < REPORTED {
-                    // The line may hold anything, and what is said of it is kept.
-                    read.mistakes.1.push(format!(
+                // The line may hold anything, and what is said of it is kept.
+                let words = || {
+                    format!(
                         "line {} tells of no request ({} bytes)",
                         read.lines,
                         line.len()
-                    ));
-                }
+                    )
+                };
+                read.mistakes.add(REPORTED, words);
             }
         }
     }

@@ -20,12 +20,14 @@ pub mod capture;
 pub mod formats;
 pub mod import;
 pub mod jaeger;
+mod mistakes;
 mod moment;
 pub mod netlogger;
 pub mod otlp;
 pub mod perfetto;
 pub mod qlog;
 
+pub use mistakes::ImportMistakes;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_events::{EventTable, catalogue};
 use std::fmt;
@@ -40,18 +42,15 @@ const REPORTED: usize = 10;
 pub struct Imported {
     /// The events.
     pub table: EventTable,
-    /// What could not be read: how much of it, and the first few in words.
-    pub mistakes: (u64, Vec<String>),
+    /// What could not be read.
+    pub mistakes: ImportMistakes,
     /// What was left out at bounds.
     pub left_out: LeftOut,
 }
 
 impl Imported {
     pub(crate) fn mistake(&mut self, what: String) {
-        self.mistakes.0 += 1;
-        if self.mistakes.1.len() < REPORTED {
-            self.mistakes.1.push(what);
-        }
+        self.mistakes.add(REPORTED, || what);
     }
 }
 

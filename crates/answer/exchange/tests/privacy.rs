@@ -11,7 +11,7 @@ use stackline_exchange::{Imported, access, jaeger, netlogger, otlp, qlog};
 fn kept(read: &Imported) -> String {
     let lines = (0..read.table.len()).map(|row| read.table.event(row).to_string());
     lines
-        .chain(read.mistakes.1.iter().cloned())
+        .chain(read.mistakes.first.iter().cloned())
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -199,7 +199,7 @@ fn data_of_qlog_show_no_secret() {
     let cut = "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{}}\n\u{1e}SECRET\n";
     let read = qlog::read(cut.as_bytes(), None, false).unwrap();
     assert_eq!(
-        read.mistakes.1,
+        read.mistakes.first,
         ["a record: it is no JSON at line 1, column 1"]
     );
 }
@@ -207,12 +207,15 @@ fn data_of_qlog_show_no_secret() {
 #[test]
 fn lines_of_logs_that_cannot_be_read_are_not_quoted() {
     let read = access::read(b"cookie: SECRET\n{\"resource\": \"SECRET\"}\n");
-    assert_eq!((read.mistakes.0, read.entries.len()), (2, 0));
-    assert_eq!(read.mistakes.1[0], "line 1 tells of no request (14 bytes)");
-    assert!(!read.mistakes.1.concat().contains("SECRET"));
+    assert_eq!((read.mistakes.count, read.entries.len()), (2, 0));
+    assert_eq!(
+        read.mistakes.first[0],
+        "line 1 tells of no request (14 bytes)"
+    );
+    assert!(!read.mistakes.first.concat().contains("SECRET"));
     let spans = access::read(b"{\"resourceSpans\": \"SECRET\"}");
     assert_eq!(
-        spans.mistakes.1,
+        spans.mistakes.first,
         ["the rest is not OTLP/JSON: a value is of another kind at line 1, column 26"]
     );
 }

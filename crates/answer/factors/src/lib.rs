@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `design` | the combinations that are run: full, fractions, screening, one factor at a time |
 //! | `generators` | which columns the fractions and the screening designs are made of |
-//! | `terms` | effects and interactions as columns of a matrix, and which of them a design cannot tell apart |
+//! | `terms` | effects and interactions as columns of a matrix, and which of them a design cannot separate |
 //! | `fit` | least squares, and the interval of any contrast |
 //! | `answer` | effects, shares of variation, ranks with ties, checks of residuals |
 //! | `purchase` | what a set of improvements costs and brings |

@@ -4,7 +4,7 @@
 //! is cut off. It computes no value of its own.
 
 use crate::colours;
-use crate::drawing::escaped;
+use crate::markup_escape::escaped;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;

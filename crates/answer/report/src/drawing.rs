@@ -6,6 +6,7 @@
 mod node_layout;
 mod shape;
 
+use crate::markup_escape::escaped;
 use crate::topology::{
     address, describe_peculiarities, describe_switch, find_limited_switches, format_link_ends,
     heading, path_facts, queue,
@@ -624,22 +625,6 @@ impl DrawnNode {
         }
         out.push_str("</g>\n");
     }
-}
-
-/// Text between tags.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod grid;
 pub mod json;
 mod lifeline_selection;
 pub mod lifelines;
+mod markup_escape;
 pub mod monitored;
 pub mod ncc;
 mod notes;

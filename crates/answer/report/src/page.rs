@@ -1,14 +1,14 @@
 //! A run as one page: `report.html`, which needs nothing but a browser.
 //!
-//! The files in `crates/answer/report/page` are its markup, style and ES modules; [`join`] makes one script of these. What a run
-//! holds is in the page as one block of base64 ([`pack`]), which no name can break out of, and the page's script puts
+//! The files in `crates/answer/report/page` are its markup, style and ES modules; [`module_bundle`] makes one script of these. What a run
+//! holds is in the page as one block of base64 ([`markup_safe_data`]), which no name can break out of, and the page's script puts
 //! it in place as text. A Content-Security-Policy allows this one script and this one style, by their digests, and nothing
 //! else: no network, no other script.
 
 mod columns;
 mod content;
-mod join;
-mod pack;
+mod markup_safe_data;
+mod module_bundle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -58,7 +58,7 @@ macro_rules! modules {
 }
 
 /// The modules, each behind those that it imports.
-const MODULES: &[join::Module] = modules![
+const MODULES: &[module_bundle::Module] = modules![
     "pack.js",
     "format.js",
     "dom.js",
@@ -85,7 +85,7 @@ const MODULES: &[join::Module] = modules![
 /// # Errors
 /// When a module of the page is not written as it has to be: a mistake in this crate, which its tests find.
 pub fn page(content: &Content<'_>) -> Result<String, String> {
-    let script = join::join(MODULES)?;
+    let script = module_bundle::bundle(MODULES)?;
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
         source(&script),

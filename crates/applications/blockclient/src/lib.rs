@@ -7,11 +7,11 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`ffi_types`] | structures as the header has them |
-//! | [`session`] | a client, its sets and predictions, behind a number |
+//! | [`client_session`] | a client, its sets and predictions, behind a number |
 //! | `fault` | the sentence of the last error of a thread |
 //! | `sys` | the functions that C calls |
 
+pub mod client_session;
 mod fault;
 pub mod ffi_types;
-pub mod session;
 mod sys;

@@ -23,7 +23,7 @@ pub enum Demand {
     /// So many blocks a list, drawn.
     Random(u32),
     /// Lists as they were captured: how long after the beginning, and the blocks.
-    Trace(Vec<(Duration, Vec<u64>)>),
+    CapturedLists(Vec<(Duration, Vec<u64>)>),
 }
 
 /// When lists are sent.
@@ -91,7 +91,7 @@ impl Asker {
     #[must_use]
     pub fn next_at(&self) -> Option<Duration> {
         match &self.demand {
-            Demand::Trace(lists) => lists.get(self.next_list as usize).map(|(at, _)| *at),
+            Demand::CapturedLists(lists) => lists.get(self.next_list as usize).map(|(at, _)| *at),
             _ => {
                 let at = Duration(self.next_list.saturating_mul(self.schedule.interval.0));
                 (at < self.schedule.duration).then_some(at)
@@ -127,7 +127,7 @@ impl Asker {
                 drawn.sort_by_key(|(_, place)| *place);
                 drawn.into_iter().map(|(number, _)| number).collect()
             }
-            Demand::Trace(lists) => lists
+            Demand::CapturedLists(lists) => lists
                 .get(index as usize)
                 .map(|(_, blocks)| blocks.clone())
                 .unwrap_or_default(),
@@ -194,7 +194,10 @@ mod tests {
             asker(Demand::Sequential(14), 0).list(),
             [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
         );
-        let mut trace = asker(Demand::Trace(vec![(Duration(0), vec![3, 1, 3, 2, 1])]), 0);
+        let mut trace = asker(
+            Demand::CapturedLists(vec![(Duration(0), vec![3, 1, 3, 2, 1])]),
+            0,
+        );
         assert_eq!(trace.list(), [3, 1, 2]);
     }
 
@@ -210,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_not_asked_for_again() {
         let mut asker = asker(
-            Demand::Trace(vec![
+            Demand::CapturedLists(vec![
                 (Duration(0), vec![1, 2, 3]),
                 (Duration(5), vec![2, 3, 4]),
             ]),

@@ -7,12 +7,12 @@ mod ports;
 pub use parts::{BlockPart, MasterPart, ServerPart, SessionPart};
 pub use ports::emit_watched_events;
 
+use crate::block_session::BlockSessionRequest;
 use crate::block_source::terrain::Terrain;
 use crate::client::{BlockClient, BlockClientOptions};
 use crate::connection_slots::BlockConnectionLimits;
 use crate::disk::BlockDisk;
 use crate::network_session::Roles;
-use crate::session::BlockSessionRequest;
 use crate::{key, load, master, server};
 use parts::PartProcess;
 use stackline_blocks::set::BlockSet;

@@ -9,7 +9,7 @@
 //! | [`load`] | puts a set on the servers |
 //! | [`block_source`] | what can be loaded: files, directories, pictures as pyramids of tiles, terrain |
 //! | [`restore`] | a set as the file or the directory that it was |
-//! | [`session`] | a session by the clock: what is asked for, what it came to |
+//! | [`block_session`] | a session by the clock: what is asked for, what it came to |
 //! | [`network_session`] | which host of a network is what |
 //! | [`emulated`] | a session whose parts are processes on hosts of an emulated network |
 //! | [`listing`] | what a master knows, as text and JSON |
@@ -18,7 +18,7 @@
 //! | [`gateway`] | blocks for any HTTP client |
 //! | [`range_read`] | reads a range back |
 //! | [`prediction`] | asks for what may be needed next, too |
-//! | [`session_replay`] | a session by the clock, its record |
+//! | [`list_replay`] | a session by the clock, its record |
 //! | [`block_events`] | the ways of blocks as events |
 //! | [`list_file`] | lists of a session as a file |
 //! | [`master`] | the master at work |
@@ -38,6 +38,7 @@
 mod blast_transport;
 pub mod block_events;
 pub mod block_playout;
+pub mod block_session;
 pub mod block_source;
 pub mod buffer;
 pub mod client;
@@ -50,6 +51,7 @@ pub mod emulated;
 pub mod gateway;
 pub mod key;
 pub mod list_file;
+pub mod list_replay;
 pub mod listing;
 pub mod load;
 pub mod master;
@@ -61,7 +63,5 @@ pub mod range_read;
 pub mod reassembly;
 pub mod restore;
 pub mod server;
-pub mod session;
-pub mod session_replay;
 pub mod simulated;
 pub mod tile;

@@ -11,7 +11,7 @@ use stackline_blocks::block_history::BlockPathPoint;
 use stackline_blocks::demand::{BlockListSchedule, Demand};
 use stackline_blockserver::client::BlockClientOptions;
 use stackline_blockserver::list_file;
-use stackline_blockserver::session_replay::{BlockReplayOutcome, BlockReplaySession, run};
+use stackline_blockserver::list_replay::{BlockReplayOutcome, BlockReplaySession, run};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use std::sync::atomic::AtomicBool;
@@ -107,7 +107,7 @@ fn a_captured_session_asks_for_the_same_again() {
     assert_eq!((lists.len(), lists[3].1.len()), (10, 5));
     let outcome = session(
         &site,
-        Demand::Trace(lists.clone()),
+        Demand::CapturedLists(lists.clone()),
         BlockClientOptions::default(),
     );
     assert_eq!(outcome.record.score.requested, 50);

@@ -271,7 +271,7 @@ fn a_slow_application_leaves_lines_that_end_in_the_write_queue() {
 
 #[test]
 fn what_is_in_memory_is_not_read_again() {
-    let demand = Demand::Trace(
+    let demand = Demand::CapturedLists(
         (0..5)
             .map(|list| (ms(200 * list), (0..10).collect()))
             .collect(),

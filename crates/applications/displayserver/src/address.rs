@@ -5,13 +5,13 @@ mod absent_service;
 
 pub use absent_service::DisplayServiceKind;
 
-use crate::blast_stream::BlastStream;
 use crate::message_stream::DisplayMessageStream;
-use crate::ngp::{Ngp, NgpChangeDelivery, NgpSentDefinitions};
-use crate::pup::Pup;
+use crate::papers::blast_stream::BlastStream;
+use crate::papers::ngp::{Ngp, NgpChangeDelivery, NgpSentDefinitions};
+use crate::papers::pup::Pup;
+use crate::papers::vio::Vio;
 use crate::raw_terminal::RawTerminal;
 use crate::stream::DisplayStream;
-use crate::vio::Vio;
 use stackline_core::error::{Error, Result};
 use stackline_events::setting::host;
 use stackline_guard::secret::Secret;

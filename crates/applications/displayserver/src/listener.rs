@@ -1,9 +1,9 @@
 //! Where connections come: sockets of all addresses that can be connected to.
 
 use crate::address::DisplayAddress;
-use crate::blast_stream::BlastStreamListener;
-use crate::ngp::{Ngp, NgpChangeDelivery, NgpDefinitionStores, NgpSentDefinitions};
-use crate::pup::PupListener;
+use crate::papers::blast_stream::BlastStreamListener;
+use crate::papers::ngp::{Ngp, NgpChangeDelivery, NgpDefinitionStores, NgpSentDefinitions};
+use crate::papers::pup::PupListener;
 use crate::stream::DisplayStream;
 use rustix::net::sockopt::set_socket_oobinline;
 use stackline_core::error::{Error, Result};

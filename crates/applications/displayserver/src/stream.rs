@@ -1,11 +1,11 @@
 //! A connection to a display, whatever carries it: read, written, ended.
 
-use crate::blast_stream::BlastStream;
 use crate::message_stream::DisplayMessageStream;
-use crate::ngp::Ngp;
-use crate::pup::Pup;
+use crate::papers::blast_stream::BlastStream;
+use crate::papers::ngp::Ngp;
+use crate::papers::pup::Pup;
+use crate::papers::vio::Vio;
 use crate::raw_terminal::RawTerminal;
-use crate::vio::Vio;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::fs::File;

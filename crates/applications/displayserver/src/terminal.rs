@@ -31,7 +31,9 @@ use stackline_core::error::Result;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
-use stackline_proto::telnet::{Telnet, TelnetCommand as Said, TelnetOption, TelnetRole, Whose};
+use stackline_proto::papers::telnet::{
+    Telnet, TelnetCommand as Said, TelnetOption, TelnetRole, Whose,
+};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

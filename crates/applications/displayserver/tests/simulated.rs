@@ -224,7 +224,7 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
     close(here, without + 0.1, 0.01);
     assert!(there < here, "{there} {here}");
     assert!(slow > without, "{slow} {without}");
-    let pup = DisplaySceneCarrier::Pup(stackline_proto::pup::PupOptions::default());
+    let pup = DisplaySceneCarrier::Pup(stackline_proto::papers::pup::PupOptions::default());
     let by_pup = SimulatedDisplayScene {
         internet: Some("gateway".into()),
         ..scene(&network, DisplaySceneClass::Terminal, pup)

@@ -1,8 +1,8 @@
 //! The network of a specification that an application is carried out across.
 
+use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::Result;
 use crate::flags::SpecTextFlags;
-use crate::spec_source::{Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_runner::network_stack::choose_one_network;
 use std::path::Path;

@@ -11,8 +11,8 @@ use crate::flags::{
     self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet,
     DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use rates::{levels, pictures, rows, show};
 use stackline_display::budget::DisplayMemoryBudget;
@@ -22,16 +22,16 @@ use stackline_displayserver::address::{DisplayAddress, DisplayServiceKind};
 use stackline_displayserver::agent as agents;
 use stackline_displayserver::bench::{self, DisplayBenchSubject};
 use stackline_displayserver::client::DisplayClient;
-use stackline_displayserver::internet::{self, RunningInternetServer, Serves};
 use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::messages;
+use stackline_displayserver::papers::internet::{self, RunningInternetServer, Serves};
+use stackline_displayserver::papers::vio::Vio;
 use stackline_displayserver::program_check;
 use stackline_displayserver::raw_terminal::{self, RawTerminal};
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
-use stackline_displayserver::vio::Vio;
 use stackline_events::EventRecorder;
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_guard::secret::Secret;

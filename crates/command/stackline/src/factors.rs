@@ -1,10 +1,10 @@
 //! `stackline factors`: a designed experiment over a specification.
 
+use crate::checked_plan::{Specification as _, overrides, source_of};
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags::{FactorExperiment, Factors as FactorsFlags};
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
-use crate::spec_source::{Specification as _, overrides, source_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use stackline_factors::Wish;
 use stackline_report::factors::FactorOutcome;

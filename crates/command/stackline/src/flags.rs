@@ -208,11 +208,11 @@ pub(crate) enum StacklineCommand {
     /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
-    /// Make simulated runs whose limiting causes are known, for testing what names them
+    /// Make simulated runs whose limiting causes are known, to test findings
     Truth(TruthFlags),
     /// Remove what killed processes of this user left: temporary directories, trace instances, control groups
     Clean(Clean),
-    /// Print what a shell needs to complete commands and flags
+    /// Print completions of commands and flags for a shell
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
@@ -298,7 +298,7 @@ pub(crate) struct PredictFlags {
     /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
-    /// Take a minute to simulate what no closed form covers; without it two seconds
+    /// Take a minute, and not two seconds, to simulate what no closed form covers
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Closed forms alone: nothing is simulated
@@ -352,8 +352,8 @@ pub(crate) struct Compare {
     /// End with exit code 4 when something is worse by more than this, such as 5%, and with 5 when that cannot be decided
     ///
     /// Worse by more than PERCENT: the mean (of traces the median) is slower or costs more by more than that, and the 95 %
-    /// interval of the ratio excludes 1, so the difference is none of chance. How far the interval reaches beyond is not asked.
-    /// It cannot be decided where one of both has fewer than two runs or the two have not all measurements in common.
+    /// interval of the ratio excludes 1, so chance does not explain the difference. How far the interval reaches beyond does not matter.
+    /// It cannot be decided if one of both has fewer than two runs, or if the two do not have all measurements in common.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
@@ -365,7 +365,7 @@ pub(crate) struct Compare {
 pub(crate) struct Diagnose {
     /// A kept run: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
-    /// Events that are read at once, some 300 bytes of memory each; of more, those of whole runs are
+    /// Read at most so many events at once, some 300 bytes of memory each; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
@@ -396,10 +396,10 @@ pub(crate) struct Ncc {
 pub(crate) struct ReportFlags {
     /// A run: a directory, or its name under the runs directory; pictures need its events
     pub(crate) run: PathBuf,
-    /// Where the page is written instead of report.html in the run's directory
+    /// Write the page here instead of to report.html in the run's directory
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Events that are read at once and that the page may hold on lifelines; of more, those of whole runs are read
+    /// Read at most so many events at once and put at most so many on lifelines of the page; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
@@ -431,7 +431,7 @@ pub(crate) struct ReportFlags {
 
 #[derive(Args, Debug)]
 pub(crate) struct OpenFlags {
-    /// A run: a directory, or its name under the runs directory; the newest without it
+    /// A run: a directory, or its name under the runs directory; by default the newest
     pub(crate) run: Option<PathBuf>,
 }
 
@@ -468,7 +468,7 @@ pub(crate) enum TruthCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct Generate {
-    /// Where the runs go; made when it is not there
+    /// Where the runs go; made if it is missing
     pub(crate) directory: PathBuf,
     /// The first seed; each seed is one run, always the same
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -485,7 +485,7 @@ pub(crate) struct Generate {
 
 #[derive(Args, Debug)]
 pub(crate) struct Reproduce {
-    /// The paper; all papers are listed without it
+    /// The paper; by default all papers are listed
     pub(crate) paper: Option<String>,
     /// Print the host profiles it is simulated with, as networks of the language, and do nothing else
     #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
@@ -542,7 +542,7 @@ pub(crate) struct Emulate {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ptrace {
-    /// The pipe to which it is reported what it does
+    /// The pipe on which it reports what the program does
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
     /// Become the program once somebody traces this

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, StoredRun, runs_root};
 use std::fs;

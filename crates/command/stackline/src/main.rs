@@ -4,6 +4,7 @@
 
 mod agent;
 mod blocks;
+mod checked_plan;
 mod clean;
 mod client;
 mod command_keepers;
@@ -18,6 +19,7 @@ mod export;
 mod factors;
 mod flags;
 mod import;
+mod interrupt;
 mod keywords;
 mod lifelines;
 mod manual;
@@ -32,7 +34,6 @@ mod reproduce;
 mod run;
 mod show;
 mod spec_commands;
-mod spec_source;
 mod trace;
 mod truth;
 mod watch;

@@ -12,10 +12,10 @@ pub(crate) use exec::emulate;
 pub(crate) use host_network::{is_host, open_host_network};
 pub(crate) use set::link_of_text;
 
+use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};
 use crate::output;
-use crate::spec_source::{Specification as _, source_of};
 use declared_networks::choose_network;
 use running_networks::by_name;
 use stackline_core::network::Network;

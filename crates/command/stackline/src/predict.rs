@@ -1,10 +1,10 @@
 //! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. What no form covers is
 //! simulated as far as a moment allows; nothing is measured.
 
+use crate::checked_plan::{Specification as _, overrides, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
-use crate::spec_source::{Specification as _, overrides, source_of};
 use stackline_analyze::loaded_run::incomplete;
 use stackline_analyze::predicted::pair_with_summaries;
 use stackline_core::plan::World;

@@ -1,14 +1,15 @@
 //! `stackline run`: check, start agents, carry out, keep, show.
 
+use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::clean;
 use crate::diagnose;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::flags::Seeds;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
 use crate::progress::Bar;
 use crate::show::present;
-use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
@@ -338,19 +339,6 @@ fn carry_out(
             notes,
         },
     )
-}
-
-/// The flags are up from the first Ctrl-C or SIGTERM on.
-pub(crate) fn listen_for_ctrl_c<const N: usize>(
-    flags: [&Arc<AtomicBool>; N],
-) -> std::result::Result<(), Error> {
-    let flags = flags.map(Arc::clone);
-    ctrlc::set_handler(move || {
-        flags
-            .iter()
-            .for_each(|flag| flag.store(true, Ordering::Relaxed))
-    })
-    .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
 }
 
 fn context<'p>(

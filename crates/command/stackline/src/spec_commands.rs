@@ -1,10 +1,10 @@
 //! The commands that only read: `check`, `fmt`, `plan`, `stacks`.
 
+use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::diagnostics;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
-use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_core::plan::{Plan, World};
 use stackline_core::time::Duration;

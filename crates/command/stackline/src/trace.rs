@@ -4,14 +4,16 @@
 use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_core::plan::Plan;
 use stackline_trace::calls;
+use stackline_trace::program_trace::{
+    TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once,
+};
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
 use stackline_trace::scope::TraceScope;
-use stackline_trace::session::{TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};

@@ -3,8 +3,8 @@
 
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::{Generate, TruthCommand, TruthFlags as Flags};
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stackline_core::plan::{Plan, World};

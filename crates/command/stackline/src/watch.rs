@@ -7,8 +7,8 @@ mod secrets;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use live_table::LiveTable;
 use serde_json::{Map, json};
 use stackline_core::trace_index::{HostTrace, Index, UNNAMED};

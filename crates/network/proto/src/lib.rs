@@ -9,12 +9,8 @@
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
-//! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
-//! | [`ncp`] | one end of a connection between hosts of the ARPANET: links, allocations |
-//! | [`pup`] | Xerox PUP: packets, a byte stream with marks and interrupts |
+//! | [`papers`] | what only the papers need: IMPs and their hosts, PUP, TELNET, V's I/O |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
-//! | [`telnet`] | one end of a TELNET connection: data, commands, options |
-//! | [`vio`] | V's I/O protocol: blocks that are read and written by messages, none twice |
 
 #![no_std]
 
@@ -24,9 +20,5 @@ pub mod blast;
 pub mod datagram;
 mod fuzz_path;
 pub mod ikp;
-pub mod imp;
-pub mod ncp;
-pub mod pup;
+pub mod papers;
 pub mod tcp;
-pub mod telnet;
-pub mod vio;

@@ -6,7 +6,7 @@ use crate::parse::{
     block, cpuinfo, interfaces, limits, list_length, loadavg, name_values, pressure, softnet, stat,
 };
 use stackline_os::tcp_info::TcpInfo;
-use stackline_os::{cgroup, mounts};
+use stackline_os::{cgroup_formats, mounts};
 
 /// A text of `/proc`, `/sys` or tracefs.
 pub fn text(text: &str) {
@@ -29,9 +29,9 @@ pub fn text(text: &str) {
         stat::parse(text),
     );
     let _ = (
-        cgroup::parse_paths(text),
-        cgroup::parse_quota(text),
-        cgroup::throttling(text),
+        cgroup_formats::parse_paths(text),
+        cgroup_formats::parse_quota(text),
+        cgroup_formats::throttling(text),
         list_length(text),
     );
     let _ = (TraceEventFormat::parse(text), Layout::parse(text));

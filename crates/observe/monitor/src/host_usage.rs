@@ -4,7 +4,7 @@ use crate::clock::monotonic_ns;
 use crate::parse::{name_values, stat};
 use stackline_core::run_record::HostUsage;
 use stackline_core::time::NANOS_PER_SECOND;
-use stackline_os::control_groups::ThrottledTime;
+use stackline_os::own_control_groups::ThrottledTime;
 use std::fs;
 
 /// The host's counters at a moment.

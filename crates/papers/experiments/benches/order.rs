@@ -12,7 +12,7 @@ use stackline_papers::blast::formulas::{BlastCostModel, BlastFigureProtocol};
 use stackline_proto::blast::{self, BlastStrategy};
 use stackline_transfer::frames::{self, FrameCarrier};
 use stackline_transfer::options::PacketWaiting;
-use stackline_transfer::standalone::{self, StandaloneSetup};
+use stackline_transfer::papers::standalone::{self, StandaloneSetup};
 use stackline_transfer::{BlastChannel, BlastChannelOptions};
 use std::error::Error;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@
 mod room;
 
 use stackline_papers::blast::formulas::{BlastCostModel as Then, BlastFigureProtocol};
-use stackline_transfer::standalone::{
+use stackline_transfer::papers::standalone::{
     Elapsed, StandaloneProgram, StandaloneSample, StandaloneSetup, StopAndWaitCosts, costs, elapsed,
 };
 use std::error::Error;

@@ -93,7 +93,7 @@ impl MemoryEventLogs {
     ///
     /// # Errors
     /// Never; what [`EventLogs::new`] wants.
-    pub fn put(&self, host: &str, event_log: &EventLog) -> Result<(), String> {
+    pub fn add(&self, host: &str, event_log: &EventLog) -> Result<(), String> {
         let mut kept = self
             .0
             .lock()
@@ -130,7 +130,7 @@ mod tests {
         let hosts = ["khons", "udjat"].map(str::to_owned);
         let mut event_logs = EventLogs::new(hosts, move |host, event_log| {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            into.put(host, event_log)
+            into.add(host, event_log)
         });
         let keyword = intern("APP_SEND");
         for n in 0..60_000_u64 {

@@ -68,8 +68,10 @@ pub fn is_recording() -> bool {
 pub fn emit(keyword: &Keyword, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
-        state if state & TICKS == 0 => put(state, keyword.id(), 0, clock::now_ns(), values),
-        state => put(state, keyword.id(), event_log::TICKS, sys::ticks(), values),
+        state if state & TICKS == 0 => {
+            record_event(state, keyword.id(), 0, clock::now_ns(), values)
+        }
+        state => record_event(state, keyword.id(), event_log::TICKS, sys::ticks(), values),
     }
 }
 
@@ -78,12 +80,12 @@ pub fn emit(keyword: &Keyword, values: &[EventValue<'_>]) {
 pub fn emit_at(keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
         0 => {}
-        state => put(state, keyword, 0, at_ns, values),
+        state => record_event(state, keyword, 0, at_ns, values),
     }
 }
 
 #[inline(always)]
-fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[EventValue<'_>]) {
+fn record_event(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[EventValue<'_>]) {
     let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
         // A signal's handler may have come into the midst of another event.

@@ -26,7 +26,7 @@ pub use self::parquet::{
     EventColumnSelection, EventFileReader, EventFileWriter, read_table, write_table,
 };
 pub use adopted_logs::read_event_logs;
-pub use event_run::{keep_run, put_event};
+pub use event_run::{emit_event, keep_run};
 pub use excerpt::{EventExcerpt, ExcerptRows};
 pub use export::{ExportedEventLog, export_event_log, export_text};
 pub use import::{ImportLog, begins_event_log, import_event_log, import_text, rename_hosts};

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`directory`] | writing a run directory while a run goes on |
 //! | [`run`] | reading one back, complete or not |
-//! | [`columns`] | the table of columns of `results.parquet` |
+//! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
@@ -17,7 +17,6 @@
 //! | [`error`] | one sentence, a cause and a hint |
 
 mod checksums;
-pub mod columns;
 pub mod directory;
 pub mod error;
 pub mod events;
@@ -25,6 +24,7 @@ mod files;
 mod named_file;
 mod plausible;
 mod replace;
+pub mod result_columns;
 pub mod results;
 pub mod run;
 pub mod status;

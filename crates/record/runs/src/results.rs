@@ -1,11 +1,11 @@
-//! `results.parquet`: the table of [`crate::columns`] written column by column, and the exact records read back.
+//! `results.parquet`: the table of [`crate::result_columns`] written column by column, and the exact records read back.
 //!
 //! It handles types and levels, never what a column means.
 
 use crate::Error;
 use crate::checksums::{CREATED_BY, RowGroupChecksums, SharedFile, StoredChecksums, Summed};
-use crate::columns::{COLUMNS, Get, RECORD, ResultColumn, ResultRow};
 use crate::replace::replace_inside;
+use crate::result_columns::{COLUMNS, Get, RECORD, ResultColumn, ResultRow};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};

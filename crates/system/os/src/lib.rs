@@ -11,15 +11,15 @@
 //! | [`clock`], [`epoll`], [`readiness`], [`adjtimex`] | clocks, and waiting to the nanosecond |
 //! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | how threads are scheduled, interrupted, placed and set aside; how the allocator keeps memory |
 //! | [`fork`], [`spawn`], [`descriptors`] | processes and what they inherit |
-//! | [`control_groups`], [`cgroup`], [`mounts`], [`root_directory`] | control groups above this process, and the files that say so |
+//! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and the files that say so |
 //! | [`processor_share`] | a host's share of a processor, by a control group's quota |
 //! | `sys` | the only unsafe code |
 
 pub mod affinity;
 pub mod bpf;
-pub mod cgroup;
-pub mod control_groups;
+pub mod cgroup_formats;
 pub mod mounts;
+pub mod own_control_groups;
 pub mod processor_share;
 pub mod readiness;
 pub mod root_directory;

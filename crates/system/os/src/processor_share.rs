@@ -59,7 +59,7 @@ impl ControlGroup {
     /// An [`Error`] of the environment when no control group can be made here.
     pub fn make(name: &str, share: ProcessorShare) -> Result<Self> {
         let (version, own) =
-            crate::control_groups::processor_groups().map_err(|why| refused(&why))?;
+            crate::own_control_groups::processor_groups().map_err(|why| refused(&why))?;
         let mut why = String::from("no control group that is there can hold another one");
         for parent in own
             .iter()
@@ -183,14 +183,14 @@ fn make_in(
 /// Removes the groups that processes that are gone left: how many.
 #[must_use]
 pub fn sweep_groups() -> usize {
-    crate::control_groups::processor_groups().map_or(0, |(_, parents)| {
+    crate::own_control_groups::processor_groups().map_or(0, |(_, parents)| {
         parents.iter().map(|parent| sweep(parent)).sum()
     })
 }
 
 /// Removes the group of that name, when the last process in it has ended, which is waited for no longer than `patience`.
 pub fn remove(name: &str, patience: Duration) {
-    let Ok((_, parents)) = crate::control_groups::processor_groups() else {
+    let Ok((_, parents)) = crate::own_control_groups::processor_groups() else {
         return;
     };
     let until = Instant::now() + patience;

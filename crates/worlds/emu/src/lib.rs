@@ -18,7 +18,7 @@ pub mod client;
 pub mod engine;
 pub mod enter;
 pub mod error;
-mod link_change;
+mod link_change_limits;
 mod namespace;
 mod packet_sockets;
 mod path_mtu;

@@ -270,16 +270,15 @@ fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
         }
         _ => benches.into_iter().for_each(|bench| bench.work(None)),
     };
-    std::thread::Builder::new()
+    let builder = std::thread::Builder::new()
         .name("endpoint".into())
-        .stack_size(THREAD_STACK)
-        .spawn(work)
-        .map_err(|e| {
-            Error::environment(format!(
-                "thread {replica} of the part cannot be started: {e}"
-            ))
-            .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
-        })
+        .stack_size(THREAD_STACK);
+    system::spawn_with_own_file_table(builder, work).map_err(|e| {
+        Error::environment(format!(
+            "thread {replica} of the part cannot be started: {e}"
+        ))
+        .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
+    })
 }
 
 /// Drives several endpoints by the calling thread.
@@ -408,7 +407,7 @@ fn parameters(task: &AgentTask, replica: u32) -> LiveConnectParameters {
     }
 }
 
-/// Pins the thread, sets its priority and its timers' precision, and gives it a file table of its own.
+/// Pins the thread, sets its priority and its timers' precision.
 fn settle(task: &AgentTask) -> Result<()> {
     if let Some(cpu) = task.cpu {
         cpu_placement::pin(cpu)?;
@@ -420,8 +419,6 @@ fn settle(task: &AgentTask) -> Result<()> {
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
     let _ = nix::sys::prctl::set_timerslack(1);
-    // A table that threads share makes every system call count its references; an old kernel leaves it at that.
-    let _ = system::own_file_table();
     Ok(())
 }
 

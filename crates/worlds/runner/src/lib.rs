@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`spec_source`] | the text of a specification to a checked plan, with every world there is |
 //! | [`network_stack`] | the one network, or the one stack, that an application is carried out across |
-//! | [`link_change`] | a link of a network as a person changes it |
+//! | [`link_by_text`] | new values of a link, as a person writes them |
 //! | `run_sequence` | all runs of a plan, in order |
 //! | `seeds` | the same under many seeds, simulated |
 //! | `backend` | what a world does for a run |
@@ -18,7 +18,7 @@
 //! | `network_tap` | what happens in a network, as events and packets |
 
 mod backend;
-pub mod link_change;
+pub mod link_by_text;
 pub mod network_stack;
 mod network_tap;
 mod recording;

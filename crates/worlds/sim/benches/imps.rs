@@ -9,9 +9,9 @@ use stackline_core::network::{LossModel, Network};
 use stackline_core::plan::Measurement;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{HostKind, ImpHostAddress, ImpOptions};
-use stackline_sim::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
-use stackline_sim::imps::{
+use stackline_proto::papers::imp::{HostKind, ImpHostAddress, ImpOptions};
+use stackline_sim::papers::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::papers::imps::{
     ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS, plan,
 };
 use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunScene, carry_out, stack_tables};

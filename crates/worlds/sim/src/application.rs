@@ -24,7 +24,7 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::messages::{CallPort, MessagePort, MessageTrace, Traces, callers, connections};
-use crate::scene::SimRunLimits;
+use crate::run_limits::SimRunLimits;
 use crate::usage::UsageTotals;
 use crate::virtual_time::{APART, NextEvent, VirtualTime};
 use stackline_core::network::Network;
@@ -32,7 +32,7 @@ use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
 use stackline_net::{NodeIndex, Tap};
-use stackline_proto::pup::PupOptions;
+use stackline_proto::papers::pup::PupOptions;
 use std::rc::Rc;
 
 /// An application's world.

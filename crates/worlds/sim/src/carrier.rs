@@ -2,7 +2,7 @@
 
 use crate::datagram::SimDatagram;
 use crate::digest::RunDigestTap;
-use crate::host_messages::{HostMessages, ImpStatusReport};
+use crate::papers::host_messages::{HostMessages, ImpStatusReport};
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;

@@ -6,9 +6,9 @@
 
 use bytes::BytesMut;
 use stackline_net::{PacketPayload, packet::NodeIndex};
-use stackline_proto::imp::ImpDeliveryFailure;
-use stackline_proto::imp::packet::FULL_BITS;
-use stackline_proto::ncp;
+use stackline_proto::papers::imp::ImpDeliveryFailure;
+use stackline_proto::papers::imp::packet::FULL_BITS;
+use stackline_proto::papers::ncp;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
 use stackline_proto::tcp::{Codepoint, TcpSegment};
 

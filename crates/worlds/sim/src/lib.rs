@@ -9,17 +9,16 @@
 //! | --- | --- |
 //! | [`carry_out`] | start here: one run, from its scene to its records |
 //! | `scene`, `outcome` | what one run needs, what it yielded |
+//! | `run_limits` | where a run is given up |
 //! | `engine` | how a measured run goes on |
 //! | `virtual_time` | the one loop: the network's next delivery, the next timer, which tasks are polled |
 //! | `tasks` | async functions that run until they wait |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
-//! | `host_messages` | packets as messages over IMPs |
-//! | `imp_log` | what IMPs report of themselves, as events |
 //! | [`application`] | an application whose programs are async functions: time, processors, each other |
 //! | [`messages`] | what its programs send each other: whole messages over connections, and V's messages |
 //! | [`usage`] | what ports and processors did, interval by interval |
 //! | [`port_events`] | what ports of a network and processors of hosts did, as events of monitors |
-//! | [`imps`] | networks of IMPs, and what their hosts send |
+//! | [`papers`] | what only the papers need: networks of IMPs |
 //! | `executor` | what tasks share: the virtual time, timers, processors, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
@@ -41,16 +40,15 @@ mod engine;
 mod error;
 mod executor;
 mod host_costs;
-mod host_messages;
 mod host_work;
-mod imp_log;
-pub mod imps;
 mod job;
 pub mod messages;
 mod outcome;
+pub mod papers;
 pub mod port_events;
 mod processor;
 mod records;
+mod run_limits;
 mod run_trace;
 mod scene;
 mod stacks;
@@ -65,8 +63,9 @@ pub use datagram::{CarriedData, SimDatagram};
 pub use error::{Error, Result};
 pub use host_costs::HostWorkCosts;
 pub use outcome::SimRunOutcome;
+pub use run_limits::SimRunLimits;
 pub use run_trace::SimTraceParameters;
-pub use scene::{SimRunLimits, SimRunScene};
+pub use scene::SimRunScene;
 pub use stacks::stack_tables;
 
 use stackline_core::catalogue::Capabilities;

@@ -39,7 +39,7 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmit
         queue_bytes: queue_bytes.into(),
         cell_bytes: cell_bytes.into(),
     };
-    setup.give(&node, at_ns, emit);
+    setup.emit_on(&node, at_ns, emit);
 }
 
 /// Says what a port did in an interval that ends then and is so long, both in ns.
@@ -72,7 +72,7 @@ pub fn port_use(
         spoilt_frames: did.spoilt.into(),
         marked: did.marked.into(),
     };
-    used.give(&node, at_ns, emit);
+    used.emit_on(&node, at_ns, emit);
 }
 
 /// What a port did between two readings of its counters.
@@ -120,7 +120,7 @@ pub fn processor_use(
     did: SimProcessorSpending,
     emit: &mut EventEmitter<'_>,
 ) {
-    cpu_use(Duration(interval_ns), did).give(host, at_ns, emit);
+    cpu_use(Duration(interval_ns), did).emit_on(host, at_ns, emit);
 }
 
 /// What programs and copying take of an interval, and what is left of it.

@@ -181,7 +181,7 @@ impl SimTraceLog {
             mss_bytes: value(now.mss_bytes),
             acked_bytes: grew(|info| info.acked_bytes),
         };
-        self.put(host, at, keyword, &info.values());
+        self.emit(host, at, keyword, &info.values());
     }
 
     /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
@@ -210,7 +210,7 @@ impl SimTraceLog {
         let busy =
             used.user_ppm != EventValue::Number(0) || used.system_ppm != EventValue::Number(0);
         if busy {
-            self.put(host as usize, at, &CPU_USE, &used.values());
+            self.emit(host as usize, at, &CPU_USE, &used.values());
         }
         busy
     }
@@ -237,11 +237,11 @@ impl SimTraceLog {
             event.bytes.into(),
             EventValue::Text(event.cause),
         ];
-        self.put(host, at, keyword, &values);
+        self.emit(host, at, keyword, &values);
     }
 
     /// An event on a host, at a true moment.
-    pub(crate) fn put(
+    pub(crate) fn emit(
         &self,
         host: usize,
         at: Instant,
@@ -376,8 +376,8 @@ impl SimEndpointTrace {
         }
     }
 
-    fn put(&self, at: Instant, keyword: &Keyword, values: &[EventValue<'_>]) {
-        self.log.put(self.host, at, keyword, values);
+    fn emit(&self, at: Instant, keyword: &Keyword, values: &[EventValue<'_>]) {
+        self.log.emit(self.host, at, keyword, values);
     }
 
     /// The stream it sends on, and the one it takes from.
@@ -402,12 +402,12 @@ impl SimEndpointTrace {
             EndpointStep::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
             EndpointStep::Disconnect => self.connection(at, &DISCONNECT, None),
             EndpointStep::Disconnected => self.connection(at, &DISCONNECTED, None),
-            EndpointStep::ClockStarts => self.put(
+            EndpointStep::ClockStarts => self.emit(
                 at,
                 &START,
                 &[self.connection.get().into(), self.own_stream().into()],
             ),
-            EndpointStep::ClockStops => self.put(
+            EndpointStep::ClockStops => self.emit(
                 at,
                 &STOP,
                 &[self.connection.get().into(), self.own_stream().into()],
@@ -418,11 +418,11 @@ impl SimEndpointTrace {
                     self.peer_stream().into(),
                     self.offset(&self.taken).into(),
                 ];
-                self.put(at, &AWAIT, &values);
+                self.emit(at, &AWAIT, &values);
             }
             EndpointStep::StreamEnded => {
                 let (unit, stream) = self.next_taken();
-                self.put(
+                self.emit(
                     at,
                     &ENDED,
                     &[unit.into(), stream.into(), self.offset(&self.taken).into()],
@@ -438,7 +438,7 @@ impl SimEndpointTrace {
             begins.into(),
             EventValue::Absent,
         ];
-        self.put(at, keyword, &values);
+        self.emit(at, keyword, &values);
     }
 
     /// The next unit that comes, and its stream.
@@ -478,7 +478,7 @@ impl SimEndpointTrace {
         }
         self.leaving.set((unit, self.out.get()));
         let offset = self.offset(&self.out);
-        self.put(
+        self.emit(
             at,
             keyword,
             &[
@@ -504,7 +504,7 @@ impl SimEndpointTrace {
 
     fn has_left(&self, at: Instant, keyword: &Keyword, unit: i64, begin: u64, bytes: u64) {
         let begin = self.streams.get().then_some(begin);
-        self.put(
+        self.emit(
             at,
             keyword,
             &[
@@ -540,7 +540,7 @@ impl SimEndpointTrace {
     /// The application waits for its next data unit, or for a call.
     pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
         let (unit, stream) = self.next_taken();
-        self.put(
+        self.emit(
             at,
             &AWAIT,
             &[
@@ -564,7 +564,7 @@ impl SimEndpointTrace {
             self.call.set(unit);
         }
         let offset = self.offset(&self.taken);
-        self.put(
+        self.emit(
             at,
             keyword,
             &[
@@ -578,7 +578,7 @@ impl SimEndpointTrace {
 
     /// The last call is given up.
     pub(crate) fn lost(&self, at: Instant, bytes: u64) {
-        self.put(
+        self.emit(
             at,
             &LOST,
             &[

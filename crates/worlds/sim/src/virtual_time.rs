@@ -5,11 +5,11 @@ use crate::carrier::SimCarrier;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{Executor, Timer};
-use crate::imp_log::ImpLog;
+use crate::papers::imp_log::ImpLog;
 use crate::port_events::SimProcessorSpending;
 use crate::processor::{SimProcessor, SimProcessorTurn};
+use crate::run_limits::SimRunLimits;
 use crate::run_trace::SimTraceLog;
-use crate::scene::SimRunLimits;
 use crate::stacks::pair::SimConnectionPair;
 use crate::usage::UsageTotals;
 use stackline_core::error::Blame;
@@ -158,7 +158,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         if let Some(log) = &self.executor.log {
             self.sample(log, at);
             for (at, reports) in self.carrier.reports() {
-                self.imp_log.put(log, self.network, at, reports);
+                self.imp_log.emit_reports(log, self.network, at, reports);
             }
         }
         self.events += 1;
@@ -216,7 +216,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         };
         self.carrier.report_last(self.executor.now());
         for (at, reports) in self.carrier.reports() {
-            self.imp_log.put(log, self.network, at, reports);
+            self.imp_log.emit_reports(log, self.network, at, reports);
         }
         log.finish().map_err(Error::environment)
     }

@@ -4,9 +4,9 @@
 use stackline_core::network::LossModel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{HostKind, ImpHostAddress, ImpOptions, Rule};
-use stackline_sim::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
-use stackline_sim::imps::{
+use stackline_proto::papers::imp::{HostKind, ImpHostAddress, ImpOptions, Rule};
+use stackline_sim::papers::imps::traffic::{ImpSenderPace, ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::papers::imps::{
     ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_WITH_CHECKSUM_BITS,
 };
 

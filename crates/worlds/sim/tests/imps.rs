@@ -3,9 +3,9 @@
 use stackline_core::network::LossModel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
-use stackline_sim::imps::traffic::{ImpTrafficRun, ImpTrafficSender};
-use stackline_sim::imps::{
+use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
+use stackline_sim::papers::imps::traffic::{ImpTrafficRun, ImpTrafficSender};
+use stackline_sim::papers::imps::{
     ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
 };
 

@@ -8,7 +8,7 @@ use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::NodeIndex;
-use stackline_proto::pup;
+use stackline_proto::papers::pup;
 use stackline_sim::application::{ProgramContext, Simulation};
 use stackline_sim::messages::{MessagePort, TcpConnectionEvent};
 use stackline_sim::{CAPABILITIES, stack_tables};

@@ -46,7 +46,7 @@ pub fn stop_at_calls(
             Error::environment(format!("what the program does cannot be reported: {error}"))
         })?;
     let ended = tracer::trace_command(becoming, |record| {
-        writer.iter_mut().for_each(|writer| writer.put(&record))
+        writer.iter_mut().for_each(|writer| writer.write(&record))
     });
     ended.or_else(|error| {
         let why = format!("programs may not be stopped here: {error}");
@@ -55,7 +55,7 @@ pub fn stop_at_calls(
             thread: 0,
             what: PtraceChange::Absent { why },
         };
-        writer.iter_mut().for_each(|writer| writer.put(&absent));
+        writer.iter_mut().for_each(|writer| writer.write(&absent));
         untraced(command)
     })
 }

@@ -5,7 +5,7 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`session`] | start here: a trace, from its programs to its run |
+//! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
 //! | `outcome_words` | what came of it, in words |
@@ -20,11 +20,11 @@
 pub mod calls;
 mod network_events;
 mod outcome_words;
+pub mod program_trace;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
 pub mod scope;
-pub mod session;
 mod thread_directory;
 mod tls_key_log;
 mod trace_sources;

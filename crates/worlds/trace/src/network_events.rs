@@ -90,7 +90,7 @@ impl TracedNetwork {
                 port,
                 at_ns,
                 &mut |host, name, at_ns, values| {
-                    recorder.put(host, name, at_ns, values);
+                    recorder.emit(host, name, at_ns, values);
                 },
             );
         }

@@ -1,6 +1,6 @@
 //! What came of a trace, in words.
 
-use crate::session::TraceOutcome;
+use crate::program_trace::TraceOutcome;
 use stackline_core::units;
 use stackline_requests::collector::counted_requests;
 

@@ -210,12 +210,12 @@ mod tests {
             .iter_mut()
             .map(|source| {
                 let mut writer = PtraceRecordWriter::open(&source.path).unwrap();
-                writer.put(&PtraceRecord {
+                writer.write(&PtraceRecord {
                     at_ns: 1,
                     thread: 2,
                     what: PtraceChange::Executes { name: "a".into() },
                 });
-                writer.put(&PtraceRecord {
+                writer.write(&PtraceRecord {
                     at_ns: 2,
                     thread: 2,
                     what: PtraceChange::Began {

@@ -14,7 +14,7 @@ use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, pla
 use stackline_requests::{
     Bound, Builder, Exchange, LeftOut, ObservedHost, Secrets, SocketEvent, Unknown,
 };
-use stackline_runs::events::{Spool, Spooling, put_event};
+use stackline_runs::events::{Spool, Spooling, emit_event};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads did is remembered for so long.
@@ -114,8 +114,8 @@ impl RequestRecorder {
     }
 
     /// An event beside those of requests.
-    pub(crate) fn put(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
-        put_event(&mut self.logs, host, name, at_ns, values);
+    pub(crate) fn emit(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
+        emit_event(&mut self.logs, host, name, at_ns, values);
     }
 
     /// Something happened.
@@ -202,7 +202,7 @@ impl RequestRecorder {
         self.keep_transfers();
         let logs = &mut self.logs;
         self.collector.finish(&mut |host, name, at_ns, values| {
-            put_event(logs, host, name, at_ns, values);
+            emit_event(logs, host, name, at_ns, values);
         });
         self.write(spool, 0)?;
         self.left_out.merge(&unknown.left_out);
@@ -223,7 +223,7 @@ impl RequestRecorder {
         }
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts().first().cloned().filter(|_| count > 0) {
-            put_event(
+            emit_event(
                 &mut self.logs,
                 &host,
                 "EVENTS_LOST",
@@ -240,7 +240,7 @@ impl RequestRecorder {
             let batches = (cost.batches.0 + cost.batches.1) as u64;
             let values =
                 [batches, without as u64, with as u64, cost.spread_ns as u64].map(EventValue::from);
-            put_event(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
+            emit_event(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
         }
     }
 
@@ -264,7 +264,7 @@ impl RequestRecorder {
         for transfer in self.builder.take_transfers() {
             self.collector
                 .add_transfer(&transfer, &mut |host, name, at_ns, values| {
-                    put_event(logs, host, name, at_ns, values);
+                    emit_event(logs, host, name, at_ns, values);
                 });
         }
     }
@@ -306,8 +306,8 @@ impl RequestRecorder {
             &known,
             threads,
             &mut |host, name, at_ns, values| match &mut doors {
-                Some(doors) if name == "NET_SEEN" => put_event(doors, host, name, at_ns, values),
-                _ => put_event(logs, host, name, at_ns, values),
+                Some(doors) if name == "NET_SEEN" => emit_event(doors, host, name, at_ns, values),
+                _ => emit_event(logs, host, name, at_ns, values),
             },
         );
         self.note(exchange, &names);

@@ -25,8 +25,7 @@
 //! | `receive_batching` | a receiver that sleeps briefly instead of being woken for every message |
 //! | `stream_memory` | the memory of a stream: posted, or a bounded ring |
 //! | [`seal`], `replay_window` | authenticated encryption; each packet counts once |
-//! | [`standalone`] | the programs of 1985 at the data link level, to be timed |
-//! | `sys` | the only unsafe code |
+//! | [`papers`] | what only the papers need: the programs of 1985, to be timed |
 
 pub mod carrier;
 mod carrier_link;
@@ -41,6 +40,7 @@ mod listener_memory;
 mod operation;
 pub mod options;
 mod packet_train;
+pub mod papers;
 mod placement;
 mod prefetch;
 mod receive_batching;
@@ -49,7 +49,6 @@ mod replay_window;
 #[path = "../benches/room/mod.rs"]
 mod room;
 pub mod seal;
-pub mod standalone;
 mod stream_memory;
 pub mod udp;
 

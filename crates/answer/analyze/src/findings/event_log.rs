@@ -1,9 +1,9 @@
 //! The events of a run, and what several kinds of findings need to know of them, computed once.
 
+use crate::findings::followed_units::session::SessionAnalysis;
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::costs::RequestCosts;
 pub(crate) use crate::findings::rows::{EventRows, FlowByteRange, MOST};
-use crate::findings::sessions::session::SessionAnalysis;
 use std::cell::OnceCell;
 use std::ops::Deref;
 

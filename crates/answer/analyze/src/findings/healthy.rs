@@ -2,10 +2,10 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, HEALTHY};
+use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::requests::causes;
-use crate::findings::sessions::network;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,

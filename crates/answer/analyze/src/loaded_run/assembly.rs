@@ -13,8 +13,8 @@ use std::path::Path;
 /// Events that are read at once, unless a flag sets another number: what is kept of them takes a quarter of a gigabyte.
 pub const MOST_EVENTS: usize = 6_000_000;
 
-/// Bytes of memory that an event takes, about.
-const EVENT_BYTES: f64 = 35.0;
+/// Bytes of memory that an event takes, about, when only lifelines are assembled of it.
+const ASSEMBLED_EVENT_BYTES: f64 = 35.0;
 
 /// The lifelines of a run, and where not all its events were read, that.
 ///
@@ -53,7 +53,7 @@ pub fn assembled(
             ReadEvents {
                 read,
                 of: excerpt.of,
-                event_bytes: EVENT_BYTES,
+                event_bytes: ASSEMBLED_EVENT_BYTES,
             },
             &what,
         )),

@@ -22,7 +22,7 @@ fn asked(number: i64, name: &str, from: u64, to: u64) -> CapturedRequest {
 fn entry(line: &str) -> AccessLogEntry {
     let read = read(line.as_bytes());
     assert_eq!(
-        (read.entries.len(), read.mistakes.0),
+        (read.entries.len(), read.mistakes.count),
         (1, 0),
         "{:?}",
         read.mistakes
@@ -98,14 +98,14 @@ fn lines_of_every_form_say_the_same() {
         );
     }
     let otlp = read(format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0123456789abcdef0123456789abcdef","spanId":"0123456789abcdef","name":"GET","kind":2,"startTimeUnixNano":"{}","endTimeUnixNano":"{AT}","attributes":[{{"key":"http.request.method","value":{{"stringValue":"GET"}}}},{{"key":"url.path","value":{{"stringValue":"/a"}}}},{{"key":"http.response.status_code","value":{{"intValue":"200"}}}}]}}]}}]}}]}}"#, AT - 21 * MS).as_bytes());
-    assert_eq!(otlp.mistakes, (0, vec![]));
+    assert_eq!(otlp.mistakes, ImportMistakes::default());
     assert_eq!(
         (otlp.entries[0].took_ns, otlp.entries[0].path.as_str()),
         (Some(21 * MS), "/a")
     );
     let wrong = read(b"no line\n\n{\"a\":1}\n");
     assert_eq!(
-        (wrong.lines, wrong.mistakes.0, wrong.entries.len()),
+        (wrong.lines, wrong.mistakes.count, wrong.entries.len()),
         (2, 2, 0)
     );
 }

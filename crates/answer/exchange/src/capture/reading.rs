@@ -4,7 +4,7 @@ use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
 use super::packet_copies::PacketCopies;
 use super::packet_words::{StreamEndTexts, why_unread};
-use crate::{Error, Imported};
+use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
@@ -71,8 +71,8 @@ pub struct CapturedRequest {
 /// What is known when all was read.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
-    /// Of each capture what could not be read: how much of it, and the first few in words.
-    pub mistakes: Vec<(u64, Vec<String>)>,
+    /// What could not be read of each capture.
+    pub mistakes: Vec<ImportMistakes>,
     /// Requests by protocol.
     pub requests: BTreeMap<&'static str, u64>,
     /// Those of which nothing more is known than that they were.
@@ -591,11 +591,11 @@ impl SharedCaptureState<'_> {
         if since >= LOOK || (since >= SELDOM && since_ns >= LOOK_NS) {
             self.looked = (self.packets, self.now_ns);
             for exchange in self.builder.advance(self.now_ns) {
-                self.put(sources, &exchange);
+                self.record_exchange(sources, &exchange);
             }
         } else if self.builder.is_full() {
             for exchange in self.builder.take_done() {
-                self.put(sources, &exchange);
+                self.record_exchange(sources, &exchange);
             }
         }
     }
@@ -603,7 +603,7 @@ impl SharedCaptureState<'_> {
     fn finish(&mut self, sources: &mut [CaptureSource<'_>]) {
         let (left, unknown) = self.builder.finish();
         for exchange in left {
-            self.put(sources, &exchange);
+            self.record_exchange(sources, &exchange);
         }
         self.finished.unknown.left_out.merge(&unknown.left_out);
         self.finished.unknown = Unknown {
@@ -624,7 +624,7 @@ impl SharedCaptureState<'_> {
     }
 
     /// A request that is over.
-    fn put(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
+    fn record_exchange(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
         let context = exchange_events::ExchangeContext {
             contents: self.options.contents,
             segments: true,

@@ -82,7 +82,7 @@ fn lines(bytes: &[u8], host: Option<&str>, known: StreamRegistry) -> (Vec<String
         line.starts_with("NET_SEEN") && line.contains("; capture; 10.")
             || line.starts_with("TCP_RETRANSMIT")
     });
-    (lines, finished.mistakes[0].1.clone())
+    (lines, finished.mistakes[0].first.clone())
 }
 
 /// Reads all of it, whatever it is.

@@ -218,8 +218,8 @@ pub fn read_captures(
     if let Some(first) = places.first() {
         imports[*first].left_out = finished.unknown.left_out.names();
     }
-    for ((count, words), place) in finished.mistakes.iter().zip(&places) {
-        report(*count, words.clone(), &mut imports[*place]);
+    for (mistakes, place) in finished.mistakes.iter().zip(&places) {
+        report(mistakes.clone(), &mut imports[*place]);
     }
     Ok(Some(CaptureImport { plan, finished }))
 }

@@ -1,7 +1,7 @@
 //! What a format of events is, and what all that are read or written have in common.
 
 use super::selection::ExportSelection;
-use crate::Imported;
+use crate::{ImportMistakes, Imported};
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::TraceImport;
 use stackline_events::EventTable;
@@ -74,14 +74,14 @@ pub(crate) fn take(
         bytes,
         ..TraceImport::default()
     };
-    put_events(log, imported.table, into, &mut import)?;
-    report(imported.mistakes.0, imported.mistakes.1, &mut import);
+    push_events(log, imported.table, into, &mut import)?;
+    report(imported.mistakes, &mut import);
     import.left_out = imported.left_out.names();
     Ok(import)
 }
 
 /// Some events of it.
-pub(crate) fn put_events(
+pub(crate) fn push_events(
     log: &ImportLog<'_>,
     mut table: EventTable,
     into: &mut Intake,
@@ -95,12 +95,13 @@ pub(crate) fn put_events(
 }
 
 /// What could not be read.
-pub(crate) fn report(count: u64, words: Vec<String>, import: &mut TraceImport) {
-    if count > 0 {
-        import.refused.insert("not read".to_owned(), count);
+pub(crate) fn report(mistakes: ImportMistakes, import: &mut TraceImport) {
+    if mistakes.count > 0 {
+        import.refused.insert("not read".to_owned(), mistakes.count);
     }
     import.notes.extend(
-        words
+        mistakes
+            .first
             .into_iter()
             .map(|what| format!("{}: {what}", import.source)),
     );

@@ -126,7 +126,7 @@ fn one(
     into.push(&table)?;
     import.left_out = left_out.names();
     let counts = [
-        ("not read", read.mistakes.0),
+        ("not read", read.mistakes.count),
         ("of no request that was captured", joined.alone),
         ("of one of several requests", joined.ambiguous),
     ];
@@ -134,7 +134,7 @@ fn one(
     import.refused = refused.map(|(why, n)| (why.to_owned(), n)).collect();
     import.notes = read
         .mistakes
-        .1
+        .first
         .iter()
         .map(|what| format!("{source}: {what}"))
         .collect();

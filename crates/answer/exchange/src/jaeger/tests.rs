@@ -40,7 +40,7 @@ fn a_trace_of_two_services_is_one_lifeline() {
             format!("DB_SELECT_END; db; 1700000000; 600000; {db}; SELECT"),
         ]
     );
-    assert_eq!(read.mistakes.0, 1, "a span whose trace has no number");
+    assert_eq!(read.mistakes.count, 1, "a span whose trace has no number");
     let lines = lifelines(&read.table, None, &LifelineOptions::default());
     assert_eq!((lines.lines.len(), lines.passages.len()), (1, 5));
 }
@@ -58,7 +58,7 @@ fn what_is_no_answer_of_jaeger_is_refused() {
     }
     let cut = format!("{TRACE}\n{{\"data\":[");
     assert_eq!(
-        read(cut.as_bytes(), false).unwrap().mistakes.0,
+        read(cut.as_bytes(), false).unwrap().mistakes.count,
         2,
         "what was read before is kept"
     );

@@ -10,7 +10,7 @@ fn events(text: &str) -> (Vec<String>, Vec<String>) {
         (0..read.table.len())
             .map(|row| read.table.event(row).to_string())
             .collect(),
-        read.mistakes.1,
+        read.mistakes.first,
     )
 }
 

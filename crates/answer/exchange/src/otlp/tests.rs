@@ -62,7 +62,7 @@ fn what_goes_out_comes_back_in_both_forms() {
     for bytes in [protobuf(&data), json.into_bytes()] {
         let read = read(&bytes, false).unwrap();
         assert_eq!(
-            (sorted(&read.table), read.mistakes.0),
+            (sorted(&read.table), read.mistakes.count),
             (expected.clone(), 0)
         );
     }
@@ -132,7 +132,7 @@ fn spans_of_others_become_lifelines() {
             format!("CART_GET_CART_END; web-1; 0; 3000; {ids}; GET /cart"),
         ]
     );
-    assert_eq!(read.mistakes.0, 1);
+    assert_eq!(read.mistakes.count, 1);
     let lines = lifelines(&read.table, None, &LifelineOptions::default());
     assert_eq!((lines.lines.len(), lines.passages.len()), (1, 3));
 }
@@ -159,7 +159,7 @@ fn what_is_neither_form_is_refused() {
     cut.push_str("\n{\"resourceSpans\":[{");
     let read = read(cut.as_bytes(), false).unwrap();
     assert_eq!(
-        (read.table.len(), read.mistakes.0),
+        (read.table.len(), read.mistakes.count),
         (6, 1),
         "the whole lines before are read"
     );

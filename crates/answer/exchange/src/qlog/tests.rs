@@ -9,7 +9,7 @@ fn lines(bytes: &[u8], host: Option<&str>) -> (Vec<String>, u64) {
         (0..read.table.len())
             .map(|row| read.table.event(row).to_string())
             .collect(),
-        read.mistakes.0,
+        read.mistakes.count,
     )
 }
 

@@ -1,7 +1,7 @@
 //! Shapes of a picture of an experiment, as SVG that knows dark and light, and as a scene for PNG, which is light. It places nothing.
 
 use super::pictures::{TOP, WIDTH};
-use crate::drawing::escaped;
+use crate::markup_escape::escaped;
 use crate::scene::{self, SceneShape, TextAnchor, VectorScene};
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! What a designed experiment came to, as text and as a page for a browser.
 
 use super::{FactorOutcome, Response, ResponseUnit, alone, pictures, sensitivity, times, unscaled};
-use crate::drawing::escaped;
 use crate::grid::{Align, line, widths, wrap};
+use crate::markup_escape::escaped;
 use stackline_core::units;
 use stackline_factors::answer::Interaction;
 use stackline_factors::fit::IntervalSource;

@@ -6,7 +6,7 @@
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
 use super::columns::{EXACT, PageColumn};
-use super::{Content, pack};
+use super::{Content, markup_safe_data};
 use crate::colours;
 use crate::lifeline_selection::select_lifelines;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ pub(super) fn pack_content(content: &Content<'_>) -> String {
             "loose": regular.len(), "of_loose": loose.len(),
         }),
     );
-    pack::pack(head, &writer.columns())
+    markup_safe_data::pack(head, &writer.columns())
 }
 
 /// A line's earliest passage: of clocks that are wrong it is not the first.

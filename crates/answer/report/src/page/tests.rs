@@ -1,6 +1,6 @@
 //! The page as text: what is in it, and what cannot be.
 
-use super::pack::tests::unpack;
+use super::markup_safe_data::tests::unpack;
 use super::*;
 use crate::testing::traced;
 

@@ -1,7 +1,7 @@
 //! A scene as SVG without scripts, fonts or anything else from outside.
 
 use super::LifelinePicture;
-use crate::drawing::escaped;
+use crate::markup_escape::escaped;
 use crate::scene::{SceneShape, TextAnchor};
 use std::fmt::{self, Write};
 

@@ -7,10 +7,10 @@
 
 mod event;
 
+use crate::client_session::{self, ClientPredictor};
 use crate::ffi_types::{
     FfiClientEvent, FfiClientOptions, FfiDataSet, FfiPlayoutCounts, FfiPlayoutOptions,
 };
-use crate::session::{self, ClientPredictor};
 use crate::{fault, sys::event::convert_event};
 use stackline_blocks::wire::message::BlockDataTransport;
 use stackline_blockserver::block_playout::{self, MissingBlockPolicy};
@@ -130,7 +130,7 @@ pub(crate) unsafe extern "C" fn blockclient_connect(
             // SAFETY: valid for a read where it is not null, as the caller promises.
             unsafe { given.read_unaligned() }
         };
-        let session = session::connect(master, options(&given)?)?;
+        let session = client_session::connect(master, options(&given)?)?;
         // SAFETY: as the caller promises.
         unsafe { put(number, session, "the client") }?;
         Ok(0)
@@ -140,7 +140,7 @@ pub(crate) unsafe extern "C" fn blockclient_connect(
 /// Closes a client.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn blockclient_close(number: u64) -> i32 {
-    guarded(|| session::close(number).map(|()| 0))
+    guarded(|| client_session::close(number).map(|()| 0))
 }
 
 /// Opens a set.
@@ -159,7 +159,7 @@ pub(crate) unsafe extern "C" fn blockclient_open(
         }
         // SAFETY: as the caller promises.
         let name = unsafe { text(name, "the set's name") }?;
-        let open = session::find_session(number)?.open(name)?;
+        let open = client_session::find_session(number)?.open(name)?;
         let about = &open.about;
         let shape = FfiDataSet {
             id: open.id,
@@ -195,7 +195,7 @@ pub(crate) unsafe extern "C" fn blockclient_request(
             // SAFETY: as the caller promises.
             unsafe { std::slice::from_raw_parts(blocks, count) }.to_vec()
         };
-        session::find_session(number)?
+        client_session::find_session(number)?
             .request(set, blocks, supersedes != 0)
             .map(|()| 0)
     })
@@ -230,7 +230,7 @@ pub(crate) unsafe extern "C" fn blockclient_predict(
     guarded(|| {
         let predict = function.map(|function| predicting(function, CallbackContext(context)));
         let most = (most > 0).then_some(most as usize);
-        session::find_session(number)?
+        client_session::find_session(number)?
             .predict(set, most, predict)
             .map(|()| 0)
     })
@@ -251,7 +251,7 @@ pub(crate) unsafe extern "C" fn blockclient_next(
             return Err(none("the event"));
         }
         let within = u64::try_from(within_ns).ok().map(Duration::from_nanos);
-        let happened = session::find_session(number)?.next(within)?;
+        let happened = client_session::find_session(number)?.next(within)?;
         let shape = happened.map(convert_event);
         // SAFETY: as the caller promises.
         unsafe { put(event, shape.unwrap_or_default(), "the event") }?;
@@ -281,7 +281,7 @@ pub(crate) unsafe extern "C" fn blockclient_free(event: *mut FfiClientEvent) {
 pub(crate) extern "C" fn blockclient_waiting(number: u64, set: u32) -> i64 {
     let mut waiting = 0;
     let failed = guarded(|| {
-        waiting = session::find_session(number)?.client().waiting(set);
+        waiting = client_session::find_session(number)?.client().waiting(set);
         Ok(0)
     });
     if failed < 0 {
@@ -307,7 +307,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
     context: *mut c_void,
 ) -> i32 {
     guarded(|| {
-        let session = session::find_session(number)?;
+        let session = client_session::find_session(number)?;
         let set = session.set(set)?;
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
@@ -380,7 +380,7 @@ pub(crate) unsafe extern "C" fn blockclient_play(
         };
         // SAFETY: as the caller promises.
         let pace = unsafe { pace.read_unaligned() };
-        let session = session::find_session(number)?;
+        let session = client_session::find_session(number)?;
         let set = session.set(set)?;
         let pace = block_playout::BlockPlayoutOptions {
             numbers: first..first.saturating_add(count),

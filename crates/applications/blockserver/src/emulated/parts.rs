@@ -1,7 +1,7 @@
 //! What a process on a host of a session is given to do, and the process while it does it. A part is one value that is handed over whole:
 //! nothing of it is written as a command line, where something could be forgotten.
 
-use crate::session::BlockSessionRequest;
+use crate::block_session::BlockSessionRequest;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch;

@@ -104,7 +104,7 @@ fn connection(
         mss_bytes: later.mss.into(),
         acked_bytes: later.bytes_acked.saturating_sub(before.bytes_acked).into(),
     };
-    info.give(local, one.at.0 + zero_ns, emit);
+    info.emit_on(local, one.at.0 + zero_ns, emit);
 }
 
 /// By how much a time grew, ns.

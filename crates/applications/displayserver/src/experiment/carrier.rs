@@ -5,7 +5,7 @@ use stackline_core::error::{Error, Result};
 use stackline_core::plan::{Stack, World};
 use stackline_core::quantity::{parse_duration, parse_size};
 use stackline_core::time::Duration;
-use stackline_proto::pup::{self, packet::MOST_DATA};
+use stackline_proto::papers::pup::{self, packet::MOST_DATA};
 use stackline_runner::network_stack::parse_stack;
 
 /// What carries requests and answers.

@@ -4,7 +4,7 @@ use stackline_core::network::Network;
 use stackline_core::plan::Stack;
 use stackline_core::random::Seed;
 use stackline_display::item::{DisplayItem, DisplayItemKind};
-use stackline_proto::pup;
+use stackline_proto::papers::pup;
 
 /// How an application is divided between the two hosts (2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

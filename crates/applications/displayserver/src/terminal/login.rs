@@ -12,13 +12,13 @@
 //! socket are asked nothing.
 
 use super::telnet_end::PIECE;
-use crate::pup::{Pup, PupStreamInput};
+use crate::papers::pup::{Pup, PupStreamInput};
 use crate::stream::DisplayStream;
 use stackline_guard::attempts::Attempts;
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::{LONGEST, Secret};
-use stackline_proto::pup::telnet::PupTelnetMark;
-use stackline_proto::telnet::{Telnet, TelnetCommand as Said, TelnetOption, Whose};
+use stackline_proto::papers::pup::telnet::PupTelnetMark;
+use stackline_proto::papers::telnet::{Telnet, TelnetCommand as Said, TelnetOption, Whose};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use crate::raw_terminal::RawTerminal;
 use crate::stream::DisplayStream;
 use stackline_core::error::Result;
 use stackline_guard::secret::Secret;
-use stackline_proto::telnet::{Telnet, TelnetRole};
+use stackline_proto::papers::telnet::{Telnet, TelnetRole};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! One end of a terminal's connection by RFC 854's TELNET, which several threads write to.
 
 use crate::stream::DisplayStream;
-use stackline_proto::telnet::Telnet;
+use stackline_proto::papers::telnet::Telnet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Result};
 use crate::flags::BlocksGateway;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_blockserver::client::{self, BlockClient};
 use stackline_blockserver::gateway::{self, GatewayOptions, limits};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::progress_bar;
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::BlocksGet;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_blocks::pyramid::Tile;
 use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::restore::{SetPart, SetReader};

@@ -4,8 +4,8 @@
 use super::progress_bar;
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::BlocksLoad;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use indicatif::ProgressBar;
 use stackline_blocks::set::BlockSet;
 use stackline_blocks::wire::handshake::BlockWriteKey;

@@ -6,17 +6,17 @@ mod flag_checks;
 use crate::declared_network::network_of;
 use crate::exit::{Error, Exit, Result};
 use crate::flags::Replay;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use flag_checks::BlocksReplayMode;
 use stackline_blocks::session_record::BlockSessionRecord;
-use stackline_blockserver::disk_time::parse_disk_time;
-use stackline_blockserver::emulated::{EmulatedSession, replay_emulated};
-use stackline_blockserver::network_session::{Roles, WantedRoles, picture_set};
-use stackline_blockserver::session::{
+use stackline_blockserver::block_session::{
     BlockSessionFigures, BlockSessionRequest, OpenSession, SessionRun, SimulatedSession,
     replay_simulated,
 };
+use stackline_blockserver::disk_time::parse_disk_time;
+use stackline_blockserver::emulated::{EmulatedSession, replay_emulated};
+use stackline_blockserver::network_session::{Roles, WantedRoles, picture_set};
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{Stack, World};
 use stackline_core::units::format_rate;
@@ -46,7 +46,7 @@ fn request(flags: &Replay) -> BlockSessionRequest {
     BlockSessionRequest {
         master: flags.master.clone(),
         sets: flags.sets.clone(),
-        trace: flags.trace.clone(),
+        captured_lists: flags.trace.clone(),
         blocks: flags.blocks,
         random: flags.random,
         motion: flags.path,

@@ -2,8 +2,8 @@
 
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
+use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::run::listen_for_ctrl_c;
 use stackline_blocks::wire::handshake::BlockWriteKey;
 use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::disk::BlockDisk;

@@ -4,12 +4,12 @@
 mod second_client;
 
 use super::rates::{levels, pictures, rows, show};
+use crate::checked_plan::Specification as _;
 use crate::declared_network::network_of;
 use crate::exit::{Error, Exit, Result};
 use crate::factors;
 use crate::flags::{DisplayBench, DisplayFactors, SpecTextFlags};
 use crate::output;
-use crate::spec_source::Specification as _;
 use stackline_displayserver::bench::{self, DisplayBenchResult};
 use stackline_displayserver::experiment::combinations::DisplaySubject;
 use stackline_displayserver::experiment::factors::{DisplayFactorsOptions, display_factors};

@@ -73,14 +73,14 @@ pub(crate) struct BlocksPart {
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksKey {
-    /// The file to make; in the user's configuration directory without it
+    /// The file to make; by default in the user's configuration directory
     pub(crate) file: Option<PathBuf>,
 }
 
 /// The file of a key.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
-    /// The key that `stackline blocks key` made; in its usual place, or $STACKLINE_BLOCKS_KEY, without it
+    /// The key that `stackline blocks key` made; by default the one in its usual place, or $STACKLINE_BLOCKS_KEY
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct BlocksMaster {
     /// End when standard input does
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// What it remembers; $XDG_DATA_HOME/stackline/blocks without it
+    /// Where it keeps what it has to remember; by default $XDG_DATA_HOME/stackline/blocks
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -143,13 +143,13 @@ pub(crate) struct BlocksServe {
     /// Where clients connect; port 0 is a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Its name, the same after a restart; the host's without it
+    /// Its name, the same after a restart; by default the host's
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Blocks kept in memory
     #[arg(long, value_name = "SIZE", value_parser = parse_size_or_none, default_value = "256MiB")]
     pub(crate) cache: u64,
-    /// The most each disk may take; of a directory what is free, of a device all of it, without it
+    /// The most that each disk may take; by default what is free in a directory, or all of a device
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) size: Option<u64>,
     /// Take over disks that belong to another master: the blocks that it has on them are lost
@@ -161,13 +161,13 @@ pub(crate) struct BlocksServe {
     /// Reads at once at each disk
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), default_value = "1")]
     pub(crate) depth: u16,
-    /// What a read takes at least, such as 10ms or 'bivalue(8 ms, 22 ms)': a slower disk than there is
+    /// The least time of a read, such as 10ms or 'bivalue(8 ms, 22 ms)', to stand for a slower disk
     #[arg(long, value_name = "TIME")]
     pub(crate) disk_time: Option<String>,
     /// End when standard input does
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// The send buffer of each client's connection; without it no block begins while 16 KiB wait to leave, and the system
+    /// The send buffer of each client's connection; by default no block begins while 16 KiB wait to leave, and the system
     /// keeps what is on its way
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) send_buffer: Option<u64>,
@@ -207,7 +207,7 @@ pub(crate) struct BlocksLoad {
     /// Load a picture's file as it is
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Bytes made to last and acknowledged at once: what a load that was ended repeats at most
+    /// Write so many bytes to the disks before acknowledging them; a load that is interrupted repeats at most so much
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MiB")]
     pub(crate) batch: u64,
     #[command(flatten)]

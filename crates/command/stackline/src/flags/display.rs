@@ -44,27 +44,27 @@ pub(crate) enum DisplayCommand {
     View(DisplayView),
     /// Stand between clients and a display: where it is started again, their pictures are given to it again
     Agent(DisplayAgent),
-    /// Serve a program on a pseudo-terminal by TELNET, to each who connects
+    /// Serve a program on a pseudo-terminal by TELNET, one for each connection
     Terminal(DisplayTerminal),
     /// Connect to a terminal by TELNET, for a display or a person
     Telnet(DisplayTelnet),
     /// Bring programs that speak V's messages alone to streams of TCP and PUP: the V-System's internet server
     Internet(DisplayInternet),
-    /// Serve a program by its pipes to each who asks by V's messages: the V-server
+    /// Serve a program by its pipes, one for each client that asks by V's messages: the V-server
     Vserver(DisplayVserver),
-    /// Bring a display what a program of a V-server says
+    /// Pass the requests of a program of a V-server to a display
     Execute(DisplayExecute),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayVserver {
-    /// Where it is asked: ikp:HOST:PORT
+    /// Where it takes requests: ikp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) listen: DisplayAddress,
-    /// What its clients have to know is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is made where it is not there
+    /// The secret of its clients is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is made if it is missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// How often it looks into what the program wrote, as where nothing tells it; at once without it
+    /// How often it looks for output of the program, for a system that does not announce it; by default at once
     #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
     /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
@@ -85,7 +85,7 @@ pub(crate) struct DisplayExecute {
     /// The V-server's secret is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The display that gets what the program says
+    /// The display that gets the program's requests
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
     /// Answers of the display travel as if they were typed, a byte a message
@@ -95,10 +95,10 @@ pub(crate) struct DisplayExecute {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
-    /// Where it is asked: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
+    /// Where it takes requests: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: DisplayAddress,
-    /// What its clients have to know is the first line of this file; without it $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is made where it is not there
+    /// The secret of its clients is the first line of this file; without it $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is made if it is missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct DisplayAgent {
     /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: DisplayAddress,
-    /// What clients have to know here, as the display does, is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there
+    /// The secret of clients, the display's too, is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made if it is missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
@@ -117,7 +117,7 @@ pub(crate) struct DisplayAgent {
     /// Memory of a client's symbols, at most: as much as the display's
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
-    /// How long a display that is lost is waited for
+    /// How long to wait for a display that is lost
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
     pub(crate) patience: Duration,
 }
@@ -127,12 +127,12 @@ pub(crate) struct DisplayTerminal {
     /// Where terminals are served: HOST:PORT, unix:PATH, or pup:HOST:PORT by the PUP TELNET
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: DisplayAddress,
-    /// What the other end has to know is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else
-    /// ~/.config/stackline/terminal.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
+    /// The secret of the other end is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else
+    /// ~/.config/stackline/terminal.secret, which is made if it is missing. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. What it says on standard error goes to the
-    /// terminal for a person, and comes here where the other end is `telnet --to` of a display
+    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error goes to the
+    /// terminal for a person, and comes here if the other end is `telnet --to` of a display
     #[arg(
         value_name = "PROGRAM",
         required = true,
@@ -150,7 +150,7 @@ pub(crate) struct DisplayTelnet {
     /// The terminal's secret is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The display that gets what its program says; a person at this terminal without it
+    /// The display that gets the program's requests; by default a person at this terminal
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
     /// Answers of the display travel as if they were typed, a byte a message
@@ -166,7 +166,7 @@ pub(crate) struct DisplayServe {
     /// Where browsers look on: HOST:PORT, or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
-    /// What clients have to know is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made where it is not there. Programs of this user need no secret at unix:PATH
+    /// The secret of clients is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made if it is missing. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Memory of a client's symbols, at most
@@ -179,8 +179,8 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once (ngp-newest:ADDRESS where the newest of several changes is enough), `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); one of its own
-    /// where none is given
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once (ngp-newest:ADDRESS where the newest of several changes is enough), `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); by default
+    /// one of its own
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
     /// The display's secret is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
@@ -218,7 +218,7 @@ pub(crate) struct DisplayFactors {
     /// factor, beside those that the specification declares
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
-    /// The level, where it is no factor
+    /// The level, if it is not a factor
     #[arg(long, value_name = "LEVEL", value_parser = choice::<DisplaySendLevel>(), default_value = "pipelined")]
     pub(crate) level: DisplaySendLevel,
     /// The picture
@@ -229,7 +229,7 @@ pub(crate) struct DisplayFactors {
     pub(crate) trials: u16,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination, with seeds of their own; without it two where those are equal, else five
+    /// Runs of each combination, with seeds of their own; by default two if those are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
     /// Do not look for what to change first, and for the limit if a factor were infinite
@@ -256,7 +256,7 @@ pub(crate) struct DisplaySimulated {
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// A second client draws the same at the same time, and its stream ends at the internet server of this host; `--internet` says where the first one's ends
+    /// Let a second client draw the same at the same time; its stream ends at the internet server of this host, that of the first at `--internet`
     #[arg(
         long,
         value_name = "HOST",
@@ -266,21 +266,21 @@ pub(crate) struct DisplaySimulated {
     pub(crate) beside: Option<String>,
 }
 
-/// Who is where on the network, and what lies between.
+/// Which program is on which host of the network, and what lies between.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplayScene {
     /// One of several networks of it
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) network: Option<String>,
-    /// The client's host; the network's last without it
+    /// The client's host; by default the network's last
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) client: Option<String>,
-    /// The display's host; the network's first without it
+    /// The display's host; by default the network's first
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) display: Option<String>,
     /// A host with an internet server, at which the client's stream ends: the display's host, or another one, from which the display's agent
-    /// gets blocks by V's messages; none apart from the agent without it
+    /// gets blocks by V's messages; by default the agent alone
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) internet: Option<String>,
     /// How the application is divided between the two
@@ -292,14 +292,14 @@ pub(crate) struct DisplayScene {
         requires = "across"
     )]
     pub(crate) class: DisplaySceneClass,
-    /// What carries requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
+    /// The transport of requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; by default ikp for class messages, else tcp
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) over: Option<String>,
-    /// The same of the display's end, where that is another tcp
+    /// The same for the display's end, if that is another tcp
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) display_over: Option<String>,
-    /// What the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
-    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); nothing without it
+    /// The time that the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
+    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); by default nothing
     #[arg(long, value_name = "TIMES", value_parser = parse_drawing_costs, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: DisplayDrawingCosts,
     /// When a picture that is being defined is drawn
@@ -311,10 +311,10 @@ pub(crate) struct DisplayScene {
         requires = "across"
     )]
     pub(crate) shown: SymbolDrawMoment,
-    /// Bytes of requests that the client hands over at once, where it waits for no answer
+    /// Bytes of requests that the client hands over at once, if it does not wait for answers
     #[arg(long, value_name = "SIZE", value_parser = parse_gathers, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
-    /// Bytes that the request of a rectangle has beyond those of a line
+    /// How many bytes longer the request of a rectangle is than that of a line
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000), requires = "across")]
     pub(crate) rectangle_bytes: u64,
     /// Bytes of the request of a call

@@ -20,13 +20,13 @@ pub(crate) struct Factors {
     pub(crate) factors: Vec<String>,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination; without it as many as the specification has, at least 2 (simulated 5)
+    /// Runs of each combination; by default as many as the specification has, at least 2 (simulated 5)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
     /// Runs with every factor half way between its levels, as ratios: whether the response bends in between
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
-    /// What is looked at; without it what a run is judged by first, then all others it has
+    /// The response; by default what a run is judged by first, then all others that it has
     #[arg(long = "response", value_name = "NAME", value_delimiter = ',', value_parser = choice::<RunResponse>())]
     pub(crate) responses: Vec<RunResponse>,
     /// The measurement on this line of the specification, where it has several
@@ -56,7 +56,7 @@ pub(crate) struct Factors {
 }
 
 impl Factors {
-    /// What programs are run, where some are: HOST -- COMMAND... for each. The first word stands where a specification does otherwise.
+    /// The programs, if some are run: HOST -- COMMAND... for each. The first word stands where a specification does otherwise.
     pub(crate) fn programs(&self) -> Vec<OsString> {
         let first = self
             .text
@@ -76,13 +76,13 @@ impl Factors {
 /// How factors are varied, and what is made of it, whatever is run.
 #[derive(Args, Debug)]
 pub(crate) struct FactorExperiment {
-    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; without it the best of at most 64 combinations
+    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; by default the best of at most 64 combinations
     #[arg(long, value_name = "KIND", value_parser = wish)]
     pub(crate) design: Option<Wish>,
     /// Choose the design that fits into this time, and report what that gives up
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,
-    /// What adds up: differences or ratios; without it what fits
+    /// What adds up: differences or ratios; by default what fits
     #[arg(long, value_name = "MODEL", value_parser = choice::<EffectScale>())]
     pub(crate) model: Option<EffectScale>,
     /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price

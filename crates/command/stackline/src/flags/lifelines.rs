@@ -34,7 +34,7 @@ pub(crate) struct LifelinesFlags {
     pub(crate) measurement: Option<u32>,
     #[command(flatten)]
     pub(crate) took: Took,
-    /// Events that are read at once, some 35 bytes of memory each; of more, those of whole runs are
+    /// Read at most so many events at once, some 35 bytes of memory each; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::assembly::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// How many of the slowest units are drawn, each on its lifeline

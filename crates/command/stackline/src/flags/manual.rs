@@ -12,7 +12,7 @@ pub(crate) struct Completions {
 
 #[derive(Args, Debug)]
 pub(crate) struct Man {
-    /// Where a page for each command is written; the program's own page goes to stdout without it
+    /// Write a page for each command into this directory; by default the program's own page goes to stdout
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }

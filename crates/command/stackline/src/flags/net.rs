@@ -41,7 +41,7 @@ pub(crate) struct NetShow {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// One of several networks; all of them without it
+    /// One of several networks; by default all of them
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// Draw it into a file too
@@ -99,7 +99,7 @@ pub(crate) struct NetExec {
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
     #[arg(long, conflicts_with_all = ["network", "join", "seed", "expression"])]
     pub(crate) trace: bool,
-    /// It is one of the programs of a trace, which says itself what is to be said of the network
+    /// It is one of the programs of a trace, and the trace itself reports on the network
     #[arg(long, hide = true)]
     pub(crate) of_trace: bool,
     /// The program and its arguments
@@ -208,7 +208,7 @@ impl NetUp {
 
 #[derive(Args, Debug)]
 pub(crate) struct NetDown {
-    /// The network's name, or the specification that declares it; the only one that is up without it
+    /// The network's name, or the specification that declares it; by default the only one that is up
     pub(crate) network: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct TraceFlags {
     /// Programs that run already, on this machine
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
-    /// How long programs that run already are traced; until Ctrl-C without it
+    /// How long to trace programs that run already; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// What is looked at beside packets

@@ -23,7 +23,7 @@ pub(crate) struct WatchFlags {
     /// Sampling interval of the monitors: 10ms to 60s
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// How long; until Ctrl-C without it
+    /// How long; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Only TCP connections with one of these ports at either end

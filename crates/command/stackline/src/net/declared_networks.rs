@@ -1,7 +1,7 @@
 //! Networks that a specification declares: chosen by name, or refused with what helps.
 
+use crate::checked_plan::SpecSource;
 use crate::exit::{Error, Result};
-use crate::spec_source::SpecSource;
 use stackline_core::network::Network;
 
 /// The network of that name, or all of them.

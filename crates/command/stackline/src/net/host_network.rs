@@ -3,10 +3,10 @@
 use super::declared_networks::{describe_missing, emulated_only};
 use super::network_names::quoted;
 use super::running_networks::{by_name, is_second, join_network};
+use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::exit::{Error, Result};
 use crate::flags::SpecTextFlags;
 use crate::output;
-use crate::spec_source::{SpecSource, Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;

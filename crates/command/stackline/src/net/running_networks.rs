@@ -1,9 +1,9 @@
 //! Networks that are up: found by name, joined, described.
 
 use super::network_names::quoted;
+use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Result};
 use crate::flags::SpecTextFlags;
-use crate::spec_source::{Specification as _, source_of};
 use stackline_core::network::Network;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation, UpNetwork};

@@ -1,12 +1,12 @@
 //! `stackline net set`: changes a link of a network that is up.
 
 use super::running_networks::join_network;
+use crate::checked_plan::mistake_shown;
 use crate::exit::{Exit, Result};
 use crate::flags::NetSet;
 use crate::output;
-use crate::spec_source::mistake_shown;
 use stackline_core::network::{Network, NetworkLink};
-use stackline_runner::link_change::{self, LinkValues, link_name, link_named, link_with};
+use stackline_runner::link_by_text::{self, LinkValues, link_name, link_named, link_with};
 
 /// Changes a link of a network that is up.
 pub(super) fn set(flags: &NetSet) -> Result {
@@ -31,5 +31,5 @@ pub(super) fn set(flags: &NetSet) -> Result {
 
 /// A link of a network as a text changes it; what is wrong with the text is shown in it.
 pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink)> {
-    link_change::link_of_text(network, text).map_err(mistake_shown)
+    link_by_text::link_of_text(network, text).map_err(mistake_shown)
 }

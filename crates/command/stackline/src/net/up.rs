@@ -5,17 +5,17 @@
 use super::declared_networks::{choose_network, describe_missing, emulated_only};
 use super::network_names::quoted;
 use super::running_networks::{describe_network, find_named, is_second};
+use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{NetDown, NetList, NetUp};
 use crate::output;
 use crate::spec_commands::format_count;
-use crate::spec_source::{Specification as _, source_of};
 use stackline_core::network::NetworkLink;
 use stackline_core::random::Seed;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation};
 use stackline_report::topology::link_changes;
-use stackline_runner::link_change::{link_name, shortened};
+use stackline_runner::link_by_text::{link_name, shortened};
 
 /// Makes a network, or joins it, and keeps it.
 pub(super) fn up(flags: &NetUp) -> Result {

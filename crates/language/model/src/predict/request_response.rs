@@ -157,7 +157,7 @@ const STUCK: &str = "nothing gets through a link of rate zero";
 struct CallTotals {
     spent: MessageTimeSplit,
     /// The chance that no packet of them is lost.
-    met: f64,
+    no_loss_chance: f64,
     /// How long what is busiest with them is busy, s.
     busiest_s: f64,
     /// The longest message, bytes.
@@ -165,7 +165,7 @@ struct CallTotals {
 }
 
 fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, String> {
-    let (mut spent, mut met, mut busiest_s, mut longest) =
+    let (mut spent, mut no_loss_chance, mut busiest_s, mut longest) =
         (MessageTimeSplit::default(), 1.0, 0.0, 0);
     for (request, response) in calls.calls {
         let (request, response) = (s.size(*request)?, s.size(*response)?);
@@ -175,12 +175,12 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
         let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
         let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
         spent = spent.plus(there).plus(back);
-        met *= (1.0 - loss_of(&s.there, &s.packets(request), None))
+        no_loss_chance *= (1.0 - loss_of(&s.there, &s.packets(request), None))
             * (1.0 - loss_of(&s.back, &s.packets(response), None));
     }
     Ok(CallTotals {
         spent,
-        met,
+        no_loss_chance,
         busiest_s,
         longest,
     })
@@ -218,7 +218,7 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         * n;
     let chance = error_interval::of_waits(made, load);
     uncovered::few_calls(waiting_s / served_s, chance)?;
-    let loss = 1.0 - libm::pow(totals.met, 1.0 / n);
+    let loss = 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n);
     let mut values = values(s, &spent);
     values.add(
         "service",

@@ -7,7 +7,7 @@ mod checker;
 mod clauses;
 mod crossed_network;
 mod defaults;
-mod destination;
+mod destination_file;
 pub(crate) mod evaluate;
 mod expansion;
 mod ineffective_clauses;
@@ -23,6 +23,7 @@ mod references;
 mod series;
 mod side_matching;
 mod spanned_step;
+mod ssh_destination;
 mod stack;
 mod termination;
 mod varied_network;
@@ -43,6 +44,7 @@ use alloc::vec::Vec;
 use checker::Checker;
 use evaluate::{MOST_CORES, fixed};
 use referenced_files::SpecFiles;
+pub(crate) use ssh_destination::bad_destination;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::{HostPlan, Plan, Via};
 
@@ -342,21 +344,4 @@ impl Checker<'_> {
         }
         (self.plan, note)
     }
-}
-
-/// What is wrong with the destination of an `ssh`, if anything. One that begins with `-` would be taken for an option.
-pub(crate) fn bad_destination(text: &str) -> Option<String> {
-    if text.is_empty() {
-        return Some("the destination of ssh is empty".to_string());
-    }
-    let port = text
-        .rsplit_once(':')
-        .filter(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
-    if port.is_some() {
-        return Some(format!(
-            "`{text}` is a name of a host to ssh, not a name and a port; write `ssh://{text}`"
-        ));
-    }
-    let bad = text.starts_with('-') || text.chars().any(|c| c.is_whitespace() || c.is_control());
-    bad.then(|| format!("`{text}` is not a destination of ssh"))
 }

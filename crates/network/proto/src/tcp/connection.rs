@@ -2,9 +2,9 @@
 
 use super::buffers::TcpReceiveBuffers;
 use super::event::TcpEventLog;
+use super::loss_recovery::Push;
 use super::options::TcpOptions;
 use super::receiver::TcpReceiver;
-use super::recovery::Push;
 use super::segment::{IPV4_HEADER, TCP_HEADER, TIMESTAMPS, TcpSegment};
 use super::send_buffer::{self, SendBuffer};
 use super::sender::{TcpRecoveryPhase, TcpSender};

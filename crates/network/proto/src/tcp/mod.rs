@@ -12,38 +12,42 @@
 //! | [`options`] | its options |
 //! | `segment_input` | what a segment changes |
 //! | `segment_output` | which segment leaves next |
-//! | `timers` | deadlines, and what happens at them |
+//! | `deadlines` | when the connection has something to do next, and what it does then |
 //! | [`segment`] | what travels, and its bytes for captures |
 //! | `sender` | what was sent: windows, round trips, the end of an acknowledgement's work |
 //! | `send_buffer` | how much a send buffer of a fixed size takes |
-//! | `recovery` | what is lost, and how much may leave meanwhile |
+//! | `rack` | what is lost |
+//! | `loss_recovery` | how much may leave while losses are repaired, tail loss probes, the way back |
+//! | `timeout_recovery` | what a retransmission time-out does |
 //! | `reno` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `bbr`, `delivery_rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
-//! | [`ecn`] | marks instead of losses: what both ends agree on and tell each other |
-//! | `rtt` | the round trip time and the time-out made of it |
+//! | [`ecn`] | marks instead of losses: what both ends agree on and report to each other |
+//! | `rtt_and_timeout` | the round trip time, and how long the time-out made of it is |
 //! | `receiver` | ranges that arrived, and when to acknowledge |
 //! | `window` | how much the receiver offers |
 //! | `buffers` | the same of a receiver whose memory is packets instead of bytes, as in 1985 |
 //! | `time_accounting` | what keeps the sender from sending more, and for how long |
-//! | [`event`], `trace` | events of a connection, and their recording |
+//! | [`event`], `event_recording` | events of a connection, and their recording |
 
 mod bbr;
 mod buffers;
 mod congestion;
 pub mod connection;
 mod cubic;
+mod deadlines;
 mod delivery_rate;
 pub mod ecn;
 pub mod event;
 mod event_recording;
+mod loss_recovery;
 pub mod options;
 mod pacing;
+mod rack;
 mod receiver;
-mod recovery;
 mod reno;
-mod rtt;
+mod rtt_and_timeout;
 mod scoreboard;
 pub mod segment;
 mod segment_input;
@@ -52,7 +56,7 @@ mod send_buffer;
 mod sender;
 mod sequence_numbers;
 mod time_accounting;
-mod timers;
+mod timeout_recovery;
 mod window;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Options of a connection, with the defaults of Linux.
 
 use super::congestion::{Algorithm, INITIAL_WINDOW};
-use super::rtt::Timeouts;
+use super::rtt_and_timeout::Timeouts;
 use stackline_core::time::Duration;
 
 /// How a sender finds and repairs losses.

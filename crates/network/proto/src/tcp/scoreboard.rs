@@ -9,7 +9,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TcpSegmentFate {
+pub(super) enum TcpSegmentFate {
     InFlight,
     /// The peer has reported it as arrived.
     Sacked,
@@ -18,15 +18,15 @@ enum TcpSegmentFate {
 
 /// Segments of one size, the last perhaps shorter.
 #[derive(Clone, Copy, Debug)]
-struct TcpSegmentRun {
-    start: u64,
-    end: u64,
-    sent: Instant,
+pub(super) struct TcpSegmentRun {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) sent: Instant,
     size: u32,
-    segments: u32,
-    fate: TcpSegmentFate,
+    pub(super) segments: u32,
+    pub(super) fate: TcpSegmentFate,
     /// Whether it was sent more than once.
-    again: bool,
+    pub(super) again: bool,
 }
 
 impl TcpSegmentRun {
@@ -43,7 +43,7 @@ impl TcpSegmentRun {
     }
 
     /// The first boundary between its segments at or behind a place, and how many are before it.
-    fn boundary_from(&self, place: u64) -> (u64, u32) {
+    pub(super) fn boundary_from(&self, place: u64) -> (u64, u32) {
         let before = place
             .saturating_sub(self.start)
             .div_ceil(u64::from(self.size))
@@ -52,7 +52,7 @@ impl TcpSegmentRun {
     }
 
     /// The last boundary at or before a place.
-    fn boundary_to(&self, place: u64) -> (u64, u32) {
+    pub(super) fn boundary_to(&self, place: u64) -> (u64, u32) {
         if place >= self.end {
             return (self.end, self.segments);
         }
@@ -107,9 +107,9 @@ impl TcpAckEffect {
 /// All that was sent and is not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
-    runs: VecDeque<TcpSegmentRun>,
+    pub(super) runs: VecDeque<TcpSegmentRun>,
     /// Retransmissions not reported as arrived, in the order of their times.
-    retransmissions: VecDeque<(TcpStreamRange, Instant)>,
+    pub(super) retransmissions: VecDeque<(TcpStreamRange, Instant)>,
     /// Segments in all, of them sacked, of them lost and not sent again.
     pub(super) out: u32,
     pub(super) sacked: u32,
@@ -117,7 +117,7 @@ pub(super) struct Scoreboard {
     /// Nothing below is lost and not sent again.
     lost_from: u64,
     /// Below, everything sent once has arrived or is lost.
-    judged: u64,
+    pub(super) judged: u64,
     /// End of the highest range that is sacked.
     pub(super) highest: u64,
 }
@@ -298,57 +298,7 @@ impl Scoreboard {
         at
     }
 
-    /// Marks as lost what was sent before the newest arrival and is overdue (RFC 8985, 6.2): sent more than its round
-    /// trip and `settle` ago. Returns when to check again, if something sent before it is not overdue.
-    pub(super) fn detect(
-        &mut self,
-        now: Instant,
-        newest: &TcpNewestArrival,
-        settle: Duration,
-    ) -> Option<Instant> {
-        let patience = newest.rtt + settle;
-        let mut again = None;
-        let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
-        let mut at = self.runs.partition_point(|run| run.end <= self.judged);
-        while let Some(&run) = self.runs.get(at) {
-            if run.fate == TcpSegmentFate::InFlight && !run.again {
-                let (end, segments) = match run.sent.cmp(&newest.sent) {
-                    core::cmp::Ordering::Less => (run.end, run.segments),
-                    core::cmp::Ordering::Equal => run.boundary_to(newest.end.saturating_sub(1)),
-                    core::cmp::Ordering::Greater => (run.start, 0),
-                };
-                if segments == 0 {
-                    break;
-                }
-                if run.sent + patience > now {
-                    wait(newest.sent.min(run.sent) + patience);
-                    break;
-                }
-                at = self.lose(at, (run.start, end, segments));
-                self.judged = end;
-                if end < run.end {
-                    break;
-                }
-            } else {
-                self.judged = run.end;
-            }
-            at += 1;
-        }
-        while let Some(&(range, sent)) = self.retransmissions.front() {
-            if (sent, range.end) >= (newest.sent, newest.end) {
-                break;
-            }
-            if sent + patience > now {
-                wait(sent + patience);
-                break;
-            }
-            self.retransmissions.pop_front();
-            self.lose_retransmission(range, sent);
-        }
-        again
-    }
-
-    fn lose(&mut self, at: usize, part: (u64, u64, u32)) -> usize {
+    pub(super) fn lose(&mut self, at: usize, part: (u64, u64, u32)) -> usize {
         self.lost += part.2;
         self.lost_from = self.lost_from.min(part.0);
         self.mark(at, part, |run| run.fate = TcpSegmentFate::Lost)
@@ -360,24 +310,6 @@ impl Scoreboard {
             && run.fate == TcpSegmentFate::InFlight
         {
             self.lose(0, (run.start, run.boundary(1).0, 1));
-        }
-    }
-
-    /// A retransmission of that time still in flight is lost again.
-    fn lose_retransmission(&mut self, range: TcpStreamRange, sent: Instant) {
-        let mut at = self.runs.partition_point(|run| run.end <= range.start);
-        while let Some(&run) = self.runs.get(at) {
-            if run.start >= range.end {
-                break;
-            }
-            if run.fate == TcpSegmentFate::InFlight && run.again && run.sent == sent {
-                let ((start, first), (end, last)) =
-                    (run.boundary_from(range.start), run.boundary_to(range.end));
-                if start < end {
-                    at = self.lose(at, (start, end, last - first));
-                }
-            }
-            at += 1;
         }
     }
 
@@ -515,10 +447,10 @@ impl Scoreboard {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn sent(segments: u64) -> Scoreboard {
+    pub(in crate::tcp) fn sent(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for n in 0..segments {
             board.send(
@@ -533,7 +465,7 @@ mod tests {
         board
     }
 
-    fn range(from: u64, to: u64) -> TcpStreamRange {
+    pub(in crate::tcp) fn range(from: u64, to: u64) -> TcpStreamRange {
         TcpStreamRange {
             start: 1 + from * 1000,
             end: 1 + to * 1000,
@@ -568,40 +500,6 @@ mod tests {
             .collect();
         assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
         assert_eq!((board.sacked, board.in_flight()), (5, 5));
-    }
-
-    #[test]
-    fn segments_before_the_newest_arrival_are_lost_once() {
-        let mut board = sent(10);
-        board.sack(range(6, 8), &mut TcpAckEffect::default());
-        let newest = TcpNewestArrival {
-            sent: Instant(3),
-            end: 8001,
-            rtt: Duration(100),
-        };
-        assert_eq!(
-            board.detect(Instant(103), &newest, Duration(50)),
-            Some(Instant(150))
-        );
-        assert_eq!(board.lost, 0);
-        assert_eq!(board.detect(Instant(153), &newest, Duration(50)), None);
-        assert_eq!((board.lost, board.in_flight()), (6, 2));
-        for n in 0..6 {
-            assert_eq!(board.next_lost(), Some(range(n, n + 1)));
-            board.send_again(range(n, n + 1), Instant(200 + n));
-            board.check(1, 10_001);
-        }
-        assert_eq!((board.next_lost(), board.in_flight()), (None, 8));
-        // The third of them arrives, so the two before it are lost again.
-        board.sack(range(2, 3), &mut TcpAckEffect::default());
-        let newest = TcpNewestArrival {
-            sent: Instant(202),
-            end: 3001,
-            rtt: Duration(100),
-        };
-        assert_eq!(board.detect(Instant(302), &newest, Duration::ZERO), None);
-        assert_eq!(board.lost, 4);
-        board.check(1, 10_001);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that was sent is delivered.
 
 use super::connection::{TcpConnection, TcpState};
+use super::deadlines::TIME_WAIT;
 use super::ecn::TcpEcn;
 use super::options::Recovery;
 use super::receiver::Rhythm;
 use super::reno::RenoAcknowledgement;
 use super::segment::{TIMESTAMPS, TcpFlags, TcpSegment, Timestamps};
 use super::sequence_numbers::{TcpSequenceOrigin, TcpStreamRange};
-use super::timers::TIME_WAIT;
 use stackline_core::time::{Duration, Instant};
 
 /// The clock of timestamps, in ms.

@@ -2,8 +2,8 @@
 
 use super::connection::{TcpConnection, TcpState};
 use super::event::TcpResendReason;
+use super::loss_recovery::Push;
 use super::options::Recovery;
-use super::recovery::Push;
 use super::segment::{MOST_BLOCKS, Syn, TcpFlags, TcpSegment, Timestamps};
 use super::segment_input::clock;
 use super::sender::{TcpRecoveryPhase, TcpTimerPurpose};

@@ -4,7 +4,7 @@ use super::congestion::{Algorithm, TcpCongestion};
 use super::ecn::TcpEcn;
 use super::options::{Recovery, TcpOptions};
 use super::pacing::TcpPacing;
-use super::rtt::Rtt;
+use super::rtt_and_timeout::Rtt;
 use super::scoreboard::{Scoreboard, TcpAckEffect, TcpNewestArrival};
 use super::sequence_numbers::{TcpSequenceOrigin, TcpStreamRange};
 use super::time_accounting::{TcpSendLimit, TimeAccounting};

@@ -3,7 +3,7 @@
 use super::facts::{EnvironmentFacts, number};
 use crate::parse::{block, interfaces, loadavg, name_values, pressure, softnet, stat};
 use serde_json::Value;
-use stackline_os::control_groups::Groups;
+use stackline_os::own_control_groups::Groups;
 use stackline_os::root_directory::Root;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -3,8 +3,8 @@
 use super::facts::{EnvironmentFacts, number, number_or_text};
 use crate::parse::{bracketed_word, cpuinfo, limits, list_length, name_values};
 use serde_json::{Value, json};
-use stackline_os::control_groups::Groups;
 use stackline_os::mounts;
+use stackline_os::own_control_groups::Groups;
 use stackline_os::root_directory::Root;
 
 /// All sections.

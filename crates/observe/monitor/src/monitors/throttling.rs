@@ -2,8 +2,8 @@
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
 use stackline_events::{EventLog, Keyword};
-use stackline_os::cgroup::Throttling;
-use stackline_os::control_groups::Groups;
+use stackline_os::cgroup_formats::Throttling;
+use stackline_os::own_control_groups::Groups;
 use stackline_os::root_directory::Root;
 
 /// Starts the monitor.

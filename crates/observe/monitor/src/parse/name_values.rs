@@ -1,6 +1,6 @@
 //! `name value` lines: `/proc/meminfo`, `/proc/vmstat`, `cpu.stat`, and `NAME="value"` lines of `os-release`.
 
-pub(crate) use stackline_os::cgroup::counters;
+pub(crate) use stackline_os::cgroup_formats::counters;
 use std::collections::BTreeMap;
 
 /// `MemTotal:  123 kB` in bytes; lines without a unit as they are.

@@ -83,7 +83,7 @@ impl TransferAccount {
             end: self.end.into(),
             ..TcpConnection::default()
         };
-        row.give(host, self.span_ns.0, emit);
+        row.emit_on(host, self.span_ns.0, emit);
     }
 }
 

@@ -4,7 +4,7 @@ use stackline_model::arpanet_messages::{
     Acknowledgement, MessageHop, MessageShape, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE,
     in_flight, of_paths, useful,
 };
-use stackline_proto::imp::ImpHardware;
+use stackline_proto::papers::imp::ImpHardware;
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Cycles with which each end looks at a packet: half of the 1160 (2.1.1).

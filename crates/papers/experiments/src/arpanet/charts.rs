@@ -3,8 +3,8 @@
 use stackline_model::arpanet_messages::{
     Acknowledgement, PACKET_BITS, PACKET_DATA_BITS, SECONDS_A_MILE,
 };
-use stackline_proto::imp::ImpHardware;
-use stackline_proto::imp::packet::FULL_MESSAGE_BITS;
+use stackline_proto::papers::imp::ImpHardware;
+use stackline_proto::papers::imp::packet::FULL_MESSAGE_BITS;
 use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
 
 /// Cycles of a packet, in and out (2.1.1).

@@ -10,9 +10,9 @@ use crate::parallel;
 use stackline_model::arpanet_messages::{
     MessageHop, MessageShape, SATELLITE_MILES, SECONDS_A_MILE, full_rate_share, in_flight,
 };
-use stackline_proto::imp::{HostKind, ImpHardware, ImpOptions};
+use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
-use stackline_sim::imps::ImpSubnetPlan;
+use stackline_sim::papers::imps::ImpSubnetPlan;
 
 /// Lines of so many kbit/s are simulated too.
 const FASTEST: f64 = 230.4;

@@ -4,7 +4,7 @@ use super::network_setup::{CountedTime, add_fake_host, imp_options_of, network, 
 use super::printed::{ALONE, INTERNAL};
 use stackline_core::time::Instant;
 use stackline_model::arpanet_messages::unshared_rate;
-use stackline_proto::imp::ImpHardware;
+use stackline_proto::papers::imp::ImpHardware;
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// The machines, in the order of the table.
@@ -26,12 +26,12 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
     let mut plan = network(&[imp_options_of(machine)], Vec::new());
     let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 0));
     let to = if is_dead {
-        stackline_proto::imp::ImpHostAddress { host: 7, ..to }
+        stackline_proto::papers::imp::ImpHostAddress { host: 7, ..to }
     } else {
         to
     };
     // A host takes up again at once where its message failed.
-    let sender = stackline_sim::imps::traffic::ImpTrafficSender {
+    let sender = stackline_sim::papers::imps::traffic::ImpTrafficSender {
         begins: Instant(0),
         ..super::network_setup::full_message_sender(from, to, 4)
     };

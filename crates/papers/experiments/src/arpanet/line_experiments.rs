@@ -10,7 +10,7 @@ use super::printed::PAIRS;
 use crate::parallel;
 use stackline_core::time::Duration;
 use stackline_model::arpanet_messages::{PACKET_BITS, split_gain};
-use stackline_proto::imp::{ImpHardware, ImpOptions};
+use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Warm-up and counted time of each, s.

@@ -6,9 +6,9 @@ use super::network_setup::{
 };
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use stackline_proto::imp::ImpOptions;
+use stackline_proto::papers::imp::ImpOptions;
 use stackline_report::sheet::{Sheet, SheetCell};
-use stackline_sim::imps::traffic::ImpTrafficRun;
+use stackline_sim::papers::imps::traffic::ImpTrafficRun;
 
 /// Four sources to one destination: kbit/s together in the first and in the last of so many minutes.
 fn run(options: ImpOptions, seed: u64) -> (f64, f64) {

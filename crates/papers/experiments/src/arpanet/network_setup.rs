@@ -6,11 +6,11 @@ use stackline_core::network::{FakeHost, LossModel, Network};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_model::arpanet_messages::{PACKET_BITS, SECONDS_A_MILE};
-use stackline_proto::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions};
-use stackline_sim::imps::traffic::{
+use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions};
+use stackline_sim::papers::imps::traffic::{
     ImpSenderPace, ImpSenderResult as Outcome, ImpTrafficRun, ImpTrafficSender,
 };
-use stackline_sim::imps::{
+use stackline_sim::papers::imps::{
     ImpSubnetHost, ImpSubnetLine, ImpSubnetNode, ImpSubnetPlan, OVERHEAD_BITS,
 };
 

@@ -5,8 +5,8 @@ use super::printed::{PATHS, PATHS_WITHOUT, Row5};
 use stackline_core::error::Result;
 use stackline_core::random::Seed;
 use stackline_report::sheet::{Sheet, SheetCell};
-use stackline_sim::imps::ImpSubnet;
-use stackline_sim::imps::plan;
+use stackline_sim::papers::imps::ImpSubnet;
+use stackline_sim::papers::imps::plan;
 
 /// How many IMPs are so many hops from BBN, from one hop on, as its routing has it after a minute.
 fn histogram(is_down: bool) -> Result<Vec<u32>> {

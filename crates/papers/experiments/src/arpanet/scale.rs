@@ -4,9 +4,9 @@ use super::network_setup::{LINE, instant_at, line, network};
 use crate::parallel;
 use rand_core::Rng as _;
 use stackline_core::random::Seed;
-use stackline_proto::imp::{ImpHardware, ImpOptions};
+use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
-use stackline_sim::imps::{ImpSubnet, ImpSubnetPlan};
+use stackline_sim::papers::imps::{ImpSubnet, ImpSubnetPlan};
 
 /// A ring with chords, so that each IMP has about 2.2 lines, as the map has.
 fn plan(count: u16, seed: Seed) -> ImpSubnetPlan {

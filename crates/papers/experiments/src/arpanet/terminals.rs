@@ -6,9 +6,9 @@ use crate::parallel;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use stackline_model::arpanet_messages::TerminalModel;
-use stackline_proto::imp::{HostKind, ImpHostAddress, ImpMessage, ImpOptions};
+use stackline_proto::papers::imp::{HostKind, ImpHostAddress, ImpMessage, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
-use stackline_sim::imps::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
+use stackline_sim::papers::imps::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 
 /// What the formula lets a line carry, bit/s.
 const USEFUL: f64 = 40_000.0;

@@ -10,7 +10,9 @@ use stackline_core::error::{Error, Result};
 use stackline_emu::testbed;
 use stackline_report::paper::MeasuredTransfers;
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpUdpClient, IkpUdpServer};
-use stackline_transfer::standalone::{self, StandaloneProgram, StandaloneSample, StandaloneSetup};
+use stackline_transfer::papers::standalone::{
+    self, StandaloneProgram, StandaloneSample, StandaloneSetup,
+};
 use std::thread;
 use std::time::Instant;
 

@@ -12,7 +12,7 @@ use stackline_displayserver::simulated::{
     DisplayDrawingCosts, DisplaySceneCarrier, DisplaySceneClass, SimulatedDisplayScene,
     SymbolDrawMoment, together,
 };
-use stackline_proto::pup;
+use stackline_proto::papers::pup;
 
 /// The machines, as networks of the language.
 pub(super) const PROFILE: &str = concat!(

@@ -84,8 +84,8 @@ macro_rules! catalogue {
                     log.push(Self::keyword().id(), at_ns, &self.values());
                 }
 
-                /// Gives it to what takes events of several hosts.
-                pub fn give(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
+                /// Emits it to what takes events of several hosts, as happened on that host at that time (ns).
+                pub fn emit_on(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
                     emit(host, $keyword, at_ns, &self.values());
                 }
             }
@@ -424,7 +424,7 @@ catalogue! {
         "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does; elapsed time where programs are stopped to be looked at; medians of batches, half the distance of their quartiles";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
-        "events there was no room for since this was last said; by `trace`, packets and records, and how many were seen so far";
+        "events that found no room since the last such event; by `trace`, packets and records, and how many were seen so far";
 
     ClockStep = "CLOCK_STEP", Tool: { by_ns }
         "the wall clock of a host was set";

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Puts an event into its host's log, which begins with its first one.
-pub fn put_event(
+pub fn emit_event(
     logs: &mut BTreeMap<String, EventLog>,
     host: &str,
     name: &str,
@@ -37,7 +37,7 @@ pub fn keep_run(
     emit_events: impl FnOnce(&mut EventEmitter<'_>),
 ) -> Result<String> {
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
-    emit_events(&mut |host, name, at_ns, values| put_event(&mut logs, host, name, at_ns, values));
+    emit_events(&mut |host, name, at_ns, values| emit_event(&mut logs, host, name, at_ns, values));
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), access)?;
     let spool = Spooling::of(directory.path())?;
     for (host, log) in &logs {

@@ -4,7 +4,7 @@ use super::length;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::io;
 use std::os::unix::thread::{JoinHandleExt, RawPthread};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 /// Lets the kernel wake this thread at most so many ns after a timer's end; returns the previous value.
 pub fn set_timer_slack(ns: u64) -> u64 {
@@ -89,10 +89,19 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
     length(result as isize).map(drop)
 }
 
-/// Gives the calling thread a file table of its own with nothing in it but the first three descriptors.
-pub fn own_file_table() -> io::Result<()> {
-    // SAFETY: the table is unshared first, so what is closed stays open for every other thread; the caller, a thread that
-    // has just begun, owns no descriptor yet.
-    let result = unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_UNSHARE as i32) };
-    length(result as isize).map(drop)
+/// Starts a thread with a file table of its own, in which there is nothing but the first three descriptors: a table that threads share
+/// makes every system call count its references. An old kernel leaves it at the shared one. What `work` brings holds no descriptor.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn spawn_with_own_file_table<T: Send + 'static>(
+    builder: Builder,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    builder.spawn(move || {
+        // SAFETY: the table is unshared first, so what is closed stays open for every other thread; this one has just begun and
+        // has opened nothing yet.
+        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_UNSHARE as i32) };
+        work()
+    })
 }

@@ -10,7 +10,7 @@ mod clients;
 
 use crate::engine::{EmulatorEngine, Handle, NetworkEventRecorder};
 use crate::error::{self, Error, Result};
-use crate::link_change::{self, changed_links};
+use crate::link_change_limits::{self, changed_links};
 use crate::protocol::HostHandle;
 use crate::protocol::{Description, EmulationOpening, EmulatorReply, EmulatorRequest};
 use crate::testbed::{self, Testbed};
@@ -231,7 +231,7 @@ impl RequestHandler {
                 Ok(EmulatorReply::Done)
             }
             EmulatorRequest::Change(link, new) => {
-                link_change::check_link_change(&self.network, link, &new)?;
+                link_change_limits::check_link_change(&self.network, link, &new)?;
                 self.handle.change(link, (*new).clone());
                 self.network.links[link] = *new;
                 Ok(EmulatorReply::Done)

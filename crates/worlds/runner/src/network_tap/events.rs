@@ -182,7 +182,7 @@ mod tests {
         let kept = MemoryEventLogs::default();
         let into = kept.clone();
         let network = network();
-        let put = move |host: &str, event_log: &_| into.put(host, event_log);
+        let put = move |host: &str, event_log: &_| into.add(host, event_log);
         let mut recorder =
             RunTapRecorder::new(&network).events(put, stamp, PacketStreams::default());
         for (at, place, what, number) in happened {
@@ -268,7 +268,7 @@ mod tests {
     fn connections_that_nobody_knew_begin_with_their_ends() {
         let kept = MemoryEventLogs::default();
         let into = kept.clone();
-        let put = move |host: &str, event_log: &_| into.put(host, event_log);
+        let put = move |host: &str, event_log: &_| into.add(host, event_log);
         let streams = PacketStreams {
             frames: stackline_dissect::frame_locator::FrameLocator::learning(),
             ..PacketStreams::default()

@@ -13,7 +13,7 @@ use stackline_core::plan::Stack;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::{NetworkPacket, NodeIndex};
-use stackline_proto::pup::PupOptions;
+use stackline_proto::papers::pup::PupOptions;
 use stackline_proto::tcp::{TcpConnection, TcpFacts};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -6,7 +6,7 @@ use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
 use crate::stacks::packet_wire::BELOW;
 use stackline_core::time::Instant;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
-use stackline_proto::pup::{self, PupPort};
+use stackline_proto::papers::pup::{self, PupPort};
 use stackline_proto::tcp::{self, Codepoint, TcpReceived};
 
 /// Largest piece of zeros that is handed to PUP at once.

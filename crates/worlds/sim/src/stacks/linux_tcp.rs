@@ -307,7 +307,7 @@ impl SimLinuxTcpMachine {
             };
             match event {
                 TcpConnectionEvent::Sent { offset, bytes } => {
-                    log.put(host, now, &SEGMENT, &place(offset, Some(bytes)))
+                    log.emit(host, now, &SEGMENT, &place(offset, Some(bytes)))
                 }
                 TcpConnectionEvent::Again {
                     offset,
@@ -315,7 +315,7 @@ impl SimLinuxTcpMachine {
                     reason,
                 } => {
                     let [unit, stream, offset, bytes] = place(offset, Some(bytes));
-                    log.put(
+                    log.emit(
                         host,
                         now,
                         &RETRANSMIT,
@@ -331,7 +331,7 @@ impl SimLinuxTcpMachine {
                 }
                 TcpConnectionEvent::State { offset, state } => {
                     let [unit, stream, offset, bytes] = place(offset, None);
-                    log.put(
+                    log.emit(
                         host,
                         now,
                         &STATE,
@@ -340,7 +340,7 @@ impl SimLinuxTcpMachine {
                 }
                 TcpConnectionEvent::Full { offset, queued } => {
                     let (unit, bytes) = (EventValue::Absent, EventValue::Absent);
-                    log.put(
+                    log.emit(
                         host,
                         now,
                         &FULL,

@@ -15,7 +15,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "application_limited",
-    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is no limit",
+    meaning: "the side that sends or answers is away between its operations, or the caller delays its calls by a `Delay`. A `Pace` in the specification is not a limit",
     find: &[Find::Part(between_operations), Find::Part(between_calls)],
 };
 

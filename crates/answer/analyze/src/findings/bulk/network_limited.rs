@@ -3,14 +3,14 @@
 use crate::findings::change::{LinkEnds, PlanChange};
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, LEAST, counted, percent};
+use crate::findings::followed_units::between;
+use crate::findings::followed_units::left_over;
+use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::findings::measured::path::{self, FULL, PathPort};
-use crate::findings::sessions::between;
-use crate::findings::sessions::left_over;
-use crate::findings::sessions::network;
 use crate::statistics::to_f64;
 use stackline_core::procedure::PairSide;
 use stackline_core::units;

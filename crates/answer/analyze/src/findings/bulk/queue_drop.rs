@@ -6,10 +6,10 @@ use crate::findings::bulk::synchronised_loss;
 use crate::findings::bulk::undersized_buffer;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
+use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::path::PathPort;
-use crate::findings::sessions::network;
 use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {

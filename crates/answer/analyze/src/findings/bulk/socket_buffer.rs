@@ -3,10 +3,10 @@
 use crate::findings::bulk::buffer_request::SocketBufferSide;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
-use crate::findings::sessions::network;
 use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_model::pipe;

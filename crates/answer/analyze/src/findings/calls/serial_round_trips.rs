@@ -3,11 +3,11 @@
 use crate::findings::change::{LinkEnds, PlanChange};
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST};
+use crate::findings::followed_units::left_over;
+use crate::findings::followed_units::turns;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload};
-use crate::findings::sessions::left_over;
-use crate::findings::sessions::turns;
 use crate::statistics::to_f64;
 use stackline_core::procedure::PairSide;
 use stackline_core::units;

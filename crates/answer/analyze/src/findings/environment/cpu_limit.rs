@@ -2,11 +2,11 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
+use crate::findings::followed_units::left_over;
+use crate::findings::followed_units::limits::LimitingStretch;
+use crate::findings::followed_units::session::ALWAYS;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
-use crate::findings::sessions::left_over;
-use crate::findings::sessions::limits::LimitingStretch;
-use crate::findings::sessions::session::ALWAYS;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",

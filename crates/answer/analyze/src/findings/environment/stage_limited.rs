@@ -2,11 +2,11 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::followed_units::between::Between;
+use crate::findings::followed_units::limits::{LimitingStretch, keyword};
+use crate::findings::followed_units::session::{SessionAnalysis, stretch_name};
+use crate::findings::followed_units::turns::SerialTurns;
 use crate::findings::kind::{Find, FindingKind};
-use crate::findings::sessions::between::Between;
-use crate::findings::sessions::limits::{LimitingStretch, keyword};
-use crate::findings::sessions::session::{SessionAnalysis, stretch_name};
-use crate::findings::sessions::turns::SerialTurns;
 use stackline_events::catalogue::is_work;
 
 pub(crate) const KIND: FindingKind = FindingKind {

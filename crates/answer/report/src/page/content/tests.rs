@@ -1,6 +1,6 @@
 //! What a page's data say of a small run.
 
-use super::super::pack::tests::unpack;
+use super::super::markup_safe_data::tests::unpack;
 use super::*;
 use crate::testing::traced;
 

@@ -6,7 +6,7 @@ use super::super::request_events::DisplayRequestPoint;
 use super::super::trial_script::SimulatedDisplayRequest;
 use super::{Calls, DisplaySite, DisplaySiteProgram, DisplaySiteRoute, Ports};
 use stackline_core::error::Result;
-use stackline_proto::vio::BLOCK;
+use stackline_proto::papers::vio::BLOCK;
 use stackline_sim::application::{Mailbox, ProgramContext};
 use stackline_sim::messages::MessagePort;
 use std::cell::{Cell, RefCell};

@@ -14,7 +14,7 @@ It only reads, and whoever can reach it may; web pages of others too. Paths, hea
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGateway {
-    /// Where it listens; beyond this machine only when asked to
+    /// Where it listens; the default reaches only this machine
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
     pub(crate) listen: SocketAddr,
     /// Where the master is

@@ -125,19 +125,19 @@ pub(crate) struct Replay {
     /// The options of tcp over that network, as in 'tcp(receive_buffer = 128 KiB)'; in the emulated world only buffers
     #[arg(long, value_name = "STACK", default_value = "tcp")]
     pub(crate) over: String,
-    /// A viewer's way over a picture
+    /// How the viewer moves over the picture
     #[arg(long, value_name = "PATH", value_parser = choice::<ViewerMotion>(), default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
     pub(crate) path: ViewerMotion,
-    /// Pixels that pass in a second
+    /// Speed of the viewer in pixels a second
     #[arg(long, value_name = "PIXELS", default_value_t = 400.0, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) speed: f64,
     /// Pixels of the viewer's window
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) window: (u32, u32),
-    /// So many blocks a list, one after the other
+    /// Ask for so many blocks a list, one after the other
     #[arg(long, value_name = "N", conflicts_with = "trace", value_parser = blocks)]
     pub(crate) blocks: Option<u32>,
-    /// Drawn ones
+    /// Draw the blocks of each list at random
     #[arg(long, requires = "blocks", conflicts_with_all = ["trace", "path", "speed", "window"])]
     pub(crate) random: bool,
     /// Lists as --capture wrote them
@@ -163,7 +163,7 @@ pub(crate) struct Replay {
     /// How blocks travel
     #[arg(long, value_name = "WAY", value_parser = choice::<BlockDataTransport>(), default_value = "tcp")]
     pub(crate) transport: BlockDataTransport,
-    /// Blocks that servers had to hold longer are dropped
+    /// Servers drop blocks that they had to hold longer than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) age: Option<Duration>,
     /// Receive buffer of each connection

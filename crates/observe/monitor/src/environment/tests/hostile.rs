@@ -10,7 +10,7 @@ use crate::parse::{
 use crate::parse::{pressure, softnet, stat};
 use proptest::prelude::*;
 use stackline_os::root_directory::Root;
-use stackline_os::{cgroup, mounts};
+use stackline_os::{cgroup_formats, mounts};
 
 /// Texts like those of a kernel: its words, blanks and colons, numbers up to and beyond the limits.
 fn kernel_like() -> impl Strategy<Value = String> {
@@ -64,9 +64,9 @@ fn parse_everything(text: &str) {
     );
     _ = (
         pressure::parse(text, "some"),
-        cgroup::parse_paths(text),
-        cgroup::parse_quota(text),
-        cgroup::throttling(text),
+        cgroup_formats::parse_paths(text),
+        cgroup_formats::parse_quota(text),
+        cgroup_formats::throttling(text),
     );
     _ = (
         list_length(text),

@@ -3,7 +3,7 @@
 use super::super::difference;
 use super::super::dynamic::EnvironmentSampler;
 use super::super::fixed;
-use stackline_os::control_groups::{Groups, ThrottledTime};
+use stackline_os::own_control_groups::{Groups, ThrottledTime};
 use stackline_os::root_directory::Root;
 use std::fs;
 use std::path::{Path, PathBuf};

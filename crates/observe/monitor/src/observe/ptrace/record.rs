@@ -105,7 +105,7 @@ impl PtraceRecordWriter {
     }
 
     /// Writes a record, or counts it as lost.
-    pub fn put(&mut self, record: &PtraceRecord) {
+    pub fn write(&mut self, record: &PtraceRecord) {
         if self.lost > 0 {
             let lost = PtraceRecord {
                 what: PtraceChange::Lost { count: self.lost },
@@ -245,7 +245,7 @@ mod tests {
             ),
             record(4, PtraceChange::Ends { last: true }),
         ];
-        all.iter().for_each(|one| writer.put(one));
+        all.iter().for_each(|one| writer.write(one));
         let mut read = Vec::new();
         assert_eq!(reader.drain(&mut read).unwrap(), 0);
         assert_eq!(read, all);
@@ -264,18 +264,18 @@ mod tests {
                 bytes: 1,
             },
         );
-        (0..100_000).for_each(|_| writer.put(&one));
+        (0..100_000).for_each(|_| writer.write(&one));
         let mut read = Vec::new();
         reader.drain(&mut read).unwrap();
         let written = read.len() as u64;
-        writer.put(&one);
-        writer.put(&record(
+        writer.write(&one);
+        writer.write(&record(
             1,
             PtraceChange::Executes {
                 name: "x".repeat(LINE),
             },
         ));
-        writer.put(&one);
+        writer.write(&one);
         writer.pipe.write_all(b"{}\n").unwrap();
         read.clear();
         assert_eq!(reader.drain(&mut read).unwrap(), 1);

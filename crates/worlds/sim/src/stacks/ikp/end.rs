@@ -115,7 +115,7 @@ impl SimIkpMachine {
             header.length.into(),
             EventValue::Text(cause),
         ];
-        log.put(host, now, keyword, &values);
+        log.emit(host, now, keyword, &values);
     }
 }
 

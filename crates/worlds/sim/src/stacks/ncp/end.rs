@@ -11,8 +11,10 @@ use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
-use stackline_proto::imp::ImpDeliveryFailure;
-use stackline_proto::ncp::{MESSAGE_BYTES, NcpConnection, NcpMessage, NcpReceived, NcpState};
+use stackline_proto::papers::imp::ImpDeliveryFailure;
+use stackline_proto::papers::ncp::{
+    MESSAGE_BYTES, NcpConnection, NcpMessage, NcpReceived, NcpState,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! `ncp`: connections of the Host-Host protocol of 1972 between hosts of IMPs, the machine of `proto::ncp` at each end.
+//! `ncp`: connections of the Host-Host protocol of 1972 between hosts of IMPs, the machine of `proto::papers::ncp` at each end.
 
 mod end;
 
@@ -21,7 +21,9 @@ use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
-use stackline_proto::ncp::{MESSAGE_BYTES, NcpConnection, NcpMessageKind, NcpOptions, NcpState};
+use stackline_proto::papers::ncp::{
+    MESSAGE_BYTES, NcpConnection, NcpMessageKind, NcpOptions, NcpState,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -189,7 +189,7 @@ impl SimQuicEnd {
         let (stream, host) = log.stream(self.pair(), self.place.side);
         let each = lost.1.saturating_sub(bytes) / lost.0.saturating_sub(packets).max(1);
         for _ in packets..lost.0 {
-            log.put(
+            log.emit(
                 host,
                 now,
                 &LOST,

@@ -1,0 +1,138 @@
+//! Requests of a display that wait between hosts, on their way there: what is between is slower than what comes to it. Of other programs it is
+//! not known which points are a way.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::followed_units::session::{ALWAYS, SessionAnalysis, union_length_ns};
+use crate::findings::kind::FindingKind;
+use crate::lifelines::LifelinePoint;
+use crate::statistics::to_f64;
+use stackline_core::units;
+use stackline_events::catalogue::{Layer, find};
+use std::collections::BTreeMap;
+
+/// Units wait where most take so many times as long as the fastest.
+const WAITS: u64 = 3;
+
+/// Fewer at once are gathered there by a transport, rather than kept waiting.
+const MANY: f64 = 8.0;
+
+/// Units that wait between two hosts.
+pub(crate) struct Between<'l> {
+    from: &'l str,
+    to: &'l str,
+    /// What the fastest took, and most, ns.
+    fastest: u64,
+    median: u64,
+    /// Of the time, how much any of them was there, and how many at once.
+    share: f64,
+    at_once: f64,
+}
+
+impl<'l> Between<'l> {
+    /// The way to a server on which units wait nearly all the time, the one with most of them.
+    pub(crate) fn of(log: &'l FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Self> {
+        // A full port and a processor that works all the time are named themselves.
+        if session.at_limit().is_some() || session.full(log).is_some() {
+            return None;
+        }
+        let lifelines = log.input.lifelines;
+        let known: Vec<bool> = lifelines.points.iter().map(is_displays).collect();
+        if !known.contains(&true) {
+            return None;
+        }
+        let host = |point: u32| lifelines.points[point as usize].host.as_str();
+        let mut ways: BTreeMap<(&str, &str), Vec<(u64, u64)>> = BTreeMap::new();
+        for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
+            let passages = lifelines.passages_of(line);
+            let Some(ends) = passages.last().map(|last| host(last.point)) else {
+                continue;
+            };
+            for pair in passages.windows(2) {
+                let (from, to) = (host(pair[0].point), host(pair[1].point));
+                // What comes back is looked at where it leaves.
+                if from != to
+                    && to != ends
+                    && pair.iter().all(|passage| known[passage.point as usize])
+                {
+                    ways.entry((from, to))
+                        .or_default()
+                        .push((pair[0].at_ns, pair[1].at_ns.max(pair[0].at_ns)));
+                }
+            }
+        }
+        let span = session.span.length_ns();
+        let made = ways.into_iter().filter_map(|((from, to), stays)| {
+            let mut took: Vec<u64> = stays.iter().map(|(from, to)| to - from).collect();
+            took.sort_unstable();
+            let (fastest, median) = (*took.first()?, took[took.len() / 2]);
+            let (all, there) = (took.iter().sum::<u64>(), union_length_ns(stays));
+            let at_once = to_f64(all) / to_f64(there.max(1));
+            Some(Self {
+                from,
+                to,
+                fastest,
+                median,
+                share: to_f64(there) / span,
+                at_once,
+            })
+        });
+        let waits = |one: &Self| {
+            one.share >= ALWAYS && one.at_once >= MANY && one.median >= WAITS * one.fastest.max(1)
+        };
+        made.filter(waits).max_by_key(|one| one.median)
+    }
+}
+
+/// Whether a point is a display's.
+fn is_displays(point: &LifelinePoint) -> bool {
+    find(&point.keyword).is_some_and(|entry| entry.layer == Layer::Display)
+}
+
+/// Whether units are requests of a display.
+pub(crate) fn is_display(log: &FindingEventLog<'_>) -> bool {
+    log.input.lifelines.points.iter().any(is_displays)
+}
+
+/// What is between hosts limits.
+pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let session = log.session()?;
+    let between = Between::of(log, session)?;
+    let time = |ns: u64| units::format_time(to_f64(ns) / 1e9);
+    let seen = if session.ports.is_empty() {
+        String::new()
+    } else {
+        format!(
+            ", and no link is used more than {}",
+            percent(session.used())
+        )
+    };
+    let sentence = format!(
+        "what is between {} and {} limits: units wait there {} of the time, most for {}, of which the fastest took {}{seen}",
+        between.from,
+        between.to,
+        percent(between.share),
+        time(between.median),
+        time(between.fastest)
+    );
+    let mut finding = kind.of_run(
+        between.share.min(1.0),
+        if session.ports.is_empty() { 0.8 } else { 0.7 },
+        sentence,
+    );
+    finding.evidence = session.operations(log);
+    finding.evidence.extend(session.evidence(log));
+    if session.ports.is_empty() {
+        let faster = format!(
+            "a faster line between {} and {}, or fewer bytes for each",
+            between.from, between.to
+        );
+        return Some(
+            finding
+                .attempt(faster)
+                .attempt("fewer units asked for at once"),
+        );
+    }
+    let finding = finding.attempt("whatever holds back what could be sent: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), small messages that leave at once (`nodelay` of tcp)");
+    Some(finding.attempt("a shorter way, or fewer units asked for at once"))
+}

@@ -1,0 +1,399 @@
+//! What limits a session beyond its servers: a queue that drops, a link that loses, a full link, the receiver, a window, a buffer.
+//! One function for each kind of finding that has it.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Evidence, Finding, LEAST, counted, percent};
+use crate::findings::followed_units::left_over::is_known;
+use crate::findings::followed_units::monitored::PortSeen;
+use crate::findings::followed_units::session::SessionAnalysis;
+use crate::findings::followed_units::transport::TransportSeen;
+use crate::findings::kind::FindingKind;
+use crate::findings::measured::path::FULL;
+use crate::statistics::to_f64;
+use stackline_core::units;
+
+/// A window or a buffer that holds senders back for less of the time is not the cause.
+const HOLDS: f64 = 0.2;
+/// A link that is used so much is nearly full: with losses at its own queue no more goes through it (see `path::FULL`).
+const NEARLY: f64 = FULL - 0.05;
+
+/// A session of which a finding is reported.
+struct SessionReport<'l, 'c> {
+    kind: &'l FindingKind,
+    log: &'l FindingEventLog<'c>,
+    session: &'l SessionAnalysis,
+}
+
+impl<'l, 'c> SessionReport<'l, 'c> {
+    /// A pressed session, and how much of the time what is beyond its servers limited it.
+    fn of_pressed(kind: &'l FindingKind, log: &'l FindingEventLog<'c>) -> Option<(Self, f64)> {
+        let session = log.session().filter(|session| session.is_pressed())?;
+        let share = session.beyond_share();
+        (share >= LEAST).then_some((Self { kind, log, session }, share))
+    }
+
+    /// What limits it for so much of the time, and how sure that is.
+    fn finding(&self, share: f64, sure: f64, sentence: String) -> Option<Finding> {
+        if share < LEAST {
+            return None;
+        }
+        let (log, session) = (self.log, self.session);
+        let mut finding = self.kind.of_run(share.min(1.0), sure, sentence);
+        if let Some(seen) = &session.transport {
+            finding.evidence.push(log.evidence(held(seen), &seen.rows));
+        }
+        let ports = session
+            .ports
+            .iter()
+            .filter(|port| port.rate_bit_s.is_some());
+        let mut ports: Vec<&PortSeen> = ports.collect();
+        ports.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+        finding
+            .evidence
+            .extend(ports.iter().take(3).map(|port| carried(log, port)));
+        finding.evidence.extend(session.evidence(log));
+        Some(finding)
+    }
+}
+
+/// What held the servers' connections back.
+fn held(seen: &TransportSeen) -> String {
+    format!(
+        "{}, of the time: the receiver's window held back {}, the send buffer {}, and what had come lay unread {}; {} sent again",
+        counted(seen.connections as u64, "connection"),
+        percent(seen.window),
+        percent(seen.send_buffer),
+        percent(seen.unread),
+        counted(seen.retransmits, "segment")
+    )
+}
+
+fn carried(log: &FindingEventLog<'_>, port: &PortSeen) -> Evidence {
+    let rate = port
+        .rate_bit_s
+        .map_or_else(|| "unlimited".into(), units::format_rate);
+    log.evidence(
+        format!(
+            "{}: {} of {rate} used{}",
+            port.name,
+            percent(port.busy),
+            dropped(port)
+        ),
+        &port.rows,
+    )
+}
+
+/// `, 12 cells dropped, 3 frames spoilt`, where anything was.
+fn dropped(port: &PortSeen) -> String {
+    let what = if port.cell_bytes.is_some() {
+        "cell"
+    } else {
+        "packet"
+    };
+    let part = |n: u64, text: String| {
+        if n > 0 {
+            format!(", {text}")
+        } else {
+            String::new()
+        }
+    };
+    part(
+        port.queue_drops,
+        format!("{} dropped", counted(port.queue_drops, what)),
+    ) + &part(
+        port.losses,
+        format!("{} lost on the link", counted(port.losses, what)),
+    ) + &part(
+        port.spoilt,
+        format!("{} spoilt", counted(port.spoilt, "frame")),
+    )
+}
+
+/// How many frames or packets were gone for either reason, at one port.
+fn gone(port: &PortSeen) -> (f64, f64) {
+    let all = to_f64((port.queue_drops + port.losses).max(1));
+    let frames = if port.cell_bytes.is_some() {
+        to_f64(port.spoilt)
+    } else {
+        to_f64(port.queue_drops + port.losses)
+    };
+    (
+        frames * to_f64(port.queue_drops) / all,
+        frames * to_f64(port.losses) / all,
+    )
+}
+
+/// The share of the time that losses of one kind cost, and the port with most of them.
+fn losses(session: &SessionAnalysis, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
+    let all: f64 = session
+        .ports
+        .iter()
+        .map(|port| gone(port).0 + gone(port).1)
+        .sum();
+    let these: f64 = session.ports.iter().map(|port| of(gone(port))).sum();
+    let worst = session
+        .ports
+        .iter()
+        .max_by(|a, b| of(gone(a)).total_cmp(&of(gone(b))))?;
+    (these > 0.0).then(|| (worst, session.free_to_send() * these / all))
+}
+
+/// The port whose buffer is too small.
+pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    let (port, part) = losses(session, |(queue, _)| queue)?;
+    let holds = port.holds_bytes.map_or_else(String::new, |bytes| {
+        format!(" (it holds {})", units::format_size(bytes))
+    });
+    let again =
+        session
+            .resending
+            .filter(|_| !session.loses())
+            .map_or_else(String::new, |resending| {
+                format!(
+                    ", {} of it for what is sent again",
+                    percent(resending / share.max(resending).max(f64::MIN_POSITIVE))
+                )
+            });
+    let sentence = format!(
+        "the queue before {}{holds} drops too much{}: {}{again}, while {} of the link is used",
+        port.name,
+        dropped(port),
+        session.costs(share),
+        percent(port.busy)
+    );
+    let finding = report.finding(share * part, 0.9, sentence)?;
+    let seen = session.transport.as_ref();
+    let needs = seen.map_or(0, |seen| {
+        seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes)
+    });
+    let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
+        format!(
+            "a queue of {} before {}: what its connections have on their way at once",
+            units::format_size(needs),
+            port.name
+        )
+    } else {
+        format!("a larger queue before {}", port.name)
+    };
+    let pace = if session.loses() {
+        "senders that pace what they send (`--pace` of blocks), fewer units in a list, or a transport that sends again"
+    } else {
+        "senders that pace what they send (`pace` of the host), or fewer at once"
+    };
+    let finding = finding.attempt(more).attempt(pace);
+    Some(if port.cell_bytes.is_some() {
+        finding.attempt(
+            "whole frames dropped instead of single cells (`early_packet_discard` of the switch)",
+        )
+    } else {
+        finding
+    })
+}
+
+/// The link that loses.
+pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    let (port, part) = losses(session, |(_, link)| link)?;
+    let rate = 100.0 * to_f64(port.losses) / to_f64(port.packets.max(1));
+    let sentence = format!(
+        "the link {} loses packets ({} of {}, {rate:.2} %): {}, while {} of it is used",
+        port.name,
+        port.losses,
+        port.packets,
+        session.costs(share),
+        percent(port.busy)
+    );
+    let finding = report.finding(share * part, 0.9, sentence)?;
+    Some(finding.attempt(format!(
+        "repair the link {} (cable, radio, errors of the interface)",
+        port.name
+    )))
+}
+
+/// A link at its rate; where nothing was seen of the network, that it or the receiver limits.
+pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    if let Some(found) = full(kind, log) {
+        return Some(found);
+    }
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
+        let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
+        let sentence = format!(
+            "the link {} is full: {} of {rate} are used{}, and {}",
+            port.name,
+            percent(port.busy),
+            dropped(port),
+            session.costs(share)
+        );
+        let finding = report.finding(share * port.busy, 0.95, sentence)?;
+        let faster = format!(
+            "a faster link {}, or fewer bytes: compression, caching, fewer units in a list",
+            port.name
+        );
+        return Some(finding.attempt(faster));
+    }
+    if session.transport.is_some() || !session.ports.is_empty() {
+        return None;
+    }
+    let sentence = format!(
+        "the network or the receiver limits: {}; which of them it is no event says",
+        session.costs(share)
+    );
+    let finding = report.finding(share, 0.6, sentence)?;
+    Some(
+        finding
+            .attempt("`--across SPEC` models the network and says which port, link or end it is"),
+    )
+}
+
+/// A link at its rate, of a session whose servers do not wait to send.
+fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let session = log.session().filter(|session| !session.is_pressed())?;
+    let port = session.full(log)?;
+    let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
+    let sentence = format!(
+        "the link {} is full: {} of {rate} are used",
+        port.name,
+        percent(port.busy)
+    );
+    let finding = SessionReport { kind, log, session }.finding(port.busy, 0.9, sentence)?;
+    Some(finding.attempt(format!(
+        "a faster line {}, or fewer bytes for each request or answer",
+        port.name
+    )))
+}
+
+/// The application does not take what has come.
+pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    if session.transport.is_none() {
+        return by_ports(&report, share);
+    }
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.unread >= HOLDS)?;
+    let sentence = format!(
+        "the receiver limits: what has come lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
+        percent(seen.unread),
+        percent(seen.window),
+        percent(session.used())
+    );
+    let part = seen.window.max(seen.unread) * (1.0 - session.used());
+    let finding = report.finding(share * part, 0.95, sentence)?;
+    let finding = finding
+        .attempt("let the application read in a thread of its own, or do less between its reads");
+    Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
+}
+
+/// Where no monitor saw connections: ports drop nothing, and no link is full.
+fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
+    let session = report.session;
+    let gone = session
+        .ports
+        .iter()
+        .any(|port| port.queue_drops + port.losses + port.spoilt > 0);
+    if session.ports.is_empty() || gone || session.used() >= NEARLY {
+        return None;
+    }
+    let sentence = format!(
+        "the receiver or its window limits: {}, no link is used more than {}, and no port drops anything",
+        session.costs(share),
+        percent(session.used())
+    );
+    let finding = report.finding(share * (1.0 - session.used()), 0.7, sentence)?;
+    let finding = finding
+        .attempt("let the application read in a thread of its own, or do less between its reads");
+    Some(
+        finding
+            .attempt("larger buffers where the way is long (`--receive-buffer`, `--send-buffer`)"),
+    )
+}
+
+/// A window that is too small for the way, though what comes is read.
+pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
+    let sentence = format!(
+        "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are on their way in a round trip of {}",
+        percent(seen.window),
+        units::format_size(seen.in_flight_bytes),
+        trip(seen)
+    );
+    let finding = report.finding(share * seen.window * (1.0 - session.used()), 0.9, sentence)?;
+    Some(finding.attempt(
+        "a larger receive buffer of the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)",
+    ))
+}
+
+/// A send buffer that is too small for the way.
+pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (report, share) = SessionReport::of_pressed(kind, log)?;
+    let session = report.session;
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.send_buffer >= HOLDS && seen.unread < HOLDS)?;
+    let sentence = format!(
+        "the servers' send buffers hold them back {} of the time: at most {} are on their way in a round trip of {}",
+        percent(seen.send_buffer),
+        units::format_size(seen.in_flight_bytes),
+        trip(seen)
+    );
+    let finding = report.finding(
+        share * seen.send_buffer * (1.0 - session.used()),
+        0.9,
+        sentence,
+    )?;
+    Some(finding.attempt("larger send buffers of the servers (`--send-buffer`, `tcp(send_buffer = ...)`); what they hold can no longer be superseded"))
+}
+
+fn trip(seen: &TransportSeen) -> String {
+    units::format_time(to_f64(seen.round_trip_ns) / 1e9)
+}
+
+/// Nothing limits: what was asked for came.
+pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let session = log.session().filter(|session| !is_known(log, session))?;
+    let idle: Vec<f64> = session
+        .servers()
+        .map(|server| server.share(server.idle_ns))
+        .collect();
+    let least = idle.iter().copied().fold(1.0, f64::min);
+    // Whoever waits all the time waits for something.
+    let waits = session.is_waited_for(log);
+    let (what, sure) = if waits {
+        (
+            "what limits is not seen: units are on their way all the time",
+            0.5,
+        )
+    } else {
+        ("nothing limits", 0.95)
+    };
+    let sentence = format!(
+        "{what}: {} of {} units came, and each server had nothing to do at least {} of the time",
+        session.arrived,
+        session.arrived + session.flushed + session.lost,
+        percent(least)
+    );
+    let mut finding = kind.of_run(0.0, sure, sentence);
+    finding.evidence = session.evidence(log);
+    if waits {
+        finding
+            .evidence
+            .extend(session.busiest().map(|processor| processor.evidence(log)));
+        finding
+            .evidence
+            .extend(session.fullest().map(|port| carried(log, port)));
+    }
+    Some(finding)
+}

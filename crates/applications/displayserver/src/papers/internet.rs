@@ -1,0 +1,564 @@
+//! The V-System's internet server (sections 2.3 and 9.2 of the paper): programs that speak V's messages alone reach streams of TCP and PUP
+//! through it, by V's I/O protocol (`proto::papers::vio`). Who creates an instance chooses the protocol by its name, `HOST:PORT` or `pup:HOST:PORT`.
+//! The V-server is the same with a program's pipes instead of a stream, into which it may look now and then only.
+//!
+//! The server is one thread; each instance has one that reads its stream and one that writes it. As V's processes do, a reader tells the
+//! server by a message that something has come for a request that waits.
+
+mod instance_ends;
+
+pub use instance_ends::Serves;
+
+use crate::address::DisplayAddress;
+use crate::late_answers::LateDisplayAnswers;
+use crate::message_stream::address;
+use instance_ends::InternetInstanceEnds;
+use stackline_core::error::Result;
+use stackline_guard::serve::cannot_listen;
+use stackline_proto::papers::vio::{BLOCK, VioBlockTurn, VioInstance, VioReply, VioRequest};
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions, Ticket};
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Instances at once.
+const MOST: usize = 64;
+/// Bytes that wait to be read; blocks that wait to be written.
+const WAITING: usize = 64 << 10;
+const BLOCKS: usize = 64;
+/// A request that waits is answered by then, if only that there is nothing.
+const LATER: Duration = Duration::from_millis(250);
+/// An instance of which nothing was heard for so long is released; one of a program, whose client reads all the time.
+const IDLE: Duration = Duration::from_secs(600);
+const PROGRAM_IDLE: Duration = Duration::from_secs(10);
+/// How long what was written may take once an instance is released.
+const GRACE: Duration = Duration::from_secs(2);
+/// Clients that V's messages remember: three of each instance.
+const CLIENTS: usize = 16_384;
+
+/// What came over a stream.
+#[derive(Debug, Default)]
+struct InternetStreamInput {
+    bytes: VecDeque<u8>,
+    ended: Option<String>,
+    /// A request waits for it.
+    is_wanted: bool,
+    /// Nobody reads it any more.
+    is_over: bool,
+}
+
+/// How an instance ends, once it is connected and until it has.
+type InternetInstanceEnding = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+#[derive(Default)]
+struct InternetInstanceShared {
+    came: Mutex<InternetStreamInput>,
+    room: Condvar,
+    ending: InternetInstanceEnding,
+}
+
+impl InternetInstanceShared {
+    fn came(&self) -> MutexGuard<'_, InternetStreamInput> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what it is connected with, unless that was done.
+    fn end(&self) {
+        let ending = self
+            .ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(end) = ending {
+            end();
+        }
+    }
+}
+
+/// An instance.
+struct InternetInstance {
+    machine: VioInstance,
+    shared: Arc<InternetInstanceShared>,
+    to: SyncSender<Vec<u8>>,
+    /// The request that waits, since when.
+    waits: Option<(Ticket, Instant)>,
+    heard: Instant,
+    /// It is not used any more.
+    is_released: bool,
+}
+
+struct InternetServerState {
+    messages: ikp::IkpUdpServer,
+    place: InternetServerContext,
+    known: HashMap<u64, InternetInstance>,
+    late: LateDisplayAnswers,
+}
+
+/// Where it is asked, what lets clients in, and what instances are.
+struct InternetServerContext {
+    local: SocketAddr,
+    secret: Vec<u8>,
+    serves: Serves,
+    begun: Begun,
+}
+
+/// Instances that were begun, as long as they are.
+type Begun = Arc<Mutex<Vec<Weak<InternetInstanceShared>>>>;
+
+/// A server at work.
+pub struct RunningInternetServer {
+    local: SocketAddr,
+    begun: Begun,
+}
+
+impl RunningInternetServer {
+    /// Where it is asked.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Ends what instances are connected with, before the program ends.
+    pub fn end(&self) {
+        let begun = std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner));
+        begun
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|shared| shared.end());
+    }
+}
+
+/// Serves from now on, in threads of its own.
+///
+/// # Errors
+/// When nothing can listen there.
+pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInternetServer> {
+    let failed = |why: String| {
+        cannot_listen(
+            &format_args!("ikp:{at}"),
+            &why,
+            "another program may have it: choose another address, `--listen`",
+        )
+    };
+    let bound = address(at).map_err(|error| failed(error.to_string()))?;
+    let options = IkpTransferOptions {
+        clients: CLIENTS,
+        strangers_give_way: true,
+        ..IkpTransferOptions::default()
+    };
+    let messages =
+        ikp::IkpUdpServer::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
+    let local = messages
+        .local()
+        .map_err(|error| failed(error.to_string()))?;
+    let begun = Arc::default();
+    let place = InternetServerContext {
+        local,
+        secret,
+        serves,
+        begun: Arc::clone(&begun),
+    };
+    let mut office = InternetServerState {
+        messages,
+        place,
+        known: HashMap::new(),
+        late: LateDisplayAnswers::default(),
+    };
+    thread::spawn(move || office.serve());
+    Ok(RunningInternetServer { local, begun })
+}
+
+/// What is done with a request.
+enum InternetServerAnswer {
+    Now(Vec<u8>),
+    /// It said a wrong secret: later.
+    Stranger(Vec<u8>),
+    /// Once something has come for that instance.
+    Waits(u64),
+}
+
+impl InternetServerState {
+    fn serve(&mut self) {
+        let mut looked = Instant::now();
+        loop {
+            let Self {
+                messages,
+                known,
+                place,
+                late,
+            } = self;
+            let mut wanted = None;
+            late.answer(messages, Instant::now());
+            match messages.receive_within(late.pause(Instant::now(), LATER)) {
+                Ok(Some(mut request)) => {
+                    let room = request.room();
+                    let is_known = is_known(known, place, request.message());
+                    if is_known {
+                        request.known();
+                    }
+                    match answer(known, is_known, place, request.message(), room) {
+                        InternetServerAnswer::Now(mut reply) => {
+                            reply.truncate(room);
+                            let _ = request.reply(&reply);
+                        }
+                        InternetServerAnswer::Stranger(mut reply) => {
+                            reply.truncate(room);
+                            late.refuse(request.later(), reply, Instant::now());
+                        }
+                        InternetServerAnswer::Waits(instance) => {
+                            wanted = Some((instance, request.later()))
+                        }
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => thread::sleep(Duration::from_millis(100)),
+            }
+            if let Some((instance, ticket)) = wanted {
+                self.wait(instance, ticket);
+            }
+            self.answer_waiting();
+            if looked.elapsed() >= LATER {
+                looked = Instant::now();
+                self.look();
+            }
+        }
+    }
+
+    /// A request waits; one that waited before is asked to ask again.
+    fn wait(&mut self, instance: u64, ticket: Ticket) {
+        let Some(known) = self.known.get_mut(&instance) else {
+            return;
+        };
+        if let Some((before, _)) = known.waits.replace((ticket, Instant::now()))
+            && let Some(request) = self.messages.again(before)
+        {
+            let _ = request.reply(&VioReply::Later.bytes());
+        }
+    }
+
+    /// Answers requests for which something has come; instances that are released go.
+    fn answer_waiting(&mut self) {
+        let Self {
+            messages, known, ..
+        } = self;
+        known.retain(|_, one| {
+            let has = {
+                let mut came = one.shared.came();
+                let has = !came.bytes.is_empty() || came.ended.is_some() || one.is_released;
+                came.is_wanted = one.waits.is_some() && !has;
+                came.is_over |= one.is_released;
+                has
+            };
+            if has
+                && let Some((ticket, _)) = one.waits.take()
+                && let Some(request) = messages.again(ticket)
+            {
+                let reply = if one.is_released {
+                    VioReply::Ended(b"").bytes()
+                } else {
+                    next_block(one, request.room())
+                };
+                let _ = request.reply(&reply);
+            }
+            if one.is_released {
+                one.shared.room.notify_all();
+                // Whoever takes nothing of what was written does not keep it.
+                let shared = Arc::clone(&one.shared);
+                thread::spawn(move || {
+                    thread::sleep(GRACE);
+                    shared.end();
+                });
+            }
+            !one.is_released
+        });
+    }
+
+    /// What waited long enough gets an answer that says so; who was not heard of for long is released.
+    fn look(&mut self) {
+        let Self {
+            messages,
+            known,
+            place,
+            ..
+        } = self;
+        let idle = if matches!(place.serves, Serves::Streams) {
+            IDLE
+        } else {
+            PROGRAM_IDLE
+        };
+        for one in known.values_mut() {
+            if one
+                .waits
+                .as_ref()
+                .is_some_and(|(_, since)| since.elapsed() >= LATER)
+                && let Some((ticket, _)) = one.waits.take()
+                && let Some(request) = messages.again(ticket)
+            {
+                let _ = request.reply(&VioReply::Later.bytes());
+            }
+            one.is_released |= one.heard.elapsed() >= idle;
+        }
+    }
+}
+
+/// Whether a request says the secret, or the number of an instance, which only its client was given.
+fn is_known(
+    known: &HashMap<u64, InternetInstance>,
+    place: &InternetServerContext,
+    message: &[u8],
+) -> bool {
+    match VioRequest::read(message) {
+        // Compared in a time that does not depend on where they differ.
+        Some(VioRequest::Create { secret, .. }) => {
+            let differs = secret
+                .iter()
+                .zip(&place.secret)
+                .fold(0, |all, (one, other)| all | (one ^ other));
+            secret.len() == place.secret.len() && differs == 0
+        }
+        Some(
+            VioRequest::Read(instance, _)
+            | VioRequest::Write(instance, ..)
+            | VioRequest::Release(instance)
+            | VioRequest::Look(instance),
+        ) => known.contains_key(&instance),
+        None => false,
+    }
+}
+
+/// Carries a request out.
+fn answer(
+    known: &mut HashMap<u64, InternetInstance>,
+    is_known: bool,
+    place: &InternetServerContext,
+    message: &[u8],
+    room: usize,
+) -> InternetServerAnswer {
+    let refused = |why: &str| InternetServerAnswer::Now(VioReply::Refused(why.as_bytes()).bytes());
+    let Some(request) = VioRequest::read(message) else {
+        return refused("that is no request");
+    };
+    if let VioRequest::Create { name, .. } = request {
+        if !is_known {
+            return InternetServerAnswer::Stranger(
+                VioReply::Refused(b"the secret is another").bytes(),
+            );
+        }
+        return InternetServerAnswer::Now(create(known, place, name));
+    }
+    let (VioRequest::Read(instance, _)
+    | VioRequest::Write(instance, ..)
+    | VioRequest::Release(instance)
+    | VioRequest::Look(instance)) = request
+    else {
+        return refused("that is no request");
+    };
+    let Some(one) = known.get_mut(&instance) else {
+        return refused("there is no such instance");
+    };
+    if !matches!(request, VioRequest::Look(_)) {
+        one.heard = Instant::now();
+    }
+    match request {
+        VioRequest::Read(_, block) => match one.machine.reads(block) {
+            VioBlockTurn::Again => {
+                InternetServerAnswer::Now(VioReply::Done(one.machine.last()).bytes())
+            }
+            VioBlockTurn::Other => refused("that block is not the next one"),
+            VioBlockTurn::Next => {
+                let came = one.shared.came();
+                let has = !came.bytes.is_empty() || came.ended.is_some();
+                drop(came);
+                if has {
+                    InternetServerAnswer::Now(next_block(one, room))
+                } else {
+                    InternetServerAnswer::Waits(instance)
+                }
+            }
+        },
+        VioRequest::Write(_, block, bytes) => InternetServerAnswer::Now(write(one, block, bytes)),
+        VioRequest::Release(_) => {
+            one.is_released = true;
+            InternetServerAnswer::Now(VioReply::Done(b"").bytes())
+        }
+        _ => InternetServerAnswer::Now(VioReply::Done(b"").bytes()),
+    }
+}
+
+/// The next block of what has come, or that there is no more.
+fn next_block(one: &mut InternetInstance, room: usize) -> Vec<u8> {
+    let mut came = one.shared.came();
+    if came.bytes.is_empty() {
+        return match &came.ended {
+            Some(why) => VioReply::Ended(why.as_bytes()).bytes(),
+            None => VioReply::Later.bytes(),
+        };
+    }
+    let count = came.bytes.len().min(BLOCK).min(room.saturating_sub(1));
+    let block: Vec<u8> = came.bytes.drain(..count).collect();
+    drop(came);
+    one.shared.room.notify_all();
+    let reply = VioReply::Done(&block).bytes();
+    one.machine.read(block);
+    reply
+}
+
+fn write(one: &mut InternetInstance, block: u32, bytes: &[u8]) -> Vec<u8> {
+    match one.machine.writes(block) {
+        VioBlockTurn::Again => VioReply::Done(b"").bytes(),
+        VioBlockTurn::Other => VioReply::Refused(b"that block is not the next one").bytes(),
+        VioBlockTurn::Next => match one.to.try_send(bytes.to_vec()) {
+            Ok(()) => {
+                one.machine.wrote();
+                VioReply::Done(b"").bytes()
+            }
+            Err(TrySendError::Full(_)) => VioReply::Later.bytes(),
+            Err(TrySendError::Disconnected(_)) => {
+                let why = one
+                    .shared
+                    .came()
+                    .ended
+                    .clone()
+                    .unwrap_or_else(|| "the connection ended".into());
+                VioReply::Ended(why.as_bytes()).bytes()
+            }
+        },
+    }
+}
+
+/// A new instance, which is being connected.
+fn create(
+    known: &mut HashMap<u64, InternetInstance>,
+    place: &InternetServerContext,
+    name: &[u8],
+) -> Vec<u8> {
+    let refused = |why: &str| VioReply::Refused(why.as_bytes()).bytes();
+    if known.len() >= MOST {
+        return refused("there are too many instances already");
+    }
+    let named = str::from_utf8(name)
+        .ok()
+        .and_then(|name| DisplayAddress::of(name).ok());
+    let to = named.filter(|to| matches!(to, DisplayAddress::Tcp(_) | DisplayAddress::Pup(_)));
+    if to.is_none() && matches!(place.serves, Serves::Streams) {
+        return refused("streams are named HOST:PORT or pup:HOST:PORT");
+    }
+    let Ok(instance) = getrandom::u64() else {
+        return refused("there are no random numbers");
+    };
+    let shared = Arc::new(InternetInstanceShared::default());
+    let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);
+    begun.retain(|shared| shared.strong_count() > 0);
+    begun.push(Arc::downgrade(&shared));
+    drop(begun);
+    let (blocks, written) = sync_channel(BLOCKS);
+    let (reads, serves, local) = (Arc::clone(&shared), place.serves.clone(), place.local);
+    thread::spawn(move || {
+        let reader = InternetInstanceReader {
+            shared: reads,
+            server: ikp::IkpUdpClient::connect(local, &IkpTransferOptions::default()).ok(),
+            instance,
+        };
+        reader.carry(instance_ends::connect(&serves, to.as_ref()), written);
+    });
+    let (machine, heard) = (VioInstance::default(), Instant::now());
+    known.insert(
+        instance,
+        InternetInstance {
+            machine,
+            shared,
+            to: blocks,
+            waits: None,
+            heard,
+            is_released: false,
+        },
+    );
+    VioReply::Created(instance, BLOCK as u16).bytes()
+}
+
+/// The reader of an instance, and how it tells the server that something has come.
+struct InternetInstanceReader {
+    shared: Arc<InternetInstanceShared>,
+    server: Option<ikp::IkpUdpClient>,
+    instance: u64,
+}
+
+impl InternetInstanceReader {
+    /// Reads what comes until it ends; a thread of its own writes, and ends both.
+    fn carry(mut self, connected: Result<InternetInstanceEnds>, written: Receiver<Vec<u8>>) {
+        let InternetInstanceEnds {
+            mut reads,
+            writes,
+            end,
+        } = match connected {
+            Ok(ends) => ends,
+            Err(error) => return self.ended(error.message),
+        };
+        *self
+            .shared
+            .ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(end);
+        let shared = Arc::clone(&self.shared);
+        thread::spawn(move || {
+            write_all(writes, &written);
+            shared.end();
+        });
+        let mut piece = [0; 16 << 10];
+        loop {
+            match reads.read(&mut piece) {
+                Ok(0) => return self.ended(String::new()),
+                Ok(count) if !self.has(&piece[..count]) => return,
+                Ok(_) => {}
+                Err(error) => return self.ended(error.to_string()),
+            }
+        }
+    }
+
+    /// Bytes have come. False where nobody reads them any more.
+    fn has(&mut self, bytes: &[u8]) -> bool {
+        let mut came = self.shared.came();
+        while came.bytes.len() >= WAITING && !came.is_over {
+            came = self
+                .shared
+                .room
+                .wait(came)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        came.bytes.extend(bytes);
+        let goes_on = !came.is_over;
+        drop(came);
+        self.look();
+        goes_on
+    }
+
+    fn ended(&mut self, why: String) {
+        self.shared.came().ended.get_or_insert(why);
+        self.look();
+    }
+
+    /// The server looks where a request waits.
+    fn look(&mut self) {
+        let wanted = std::mem::take(&mut self.shared.came().is_wanted);
+        if let (true, Some(server)) = (wanted, &mut self.server) {
+            let _ = server.send(
+                &VioRequest::Look(self.instance).bytes(),
+                IkpClientSegments::none(),
+                &mut [0; 64],
+            );
+        }
+    }
+}
+
+/// Writes blocks until nobody writes any more.
+fn write_all(mut writes: Box<dyn Write + Send>, written: &Receiver<Vec<u8>>) {
+    while let Ok(block) = written.recv() {
+        if writes.write_all(&block).is_err() {
+            break;
+        }
+    }
+}

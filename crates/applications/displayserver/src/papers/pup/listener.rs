@@ -1,0 +1,239 @@
+//! Connections of PUP that others ask for: all of a socket, distinguished by where they come from and by the socket they were given.
+//!
+//! A stranger takes no connection's place before it has answered from where it says it is.
+
+use super::{LATE, Pup, PupStreamShared, PupUdpSocket, options, random};
+use crate::message_stream::address;
+use stackline_core::time::Instant as Moment;
+use stackline_proto::papers::pup::packet::HEADER;
+use stackline_proto::papers::pup::{PupConnection, PupPacket, PupPacketKind, PupPort};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Connections of a socket at once, and as many that have not answered yet that they are there; how long that may take.
+const MOST: usize = 256;
+const ANSWERS: Duration = Duration::from_secs(5);
+/// Connections that nobody has accepted yet.
+const BACKLOG: usize = 64;
+/// What an Error says behind the head of the packet that it is about: nobody has that port.
+const NO_SUCH_PORT: [u8; 2] = [0, 2];
+
+/// Where connections come.
+#[derive(Debug)]
+pub struct PupListener {
+    local: SocketAddr,
+    came: Mutex<Receiver<Pup>>,
+    /// Its thread ends with it.
+    alive: Arc<()>,
+}
+
+impl PupListener {
+    /// Listens there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn bind(at: &str) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address(at)?)?;
+        let local = socket.local_addr()?;
+        let line = Arc::new(PupUdpSocket {
+            socket,
+            begun: Instant::now(),
+        });
+        let (to, came) = sync_channel(BACKLOG);
+        let alive = Arc::new(());
+        let mut office = PupConnectionTable {
+            line,
+            to,
+            known: HashMap::new(),
+            alive: Arc::downgrade(&alive),
+        };
+        thread::spawn(move || office.serve());
+        Ok(Self {
+            local,
+            came: Mutex::new(came),
+            alive,
+        })
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// That its socket failed.
+    pub fn accept(&self) -> io::Result<Pup> {
+        let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(Arc::strong_count(&self.alive) == 1, "a listener is one");
+        came.recv()
+            .map_err(|_| io::Error::other("the socket failed"))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+/// A connection of a listener; whether its other end has answered.
+struct PupListenerConnection {
+    shared: Arc<PupStreamShared>,
+    since: Instant,
+    is_there: bool,
+    due: Option<Moment>,
+}
+
+/// All connections of a socket: by where they come from and their own socket's number.
+struct PupConnectionTable {
+    line: Arc<PupUdpSocket>,
+    to: SyncSender<Pup>,
+    known: HashMap<(SocketAddr, u32), PupListenerConnection>,
+    alive: Weak<()>,
+}
+
+impl PupConnectionTable {
+    fn serve(&mut self) {
+        let mut piece = [0; 2048];
+        // Those that are there go on without a listener, until the last of them is over.
+        while self.alive.strong_count() > 0 || !self.known.is_empty() {
+            let due = self.known.values().filter_map(|known| known.due).min();
+            match self.line.hear(&mut piece, due) {
+                Ok(Some((count, from))) => {
+                    if let Ok(packet) = PupPacket::read(&piece[..count]) {
+                        self.came(from, &packet);
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => thread::sleep(LATE),
+            }
+            self.look();
+        }
+    }
+
+    fn came(&mut self, from: SocketAddr, packet: &PupPacket<'_>) {
+        if packet.kind == PupPacketKind::Rfc {
+            return self.asked(from, packet);
+        }
+        let key = (from, packet.to.socket);
+        let Some(known) = self.known.get_mut(&key) else {
+            // Nobody is there, which an end that was forgotten hears too.
+            if !matches!(
+                packet.kind,
+                PupPacketKind::Error | PupPacketKind::Abort | PupPacketKind::EndReply
+            ) {
+                let quoted = packet.bytes(false);
+                self.say(
+                    from,
+                    packet,
+                    PupPacketKind::Error,
+                    &[&quoted[..HEADER], &NO_SUCH_PORT].concat(),
+                );
+            }
+            return;
+        };
+        known.due = known.shared.turn(Some(packet));
+        if !known.is_there && packet.kind != PupPacketKind::Abort {
+            known.is_there = true;
+            if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+                self.to.try_send(Pup::of(Arc::clone(&known.shared), false))
+            {
+                known
+                    .shared
+                    .connection()
+                    .abort("there are too many clients already");
+                known.due = known.shared.turn(None);
+            }
+        }
+    }
+
+    /// A connection is asked for, or asked for again.
+    fn asked(&mut self, from: SocketAddr, packet: &PupPacket<'_>) {
+        let before = self
+            .known
+            .iter_mut()
+            .find(|((of, _), known)| *of == from && known.shared.connection().id() == packet.id);
+        if let Some((_, known)) = before {
+            known.due = known.shared.turn(Some(packet));
+            return;
+        }
+        // Whoever has not answered yet gives way to the next one; whoever has keeps its place.
+        let answered = self.known.values().filter(|known| known.is_there).count();
+        if self.known.len() - answered >= MOST {
+            let oldest = self.oldest_stranger();
+            oldest.map(|key| self.known.remove(&key));
+        }
+        if answered >= MOST {
+            return self.say(
+                from,
+                packet,
+                PupPacketKind::Abort,
+                b"\0\0there are too many clients already",
+            );
+        }
+        let Ok(socket) = random() else { return };
+        let own = PupPort {
+            socket,
+            ..packet.to
+        };
+        let Some(connection) = PupConnection::accept(self.line.now(), options(), own, packet)
+        else {
+            return;
+        };
+        let shared = PupStreamShared::new(&self.line, from, connection);
+        let due = shared.turn(None);
+        self.known.insert(
+            (from, socket),
+            PupListenerConnection {
+                shared,
+                since: Instant::now(),
+                is_there: false,
+                due,
+            },
+        );
+    }
+
+    /// The oldest connection that has not answered, of the place that asked for most of them: who asks for one is not driven out by who
+    /// asks for thousands.
+    fn oldest_stranger(&self) -> Option<(SocketAddr, u32)> {
+        let strangers = || self.known.iter().filter(|(_, known)| !known.is_there);
+        let mut asked: HashMap<SocketAddr, usize> = HashMap::new();
+        strangers().for_each(|((from, _), _)| *asked.entry(*from).or_default() += 1);
+        let oldest =
+            strangers().max_by_key(|((from, _), known)| (asked[from], Reverse(known.since)));
+        oldest.map(|(key, _)| *key)
+    }
+
+    /// Answers a packet that is of no connection.
+    fn say(&self, to: SocketAddr, packet: &PupPacket<'_>, kind: PupPacketKind, data: &[u8]) {
+        let answer = PupPacket {
+            kind,
+            id: packet.id,
+            to: packet.from,
+            from: packet.to,
+            data,
+        };
+        let _ = self.line.socket.send_to(&answer.bytes(true), to);
+    }
+
+    /// Lets time pass for those whose time has come; those that are over go.
+    fn look(&mut self) {
+        let now = self.line.now();
+        self.known.retain(|_, known| {
+            if !known.is_there && known.since.elapsed() > ANSWERS {
+                return false;
+            }
+            // Whoever reads or writes may have set a timer meanwhile.
+            let deadline = known.shared.connection().deadline();
+            if deadline.is_none_or(|at| at <= now) || known.due.is_none() {
+                known.due = known.shared.turn(None);
+            } else {
+                known.due = deadline;
+            }
+            known.due.is_some()
+        });
+    }
+}

@@ -1,0 +1,231 @@
+//! A stream of bytes by V's I/O protocol: blocks of an instance at an internet server, read and written in turns (the byte-stream library of
+//! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
+
+use crate::message_stream::{address, silent};
+use stackline_proto::papers::vio::{VioReply, VioRequest};
+use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a reply may have.
+const REPLY: usize = 1056;
+/// How long one waits before a block is written again that had no room, at first and at most.
+const AGAIN: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
+
+/// One direction: its messages, the next block, and what of the last one was not read.
+#[derive(Debug)]
+struct VioDirection {
+    client: ikp::IkpUdpClient,
+    block: u32,
+    rest: Vec<u8>,
+    reply: [u8; REPLY],
+}
+
+impl VioDirection {
+    fn new(server: SocketAddr) -> io::Result<Mutex<Self>> {
+        let client =
+            ikp::IkpUdpClient::connect(server, &IkpTransferOptions::default()).map_err(silent)?;
+        Ok(Mutex::new(Self {
+            client,
+            block: 0,
+            rest: Vec::new(),
+            reply: [0; REPLY],
+        }))
+    }
+
+    fn ask(&mut self, request: &VioRequest<'_>) -> io::Result<VioReply<'_>> {
+        let count = self
+            .client
+            .send(&request.bytes(), IkpClientSegments::none(), &mut self.reply)
+            .map_err(silent)?;
+        VioReply::read(&self.reply[..count]).ok_or_else(other)
+    }
+}
+
+/// An instance; whoever had it last releases it.
+#[derive(Debug)]
+struct VioClientInstance {
+    instance: u64,
+    most: usize,
+    reads: Mutex<VioDirection>,
+    writes: Mutex<VioDirection>,
+    is_ended: AtomicBool,
+}
+
+fn lock(half: &Mutex<VioDirection>) -> MutexGuard<'_, VioDirection> {
+    half.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl VioClientInstance {
+    fn release(&self) {
+        if !self.is_ended.swap(true, Ordering::Relaxed) {
+            let _ = lock(&self.writes).ask(&VioRequest::Release(self.instance));
+        }
+    }
+}
+
+impl Drop for VioClientInstance {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// A stream.
+#[derive(Debug)]
+pub struct Vio {
+    open: Arc<VioClientInstance>,
+    read_within: Cell<Option<Duration>>,
+    write_within: Cell<Option<Duration>>,
+}
+
+impl Vio {
+    /// To what has that name, through the internet server at that address.
+    ///
+    /// # Errors
+    /// The kernel's; that no internet server answers; `PermissionDenied` where it refuses, with its words.
+    pub fn connect(server: &str, secret: &[u8], name: &str) -> io::Result<Self> {
+        let server = address(server)?;
+        let writes = VioDirection::new(server)?;
+        let (instance, most) = {
+            let mut half = lock(&writes);
+            match half.ask(&VioRequest::Create {
+                secret,
+                name: name.as_bytes(),
+            })? {
+                VioReply::Refused(why) => {
+                    return Err(io::Error::new(
+                        ErrorKind::PermissionDenied,
+                        String::from_utf8_lossy(why),
+                    ));
+                }
+                reply => reply.created().ok_or_else(other)?,
+            }
+        };
+        let reads = VioDirection::new(server)?;
+        let open = VioClientInstance {
+            instance,
+            most: usize::from(most).clamp(1, 1000),
+            reads,
+            writes,
+            is_ended: AtomicBool::new(false),
+        };
+        Ok(Self {
+            open: Arc::new(open),
+            read_within: Cell::new(None),
+            write_within: Cell::new(None),
+        })
+    }
+
+    /// The same stream once more.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self {
+            open: Arc::clone(&self.open),
+            read_within: self.read_within.clone(),
+            write_within: self.write_within.clone(),
+        }
+    }
+
+    /// Reading takes no longer than that, by a quarter of a second, or fails.
+    pub fn read_within(&self, patience: Option<Duration>) {
+        self.read_within.set(patience);
+    }
+
+    /// Writing takes no longer than that, or fails.
+    pub fn write_within(&self, patience: Duration) {
+        self.write_within.set(Some(patience));
+    }
+
+    /// Ends it both ways, once what was written is there.
+    pub fn end(&self) {
+        self.open.release();
+    }
+}
+
+fn other() -> io::Error {
+    io::Error::other("what answers does not speak V's I/O protocol")
+}
+
+/// In the words of the server.
+fn ended(why: &[u8]) -> io::Error {
+    io::Error::new(ErrorKind::ConnectionAborted, String::from_utf8_lossy(why))
+}
+
+impl Read for Vio {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let begun = Instant::now();
+        let mut half = lock(&self.open.reads);
+        while half.rest.is_empty() {
+            if self.open.is_ended.load(Ordering::Relaxed) {
+                return Ok(0);
+            }
+            if self
+                .read_within
+                .get()
+                .is_some_and(|patience| begun.elapsed() >= patience)
+            {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let block = half.block;
+            match half.ask(&VioRequest::Read(self.open.instance, block))? {
+                VioReply::Done(bytes) => {
+                    half.rest = bytes.to_vec();
+                    half.block = block.wrapping_add(1);
+                }
+                VioReply::Ended(b"") => return Ok(0),
+                // What this end released is not there any more.
+                VioReply::Refused(_) if self.open.is_ended.load(Ordering::Relaxed) => return Ok(0),
+                VioReply::Ended(why) | VioReply::Refused(why) => return Err(ended(why)),
+                VioReply::Later | VioReply::Created(..) => {}
+            }
+        }
+        let count = into.len().min(half.rest.len());
+        into[..count].copy_from_slice(&half.rest[..count]);
+        half.rest.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Write for Vio {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (begun, mut pause) = (Instant::now(), AGAIN[0]);
+        let piece = bytes.get(..self.open.most).unwrap_or(bytes);
+        if piece.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if self.open.is_ended.load(Ordering::Relaxed) {
+                return Err(ErrorKind::BrokenPipe.into());
+            }
+            let mut half = lock(&self.open.writes);
+            let block = half.block;
+            match half.ask(&VioRequest::Write(self.open.instance, block, piece))? {
+                VioReply::Done(_) => {
+                    half.block = block.wrapping_add(1);
+                    return Ok(piece.len());
+                }
+                VioReply::Ended(why) | VioReply::Refused(why) => return Err(ended(why)),
+                VioReply::Later | VioReply::Created(..) => {}
+            }
+            drop(half);
+            if self
+                .write_within
+                .get()
+                .is_some_and(|patience| begun.elapsed() >= patience)
+            {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(AGAIN[1]);
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Ctrl-C and SIGTERM: they raise flags that a command looks at, instead of ending the program.
+
+use crate::exit::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The flags are up from the first Ctrl-C or SIGTERM on.
+pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) -> Result<(), Error> {
+    let flags = flags.map(Arc::clone);
+    ctrlc::set_handler(move || {
+        flags
+            .iter()
+            .for_each(|flag| flag.store(true, Ordering::Relaxed))
+    })
+    .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
+}

@@ -1,0 +1,15 @@
+//! Protocols that only the experiments of the papers need. Nobody who measures TCP, UDP, QUIC or blasts needs them.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`imp`] | the ARPANET of 1973: an IMP, its lines, messages and routing |
+//! | [`ncp`] | one end of a connection between hosts of the ARPANET: links, allocations |
+//! | [`pup`] | Xerox PUP: packets, a byte stream with marks and interrupts |
+//! | [`telnet`] | one end of a TELNET connection: data, commands, options |
+//! | [`vio`] | V's I/O protocol: blocks that are read and written by messages, none twice |
+
+pub mod imp;
+pub mod ncp;
+pub mod pup;
+pub mod telnet;
+pub mod vio;

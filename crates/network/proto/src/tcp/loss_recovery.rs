@@ -1,0 +1,199 @@
+//! How much may leave while losses are repaired: proportional rate reduction (RFC 6937), tail loss probes (RFC 8985), and the
+//! way back where it was for nothing (RFC 3522). `rack` says what is lost, `timeout_recovery` what a time-out does.
+
+use super::options::Recovery;
+use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose, Undo};
+use super::sequence_numbers::TcpStreamRange;
+use stackline_core::time::{Duration, Instant};
+
+impl TcpSender {
+    /// Everything is acknowledged that was sent when the phase began.
+    pub(super) fn leave_phase(&mut self) {
+        match self.phase {
+            TcpRecoveryPhase::Reduction if self.una == self.high => return,
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery if self.pacing.is_none() => {
+                self.congestion.window = self.congestion.threshold;
+            }
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery => {}
+            TcpRecoveryPhase::Loss => {}
+            TcpRecoveryPhase::Open | TcpRecoveryPhase::Disorder => return,
+        }
+        self.phase = TcpRecoveryPhase::Open;
+        self.undo = None;
+    }
+
+    pub(super) fn enter_recovery(&mut self) {
+        if self.phase != TcpRecoveryPhase::Reduction {
+            self.begin_reduction();
+        }
+        (self.phase, self.high) = (TcpRecoveryPhase::Recovery, self.next);
+        self.probe = None;
+    }
+
+    fn begin_reduction(&mut self) {
+        self.save_undo();
+        self.prior = self.congestion.window;
+        (self.delivered, self.sent_in_reduction) = (0, 0);
+        self.reduce_window();
+        self.ecn.slow();
+        self.high = self.next;
+    }
+
+    /// A mark came: the window falls as after a loss, and nothing has to be sent again.
+    pub(super) fn slow_down(&mut self) {
+        self.begin_reduction();
+        self.undo = None;
+        self.phase = TcpRecoveryPhase::Reduction;
+    }
+
+    pub(super) fn reduce_window(&mut self) {
+        let window = self.congestion.window;
+        self.congestion.reduce();
+        if let Some(pacing) = &mut self.pacing {
+            pacing.model.save(window);
+        }
+    }
+
+    pub(super) fn save_undo(&mut self) {
+        let (window, threshold) = (self.congestion.window, self.congestion.threshold);
+        self.undo = Some(Undo {
+            window,
+            threshold,
+            sent_again: None,
+        });
+    }
+
+    /// Lets as much leave as brings the window to its threshold when a window has arrived.
+    pub(super) fn reduce(&mut self, advanced: bool, arrived: u32, lost: u32) {
+        self.delivered += arrived;
+        let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
+        let sent = self.sent_in_reduction;
+        let may = if in_flight > threshold {
+            let due = (u64::from(threshold) * u64::from(self.delivered))
+                .div_ceil(u64::from(self.prior.max(1)));
+            due.saturating_sub(u64::from(sent)) as u32
+        } else {
+            let more =
+                self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
+            more.min(threshold - in_flight)
+        };
+        // The first of what is lost leaves at once.
+        let may = may.max(u32::from(sent == 0));
+        self.congestion.window = (in_flight + may).max(1);
+    }
+
+    /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
+    pub(super) fn try_undo(&mut self, now: Instant, echoed: Option<Duration>) {
+        let Some(Undo {
+            window,
+            threshold,
+            sent_again: Some(sent_again),
+        }) = self.undo
+        else {
+            return;
+        };
+        let Some(echoed) = echoed else { return };
+        // The time echoed is in whole ms.
+        if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < TcpRecoveryPhase::Recovery
+        {
+            return;
+        }
+        self.congestion.window = self.congestion.window.max(window);
+        self.congestion.threshold = self.congestion.threshold.max(threshold);
+        self.undo = None;
+        self.board
+            .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
+        self.phase = TcpRecoveryPhase::Open;
+    }
+
+    /// An acknowledgement of everything up to a place, while a probe may be out.
+    pub(super) fn probe_acknowledged(&mut self, upto: u64) {
+        let Some((end, again)) = self.probe else {
+            return;
+        };
+        if upto < end {
+            return;
+        }
+        self.probe = None;
+        if again && self.phase <= TcpRecoveryPhase::Disorder {
+            // The probe repaired a loss that no acknowledgement shows.
+            self.slow_down();
+        }
+    }
+
+    /// The timer came. True when something is to be sent although the window may be full.
+    pub(super) fn timer_expired(&mut self, now: Instant, wait: TcpTimerPurpose) -> Option<Push> {
+        self.timer = None;
+        match wait {
+            TcpTimerPurpose::TailProbe => {
+                self.timer = Some((
+                    TcpTimerPurpose::Timeout,
+                    self.rtt.expires(now, self.backoff),
+                ));
+                (self.board.out > 0).then_some(Push::TailProbe)
+            }
+            TcpTimerPurpose::Reordering => {
+                self.check_reordering(now);
+                None
+            }
+            TcpTimerPurpose::Timeout => {
+                if self.board.out > 0 && self.recovery == Recovery::Reno {
+                    self.goes_back(now);
+                } else if self.board.out > 0 {
+                    self.time_out(now);
+                }
+                None
+            }
+            TcpTimerPurpose::WindowProbe => {
+                self.backoff = (self.backoff + 1).min(16);
+                Some(Push::WindowProbe)
+            }
+        }
+    }
+
+    /// What is lost and may leave again now.
+    pub(super) fn lost(&mut self) -> Option<TcpStreamRange> {
+        if self.board.lost == 0 || (self.in_flight() >= self.congestion.window && !self.again) {
+            return None;
+        }
+        let range = self.board.next_lost()?;
+        (range.start < self.edge() || range.start <= self.una).then_some(range)
+    }
+
+    /// A range leaves again.
+    pub(super) fn sends_again(&mut self, range: TcpStreamRange, now: Instant) {
+        self.paces(now, range.len());
+        self.again = false;
+        self.board.send_again(range, now);
+        self.times.progress(now);
+        self.retransmits += 1;
+        self.last_sent = now;
+        if let Some(undo) = &mut self.undo {
+            undo.sent_again = undo.sent_again.or(Some(now));
+        }
+        if matches!(
+            self.phase,
+            TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery
+        ) {
+            self.sent_in_reduction += 1;
+        }
+        if self
+            .timer
+            .is_none_or(|(wait, _)| wait == TcpTimerPurpose::TailProbe)
+        {
+            self.timer = Some((
+                TcpTimerPurpose::Timeout,
+                self.rtt.expires(now, self.backoff),
+            ));
+        }
+    }
+}
+
+/// What a timer sends although a window may be full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Push {
+    /// New data, or the last segment again.
+    TailProbe,
+    /// What fits into the peer's window, or nothing, to be answered.
+    WindowProbe,
+}
