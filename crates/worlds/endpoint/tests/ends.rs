@@ -91,6 +91,19 @@ fn who_only_awaits_goes_on_behind_the_repeat_when_the_stream_has_ended() {
 }
 
 #[test]
+fn the_end_of_a_stream_lets_what_follows_the_units_be_done_once() {
+    let text = "
+        procedure bursts {
+          initiator { ConnectRequest; StartMeasurement; repeat count { repeat 3 { DataRequest(unit); } AwaitDataIndication(unit); } StopMeasurement; DisconnectRequest; }
+          responder { AwaitConnectIndication; repeat count { repeat 3 { AwaitDataIndication(unit); } DataRequest(unit); } AwaitDisconnectIndication; }
+        }
+        1 bursts 500 timelimit 1 over pair;";
+    let walked = responder(text, peer_ends_after(5));
+    assert_eq!((walked.count("receive"), walked.count("send")), (3, 2));
+    assert_eq!(walked.observed().record.received_units, 5);
+}
+
+#[test]
 fn a_reliable_peer_that_ends_in_the_midst_is_an_error_and_a_lossy_one_is_not() {
     let ends = |text: &str| responder(text, peer_ends_after(2));
     for (what, over) in [("1 bulk_put 1000*5", "pair"), ("1 rr 32*5", "pair")] {
@@ -229,8 +242,8 @@ fn pairs_of_a_part_are_one_record_and_the_longest_counts() {
     };
     let responders = gather(vec![walk(PairSide::Responder, 0)]);
     let observed = [
-        (0, PairSide::Responder, responders),
         (0, PairSide::Initiator, initiators),
+        (0, PairSide::Responder, responders),
         (9, PairSide::Initiator, gather(Vec::new())),
     ];
     let records = make_records(&run, observed);
