@@ -2,7 +2,7 @@
 //!
 //! `STACKLINE_CENSUS_KILLS` says how many kills there are, `STACKLINE_CENSUS_SEED` which.
 
-use crate::support::{Place, Process, program, skip, until};
+use crate::support::{PATIENCE, Place, Process, program, skip, until};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -357,7 +357,7 @@ fn send(child: &Child, what: Kill, seen: &BTreeSet<Process>) {
 fn until_gone(child: &mut Child, mut is_gone: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     let mut ended = None;
-    while begun.elapsed() < Duration::from_secs(20) {
+    while begun.elapsed() < PATIENCE {
         ended = ended.or_else(|| child.try_wait().unwrap());
         assert_ne!(
             ended.and_then(|ended| ended.code()),
