@@ -92,7 +92,8 @@ fn garbage_in_place_of_an_answer_is_shown_and_bounded() {
             .contains("not a control message: Segmentation fault"),
         "{error}"
     );
-    let long = greets_and("read question; head -c 5000 /dev/zero | tr '\\0' x; echo; cat >/dev/null");
+    let long =
+        greets_and("read question; head -c 5000 /dev/zero | tr '\\0' x; echo; cat >/dev/null");
     assert!(refused(&long).message.len() < 400);
     let greedy = format!(
         r#"echo '{{"event_log":{{"length":{}}}}}'; cat >/dev/null"#,

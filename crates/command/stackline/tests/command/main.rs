@@ -39,6 +39,7 @@ mod losses;
 mod net;
 mod network;
 mod outputs;
+mod planted;
 mod predicted;
 mod reading;
 mod recorded;
