@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{Agent, TOKEN, measurement, ready, task_of_part, tasks};
+use common::{Agent, measurement, ready, tasks, tasks_of_part};
 use stackline_core::plan::Stack;
-use stackline_core::procedure::PairSide;
 use stackline_live::control::{FromAgent, LONGEST_LINE, ToAgent};
 use stackline_live::error::Blame;
 use std::io::{Read, Write};
@@ -29,6 +28,9 @@ fn what_is_no_message_ends_it_with_an_error_and_its_jobs_with_it() {
         "GET / HTTP/1.1\r\n",
         "{\"end\":{\"job\":-1}}\n",
         "{}\n",
+        "{\"go\":{\"job\":7}\n",
+        "{\"listen\":{\"job\":1,\"task\":{}}}\n",
+        "[[[[[[[[\n",
         "\n",
     ] {
         let [mut initiators, mut responders] = ready(tasks(ENDLESS));
@@ -123,18 +125,19 @@ fn who_has_another_secret_is_closed_and_the_run_goes_on_with_who_has_it() {
 #[test]
 fn a_secret_that_differs_in_its_last_byte_is_another_and_one_in_pieces_is_the_same() {
     let [_, respond] = tasks("1 rr 4*1 over tcp;");
+    let token = respond.token;
     let mut responders = Agent::start();
     let port = responders.listen(respond)[0].parse::<u16>().unwrap();
     let dial = || TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let silent = dial();
-    let mut wrong = TOKEN;
+    let _says_nothing = dial();
+    let mut wrong = token;
     wrong[15] ^= 1;
     let mut stranger = dial();
     stranger.write_all(&wrong).unwrap();
     let closed = stranger.read(&mut [0; 1]);
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
     let mut friend = dial();
-    for byte in TOKEN {
+    for byte in token {
         friend.write_all(&[byte]).unwrap();
     }
     friend.write_all(b"call").unwrap();
@@ -142,7 +145,6 @@ fn a_secret_that_differs_in_its_last_byte_is_another_and_one_in_pieces_is_the_sa
     drop(friend);
     let observed = responders.outcome();
     assert!(observed.is_ok(), "{observed:?}");
-    drop(silent);
     assert!(responders.abandon().is_ok());
 }
 
@@ -187,9 +189,7 @@ fn who_waits_at_the_barrier_may_be_stopped_there() {
 fn a_load_ends_cleanly_between_two_passes_when_it_is_no_longer_wanted() {
     let text = "1 background over tcp: rr 32*10 | 2 rr 100*3;";
     let measurement = measurement(text).unwrap();
-    let load = |side| task_of_part(&measurement, 1, side);
-    let [mut initiators, mut responders] =
-        ready([load(PairSide::Initiator), load(PairSide::Responder)]);
+    let [mut initiators, mut responders] = ready(tasks_of_part(&measurement, 1));
     responders.go();
     initiators.go();
     initiators.end(false);

@@ -15,7 +15,8 @@ const APPLICATIONS: [(&str, u64, u64, u64); 4] = [
 
 /// The stacks that this kernel has.
 fn stacks() -> Vec<&'static str> {
-    let mptcp = std::path::Path::new("/proc/sys/net/mptcp/enabled").exists();
+    let mptcp =
+        std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
     let names = stack_tables().into_iter().map(|table| table.name);
     names.filter(|name| mptcp || *name != "mptcp").collect()
 }

@@ -1,25 +1,16 @@
 //! Which runs are made of a plan, in which order and with which seeds, and what is kept of them however they end.
 
+mod common;
+
+use common::{Making, make, plan_of, writer};
 use stackline_core::error::Blame;
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::ScheduledRun;
 use stackline_core::time::Duration;
-use stackline_live::launch::Launcher;
-use stackline_runner::spec_source::SpecSource;
-use stackline_runner::{
-    RunContext, RunProgress, RunWriter, RunsOutcome, StopRule, Traces, make_runs,
-    make_runs_of_seeds, simulate,
-};
-use stackline_runs::{RunDirectory, RunFileAccess, StoredRun};
-use stackline_spec::Overrides;
+use stackline_runner::{make_runs_of_seeds, simulate};
 use std::cell::RefCell;
-use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
-use tempfile::TempDir;
+use std::sync::atomic::AtomicBool;
 
 const NETWORK: &str = "network n { host a, b; link a - b 10 Mbit/s 1 ms; }\n";
 
@@ -31,132 +22,9 @@ const STUCK: &str = "
       responder { AwaitConnectIndication; Delay(constant(1 ms)); DataRequest(unit); AwaitDisconnectIndication; }
     }\n";
 
-fn plan_of(text: &str) -> Plan {
-    SpecSource::made("test", text.into())
-        .plan(&Overrides::default())
-        .unwrap()
-}
-
 /// `runs rr` across the network.
 fn calls(runs: &str) -> String {
     format!("{runs} from a to b rr 100*5 over tcp across n in simulated;\n")
-}
-
-/// What happened, in order: each run as it began, and what was said.
-type Journal = Rc<RefCell<Vec<String>>>;
-
-struct Watcher {
-    journal: Journal,
-    /// Raised when so many runs that count are done.
-    interrupt: Option<(usize, Arc<AtomicBool>)>,
-}
-
-impl RunProgress for Watcher {
-    fn begin(&mut self, run: &ScheduledRun<'_>) {
-        let kind = if run.counted { "run" } else { "warmup" };
-        let line = format!("{}: {kind} {}", run.index, run.run);
-        self.journal.borrow_mut().push(line);
-    }
-
-    fn advance(&mut self) {
-        if let Some((left, interrupted)) = &mut self.interrupt {
-            *left -= 1;
-            interrupted.fetch_or(*left == 0, Ordering::Relaxed);
-        }
-    }
-
-    fn warn(&mut self, words: &str) {
-        self.journal.borrow_mut().push(words.into());
-    }
-
-    fn finish(&mut self) {
-        self.journal.borrow_mut().push("finished".into());
-    }
-}
-
-/// Runs of a plan into a run directory, and what became of them.
-struct Made {
-    journal: Vec<String>,
-    outcome: RunsOutcome,
-    records: Vec<RunRecord>,
-    path: PathBuf,
-    _root: TempDir,
-}
-
-impl Made {
-    fn stored(&self) -> StoredRun {
-        StoredRun::open(&self.path).unwrap()
-    }
-}
-
-struct Making {
-    enough: StopRule,
-    interrupt_after: Option<usize>,
-    twice: bool,
-}
-
-impl Default for Making {
-    fn default() -> Self {
-        Self {
-            enough: |_, _| panic!("nothing is repeated until an interval"),
-            interrupt_after: None,
-            twice: false,
-        }
-    }
-}
-
-/// A writer into a new directory, and what it will have journalled.
-fn writer<'p>(
-    plan: &'p Plan,
-    root: &TempDir,
-    making: &Making,
-    interrupted: &Arc<AtomicBool>,
-) -> (RunWriter<'p>, Journal) {
-    let journal = Journal::default();
-    let mut directory = RunDirectory::create(
-        root.path(),
-        "test",
-        SystemTime::UNIX_EPOCH,
-        RunFileAccess::of(root.path()),
-    )
-    .unwrap();
-    directory.write_plan(plan).unwrap();
-    let watcher = Watcher {
-        journal: Rc::clone(&journal),
-        interrupt: making.interrupt_after.map(|n| (n, Arc::clone(interrupted))),
-    };
-    let writer = RunWriter::new(plan, directory, Box::new(watcher), making.enough);
-    (writer, journal)
-}
-
-fn make(plan: &Plan, making: &Making) -> Made {
-    let root = tempfile::tempdir().unwrap();
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let (mut writer, journal) = writer(plan, &root, making, &interrupted);
-    let path = writer.path().to_owned();
-    let context = RunContext {
-        plan,
-        launcher: Launcher::new("/there/is/no/such/program".into(), None),
-        interrupted: &interrupted,
-        signalled: &Arc::new(AtomicBool::new(false)),
-        traces: Traces {
-            directory: path.clone(),
-            ..Traces::default()
-        },
-        twice: making.twice,
-    };
-    let outcome = make_runs(&context, &mut writer);
-    let reason = outcome.failed.as_ref().map(|error| error.message.clone());
-    let (records, unkept) = writer.finish(reason.is_none(), reason.as_deref());
-    assert!(unkept.is_none(), "{unkept:?}");
-    let journal = journal.take();
-    Made {
-        journal,
-        outcome,
-        records,
-        path,
-        _root: root,
-    }
 }
 
 #[test]

@@ -12,10 +12,21 @@ use stackline_spec::{Available, CheckContext, Overrides, check};
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// What the connections of these tests prove themselves with.
-pub(crate) const TOKEN: [u8; 16] = *b"of this run only";
+/// What the connections of one run prove themselves with; another each time, as names of sockets are made of it.
+fn token() -> [u8; 16] {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let mut token = *b"........run only";
+    token[..4].copy_from_slice(&std::process::id().to_le_bytes());
+    token[4..8].copy_from_slice(&RUNS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    token
+}
+
+/// What is not said by then is never said.
+const HANGS: Duration = Duration::from_secs(60);
 
 /// An agent and the coordinator's end of its pipe.
 pub(crate) struct Agent {
@@ -29,6 +40,7 @@ impl Agent {
     pub(crate) fn start() -> Self {
         let (to, input) = UnixStream::pair().expect("a pipe");
         let (output, from) = UnixStream::pair().expect("a pipe");
+        from.set_read_timeout(Some(HANGS)).expect("a timeout");
         let serves = std::thread::spawn(move || agent::serve(input, output, None, None));
         let mut agent = Self {
             to,
@@ -137,8 +149,13 @@ pub(crate) fn measurement(text: &str) -> Option<Measurement> {
     plan.measurements.into_iter().next()
 }
 
-/// The task of one side of a part.
-pub(crate) fn task_of_part(measurement: &Measurement, part: usize, side: PairSide) -> AgentTask {
+/// Both tasks of a part.
+pub(crate) fn tasks_of_part(measurement: &Measurement, part: usize) -> [AgentTask; 2] {
+    let token = token();
+    [PairSide::Initiator, PairSide::Responder].map(|side| task(measurement, part, side, token))
+}
+
+fn task(measurement: &Measurement, part: usize, side: PairSide, token: [u8; 16]) -> AgentTask {
     let part = &measurement.parts[part];
     let reliable = stacks::find_stack(&part.stack.name).is_some_and(|s| s.table().reliable);
     AgentTask {
@@ -148,7 +165,7 @@ pub(crate) fn task_of_part(measurement: &Measurement, part: usize, side: PairSid
         destination: part.destination.clone(),
         cpu: None,
         nice: 0,
-        token: TOKEN,
+        token,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         flow: None,
     }
@@ -157,7 +174,7 @@ pub(crate) fn task_of_part(measurement: &Measurement, part: usize, side: PairSid
 /// Both tasks of a text of one part.
 pub(crate) fn tasks(text: &str) -> [AgentTask; 2] {
     let measurement = measurement(text).unwrap_or_else(|| panic!("{text} is not live"));
-    [PairSide::Initiator, PairSide::Responder].map(|side| task_of_part(&measurement, 0, side))
+    tasks_of_part(&measurement, 0)
 }
 
 /// Two agents whose pairs stand before their clock start: of the initiators and of the responders.
