@@ -12,7 +12,8 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::run_trace::{Coming, SimDepartureKind};
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -242,7 +243,7 @@ impl DiscardPair {
 }
 
 impl SimEndpointPair for DiscardPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }

@@ -10,7 +10,8 @@ use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
 use stackline_endpoint::EndpointService;
@@ -120,7 +121,7 @@ impl<P: PacketPairStack> PacketPair<P> {
 }
 
 impl<P: PacketPairStack> SimEndpointPair for PacketPair<P> {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }

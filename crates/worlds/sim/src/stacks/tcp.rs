@@ -12,7 +12,8 @@ use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor, Timer};
 use crate::run_trace::{Info, SimTraceLog};
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
@@ -177,7 +178,7 @@ impl TcpPair {
 }
 
 impl SimEndpointPair for TcpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }

@@ -10,7 +10,8 @@ use crate::datagram::{SimDatagram, SimDatagramBody};
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use end::SimNcpEnd;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, PacketsInFlight,
@@ -184,7 +185,7 @@ impl NcpPair {
 }
 
 impl SimEndpointPair for NcpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }

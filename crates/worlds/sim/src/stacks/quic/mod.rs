@@ -26,7 +26,8 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use connection::SimQuicEndPlace;
 use moment::moment;
 use quic_options::Terms;
@@ -356,7 +357,7 @@ impl QuicPair {
 }
 
 impl SimEndpointPair for QuicPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }

@@ -12,7 +12,8 @@ use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::Executor;
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::tasks::Task;
+use crate::world::{self, Connect};
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -145,7 +146,7 @@ impl UdpPair {
 }
 
 impl SimEndpointPair for UdpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
         world::spawn_endpoint(self, context, replica)
     }
 }
