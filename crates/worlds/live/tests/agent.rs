@@ -1,4 +1,8 @@
 //! What an agent makes of what it is told: messages, garbage, jobs that end early, peers without the run's secret.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 

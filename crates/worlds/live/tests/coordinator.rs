@@ -1,4 +1,8 @@
 //! What a coordinator says of agents that are no agents: programs that end, are of another version, or talk about other things.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_core::plan::HostPlan;
 use stackline_live::control::{AgentHello, FromAgent, LONGEST_EVENT_LOG, PROTOCOL};

@@ -1,4 +1,8 @@
 //! Strangers on the ports of running measurements: whatever they send, the runs are as if nobody had been there.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 

@@ -1,6 +1,10 @@
 //! Traced runs of the simulated world: whole logs of small ones, and what holds for the events of any.
 //!
 //! `UPDATE_GOLDEN=1` writes the logs anew.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 

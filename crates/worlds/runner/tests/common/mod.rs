@@ -1,5 +1,9 @@
 //! Runs of a plan into a run directory of their own, and what was seen of them.
-#![allow(dead_code, reason = "each test binary uses some of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test takes what it needs; what it cannot do fails it"
+)]
 
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
