@@ -26,7 +26,7 @@ fn token() -> [u8; 16] {
 }
 
 /// What is not said by then is never said.
-const HANGS: Duration = Duration::from_secs(60);
+pub(crate) const HANGS: Duration = Duration::from_secs(60);
 
 /// An agent and the coordinator's end of its pipe.
 pub(crate) struct Agent {
