@@ -14,8 +14,9 @@ use stackline_blocks::set::BlockSet;
 use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::gateway::{self, limits::Patience};
 use stackline_blockserver::load::{self, BlockSource};
+use stackline_testing::wait_until;
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// All bytes of a set of [`common::set`].
 fn all(about: &BlockSet) -> Vec<u8> {
@@ -441,21 +442,12 @@ fn a_server_that_is_down_is_503_until_it_is_there_again() {
     assert_eq!(http.get("/map").status, 503);
     // The old one lets go of its disks when its last thread has gone.
     drop(site.servers.pop());
-    let until = Instant::now() + Duration::from_secs(10);
-    while (0..2).any(|disk| BlockDisk::open(&site.disk(1, disk), false, None).is_err()) {
-        assert!(Instant::now() < until, "its disks are still taken");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("its disks are free", || {
+        (0..2).all(|disk| BlockDisk::open(&site.disk(1, disk), false, None).is_ok())
+    });
     site.servers.push(site.start_server(1));
     site.wait_for(2);
-    let until = Instant::now() + Duration::from_secs(10);
-    while http.get(&format!("/map/{gone}")).status != 200 {
-        assert!(
-            Instant::now() < until,
-            "{}",
-            http.get(&format!("/map/{gone}")).text()
-        );
-    }
+    http.until(&format!("/map/{gone}"), 200);
     assert!(http.get("/map").body == all(&set("map", 10, 1)));
 }
 
@@ -469,10 +461,7 @@ fn without_a_master_open_sets_are_read_and_others_are_503() {
     assert_eq!(http.get("/open/0").status, 200);
     let address = site.master.address();
     site.master.stop();
-    let until = Instant::now() + Duration::from_secs(10);
-    while http.get("/").status != 503 {
-        assert!(Instant::now() < until);
-    }
+    http.until("/", 503);
     let answer = http.get("/other/1");
     assert_eq!(
         (answer.status, answer.header("retry-after")),
@@ -487,10 +476,7 @@ fn without_a_master_open_sets_are_read_and_others_are_503() {
     // When it is there again, all is as it was.
     site.master = restarted(&site, address);
     site.wait_for(1);
-    while http.get("/other/1").status != 200 {
-        assert!(Instant::now() < until + Duration::from_secs(20));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    http.until("/other/1", 200);
     assert_eq!(http.get("/open/6").body, content(6, 8192));
 }
 
@@ -499,14 +485,7 @@ fn restarted(
     address: std::net::SocketAddr,
 ) -> stackline_blockserver::master::RunningMaster {
     let data = site.directory.path().join("master");
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        match common::try_master(&data, &site.key, address) {
-            Ok(master) => return master,
-            Err(error) => assert!(Instant::now() < until, "{error:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    common::master_again(&data, &site.key, address)
 }
 
 #[test]
@@ -534,11 +513,7 @@ fn it_may_be_there_before_its_master() {
     );
     let key = stackline_blockserver::key::generate_key().unwrap();
     let master = start_master(directory.path(), &key, free);
-    let until = Instant::now() + Duration::from_secs(10);
-    while http.get("/").status != 200 {
-        assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    http.until("/", 200);
     master.stop();
 }
 
@@ -1091,10 +1066,7 @@ fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
     assert_eq!(http.get("/s/1").body, content(1, 8192));
     site.loader().delete("s").unwrap();
     // The gateway hears of it as everybody who has the set open does.
-    let until = Instant::now() + Duration::from_secs(10);
-    while http.get("/s/1").status != 404 {
-        assert!(Instant::now() < until);
-    }
+    http.until("/s/1", 404);
     site.load(&set("s", 3, 1)).unwrap();
     assert_eq!(http.get("/s/2").body, content(2, 8092));
     assert_eq!(http.get("/s/3").status, 404);
@@ -1139,11 +1111,10 @@ fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
     }
     assert!(http.get("/").text().contains("\"large\""));
     // On a busy machine lists move for longer before they stall.
-    let until = Instant::now() + Duration::from_secs(60);
-    while gateway.closed_for_room() == 0 {
-        assert!(Instant::now() < until, "nobody was closed who took nothing");
+    wait_until("somebody is closed who takes nothing", || {
         assert_eq!(http.get("/large/0").body.len(), 1 << 20);
-    }
+        gateway.closed_for_room() > 0
+    });
     let held = gateway.most_held();
     assert!(held <= room && held > room / 2, "{held} bytes held");
     drop(lazy);

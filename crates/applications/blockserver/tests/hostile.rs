@@ -18,21 +18,11 @@ use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::connection::{self, BlockConnectionHalves};
 use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::{master, server};
+use stackline_testing::wait_for;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
-        if let Some(done) = done() {
-            return done;
-        }
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+use std::time::Duration;
 
 /// A client without a key that asks for answers of some 200 KiB and reads none.
 fn asks_and_does_not_read(master: &str, questions: u32) -> BlockConnectionHalves {
@@ -89,7 +79,7 @@ fn twelve_clients_that_do_not_read_answers_hold_little() {
         .map(|_| asks_and_does_not_read(&address, 1000))
         .collect();
     // Each waits for itself: what is queued for it, and one answer more.
-    until("answers wait for all of them", || {
+    wait_for("answers wait for all of them", || {
         (site.master.most_waiting() >= 12 * limits::ANSWERS).then_some(())
     });
     assert_eq!(
@@ -122,7 +112,7 @@ fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
     let held: Vec<BlockConnectionHalves> = (0..90)
         .map(|_| asks_and_does_not_read(&address, 60))
         .collect();
-    until("one of them is closed", || {
+    wait_for("one of them is closed", || {
         (CLOSED.load(Ordering::SeqCst) > 0).then_some(())
     });
     assert_eq!(
@@ -217,7 +207,7 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     // With the key: the server, and a loader that writes to it.
     site.load(&set("map", 20, 1)).unwrap();
     // The idlest reader had to go, and knows why; the newest is still there.
-    let error = until("the first reader is told", || first.list().err());
+    let error = wait_for("the first reader is told", || first.list().err());
     assert!(
         error
             .message
@@ -225,7 +215,7 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
         "{error:?}"
     );
     // As many loaders as it takes, and one more, which is told so.
-    let loaders: Vec<BlockClient> = until("the loader of before has gone", || {
+    let loaders: Vec<BlockClient> = wait_for("the loader of before has gone", || {
         let loaders: Vec<BlockClient> = (0..2).map(|_| site.loader()).collect();
         loaders
             .iter()

@@ -12,10 +12,10 @@ use stackline_blockserver::client::BlockClientOptions;
 use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::{master, range_read, server};
+use stackline_testing::wait_for;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// What masters and servers of this file have said.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -24,24 +24,9 @@ fn say(words: &str) {
     SAID.lock().unwrap().push(words.to_owned());
 }
 
-fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(done) = done() {
-            return done;
-        }
-        assert!(
-            Instant::now() < end,
-            "{what}; said: {:?}",
-            SAID.lock().unwrap()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// A master at that address that remembers there; the old one may still hold its file.
 fn at(site: &Site, data: &Path, address: SocketAddr) -> master::RunningMaster {
-    until("the master starts", || {
+    wait_for("the master starts", || {
         let (key, places) = (Some(site.key.clone()), BlockConnectionLimits::default());
         master::start(
             master::BlockMasterOptions {
@@ -100,7 +85,7 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     for (other, times) in [("elsewhere", 2), ("empty", 3)] {
         site.master.stop();
         site.master = at(&site, &directory.join(other), address);
-        until("both sides say it", || {
+        wait_for("both sides say it", || {
             (refusals(&directory) >= times).then_some(())
         });
         let error = site.load(&set("b", 100, 1)).unwrap_err();
@@ -120,13 +105,13 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
         adopt: true,
         ..site.options(0)
     };
-    let disks = until("the disks are free", || {
+    let disks = wait_for("the disks are free", || {
         let open = |disk| BlockDisk::open(&site.disk(0, disk), false, Some(1 << 30)).ok();
         Some(vec![open(0)?, open(1)?])
     });
     site.servers.push(server::start(options, disks).unwrap());
     site.wait_for(1);
-    until("it is said", || {
+    wait_for("it is said", || {
         SAID.lock()
             .unwrap()
             .iter()
@@ -138,7 +123,7 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     let before = refusals(&directory);
     site.master.stop();
     site.master = at(&site, &directory.join("master"), address);
-    until("it is refused", || {
+    wait_for("it is refused", || {
         (refusals(&directory) > before).then_some(())
     });
 }
@@ -151,7 +136,7 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     site.master.stop();
     let old = site.directory.path().join("old");
     std::fs::create_dir(&old).unwrap();
-    until("its file is free", || {
+    wait_for("its file is free", || {
         try_master(&data, &site.key, common::ANYWHERE.into()).ok()
     })
     .stop();
@@ -161,7 +146,7 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     site.load(&set("a", 5000, 1)).unwrap();
     site.master.stop();
     site.master = at(&site, &old, address);
-    until("it is refused", || {
+    wait_for("it is refused", || {
         let said = SAID.lock().unwrap();
         said.iter()
             .any(|words| words.contains("it has forgotten what it gave out"))
@@ -242,13 +227,13 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
     let server = std::thread::scope(|scope| {
         let (site, options) = (&site, site.options(0));
         let serve = move || {
-            let first = until("the first disk is free", || {
+            let first = wait_for("the first disk is free", || {
                 BlockDisk::open(&site.disk(0, 0), false, Some(1 << 30)).ok()
             });
             drop(first);
             read_only(&site.disk(0, 0));
             let open = |disk| {
-                until("the disk is free", || {
+                wait_for("the disk is free", || {
                     BlockDisk::open(&site.disk(0, disk), false, Some(1 << 30)).ok()
                 })
             };

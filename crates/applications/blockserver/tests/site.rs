@@ -12,6 +12,7 @@ use stackline_blocks::wire::message::{BlockDataTransport, Why};
 use stackline_blockserver::client::{BlockClient, BlockClientEvent, BlockClientOptions};
 use stackline_blockserver::prediction::Predicting;
 use stackline_blockserver::range_read;
+use stackline_testing::wait_until;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -219,11 +220,9 @@ fn a_disk_that_disappears_is_reported_and_the_others_serve() {
     site.load(&set("map", 20, 1)).unwrap();
     std::fs::remove_dir_all(site.disk(0, 0)).unwrap();
     let client = site.client(BlockClientOptions::default());
-    let until = std::time::Instant::now() + Duration::from_secs(10);
-    while client.list().unwrap().1[0].disks[0].up {
-        assert!(std::time::Instant::now() < until, "the disk is still up");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the disk is down", || {
+        !client.list().unwrap().1[0].disks[0].up
+    });
     let open = client.open("map").unwrap();
     client.request(open.id, (0..20).collect(), true).unwrap();
     let (mut came, mut failed) = (0, 0);
@@ -245,15 +244,7 @@ fn a_master_that_starts_again_knows_everything() {
     let address = site.master.address();
     site.master.stop();
     let data = site.directory.path().join("master");
-    let until = std::time::Instant::now() + Duration::from_secs(10);
-    site.master = loop {
-        // The old one lets go of its file when its last thread has gone.
-        match common::try_master(&data, &site.key, address) {
-            Ok(master) => break master,
-            Err(error) => assert!(std::time::Instant::now() < until, "{error:?}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    site.master = common::master_again(&data, &site.key, address);
     site.wait_for(2);
     assert_eq!(
         whole(&site.client(BlockClientOptions::default()), "map"),

@@ -14,6 +14,7 @@ use stackline_blocks::wire::message::{BlockDataTransport, Message};
 use stackline_blocks::wire::server_messages::{Attach, BlockListEntry, ServerBlockRequests};
 use stackline_blockserver::client::BlockClientOptions;
 use stackline_blockserver::connection::{self, BlockConnectionHalves};
+use stackline_testing::wait_for;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -81,15 +82,9 @@ fn entries(site: &Site) -> impl Fn((u32, u32)) -> BlockListEntry {
 
 /// Waits for what will be.
 fn until(site: &Site, is_so: impl Fn(DiskServerCounts) -> bool) -> DiskServerCounts {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        let counts = site.servers[0].counts();
-        if is_so(counts) {
-            return counts;
-        }
-        assert!(Instant::now() < end, "{counts:?}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("the counts are so", || {
+        Some(site.servers[0].counts()).filter(|counts| is_so(*counts))
+    })
 }
 
 #[test]

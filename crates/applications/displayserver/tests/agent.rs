@@ -16,10 +16,11 @@ use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::send_level::{DisplaySendLevel, send};
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::stream::DisplayStream;
+use stackline_testing::wait_until;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn listen() -> (DisplayListener, DisplayAddress) {
     let listener = DisplayListener::at(&DisplayAddress::Tcp("127.0.0.1:0".into())).unwrap();
@@ -261,21 +262,8 @@ fn who_reads_no_answers_is_sent_away_and_has_no_place_at_the_display() {
     (0..120_000)
         .for_each(|number| write_request(&mut requests, &DisplayRequest::Sync(number), false));
     client.write_all(&requests).unwrap();
-    let begun = Instant::now();
-    while server.displays().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "it did not come to the display"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
-    while !server.displays().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "it is at the display still"
-        );
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("it comes to the display", || !server.displays().is_empty());
+    wait_until("it has left the display", || server.displays().is_empty());
     thread::sleep(Duration::from_millis(500));
     assert!(
         server.displays().is_empty(),

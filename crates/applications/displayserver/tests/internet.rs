@@ -16,6 +16,7 @@ use stackline_displayserver::papers::vio::Vio;
 use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_displayserver::server::DisplayServer;
 use stackline_guard::secret::Secret;
+use stackline_testing::wait_until;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -229,14 +230,9 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
         } else {
             drop(stream);
         }
-        let begun = Instant::now();
-        while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(10),
-                "the program outlives its client or its server"
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the program has gone with its client or its server", || {
+            !std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z"))
+        });
     }
     // How it failed is told behind all that it said.
     for (script, how) in [

@@ -19,10 +19,11 @@ use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::view;
 use stackline_guard::secret::Secret;
+use stackline_testing::wait_until;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
@@ -66,14 +67,7 @@ fn one_client_too_many_is_told_so() {
     );
     drop(clients);
     // They go one by one.
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "clients that went are there"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("its clients are gone", || server.displays().is_empty());
     DisplayClient::connect(&address, b"").unwrap();
 }
 
@@ -461,10 +455,9 @@ fn one_browser_too_many_is_told_so() {
     );
     // One that goes makes room, when that is seen.
     looking.pop().unwrap().close(None).unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    while looks_on(host, token, &format!("http://{host}")).is_err() {
-        assert!(Instant::now() < until, "no room");
-    }
+    wait_until("there is room", || {
+        looks_on(host, token, &format!("http://{host}")).is_ok()
+    });
     // Strangers that say nothing keep nobody from the page: the oldest of many gives way.
     let mut silent: Vec<_> = (0..200)
         .map(|_| TcpStream::connect(host).unwrap())

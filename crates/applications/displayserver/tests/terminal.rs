@@ -12,11 +12,12 @@ use stackline_displayserver::address::DisplayAddress;
 use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::terminal;
+use stackline_testing::wait_until;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn terminals(program: &[impl ToString]) -> DisplayAddress {
     common::terminals("127.0.0.1:0", program)
@@ -265,14 +266,9 @@ fn what_a_program_began_keeps_neither_it_nor_its_connection() {
     drop(stream);
     // Its place is free once it is waited for.
     common::has_ended(&pid, "without its connection");
-    let begun = Instant::now();
-    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "nobody has waited for it"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("it is waited for", || {
+        !std::path::Path::new(&format!("/proc/{pid}")).exists()
+    });
     let mut stream = connect(&begins("echo last words"));
     enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     until(&mut stream, b"last words\r\n");
@@ -349,14 +345,7 @@ fn a_slow_program_gets_all_that_was_typed_by_who_is_gone_too() {
     until(&mut stream, b"ready");
     stream.write_all(&common::many_lines()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let begun = Instant::now();
-    while !read.exists() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "it did not get all"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("it has got all", || read.exists());
     assert!(std::fs::read(&read).unwrap() == common::many_lines());
     std::fs::remove_file(&read).unwrap();
 }
@@ -439,14 +428,7 @@ fn three_wrong_secrets_end_a_connection_and_the_right_one_is_taken_after_two() {
     assert!(!trace.exists());
     // Keys that erase are known while it is typed.
     guesses(&[b"x", b"y", b"open sesamX\x7fe"]);
-    let begun = Instant::now();
-    while !trace.exists() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "the program does not begin"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the program begins", || trace.exists());
     std::fs::remove_file(trace).unwrap();
 }
 

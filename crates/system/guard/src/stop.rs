@@ -96,20 +96,20 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::os::fd::AsFd;
-    use std::time::Instant;
 
     #[test]
     fn who_waits_goes_on_when_it_is_thrown() {
-        let (stop, begun) = (StopSwitch::new().unwrap(), Instant::now());
+        let stop = StopSwitch::new().unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| stop.wait_readable(listener.as_fd()));
-            scope.spawn(|| stop.pause(Duration::from_secs(60)));
+            // An hour, unless it is thrown.
+            scope.spawn(|| stop.pause(Duration::from_secs(3600)));
             stop.stop();
             let ended = waits.join().unwrap().unwrap_err();
             assert_eq!(ended.kind(), io::ErrorKind::Interrupted);
         });
-        assert!(stop.is_stopped() && begun.elapsed() < Duration::from_secs(30));
+        assert!(stop.is_stopped());
         let never = StopSwitch::never();
         never.stop();
         assert!(!never.is_stopped());

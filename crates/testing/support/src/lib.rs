@@ -1,9 +1,12 @@
-//! What tests of all crates share: how a test that cannot run here says so, and a browser. Only tests depend on this crate.
+//! What tests of all crates share: how a test that cannot run here says so, how one waits, and a browser. Only tests depend on this crate.
 //!
 //! With `STACKLINE_REQUIRE=all`, as `.ci/run` sets it, a test that cannot run fails: a tool that is missing, or a kernel that forbids
 //! something, cannot make a run green.
 
 pub mod browser;
+mod waiting;
+
+pub use waiting::{PATIENCE, wait_for, wait_until};
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Packets not received after this time are lost.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn between_two_hosts(link: NetworkLink) -> Network {
     let host = |name: &str| NetworkHost {

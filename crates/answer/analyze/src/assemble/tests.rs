@@ -296,7 +296,7 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
 /// Datagrams are known by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
 #[test]
 fn datagrams_begin_where_they_are_sent() {
-    let simulated = include_str!("../../../../command/stackline/golden/traces/datagrams.txt");
+    let simulated = include_str!("../../../../worlds/runner/tests/golden/traces/datagrams.txt");
     // With and without the direction.
     let undirected = simulated
         .lines()

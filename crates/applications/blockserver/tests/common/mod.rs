@@ -14,9 +14,9 @@ use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::load::{self, BlockLoadCounts, BlockSource};
 use stackline_blockserver::{key, master, server};
 use stackline_core::error::Result;
+use stackline_testing::{wait_for, wait_until};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) const ANYWHERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -103,21 +103,10 @@ impl Site {
     /// Waits until the master knows of so many servers that are up.
     pub(crate) fn wait_for(&self, servers: usize) {
         let client = self.client(BlockClientOptions::default());
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            let up = client
-                .list()
-                .unwrap()
-                .1
-                .iter()
-                .filter(|server| server.up)
-                .count();
-            if up == servers {
-                return;
-            }
-            assert!(Instant::now() < until, "{up} servers of {servers} are up");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(format_args!("{servers} servers are up"), || {
+            let (_, known) = client.list().unwrap();
+            known.iter().filter(|server| server.up).count() == servers
+        });
     }
 
     pub(crate) fn load(&self, about: &BlockSet) -> Result<BlockLoadCounts> {
@@ -159,6 +148,17 @@ pub(crate) fn try_master(
         },
         data,
     )
+}
+
+/// A master where another was: that lets go of its file and its address when its last thread has gone.
+pub(crate) fn master_again(
+    data: &std::path::Path,
+    key: &BlockWriteKey,
+    address: SocketAddr,
+) -> master::RunningMaster {
+    wait_for("the old master has gone", || {
+        try_master(data, key, address).ok()
+    })
 }
 
 pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> BlockSet {

@@ -13,6 +13,7 @@ use stackline_blockserver::gateway::limits::{self, Patience};
 use stackline_blockserver::gateway::{self, RunningGateway};
 use stackline_blockserver::load::{self, BlockSource};
 use stackline_core::error::Result;
+use stackline_testing::wait_until;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -67,6 +68,13 @@ impl Http {
 
     pub(crate) fn send(&mut self, text: &str) {
         self.0.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Asks until the answer has that status.
+    pub(crate) fn until(&mut self, path: &str, status: u16) {
+        wait_until(format_args!("{path} is answered with {status}"), || {
+            self.get(path).status == status
+        });
     }
 
     pub(crate) fn get(&mut self, path: &str) -> Answer {

@@ -16,8 +16,8 @@ use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel, send
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::terminal::{self, TerminalServiceOptions};
 use stackline_guard::secret::Secret;
+use stackline_testing::wait_until;
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// A display at that address; where it is.
 pub(crate) fn served(server: &DisplayServer, at: &str) -> DisplayAddress {
@@ -78,14 +78,7 @@ pub(crate) fn drawn(
 
 /// Waits until the display has no clients any more.
 pub(crate) fn all_gone(server: &DisplayServer) {
-    let begun = Instant::now();
-    while !server.displays().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "clients that have gone are there"
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("its clients are gone", || server.displays().is_empty());
 }
 
 /// A program that says its number and reads nothing, on a terminal that is set so.
@@ -122,12 +115,5 @@ pub(crate) fn runs(pid: &str) -> bool {
 
 /// Waits until a process has ended.
 pub(crate) fn has_ended(pid: &str, why: &str) {
-    let begun = Instant::now();
-    while runs(pid) {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "the program goes on {why}"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(format_args!("the program has ended {why}"), || !runs(pid));
 }

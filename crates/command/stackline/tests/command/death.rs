@@ -1,7 +1,8 @@
 //! Agents and coordinators that are killed, stopped or interrupted in the middle of it.
 
-use crate::support::{Finished, Place, pair, stacks, until};
-use nix::sys::signal::Signal;
+use crate::support::{Finished, Place, Started, pair, stacks, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 
 /// Short runs, so that some are finished, and so many that there is a middle.
@@ -217,6 +218,25 @@ fn the_process_that_measures_for_a_paper_ends_with_its_parent() {
     }
 }
 
+/// Interrupts a command when it is so. It is stopped whenever that is looked at, so that it has not gone on when the signal comes.
+fn interrupt_when(place: &Place, started: &Started, what: &str, is_so: impl Fn() -> bool) {
+    let all = |signal: Signal| {
+        for process in place.processes() {
+            // It may have ended.
+            let _ = kill(Pid::from_raw(process.0), signal);
+        }
+    };
+    until(what, || {
+        all(Signal::SIGSTOP);
+        let so = is_so();
+        if so {
+            started.process().signal(Signal::SIGINT);
+        }
+        all(Signal::SIGCONT);
+        so.then_some(())
+    });
+}
+
 #[test]
 fn an_interruption_does_not_wait_for_findings() {
     let place = Place::new();
@@ -226,10 +246,9 @@ fn an_interruption_does_not_wait_for_findings() {
     );
     let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(1);
-    until("all is kept", || {
-        (place.kept().status()["complete"] == true).then_some(())
+    interrupt_when(&place, &started, "all is kept", || {
+        place.kept().status()["complete"] == true
     });
-    started.process().signal(Signal::SIGINT);
     let output = started.finish();
     assert_eq!(output.status.code(), Some(130), "{}", output.err);
     assert!(
@@ -421,8 +440,7 @@ fn an_interruption_does_not_wait_until_all_events_are_sorted() {
     let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(1);
     let sorts = || fs::read_dir(place.kept().0.join("events")).is_ok_and(has_unfinished);
-    until("its events are sorted", || sorts().then_some(()));
-    started.process().signal(Signal::SIGINT);
+    interrupt_when(&place, &started, "its events are sorted", sorts);
     let output = started.finish();
     output.fails(130, &["its events were not sorted: it was interrupted"]);
     assert!(output.out.contains("INCOMPLETE"), "{}", output.out);

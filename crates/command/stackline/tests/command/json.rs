@@ -113,7 +113,7 @@ fn the_schema() {
     statistics(&rr["response_s"]);
     assert_eq!(number(rr, "/response_s/n"), 300.0);
     assert_eq!(number(rr, "/response_run_s/n"), 3.0);
-    assert!(number(rr, "/response_s/max") < 60.0);
+    assert!(number(rr, "/response_s/max") <= number(rr, "/elapsed_s/max"));
     assert_eq!(rr["main"], "response");
 
     statistics(&put["throughput_bit_s"]);

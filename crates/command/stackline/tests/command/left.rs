@@ -2,7 +2,7 @@
 //!
 //! `STACKLINE_CENSUS_KILLS` says how many kills there are, `STACKLINE_CENSUS_SEED` which.
 
-use crate::support::{Place, Process, program, skip, until};
+use crate::support::{PATIENCE, Place, Process, program, skip, until};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -95,11 +96,8 @@ fn a_census_after_kills_at_random_moments_finds_nothing() {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % below
     };
-    let mut slowest = (Duration::ZERO, String::new());
-    for count in 0..kills {
-        let census = Census::new();
-        // Each kind of command in its turn, whatever is drawn.
-        let command = census.words(COMMANDS[usize::try_from(count).unwrap() % COMMANDS.len()]);
+    let mut drawn: Vec<(usize, Kill, Duration)> = Vec::new();
+    for count in 0..usize::try_from(kills).unwrap() {
         let what = match KILLS[usize::try_from(random(KILLS.len() as u64)).unwrap()] {
             Kill::Any(_) => Kill::Any(random(64)),
             other => other,
@@ -107,12 +105,30 @@ fn a_census_after_kills_at_random_moments_finds_nothing() {
         // Half of them early, when things are being made.
         let range = if random(2) == 0 { LATEST / 5 } else { LATEST };
         let after = Duration::from_micros(random(u64::try_from(range.as_micros()).unwrap()));
-        let took = census.kill(&command, what, after);
-        let case = format!("{what:?} after {after:?} of {}", command.join(" "));
-        if took > slowest.0 {
-            slowest = (took, case);
-        }
+        drawn.push((count, what, after));
     }
+    let next = AtomicUsize::new(0);
+    // Most of the time is waited: several at once, each in a place of its own.
+    let kills_of_a_thread = || {
+        let mut slowest = (Duration::ZERO, String::new());
+        while let Some((count, what, after)) = drawn.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let census = Census::new();
+            // Each kind of command in its turn, whatever is drawn.
+            let command = census.words(COMMANDS[count % COMMANDS.len()]);
+            let took = census.kill(&command, *what, *after);
+            let case = format!("{what:?} after {after:?} of {}", command.join(" "));
+            slowest = slowest.max((took, case));
+        }
+        slowest
+    };
+    let slowest = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(kills_of_a_thread));
+        threads
+            .map(|thread| thread.join().unwrap())
+            .into_iter()
+            .max()
+    })
+    .unwrap();
     eprintln!(
         "{kills} kills, nothing left; all gone at the latest {:?} after a kill: {}",
         slowest.0, slowest.1
@@ -357,7 +373,7 @@ fn send(child: &Child, what: Kill, seen: &BTreeSet<Process>) {
 fn until_gone(child: &mut Child, mut is_gone: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     let mut ended = None;
-    while begun.elapsed() < Duration::from_secs(20) {
+    while begun.elapsed() < PATIENCE {
         ended = ended.or_else(|| child.try_wait().unwrap());
         assert_ne!(
             ended.and_then(|ended| ended.code()),

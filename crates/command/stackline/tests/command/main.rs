@@ -40,6 +40,7 @@ mod net;
 mod network;
 mod one_side;
 mod outputs;
+mod planted;
 mod predicted;
 mod reading;
 mod recorded;

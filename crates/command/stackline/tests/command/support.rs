@@ -10,7 +10,7 @@ pub(crate) mod stacks;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-pub(crate) use stackline_testing::{has_program, skip};
+pub(crate) use stackline_testing::{PATIENCE, has_program, skip, wait_for as until, wait_until};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,6 @@ use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bound against hangs; nothing here takes nearly as long.
-const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A directory of its own for one test.
@@ -173,18 +171,6 @@ pub(crate) fn program() -> &'static str {
             .unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").into())
     });
     &PROGRAM
-}
-
-/// Looks again and again until something is there.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
-    }
 }
 
 fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {

