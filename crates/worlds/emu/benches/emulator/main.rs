@@ -3,6 +3,9 @@
 //! `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of rounds, a word a part of the
 //! names of cases.
 
+mod bare_forwarding;
+mod bare_rings;
+
 use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
@@ -10,10 +13,7 @@ use nix::sys::time::TimeVal;
 use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{
-    EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread, bare_forwarding,
-    bare_rings,
-};
+use stackline_emu::engine::{EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread};
 use stackline_emu::testbed::{self, Testbed};
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
