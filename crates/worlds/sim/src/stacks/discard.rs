@@ -50,44 +50,18 @@ const TABLE: StackTable = StackTable {
             "so long after the last datagram what is missing counts as lost",
         ),
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "nothing is sent; waits until the responder is done with the connection before",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "a datagram, in fragments where the path's MTU is smaller",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "a datagram",
-        },
-        ServiceMapping {
-            operation: "StartBulkPut, AwaitStartBulkPut",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "StopBulkPut",
-            services: "nothing is sent; returns when the last unit has left the host",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkPut",
-            services: "all units, or none for `patience`",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "all units, or none for `patience`",
-        },
-    ],
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> nothing is sent; waits until the responder is done with the connection before
+AwaitConnectIndication -> nothing is sent
+DataRequest -> a datagram, in fragments where the path's MTU is smaller
+AwaitDataIndication -> a datagram
+StartBulkPut, AwaitStartBulkPut -> nothing is sent
+StopBulkPut -> nothing is sent; returns when the last unit has left the host
+AwaitStopBulkPut -> all units, or none for `patience`
+DisconnectRequest -> nothing is sent
+AwaitDisconnectIndication -> all units, or none for `patience`",
+    ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
         form: ClosedForm::Udp,
