@@ -138,6 +138,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("testing", &[]),
+    ("verdicts", &["truth"]),
+    ("walks", &["core", "proto", "dissect", "events"]),
 ];
 
 /// The folders of `crates/`, each with what it holds: a crate uses crates of its own folder and of those above it in this list.
@@ -168,7 +170,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("papers", &["papers"]),
-    ("testing", &["testing", "truth"]),
+    ("testing", &["testing", "truth", "verdicts", "walks"]),
     ("command", &["stackline"]),
 ];
 

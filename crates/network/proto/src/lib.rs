@@ -22,7 +22,6 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
-mod fuzz_path;
 pub mod ikp;
 pub mod imp;
 pub mod ncp;
