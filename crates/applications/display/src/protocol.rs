@@ -21,8 +21,6 @@ pub const LONGEST: usize = u16::MAX as usize;
 pub const MAGIC: [u8; 4] = *b"VGTP";
 /// See `MAGIC`.
 pub const VERSION: u16 = 2;
-/// Bytes of a secret.
-pub const TOKEN_BYTES: usize = 16;
 const ANSWER: u8 = 0x80;
 /// The operation of a `Hello`.
 const HELLO: u8 = 1;

@@ -173,12 +173,6 @@ impl<B: Clone> DiskServerMachine<B> {
         self.counts
     }
 
-    /// Bytes of blocks in the cache.
-    #[must_use]
-    pub const fn cached_bytes(&self) -> u64 {
-        self.cache.bytes()
-    }
-
     /// Whether a disk has something to read, as far as is known without asking for it.
     #[must_use]
     pub fn is_idle(&self, disk: u16) -> bool {

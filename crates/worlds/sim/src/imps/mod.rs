@@ -344,11 +344,6 @@ impl ImpSubnet {
         self.settle(imp);
     }
 
-    /// An IMP says that everything is there (RFC 528), or no longer does.
-    pub fn lies(&mut self, imp: u16, lies: bool) {
-        self.handle(imp, ImpInput::Lies(lies));
-    }
-
     /// What a host learns next, not after `until`.
     pub fn poll(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {

@@ -100,16 +100,6 @@ impl IkpUdpServer {
             .map_err(|error| IkpTransferError::Io("asking for the address", error))
     }
 
-    /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
-    /// to call it more often than its clients' patience. New messages wait to be received.
-    ///
-    /// # Errors
-    /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
-    pub fn attend(&mut self) -> Result<(), IkpTransferError> {
-        while self.take(None, &mut Posted::once(&mut [], 0), CarrierWait::No)? > 0 {}
-        Ok(())
-    }
-
     /// Counters of refused packets.
     #[must_use]
     pub const fn refused(&self) -> RefusedIkpPackets {
