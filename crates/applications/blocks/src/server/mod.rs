@@ -125,15 +125,6 @@ pub struct DiskServerMachine<B> {
     held_back: VecDeque<(u128, u16)>,
 }
 
-impl<B> core::fmt::Debug for DiskServerMachine<B> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Server")
-            .field("id", &self.id)
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<B: Clone> DiskServerMachine<B> {
     /// With that number, so many disks, and so many bytes of cache.
     #[must_use]

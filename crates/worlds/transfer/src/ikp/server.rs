@@ -18,7 +18,6 @@ use stackline_proto::ikp::IkpOutput;
 use stackline_proto::ikp::server::{IkpMoveProgress, IkpServerArrival};
 use stackline_proto::ikp::wire::IkpRefusal;
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
@@ -376,14 +375,5 @@ impl IkpUdpServer {
             Err(IkpTransferError::Interrupted) => Err(IkpTransferError::Interrupted),
             _ => Ok(None),
         }
-    }
-}
-
-impl fmt::Debug for IkpUdpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("clients", &self.clients())
-            .field("refused", &self.refused)
-            .finish_non_exhaustive()
     }
 }

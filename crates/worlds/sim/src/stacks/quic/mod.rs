@@ -40,7 +40,6 @@ use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::rc::Rc;
 use wire::SimQuicWire;
 
@@ -164,12 +163,6 @@ struct QuicPair {
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
-}
-
-impl fmt::Debug for QuicPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} over {:?}", self.route, self.terms)
-    }
 }
 
 impl QuicPair {
