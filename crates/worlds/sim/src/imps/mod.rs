@@ -96,7 +96,7 @@ pub struct ImpSubnet {
     begins: Duration,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ImpHostInterface {
     bit_s: Option<f64>,
     takes: bool,
@@ -146,11 +146,7 @@ impl ImpSubnet {
             let interface = ImpHostInterface {
                 bit_s: host.bit_s,
                 takes: true,
-                offered: None,
-                getting: None,
-                offered_at: Instant(0),
-                parts: 0,
-                begins: false,
+                ..ImpHostInterface::default()
             };
             hosts[usize::from(host.imp)].push(interface);
         }
