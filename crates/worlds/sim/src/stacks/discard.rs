@@ -3,7 +3,7 @@
 //! Nothing travels but the data: what UDP leaves unsaid (that somebody listens, that a stream has ended and how many units
 //! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
 
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack};
 use super::udp_socket::{
     LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpReceived, SimUdpSocket,
 };
@@ -12,7 +12,7 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::run_trace::{Coming, SimDepartureKind};
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::world::Connect;
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -212,12 +212,6 @@ impl DiscardPair {
                 None
             }
         }
-    }
-}
-
-impl SimEndpointPair for DiscardPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
-        world::spawn_endpoint(self, context, replica)
     }
 }
 

@@ -4,13 +4,10 @@ mod end;
 
 use super::byte_stream::{Introductions, SimStreamPair};
 use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
-use super::stream::SimStream;
-use crate::context::SimEndpointContext;
 use crate::datagram::{SimDatagram, SimDatagramBody};
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::world::{self, Connect, SimEndpointFuture};
 use end::SimNcpEnd;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, PacketsInFlight,
@@ -148,12 +145,6 @@ impl NcpPair {
     }
 }
 
-impl SimEndpointPair for NcpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
-        world::spawn_endpoint(self, context, replica)
-    }
-}
-
 impl SimConnectionPair for NcpPair {
     fn arrived(
         &self,
@@ -201,25 +192,6 @@ impl SimConnectionPair for NcpPair {
         self.ends[end.side().index()]
             .borrow_mut()
             .retain(|known| !is_same_end(known, &end));
-    }
-}
-
-impl Connect for NcpPair {
-    type Service = SimStream<Rc<SimNcpEnd>>;
-
-    async fn connect(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
-        SimStream::connect(&**self, context).await
-    }
-
-    async fn accept(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-        _first: bool,
-    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
-        SimStream::accept(&**self, context).await
     }
 }
 

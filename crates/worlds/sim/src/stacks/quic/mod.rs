@@ -19,14 +19,11 @@ mod wire;
 use connection::SimQuicEnd;
 
 use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
-use super::stream::SimStream;
-use crate::context::SimEndpointContext;
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack, is_same_end};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::world::{self, Connect, SimEndpointFuture};
 use connection::SimQuicEndPlace;
 use moment::moment;
 use quic_options::Terms;
@@ -309,12 +306,6 @@ impl QuicPair {
     }
 }
 
-impl SimEndpointPair for QuicPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
-        world::spawn_endpoint(self, context, replica)
-    }
-}
-
 impl SimConnectionPair for QuicPair {
     fn arrived(
         &self,
@@ -381,25 +372,6 @@ impl SimConnectionPair for QuicPair {
         {
             *known = None;
         }
-    }
-}
-
-impl Connect for QuicPair {
-    type Service = SimStream<Rc<SimQuicEnd>>;
-
-    async fn connect(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
-        SimStream::connect(&**self, context).await
-    }
-
-    async fn accept(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-        _first: bool,
-    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
-        SimStream::accept(&**self, context).await
     }
 }
 

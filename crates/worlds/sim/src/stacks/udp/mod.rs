@@ -6,13 +6,13 @@ mod datagrams;
 
 use datagrams::SimUdpConversation;
 
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack};
 use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpSocket};
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::Executor;
-use crate::world::{self, Connect, SimEndpointFuture};
+use crate::world::Connect;
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -100,12 +100,6 @@ impl UdpPair {
     /// Whether the other side's socket is there.
     fn peer_is_there(&self, side: PairSide) -> bool {
         !self.socket(side.other()).is_closed()
-    }
-}
-
-impl SimEndpointPair for UdpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> SimEndpointFuture {
-        world::spawn_endpoint(self, context, replica)
     }
 }
 
