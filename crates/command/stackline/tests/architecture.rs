@@ -81,6 +81,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "proto",
             "sim",
             "emu",
+            "runner",
             "blocks",
             "blockserver",
             "transfer",

@@ -164,14 +164,6 @@ impl<B: Clone> DiskServerMachine<B> {
         self.counts
     }
 
-    /// Whether a disk has something to read, as far as is known without asking for it.
-    #[must_use]
-    pub fn is_idle(&self, disk: u16) -> bool {
-        self.disks
-            .get(&disk)
-            .is_none_or(|disk| disk.turn.is_empty())
-    }
-
     // --- sessions ---
 
     /// A session's blocks go over that connection from now on; those older than `age_ns` after its list came are dropped.

@@ -15,6 +15,7 @@ use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
 use stackline_emu::engine::{EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread};
 use stackline_emu::testbed::{self, Testbed};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
@@ -122,14 +123,9 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    let rounds: usize = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(3);
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err())
-        .collect();
+    let mut arguments = BenchArguments::read();
+    let rounds: usize = arguments.take_first_number().unwrap_or(3);
+    let wanted = arguments.into_words()?;
     println!(
         "{:<30} {:<22} {:>10} {:>10} {:>10}",
         "", "median of rounds", "bare", "rings", "emulator"
