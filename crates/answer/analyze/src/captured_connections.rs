@@ -26,6 +26,8 @@ pub struct CapturedConnection {
     pub bytes: [u64; 2],
     /// Segments there and back that came again.
     pub again: [u64; 2],
+    /// Segments there and back that filled a hole late: they were lost before the place of the capture, and sent again.
+    pub late: [u64; 2],
     /// How often either end announced a window of zero.
     pub zero_windows: u64,
     /// How long the receiver's window had no room for another segment, both directions together.
@@ -89,6 +91,7 @@ pub(crate) fn connection(events: &EventTable, row: usize) -> CapturedConnection 
         ack_ns: [number("ack_there_ns"), number("ack_back_ns")],
         bytes: pair("bytes_there", "bytes_back"),
         again: pair("again_there", "again_back"),
+        late: pair("late_there", "late_back"),
         zero_windows: number("zero_windows").unwrap_or(0),
         window_full_ns: number("window_full_ns").unwrap_or(0),
         quiet_ns: number("quiet_ns").unwrap_or(0),

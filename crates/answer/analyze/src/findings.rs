@@ -86,6 +86,8 @@ pub const KINDS: &[FindingKind] = &[
     bulk::window_below_bdp::KIND,
     bulk::slow_start::KIND,
     requests::causes::UNANSWERED,
+    requests::causes::ENDED,
+    requests::causes::FAILED,
     requests::causes::BACKS_OFF,
     requests::causes::SLOW_LOOKUP,
     requests::causes::LOST_CONNECT,
@@ -106,6 +108,7 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::SERVER_STOPPED,
     requests::causes::SERVER_COLLECTS,
     requests::causes::SERVER_TAKES,
+    requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
     requests::causes::CLIENT_LATE,
     requests::causes::REQUEST_HELD,
@@ -231,12 +234,13 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Causes come before what has none, and both before what is only noted.
+/// Failures come before all that only takes time, causes before what has none, and all before what is only noted.
 fn tier(finding: &Finding) -> u8 {
     match finding.kind {
-        kind if kind == unexplained::KIND.name => 1,
-        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 2,
-        _ => 0,
+        kind if requests::causes::FAILURES.contains(&kind) => 0,
+        kind if kind == unexplained::KIND.name => 2,
+        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 3,
+        _ => 1,
     }
 }
 

@@ -12,6 +12,7 @@
 mod clocks;
 mod connection_accounts;
 mod host_addresses;
+mod packet_copies;
 mod reading;
 mod survey;
 

@@ -20,8 +20,13 @@ pub struct Location {
     pub stream: i64,
     /// Of its first byte.
     pub offset: u64,
-    /// Whether all of its bytes, and at least one, were there before.
+    /// Whether all of its bytes, and at least one, were there before: it was sent again. A probe is not.
     pub repeated: bool,
+    /// How many of its bytes were not there before.
+    pub fresh: u64,
+    /// Whether it asks for an acknowledgement alone: a keep-alive of one byte (RFC 1122, 4.2.3.6), or a probe of a closed window
+    /// (RFC 9293, 3.8.6.1).
+    pub is_probe: bool,
 }
 
 /// Most streams of a capture; what comes on further ones has no place.
@@ -123,6 +128,9 @@ struct CaptureStream {
     /// Ranges that were there, by where they begin, apart from one another.
     ranges: BTreeMap<u64, u64>,
     began: bool,
+    /// What its sender says of the other direction: all before that number is there, and there is no room for more.
+    acknowledged: Option<u32>,
+    is_closed: bool,
 }
 
 impl CaptureConnections {
@@ -168,13 +176,20 @@ impl CaptureConnections {
                     position,
                     ranges: BTreeMap::new(),
                     began: syn || begin.is_some(),
+                    acknowledged: None,
+                    is_closed: false,
                 },
             );
         }
+        let other = self.open.get(&(ends.1, ends.0));
+        let wants_nothing = bytes == 1 && other.is_some_and(|other| other.refuses(sequence));
         let stream = self.open.get_mut(&ends)?;
+        stream.announce(segment);
         // Where the capture begins in the middle, what comes from before its first segment is there too.
         let offset = stream.position.offset(first).unwrap_or(0);
-        let repeated = bytes > 0 && !stream.keep(offset, offset.saturating_add(bytes));
+        let is_probe = wants_nothing && offset + 1 >= stream.position.farthest();
+        let fresh = stream.keep(offset, offset.saturating_add(bytes));
+        let repeated = bytes > 0 && fresh == 0 && !is_probe;
         if stream.ranges.len() > MOST_RANGES {
             stream.close_the_lowest_hole();
             self.left_out.add(Bound::Ranges, 1);
@@ -183,6 +198,8 @@ impl CaptureConnections {
             stream: stream.id,
             offset,
             repeated,
+            fresh,
+            is_probe,
         })
     }
 
@@ -240,28 +257,44 @@ impl CaptureConnections {
 }
 
 impl CaptureStream {
-    /// Remembers a range; whether some of it is new.
-    fn keep(&mut self, from: u64, to: u64) -> bool {
+    /// What a segment of its sender says of the other direction.
+    fn announce(&mut self, segment: &DissectedSegment) {
+        if let Some(number) = segment.acknowledged.filter(|_| !segment.reset) {
+            self.acknowledged = Some(number);
+            self.is_closed = segment.window == 0 && !segment.syn;
+        }
+    }
+
+    /// Whether its sender has the byte of that number already, or no room for it.
+    fn refuses(&self, sequence: u32) -> bool {
+        let behind = |number: u32| number.wrapping_sub(sequence.wrapping_add(1)) < 1 << 31;
+        self.is_closed || self.acknowledged.is_some_and(behind)
+    }
+
+    /// Remembers a range; how many bytes of it are new.
+    fn keep(&mut self, from: u64, to: u64) -> u64 {
         let covered = self
             .ranges
             .range(..=from)
             .next_back()
             .is_some_and(|(_, end)| *end >= to);
-        if covered {
-            return false;
+        if covered || from == to {
+            return 0;
         }
-        let (mut from, mut to) = (from, to);
+        let (own, mut known) = ((from, to), 0);
+        let (mut from, mut to) = own;
         // Everything that touches it becomes one with it.
         while let Some((begin, end)) = self.ranges.range(..=to).next_back().map(|(b, e)| (*b, *e)) {
             if end < from {
                 break;
             }
             self.ranges.remove(&begin);
+            known += end.min(own.1).saturating_sub(begin.max(own.0));
             (from, to) = (from.min(begin), to.max(end));
         }
         self.ranges.insert(from, to);
         self.position.advance(to);
-        true
+        own.1 - own.0 - known
     }
 
     fn close_the_lowest_hole(&mut self) {
@@ -293,7 +326,7 @@ mod tests {
             fin: false,
             reset: false,
             acknowledged: (!syn || ends.0.port() == 80).then_some(0),
-            window: 0,
+            window: 500,
             window_scale: None,
             largest_segment: None,
             ttl: 64,
@@ -301,11 +334,13 @@ mod tests {
         }
     }
 
-    fn first(stream: i64, offset: u64) -> Location {
+    fn new(stream: i64, offset: u64, fresh: u64) -> Location {
         Location {
             stream,
             offset,
             repeated: false,
+            fresh,
+            is_probe: false,
         }
     }
 
@@ -321,30 +356,30 @@ mod tests {
                 .locate(&mut known, &segment(ends(), sequence, bytes, syn))
                 .unwrap()
         };
-        assert_eq!(locate(isn, 0, true), first(14, 0));
+        assert_eq!(locate(isn, 0, true), new(14, 0, 0));
         let data = isn.wrapping_add(1);
-        assert_eq!(locate(data, 1000, false), first(14, 0));
+        assert_eq!(locate(data, 1000, false), new(14, 0, 1000));
         assert_eq!(
             locate(data.wrapping_add(2000), 1000, false),
-            first(14, 2000)
+            new(14, 2000, 1000)
         );
         assert_eq!(
             locate(data, 1000, false),
             Location {
                 repeated: true,
-                ..first(14, 0)
+                ..new(14, 0, 0)
             }
         );
         // What fills a hole is not a retransmission.
         assert_eq!(
             locate(data.wrapping_add(1000), 1000, false),
-            first(14, 1000)
+            new(14, 1000, 1000)
         );
         assert_eq!(
             locate(data.wrapping_add(500), 2500, false),
             Location {
                 repeated: true,
-                ..first(14, 500)
+                ..new(14, 500, 0)
             }
         );
         let back = (ends().1, ends().0);
@@ -352,7 +387,7 @@ mod tests {
             connections
                 .locate(&mut known, &segment(back, 5, 10, false))
                 .unwrap(),
-            first(15, 0)
+            new(15, 0, 10)
         );
         assert_eq!(
             connections.without_beginning().collect::<Vec<_>>(),
@@ -372,12 +407,12 @@ mod tests {
                 .unwrap()
         };
         let back = (ends().1, ends().0);
-        assert_eq!(locate(&mut known, ends(), 100, 0, true), first(8, 0));
-        assert_eq!(locate(&mut known, back, 700, 0, true), first(9, 0));
-        assert_eq!(locate(&mut known, ends(), 101, 50, false), first(8, 0));
-        assert_eq!(locate(&mut known, ends(), 9000, 0, true), first(40, 0));
-        assert_eq!(locate(&mut known, back, 9700, 0, true), first(41, 0));
-        assert_eq!(locate(&mut known, ends(), 9001, 50, false), first(40, 0));
+        assert_eq!(locate(&mut known, ends(), 100, 0, true), new(8, 0, 0));
+        assert_eq!(locate(&mut known, back, 700, 0, true), new(9, 0, 0));
+        assert_eq!(locate(&mut known, ends(), 101, 50, false), new(8, 0, 50));
+        assert_eq!(locate(&mut known, ends(), 9000, 0, true), new(40, 0, 0));
+        assert_eq!(locate(&mut known, back, 9700, 0, true), new(41, 0, 0));
+        assert_eq!(locate(&mut known, ends(), 9001, 50, false), new(40, 0, 50));
         assert_eq!(known.next_flow(), 21);
         // Another capture of both: each of them is the same, and a third one is not.
         let mut other = CaptureConnections::default();
@@ -386,10 +421,10 @@ mod tests {
                 .locate(&mut known, &segment(ends, sequence, bytes, syn))
                 .unwrap()
         };
-        assert_eq!(locate(ends(), 100, 0, true), first(8, 0));
-        assert_eq!(locate(back, 700, 0, true), first(9, 0));
-        assert_eq!(locate(ends(), 9000, 0, true), first(40, 0));
-        assert_eq!(locate(ends(), 20_000, 0, true), first(42, 0));
+        assert_eq!(locate(ends(), 100, 0, true), new(8, 0, 0));
+        assert_eq!(locate(back, 700, 0, true), new(9, 0, 0));
+        assert_eq!(locate(ends(), 9000, 0, true), new(40, 0, 0));
+        assert_eq!(locate(ends(), 20_000, 0, true), new(42, 0, 0));
     }
 
     #[test]
@@ -402,7 +437,7 @@ mod tests {
         assert_eq!(
             late.locate(&mut known, &segment(ends(), 601, 50, false))
                 .unwrap(),
-            first(0, 500)
+            new(0, 500, 50)
         );
         assert_eq!(late.without_beginning().count(), 0);
         // Whoever serves at the lower port was connected to.
@@ -413,12 +448,39 @@ mod tests {
         assert_eq!(
             late.locate(&mut known, &segment(strange, 5, 10, false))
                 .unwrap(),
-            first(3, 0)
+            new(3, 0, 10)
         );
         assert_eq!(
             late.locate(&mut known, &segment((strange.1, strange.0), 9, 1, false))
                 .unwrap(),
-            first(2, 0)
+            new(2, 0, 1)
         );
+    }
+
+    #[test]
+    fn probes_of_one_byte_are_not_sent_again() {
+        let back = (ends().1, ends().0);
+        let (mut connections, mut known) =
+            (CaptureConnections::default(), StreamRegistry::default());
+        let mut locate = |from, sequence, bytes, acknowledged, window| {
+            let segment = DissectedSegment {
+                acknowledged: Some(acknowledged),
+                window,
+                ..segment(from, sequence, bytes, false)
+            };
+            let at = connections.locate(&mut known, &segment).unwrap();
+            (at.repeated, at.is_probe, at.fresh)
+        };
+        assert_eq!(locate(ends(), 100, 10, 1, 500), (false, false, 10));
+        // Not acknowledged yet: the last byte again is a loss.
+        assert_eq!(locate(ends(), 109, 1, 1, 500), (true, false, 0));
+        locate(back, 1, 0, 110, 500);
+        assert_eq!(locate(ends(), 109, 1, 1, 500), (false, true, 0));
+        // A closed window: the byte behind it is new once, and belongs to what is sent when there is room.
+        locate(back, 1, 0, 110, 0);
+        assert_eq!(locate(ends(), 110, 1, 1, 500), (false, true, 1));
+        assert_eq!(locate(ends(), 110, 1, 1, 500), (false, true, 0));
+        locate(back, 1, 0, 110, 500);
+        assert_eq!(locate(ends(), 110, 20, 1, 500), (false, false, 19));
     }
 }

@@ -32,6 +32,7 @@ pub mod opening;
 mod pending_requests;
 pub mod postgres;
 pub mod protocols;
+mod proxy_header;
 pub mod reassembly;
 mod record_dialogue;
 mod records;

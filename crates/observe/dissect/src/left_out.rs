@@ -44,6 +44,7 @@ bounds! {
     Block "block" 4 << 20, "captures that were read no further", "a block is larger than {} bytes";
     Interfaces "interfaces" 1 << 16, "interfaces of a capture", "a section has more than {}";
     InterfaceName "interface-name" 100, "names of interfaces that were cut", "they are longer than {} letters";
+    Fragments "fragments" 1024, "packets that came in fragments", "more than {} waited for the rest of them";
     // --- streams of a capture ---
     Streams "streams" 1 << 18, "packets", "their captures have more than {} streams";
     Begun "begun" 1 << 20, "beginnings of streams that other captures could have counted from", "there are more than {}";

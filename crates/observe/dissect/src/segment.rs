@@ -1,5 +1,6 @@
 //! A captured packet of any kind of link to its TCP segment or UDP datagram.
 
+use crate::encapsulation;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_parser::Linktype;
 use std::net::{IpAddr, SocketAddr};
@@ -81,6 +82,11 @@ pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
     Some(kind == OUTGOING)
 }
 
+/// A packet from the header of IP on.
+pub(crate) fn ip_of(link: Linktype, data: &[u8]) -> Option<&[u8]> {
+    data.get(encapsulation::find_ip(link, data).ok()?..)
+}
+
 /// Why nothing is known of what a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketReadError {
@@ -98,13 +104,14 @@ pub enum PacketReadError {
 
 /// What a packet carries of which those bytes were captured, and which had that length.
 pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<PacketTransport<'_>> {
-    carried(&sliced(link, data).ok()?, data, length)
+    let (packet, at) = sliced(link, data).ok()?;
+    carried(&packet, &data[at..], length.saturating_sub(at as u64))
 }
 
 /// Why [`carried_by`] finds nothing.
 pub(crate) fn unread(link: Linktype, data: &[u8]) -> PacketReadError {
     let packet = match sliced(link, data) {
-        Ok(packet) => packet,
+        Ok((packet, _)) => packet,
         Err(unread) => return unread,
     };
     match packet.net {
@@ -116,27 +123,12 @@ pub(crate) fn unread(link: Linktype, data: &[u8]) -> PacketReadError {
     }
 }
 
-/// The headers of a packet, as far as they were captured.
-fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, PacketReadError> {
-    let before = match link {
-        Linktype::ETHERNET => {
-            return LaxSlicedPacket::from_ethernet(data).map_err(|_| PacketReadError::CutOff);
-        }
-        Linktype::LINUX_SLL => 16,
-        LINUX_SLL2 => 20,
-        Linktype::NULL | Linktype::LOOP => 4,
-        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => 0,
-        _ => return Err(PacketReadError::Link),
-    };
-    let data = data.get(before..).ok_or(PacketReadError::CutOff)?;
-    let is_ip = data.first().is_none_or(|first| matches!(first >> 4, 4 | 6));
-    LaxSlicedPacket::from_ip(data).map_err(|_| {
-        if is_ip {
-            PacketReadError::CutOff
-        } else {
-            PacketReadError::NotIp
-        }
-    })
+/// The headers of the innermost packet of IP, as far as they were captured, and how many bytes stand before it.
+fn sliced(link: Linktype, data: &[u8]) -> Result<(LaxSlicedPacket<'_>, usize), PacketReadError> {
+    let at = encapsulation::find_ip(link, data)?;
+    let packet = data.get(at..).ok_or(PacketReadError::CutOff)?;
+    let packet = LaxSlicedPacket::from_ip(packet).map_err(|_| PacketReadError::CutOff)?;
+    Ok((packet, at))
 }
 
 /// What the header of the network layer says.

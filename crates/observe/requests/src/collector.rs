@@ -121,6 +121,7 @@ impl RequestCollector {
             client: (threads.client, threads.client_process),
             asked: (begin, end),
             server_host: exchange.server.host,
+            service: Some(exchange.server.address),
             server: (threads.reader, threads.server, threads.server_process),
             served: (
                 request.read.or(arrived).unwrap_or(asked),

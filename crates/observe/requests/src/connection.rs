@@ -4,9 +4,10 @@
 //! order in which it passed there.
 
 mod finished_exchange;
+mod stream_state;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
-use crate::stream_progress::{Arrivals, StreamPointProgress, late_ns};
+use crate::stream_progress::{StreamPointProgress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{
@@ -16,9 +17,11 @@ use stackline_dissect::conversation::{
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::sequence_position::Position;
+use stackline_dissect::stream_holes::is_mended_loss;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
+use stream_state::RequestStreamState;
 
 /// Repetitions and waits of one direction that are remembered.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
@@ -44,6 +47,8 @@ const QUEUES_NS: u64 = 5_000_000;
 const SEGMENT: u64 = 1460;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
+/// A pause shorter than this is none.
+const PAUSE_NS: u64 = 1_000_000;
 /// A hold shorter than this is none.
 const HELD_NS: u64 = 5_000_000;
 /// An acknowledgement lets data go that leaves within this.
@@ -58,60 +63,6 @@ pub(crate) struct Passing {
     pub(crate) arrives: bool,
     /// What is said is reported here.
     pub(crate) is_dissected: bool,
-}
-
-/// One direction.
-#[derive(Debug, Default)]
-struct RequestStreamState {
-    position: Option<Position>,
-    left: StreamPointProgress,
-    arrived: Arrivals,
-    /// What was sent again: where it begins and ends, when, and how long after the first time.
-    again: VecDeque<(u64, u64, u64, u64)>,
-    /// Where data ends whose sending was held back, when it left, and since when it waited.
-    held: VecDeque<(u64, u64, u64)>,
-    /// From when to when the receiver had no room.
-    full: VecDeque<(u64, u64)>,
-    full_since: Option<u64>,
-    /// Behind the last byte that the receiver has room for, as its sender last heard.
-    room_end: Option<u64>,
-    /// Of data, so far.
-    largest: u64,
-    /// What its sender acknowledges of the other direction, and when that last grew.
-    acknowledged: Option<(u64, u64)>,
-    /// How what its sender is ready to receive is scaled.
-    scale: Option<u8>,
-    finished: bool,
-    /// When its sender said that there is no more, and when that it takes no more either.
-    closed_ns: Option<u64>,
-    reset_ns: Option<u64>,
-    /// Behind the farthest byte that was reported.
-    dissected_end: u64,
-    /// What its sender's program wrote, and its receiver's read.
-    written: StreamPointProgress,
-    read: StreamPointProgress,
-    /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
-    counted_from: [Option<i64>; 2],
-}
-
-impl RequestStreamState {
-    /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
-    fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
-        if end <= self.arrived.progress().end() {
-            let needless = self
-                .again
-                .iter()
-                .rposition(|(begin, behind, ..)| *begin < end && *behind > from);
-            needless.and_then(|at| self.again.remove(at));
-        }
-        self.arrived.segment(from, end, at_ns);
-    }
-
-    /// Whether the receiver has no room for another segment beyond what has left.
-    fn is_out_of_room(&self) -> bool {
-        let room = self.room_end.map(|end| end.saturating_sub(self.left.end()));
-        self.left.end() > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
-    }
 }
 
 /// An exchange that goes on.
@@ -158,6 +109,8 @@ pub(crate) struct RequestConnection {
     syn_again: u64,
     established_ns: Option<u64>,
     round_trip_ns: Option<u64>,
+    /// The quickest acknowledgement of data that was sent once: where the set-up was not seen, a round trip is no longer.
+    least_ack_ns: Option<u64>,
     pub(crate) lookup: Option<(u64, u64)>,
     handshake: Option<(u64, u64)>,
     /// No exchange but set-ups has ended.
@@ -183,7 +136,9 @@ impl RequestConnection {
             ends,
             seen_at: None,
             dissected_at: None,
-            conversation: Conversation::new(port).with_secrets(secrets),
+            conversation: Conversation::new(port)
+                .begun_before(midway)
+                .with_secrets(secrets),
             ways: Default::default(),
             open: BTreeMap::new(),
             next: 0,
@@ -192,6 +147,7 @@ impl RequestConnection {
             syn_again: 0,
             established_ns: None,
             round_trip_ns: None,
+            least_ack_ns: None,
             lookup: None,
             handshake: None,
             is_first: true,
@@ -243,11 +199,16 @@ impl RequestConnection {
         let from = position.offset(first).unwrap_or(0);
         let end = from.saturating_add(segment.bytes);
         position.advance(end);
-        if passing.leaves {
+        let acknowledged = self.ways[1 - way as usize]
+            .acknowledged
+            .map(|(up_to, _)| up_to);
+        let is_data =
+            segment.bytes > 0 && !self.ways[way as usize].is_probe(from, end, acknowledged);
+        if passing.leaves && is_data {
             self.leaves(at_ns, way, from, end, segment);
         }
-        if passing.arrives && segment.bytes > 0 {
-            self.ways[way as usize].arrives(at_ns, from, end);
+        if passing.arrives && is_data {
+            self.arrives(at_ns, way, from, end);
         }
         // Where the other host is not watched, its door is here.
         if passing.arrives || (passing.is_dissected && self.ends[1 - way as usize].host.is_none()) {
@@ -295,11 +256,9 @@ impl RequestConnection {
         end: u64,
         segment: &DissectedSegment,
     ) {
+        self.note_pause(at_ns, way, from, end);
         let other_ack = self.ways[1 - way as usize].acknowledged;
         let own = &mut self.ways[way as usize];
-        if segment.bytes == 0 {
-            return;
-        }
         if end <= own.left.end() {
             let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
             remember(
@@ -324,6 +283,60 @@ impl RequestConnection {
         own.left.pass(end, at_ns, 0);
         if own.is_out_of_room() {
             own.full_since.get_or_insert(at_ns);
+        }
+    }
+
+    /// Data arrives. What fills a hole late was lost where nobody looks, and sent again.
+    fn arrives(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
+        let is_sender_seen = self.ends[way as usize].host.is_some();
+        if !is_sender_seen {
+            self.note_pause(at_ns, way, from, end);
+        }
+        let own = &mut self.ways[way as usize];
+        let open_ns = own.holes.pass(from, end, at_ns, &mut self.left_out);
+        if let Some(open_ns) = open_ns.filter(|_| !is_sender_seen)
+            && is_mended_loss(open_ns, self.round_trip_ns)
+        {
+            remember(
+                &mut own.again,
+                (from, end, at_ns, open_ns),
+                &mut self.left_out,
+            );
+        }
+        own.arrives(at_ns, from, end);
+        own.largest = own.largest.max(end - from);
+        if !is_sender_seen && own.is_out_of_room() {
+            own.full_since.get_or_insert(at_ns);
+        }
+    }
+
+    /// New data that comes long after all before it was acknowledged: its sender had nothing to send. Seen from its receiver, the
+    /// acknowledgement and the data were on their way meanwhile.
+    fn note_pause(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
+        let Some((up_to, acked_ns)) = self.ways[1 - way as usize].acknowledged else {
+            return;
+        };
+        let trip = match self.ends[way as usize].host {
+            Some(_) => Some(0),
+            None => self.round_trip_ns,
+        };
+        let own = &mut self.ways[way as usize];
+        let passed = if own.left.end() > 0 {
+            &own.left
+        } else {
+            own.arrived.progress()
+        };
+        let (Some(before), Some(trip)) = (passed.whole(from), trip) else {
+            return;
+        };
+        let had_room = own.full.back().map_or(0, |(_, until)| *until);
+        let since = acked_ns
+            .max(before.at_ns)
+            .max(had_room)
+            .saturating_add(trip);
+        let is_free = up_to >= from && own.full_since.is_none();
+        if passed.end() == from && is_free && at_ns.saturating_sub(since) >= PAUSE_NS {
+            remember(&mut own.pauses, (end, since, at_ns), &mut self.left_out);
         }
     }
 
@@ -366,11 +379,9 @@ impl RequestConnection {
                 self.conversation.end(way, end, &mut found);
             }
             if segment.reset {
-                self.conversation.end(
-                    other(way),
-                    self.ways[1 - way as usize].left.end(),
-                    &mut found,
-                );
+                let sent = self.ways[1 - way as usize].left.end();
+                self.conversation.cut(way, end, &mut found);
+                self.conversation.cut(other(way), sent, &mut found);
             }
         }
         found
@@ -392,6 +403,17 @@ impl RequestConnection {
         if is_news {
             own.acknowledged = Some((up_to, at_ns));
         }
+        let sent = &self.ways[1 - way as usize];
+        // Of what was sent again it is not known which was acknowledged (Karn and Partridge 1987).
+        let is_new = is_news && sent.again.back().is_none_or(|(_, end, ..)| *end < up_to);
+        if self.round_trip_ns.is_none()
+            && is_new
+            && let Some(left) = sent.left.whole(up_to)
+        {
+            let took = at_ns.saturating_sub(left.at_ns);
+            self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
+        }
+        let own = &mut self.ways[way as usize];
         let shift = if segment.syn || !scaled {
             0
         } else {
@@ -410,8 +432,12 @@ impl RequestConnection {
             (false, Some(since)) => {
                 sent.full_since = None;
                 // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
-                let took = sent
-                    .left
+                let passed = if sent.left.end() > 0 {
+                    &sent.left
+                } else {
+                    sent.arrived.progress()
+                };
+                let took = passed
                     .whole(up_to)
                     .map(|moment| at_ns.saturating_sub(moment.at_ns));
                 let trip = self
@@ -588,6 +614,11 @@ impl RequestConnection {
 
     /// Exchanges that are over by now; `all`: the others too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
+        if all {
+            let mut found = Vec::new();
+            self.conversation.finish(&mut found);
+            self.take(found, done);
+        }
         let is_behind = self.is_behind();
         let settled = |open: &OpenRequestExchange| {
             let after = if !is_behind && self.is_unread(open) {
@@ -627,8 +658,10 @@ impl RequestConnection {
             while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {
                 own.again.pop_front();
             }
-            while own.held.front().is_some_and(|(end, ..)| *end <= needed) {
-                own.held.pop_front();
+            for ends in [&mut own.held, &mut own.pauses] {
+                while ends.front().is_some_and(|(end, ..)| *end <= needed) {
+                    ends.pop_front();
+                }
             }
         }
     }

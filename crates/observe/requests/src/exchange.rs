@@ -38,6 +38,9 @@ pub struct ExchangeMessage {
     pub held_ns: u64,
     /// How long the sender had to wait for room in the receiver's window, ns.
     pub window_ns: u64,
+    /// How long its sender sent nothing in the midst of it although all before had arrived and there was room, ns: it had nothing to
+    /// send.
+    pub paused_ns: u64,
     /// How long its receiver read nothing although bytes of it lay there, ns.
     pub late_ns: u64,
 }

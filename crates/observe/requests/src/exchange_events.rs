@@ -306,6 +306,8 @@ impl ExchangeEventWriter<'_> {
             response.window_ns,
             self.exchange.connect_again,
             response.late_ns,
+            request.paused_ns,
+            response.paused_ns,
         ];
         if values.iter().any(|value| *value > 0) {
             let mut row = vec![EventValue::from(self.unit)];

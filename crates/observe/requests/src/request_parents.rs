@@ -3,6 +3,7 @@
 
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 /// A request as far as that needs it: who asks, who answers, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct RequestSpan {
     pub asked: (u64, u64),
     /// Where it is answered.
     pub server_host: Option<usize>,
+    /// The address and port that answers.
+    pub service: Option<SocketAddr>,
     /// The threads that read it and answered it, and their process.
     pub server: (u32, u32, u32),
     /// When the server had it and when its answer was gone, ns.
@@ -107,6 +110,8 @@ fn parent(
         candidates
             .iter()
             .filter(|span| span.server.2 == 0)
+            // A service seldom asks itself, and many clients of one do at the same time.
+            .filter(|span| span.service != child.service || child.service.is_none())
             .collect(),
         BY_TIME,
     )
@@ -148,6 +153,7 @@ mod tests {
             client: (client, client),
             asked,
             server_host: Some(usize::from(server >= 10)),
+            service: None,
             server: (server, server, server),
             served,
         }
@@ -174,6 +180,16 @@ mod tests {
         };
         assert_eq!(parents(&[outer(1), inner]), [(3, 1, BY_TIME)]);
         assert_eq!(parents(&[outer(1), outer(2), inner]), []);
+        // Two clients of one service are no chain.
+        let at = |span: RequestSpan, port: u16| RequestSpan {
+            service: Some(([127, 0, 0, 1], port).into()),
+            ..span
+        };
+        assert_eq!(parents(&[at(outer(1), 80), at(inner, 80)]), []);
+        assert_eq!(
+            parents(&[at(outer(1), 80), at(inner, 6379)]),
+            [(3, 1, BY_TIME)]
+        );
     }
 
     #[test]

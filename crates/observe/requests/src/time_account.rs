@@ -56,6 +56,14 @@ fn between(from: u64, to: u64) -> i64 {
     if to < from { -far } else { far }
 }
 
+/// Whether all its moments are of one host's clock.
+fn is_of_one_clock(exchange: &Exchange) -> bool {
+    match (exchange.client.host, exchange.server.host) {
+        (Some(client), Some(server)) => client == server,
+        _ => true,
+    }
+}
+
 /// The account of an exchange; `None` where its beginning or its end is not known.
 #[must_use]
 pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
@@ -90,10 +98,20 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
         last(response.arrived),
         response.read,
     ];
-    let mut at = begin;
+    let (one_clock, asked) = (is_of_one_clock(exchange), exchange.asked_ns());
+    let (mut at, before_request) = (begin, ExchangePhase::Client as usize);
     let mut account: ExchangePhaseTimes = [None; ExchangePhase::ALL.len()];
-    for (part, part_end) in account.iter_mut().zip(ends) {
+    for (number, (part, part_end)) in account.iter_mut().zip(ends).enumerate() {
         if let Some(part_end) = part_end {
+            // On one clock a part that began before the one before it ended belongs to that: data in a SYN (RFC 7413), an answer that
+            // begins while the request still leaves.
+            let part_end = match (one_clock, asked) {
+                (false, _) => part_end,
+                (true, Some(asked)) if number < before_request => {
+                    part_end.clamp(at, end.max(at)).min(asked.max(at))
+                }
+                (true, _) => part_end.clamp(at, end.max(at)),
+            };
             *part = Some(between(at, part_end));
             at = part_end;
         }

@@ -5,7 +5,7 @@ use crate::clock::SimHostClock;
 use crate::context::{SimEndpointContext, SimEndpointHost};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer};
+use crate::executor::Timer;
 use crate::host_costs::HostWorkCosts;
 use crate::job::SimJob;
 use crate::outcome::SimRunOutcome;
@@ -16,11 +16,9 @@ use crate::stacks;
 use crate::stacks::pair::{SimEndpointPair, SimPairRoute};
 use crate::start_phase;
 use crate::virtual_time::{NextEvent, VirtualTime};
-use crate::world::SimEndpointFuture;
-use stackline_core::error::Blame;
 use stackline_core::procedure::{PairSide, both_ways};
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{EndpointObservation, EndpointTask};
+use stackline_endpoint::EndpointTask;
 use stackline_net::{NodeIndex, RouteProperties, Tap};
 use std::rc::Rc;
 
@@ -343,10 +341,9 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             begins_after,
             line,
         );
-        let work = Rc::clone(pair).spawn(Rc::clone(&context), replica);
+        let task = Rc::clone(pair).spawn(Rc::clone(&context), replica);
         self.contexts.push(context);
-        let task = endpoint(Rc::clone(job), Rc::clone(&self.time.executor), work);
-        let number = self.time.executor.tasks.push(Box::pin(task));
+        let number = self.time.executor.tasks.push(task);
         debug_assert_eq!(number, id, "tasks have their endpoints' numbers");
         self.time.executor.tasks.wake(id);
     }
@@ -447,20 +444,4 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         }
         Ok(())
     }
-}
-
-/// An endpoint at work; what it observed is kept by its job.
-async fn endpoint(job: Rc<SimJob>, executor: Rc<Executor>, work: SimEndpointFuture) -> Result<()> {
-    let result = work.await;
-    job.done.set(job.done.get() + 1);
-    executor.signal_news();
-    let observation = match result {
-        Ok(observation) => observation,
-        // Its peer may have ended a moment earlier.
-        Err(_) if job.ending.get() && job.task.background => EndpointObservation::default(),
-        Err(error) if error.blame == Blame::Interrupted => EndpointObservation::default(),
-        Err(error) => return Err(error.within(&job.name())),
-    };
-    job.observed.borrow_mut().push(observation);
-    Ok(())
 }

@@ -1,6 +1,8 @@
 //! One side of one part: what its endpoints do, the flags that end them, the barrier before their clocks.
 
+use crate::error::Result;
 use crate::executor::{Executor, Timer};
+use stackline_core::error::Blame;
 use stackline_core::procedure::PairSide;
 use stackline_endpoint::{EndpointObservation, EndpointTask};
 use std::cell::{Cell, RefCell};
@@ -98,6 +100,27 @@ impl SimJob {
 
     fn wake_all(&self, executor: &Executor) {
         (self.first..self.first + self.task.replicas).for_each(|endpoint| executor.wake(endpoint));
+    }
+
+    /// Keeps what an endpoint observed, which is done.
+    ///
+    /// # Errors
+    /// Why the endpoint failed, but for a load that is ending (its peer may have ended a moment earlier) and what is interrupted.
+    pub(crate) fn keep(
+        &self,
+        result: Result<EndpointObservation>,
+        executor: &Executor,
+    ) -> Result<()> {
+        self.done.set(self.done.get() + 1);
+        executor.signal_news();
+        let observation = match result {
+            Ok(observation) => observation,
+            Err(_) if self.ending.get() && self.task.background => EndpointObservation::default(),
+            Err(error) if error.blame == Blame::Interrupted => EndpointObservation::default(),
+            Err(error) => return Err(error.within(&self.name())),
+        };
+        self.observed.borrow_mut().push(observation);
+        Ok(())
     }
 
     /// All its endpoints wait at the barrier, or are done already.

@@ -17,19 +17,25 @@ pub(crate) type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
 /// What happens once all tasks wait, before time goes on.
 pub(crate) type Notice = Box<dyn FnOnce()>;
 
-enum TaskState {
-    Waiting(Task),
-    /// It is being polled; `again`: it was called meanwhile.
-    Running {
-        again: bool,
-    },
-    Over,
-}
-
 struct TaskSlot {
-    state: TaskState,
+    /// Nothing while it is being polled, and when it is over.
+    task: Option<Task>,
+    /// It was called while it was being polled.
+    is_called: bool,
+    is_over: bool,
     /// The earliest timer of its own that has not come yet.
     alarm: Option<Instant>,
+}
+
+impl TaskSlot {
+    const fn new(task: Task) -> Self {
+        Self {
+            task: Some(task),
+            is_called: false,
+            is_over: false,
+            alarm: None,
+        }
+    }
 }
 
 /// All tasks of a run, by number.
@@ -59,10 +65,7 @@ impl Tasks {
     /// Adds a task with the next number, which is the number of those before it.
     pub(crate) fn push(&self, task: Task) -> u32 {
         let mut slots = self.slots.borrow_mut();
-        slots.push(TaskSlot {
-            state: TaskState::Waiting(task),
-            alarm: None,
-        });
+        slots.push(TaskSlot::new(task));
         slots.len() as u32 - 1
     }
 
@@ -71,10 +74,7 @@ impl Tasks {
         let free = self.free.borrow_mut().pop();
         let number = match free {
             Some(number) => {
-                self.slots.borrow_mut()[number as usize] = TaskSlot {
-                    state: TaskState::Waiting(task),
-                    alarm: None,
-                };
+                self.slots.borrow_mut()[number as usize] = TaskSlot::new(task);
                 number
             }
             None => self.push(task),
@@ -99,6 +99,7 @@ impl Tasks {
     }
 
     /// Polls a task now. One that is being polled is polled again.
+    #[inline]
     pub(crate) fn resume(&self, number: u32) {
         let Some(mut task) = self.take(number) else {
             return;
@@ -107,48 +108,40 @@ impl Tasks {
         let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.running.set(before);
         match polled {
-            Poll::Pending => {
-                if self.put_back(number, TaskState::Waiting(task)) {
-                    self.wake(number);
-                }
-            }
-            Poll::Ready(result) => {
-                self.put_back(number, TaskState::Over);
-                self.free.borrow_mut().push(number);
-                if let Err(error) = result {
-                    self.failure.borrow_mut().get_or_insert(error);
-                }
-            }
+            Poll::Pending => self.put_back(number, task),
+            Poll::Ready(result) => self.end(number, result),
         }
     }
 
-    /// Takes a task that waits, to run it.
+    /// Takes a task that waits, to poll it.
+    #[inline]
     fn take(&self, number: u32) -> Option<Task> {
         let mut slots = self.slots.borrow_mut();
-        let state = &mut slots.get_mut(number as usize)?.state;
-        match state {
-            TaskState::Waiting(_) => {
-                match mem::replace(state, TaskState::Running { again: false }) {
-                    TaskState::Waiting(task) => Some(task),
-                    _ => None,
-                }
+        let slot = slots.get_mut(number as usize)?;
+        let task = slot.task.take();
+        slot.is_called |= task.is_none();
+        task
+    }
+
+    #[inline]
+    fn put_back(&self, number: u32, task: Task) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(number as usize) {
+            slot.task = Some(task);
+            if mem::take(&mut slot.is_called) {
+                self.wake(number);
             }
-            TaskState::Running { again } => {
-                *again = true;
-                None
-            }
-            TaskState::Over => None,
         }
     }
 
-    /// Whether it was called while it ran.
-    fn put_back(&self, number: u32, state: TaskState) -> bool {
-        let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(number as usize) else {
-            return false;
-        };
-        let before = mem::replace(&mut slot.state, state);
-        matches!(before, TaskState::Running { again: true })
+    #[cold]
+    fn end(&self, number: u32, result: Result<()>) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(number as usize) {
+            slot.is_over = true;
+        }
+        self.free.borrow_mut().push(number);
+        if let Err(error) = result {
+            self.failure.borrow_mut().get_or_insert(error);
+        }
     }
 
     /// Swaps the tasks to be polled for an empty list.
@@ -165,7 +158,7 @@ impl Tasks {
     pub(crate) fn is_over(&self, number: u32) -> bool {
         let slots = self.slots.borrow();
         let slot = slots.get(number as usize);
-        slot.is_none_or(|slot| matches!(slot.state, TaskState::Over))
+        slot.is_none_or(|slot| slot.is_over)
     }
 
     pub(crate) fn take_failure(&self) -> Option<Error> {

@@ -3,19 +3,14 @@
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
 use crate::host_work::Working;
+use crate::tasks::Task;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{
-    DurationSamples, Endpoint, EndpointObservation, EndpointProcessor, EndpointService,
-    EndpointStep, EndpointWorld,
+    DurationSamples, Endpoint, EndpointProcessor, EndpointService, EndpointStep, EndpointWorld,
 };
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// An endpoint at work.
-pub(crate) type SimEndpointFuture = Pin<Box<dyn Future<Output = Result<EndpointObservation>>>>;
 
 /// How the endpoints of a pair get their connections.
 pub(crate) trait Connect {
@@ -34,20 +29,23 @@ pub(crate) trait Connect {
     fn close(&self, _side: PairSide) {}
 }
 
-/// An endpoint of a pair, walking its program.
+/// An endpoint of a pair, walking its program. Its job keeps what it observes.
 pub(crate) fn spawn_endpoint<P: Connect + 'static>(
     pair: Rc<P>,
     context: Rc<SimEndpointContext>,
     replica: u32,
-) -> SimEndpointFuture {
-    let task = Arc::clone(&context.job.task);
+) -> Task {
+    let (job, executor) = (Rc::clone(&context.job), Rc::clone(&context.executor));
     let world = Virtual {
-        side: task.side,
+        side: job.task.side,
         pair,
         context,
         accepted: false,
     };
-    Box::pin(Endpoint::new(task, world).run(replica))
+    Box::pin(async move {
+        let endpoint = Endpoint::new(Arc::clone(&job.task), world);
+        job.keep(endpoint.run(replica).await, &executor)
+    })
 }
 
 struct Virtual<P: Connect> {

@@ -42,8 +42,10 @@ fn what_the_index_and_logs_get() {
                 stream: (flow as i64) << 1,
                 offset: 0,
                 repeated: false,
+                fresh: 0,
+                is_probe: false,
             };
-            accounts.take("a", 0, &syn(flow), &at);
+            let _ = accounts.take("a", 0, &syn(flow), &at);
         }
         accounts.finish(&mut EventTable::default(), &mut left_out);
         left_out

@@ -8,6 +8,7 @@
 use stackline_dissect::connections::Location;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
+use stackline_dissect::stream_holes::{StreamHoles, is_mended_loss};
 use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -62,6 +63,9 @@ struct AccountHandshake {
 struct CapturedDirection {
     bytes: u64,
     again: u64,
+    /// Segments that filled a hole late: what was lost before the place of the capture, and sent again.
+    late: u64,
+    holes: StreamHoles,
     ended: bool,
     /// Behind the highest byte sent, and the highest acknowledged by the other side.
     sent: Option<u32>,
@@ -87,14 +91,14 @@ struct Samples {
 }
 
 impl Accounts {
-    /// Takes a segment that was found there.
+    /// Takes a segment that was found there; whether it fills a hole late.
     pub(super) fn take(
         &mut self,
         host: &str,
         at_ns: u64,
         segment: &DissectedSegment,
         at: &Location,
-    ) {
+    ) -> bool {
         let back = (at.stream & 1) as usize;
         let (initiator, responder) = if back == 0 {
             segment.ends
@@ -102,7 +106,8 @@ impl Accounts {
             (segment.ends.1, segment.ends.0)
         };
         if self.by_flow.len() >= MOST_ACCOUNTS && !self.by_flow.contains_key(&(at.stream >> 1)) {
-            return self.left_out.add(Bound::Accounts, 1);
+            self.left_out.add(Bound::Accounts, 1);
+            return false;
         }
         let account = self
             .by_flow
@@ -120,7 +125,9 @@ impl Accounts {
                 quiet_until: "",
                 reset: false,
             });
-        account.take(back, at_ns, segment, at.repeated);
+        account.take(back, at_ns, segment, at);
+        let is_new = segment.bytes > 0 && !at.repeated && !at.is_probe;
+        is_new && account.fills_late(back, at_ns, segment, at, &mut self.left_out)
     }
 
     /// An event of each.
@@ -133,7 +140,24 @@ impl Accounts {
 }
 
 impl CaptureAccount {
-    fn take(&mut self, back: usize, at_ns: u64, segment: &DissectedSegment, repeated: bool) {
+    fn fills_late(
+        &mut self,
+        back: usize,
+        at_ns: u64,
+        segment: &DissectedSegment,
+        at: &Location,
+        left_out: &mut LeftOut,
+    ) -> bool {
+        let trip = self.handshake.round_trip_ns;
+        let way = &mut self.ways[back];
+        let end = at.offset.saturating_add(segment.bytes);
+        let open_ns = way.holes.pass(at.offset, end, at_ns, left_out);
+        let is_late = open_ns.is_some_and(|open_ns| is_mended_loss(open_ns, trip));
+        way.late += u64::from(is_late);
+        is_late
+    }
+
+    fn take(&mut self, back: usize, at_ns: u64, segment: &DissectedSegment, at: &Location) {
         self.last_ns = self.last_ns.max(at_ns);
         self.reset |= segment.reset;
         self.ways[back].ended |= segment.fin;
@@ -143,8 +167,8 @@ impl CaptureAccount {
             self.ways[back].largest_segment = segment.largest_segment;
             self.data_ns = at_ns;
         }
-        if segment.bytes > 0 {
-            self.quiet(back, at_ns, repeated);
+        if segment.bytes > 0 && !at.is_probe {
+            self.quiet(back, at_ns, at.repeated);
         }
         let scaled = self.ways.iter().all(|way| way.scale.is_some());
         self.ways[back].announce(segment, scaled);
@@ -158,9 +182,14 @@ impl CaptureAccount {
         if let Some(acknowledged) = segment.acknowledged {
             other.is_acknowledged(at_ns, acknowledged);
         }
+        let was_full = other.full_since.is_some();
         other.room(at_ns, window, own.largest_segment);
+        // While there was no room, nobody was waited for but the receiver.
+        if was_full && other.full_since.is_none() {
+            self.data_ns = self.data_ns.max(at_ns);
+        }
         if segment.bytes > 0 || segment.syn || segment.fin {
-            own.send(at_ns, segment, repeated);
+            own.send(at_ns, segment, at);
             own.room(at_ns, other.window, other.largest_segment);
         }
     }
@@ -212,6 +241,8 @@ impl CaptureAccount {
             EventValue::from(self.quiet_ns),
             EventValue::from(self.quiet_until),
             EventValue::from(end),
+            EventValue::from(there.late),
+            EventValue::from(back.late),
         ];
         table.push("TCP_CONNECTION", &self.host, self.first_ns, &values);
     }
@@ -275,17 +306,17 @@ impl CapturedDirection {
         );
     }
 
-    fn send(&mut self, at_ns: u64, segment: &DissectedSegment, repeated: bool) {
+    fn send(&mut self, at_ns: u64, segment: &DissectedSegment, at: &Location) {
         let flags = u32::from(segment.syn) + u32::from(segment.fin);
         let end = segment
             .sequence
             .wrapping_add(segment.bytes as u32)
             .wrapping_add(flags);
-        if repeated {
+        self.bytes = self.bytes.saturating_add(at.fresh);
+        if at.repeated {
             self.again += 1;
             self.waiting.clear();
-        } else {
-            self.bytes = self.bytes.saturating_add(segment.bytes);
+        } else if !at.is_probe {
             if segment.bytes > 0 && self.waiting.len() < WAITING {
                 self.waiting.push_back((end, at_ns));
             }

@@ -2,12 +2,14 @@
 
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
+use super::packet_copies::PacketCopies;
 use crate::{Error, Imported};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
+use stackline_dissect::fragments::FragmentReassembly;
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
-use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport};
+use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport, of_ip};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
@@ -15,6 +17,7 @@ use stackline_requests::exchange_events;
 use stackline_requests::{
     Builder, Exchange, OfDatagram, PacketPassage, Secrets, SegmentPassage, Unknown,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read;
 
@@ -98,10 +101,12 @@ struct CaptureSource<'r> {
     /// It has both copies of what a host sends to itself.
     sees_both: bool,
     ways: StreamEndTexts,
+    copies: PacketCopies,
+    fragments: FragmentReassembly,
 }
 
 /// How many packets were not read, by why: `they ...`.
-type Others = BTreeMap<&'static str, u64>;
+type Others = BTreeMap<Cow<'static, str>, u64>;
 
 /// Ends of streams as texts, which are made once: who sends, who receives, and both.
 #[derive(Debug, Default)]
@@ -174,6 +179,8 @@ impl<'r> CaptureEventReader<'r> {
                 others: Others::new(),
                 sees_both: false,
                 ways: StreamEndTexts::default(),
+                copies: PacketCopies::default(),
+                fragments: FragmentReassembly::default(),
             })
         };
         let sources = captures
@@ -268,6 +275,8 @@ struct CapturePacketState<'s> {
     others: &'s mut Others,
     sees_both: &'s mut bool,
     ways: &'s mut StreamEndTexts,
+    copies: &'s mut PacketCopies,
+    fragments: &'s mut FragmentReassembly,
 }
 
 impl CaptureSource<'_> {
@@ -279,6 +288,8 @@ impl CaptureSource<'_> {
             others,
             sees_both,
             ways,
+            copies,
+            fragments,
             ..
         } = self;
         CapturePacketState {
@@ -288,6 +299,8 @@ impl CaptureSource<'_> {
             others,
             sees_both,
             ways,
+            copies,
+            fragments,
         }
     }
 
@@ -333,6 +346,14 @@ impl CaptureSource<'_> {
             self.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
         }
         let all = self.from.packets();
+        let waiting = self.fragments.waiting();
+        if waiting > 0 {
+            self.others.insert(
+                "are fragments of IP whose others are missing".into(),
+                waiting,
+            );
+        }
+        self.imported.left_out.merge(self.fragments.left_out());
         for (why, count) in &self.others {
             self.imported.mistake(format!(
                 "{count} of {all} packets were not read: they {why}"
@@ -360,22 +381,26 @@ impl CapturePacketState<'_> {
         }
     }
 
-    fn unread(&mut self, why: &'static str) {
-        *self.others.entry(why).or_default() += 1;
+    fn unread(&mut self, why: impl Into<Cow<'static, str>>) {
+        *self.others.entry(why.into()).or_default() += 1;
     }
 }
 
 /// Why it is not known what a packet carries.
-fn why_unread(packet: &CapturePacket<'_>) -> &'static str {
-    match packet.unread() {
-        Some(PacketReadError::Link) => "are of a kind of link that is not known",
+fn why_unread(packet: &CapturePacket<'_>) -> Cow<'static, str> {
+    let why = match packet.unread() {
+        Some(PacketReadError::Link) => {
+            let number = packet.link_number();
+            return format!("are of a kind of link that is not read (number {number} of tcpdump.org/linktypes.html)").into();
+        }
         Some(PacketReadError::NotIp) => "do not carry IP",
         Some(PacketReadError::Fragment) => "are fragments of IP",
         Some(PacketReadError::Protocol) => "carry neither TCP nor UDP",
         Some(PacketReadError::CutOff) | None => {
             "are cut off within their headers, or these are damaged"
         }
-    }
+    };
+    why.into()
 }
 
 impl SharedCaptureState<'_> {
@@ -393,24 +418,42 @@ impl SharedCaptureState<'_> {
         let at_ns = self.plan.reference_ns(host, packet.at_ns);
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
-            Some(PacketTransport::Tcp(segment, data)) => {
-                self.segment(see, host, at_ns, packet, &segment, data)
+            Some(transport) => self.transport(see, host, at_ns, packet, &transport),
+            None if packet.unread() == Some(PacketReadError::Fragment) => {
+                match packet.ip().map(|packet| see.fragments.add(packet)) {
+                    Some(Ok(None)) => {}
+                    Some(Ok(Some(whole))) => match of_ip(&whole, whole.len() as u64) {
+                        Some(transport) => self.transport(see, host, at_ns, packet, &transport),
+                        None => see.unread("carry neither TCP nor UDP"),
+                    },
+                    _ => see.unread(why_unread(packet)),
+                }
             }
-            Some(PacketTransport::Udp(datagram, data)) => {
-                let outgoing = self
-                    .plan
-                    .door(host, datagram.ends.0.ip(), datagram.ends.1.ip())
-                    == PacketPassage::Leaves;
-                match self
-                    .builder
-                    .datagram(host, outgoing, at_ns, &datagram, data)
-                {
+            None => see.unread(why_unread(packet)),
+        }
+    }
+
+    fn transport(
+        &mut self,
+        see: &mut CapturePacketState<'_>,
+        host: usize,
+        at_ns: u64,
+        packet: &CapturePacket<'_>,
+        transport: &PacketTransport<'_>,
+    ) {
+        match transport {
+            PacketTransport::Tcp(segment, data) => {
+                self.segment(see, host, at_ns, packet, segment, data)
+            }
+            PacketTransport::Udp(datagram, data) => {
+                let (from, to) = (datagram.ends.0.ip(), datagram.ends.1.ip());
+                let outgoing = self.plan.door(host, from, to) == PacketPassage::Leaves;
+                match self.builder.datagram(host, outgoing, at_ns, datagram, data) {
                     OfDatagram::Read => {}
                     OfDatagram::NoDns => see.unread("carry UDP that is not DNS"),
                     OfDatagram::Unreadable => see.unread("are not whole messages of DNS"),
                 }
             }
-            None => see.unread(why_unread(packet)),
         }
     }
 
@@ -432,13 +475,17 @@ impl SharedCaptureState<'_> {
         if is_own && see.is_seen_again(packet) {
             return;
         }
+        if !is_own && see.copies.is_copy(packet, segment) {
+            return see
+                .unread("are copies of the packets before them, which came by several interfaces");
+        }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
                 "packet {number} is of one connection more than are distinguished"
             ));
         };
         let name = &self.names[host];
-        see.accounts.take(name, packet.at_ns, segment, &known);
+        let fills_late = see.accounts.take(name, packet.at_ns, segment, &known);
         let (flow, way) = unit_ids::stream_parts(known.stream);
         if flow >= FIRST_LOOKUP {
             see.imported.left_out.add(Bound::Numbers, 1);
@@ -479,13 +526,18 @@ impl SharedCaptureState<'_> {
         ];
         let table = &mut see.imported.table;
         table.push("NET_SEEN", name, packet.at_ns, &values);
-        if known.repeated {
+        if known.repeated || fills_late {
+            let why = if known.repeated {
+                "seen before"
+            } else {
+                "lost before the capture"
+            };
             let repeated = [
                 unit,
                 stream,
                 offset,
                 bytes,
-                EventValue::Text("seen before"),
+                EventValue::Text(why),
                 EventValue::from(1),
                 EventValue::from(from),
                 EventValue::from(to),
@@ -508,6 +560,8 @@ impl SharedCaptureState<'_> {
                     others,
                     sees_both,
                     ways,
+                    copies,
+                    fragments,
                     ..
                 } = source;
                 let mut seen = CapturePacketState {
@@ -517,6 +571,8 @@ impl SharedCaptureState<'_> {
                     others,
                     sees_both,
                     ways,
+                    copies,
+                    fragments,
                 };
                 let mut fresh = 0;
                 let step = from.step(|packet| match packet {

@@ -6,6 +6,7 @@ use stackline_dissect::connections::SegmentEnds;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::pcapng::{self, CapturePacket};
 use stackline_dissect::segment::{DissectedSegment, PacketTransport};
+use stackline_requests::Secrets;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
@@ -26,6 +27,8 @@ pub struct Survey {
     /// What its hosts are called: a name, in which `*` stands for the interface's.
     pub(super) pattern: Option<String>,
     pub(super) places: BTreeMap<String, SurveyedInterface>,
+    /// Secrets of TLS sessions that the capture brings with it.
+    pub(super) secrets: Secrets,
     /// Handshakes, addresses and interfaces that were one more than are looked at.
     pub(super) left_out: LeftOut,
 }
@@ -149,7 +152,14 @@ impl Survey {
             .step(|packet| packet.into_iter().for_each(|packet| survey.packet(&packet)))
             .is_ok()
         {}
+        survey.secrets = reader.secrets().clone();
         Ok(survey)
+    }
+
+    /// Secrets of TLS sessions that the capture brings with it.
+    #[must_use]
+    pub const fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     fn packet(&mut self, packet: &CapturePacket<'_>) {

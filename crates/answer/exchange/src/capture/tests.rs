@@ -106,9 +106,11 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
     let packets = [
         (1, ethernet(true, 99, &[], true)),
         (2, ethernet(true, 100, &[0; 500], false)),
+        // At another interface of the same name.
         (3, ethernet(true, 100, &[0; 500], false)),
-        (4, ethernet(false, 7, &[0; 20], false)),
-        (5, vec![0; 60]),
+        (3000, ethernet(true, 100, &[0; 500], false)),
+        (4000, ethernet(false, 7, &[0; 20], false)),
+        (5000, vec![0; 60]),
     ];
     let (lines, mistakes) = lines(
         &pcap(1, &packets),
@@ -120,17 +122,18 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         lines,
         [
             format!("NET_SEEN; khons; 1700000000; 2000; ; 6; 0; 500; capture; {way}; 3; 2; 1; 540"),
-            format!("NET_SEEN; khons; 1700000000; 3000; ; 6; 0; 500; capture; {way}; 3; 3; 1; 540"),
-            "TCP_RETRANSMIT; khons; 1700000000; 3000; ; 6; 0; 500; seen before; 1; 10.0.0.1:5000; 10.0.0.2:80"
+            format!("NET_SEEN; khons; 1700000000; 3000000; ; 6; 0; 500; capture; {way}; 3; 4; 1; 540"),
+            "TCP_RETRANSMIT; khons; 1700000000; 3000000; ; 6; 0; 500; seen before; 1; 10.0.0.1:5000; 10.0.0.2:80"
                 .to_owned(),
-            "NET_SEEN; khons; 1700000000; 4000; ; 7; 0; 20; capture; 10.0.0.2:80>10.0.0.1:5000; 3; 4; 1; 60".to_owned(),
+            "NET_SEEN; khons; 1700000000; 4000000; ; 7; 0; 20; capture; 10.0.0.2:80>10.0.0.1:5000; 3; 5; 1; 60".to_owned(),
         ]
     );
     assert_eq!(
         mistakes,
         [
             "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) count from the first segment seen",
-            "1 of 5 packets were not read: they do not carry IP",
+            "1 of 6 packets were not read: they are copies of the packets before them, which came by several interfaces",
+            "1 of 6 packets were not read: they do not carry IP",
         ]
     );
 }
@@ -181,7 +184,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
         mistakes,
         [
             "3 of 9 packets were not read: they are cut off within their headers, or these are damaged",
-            "1 of 9 packets were not read: they are fragments of IP",
+            "1 of 9 packets were not read: they are fragments of IP whose others are missing",
             "1 of 9 packets were not read: they are not whole messages of DNS",
             "1 of 9 packets were not read: they carry UDP that is not DNS",
             "1 of 9 packets were not read: they carry neither TCP nor UDP",
@@ -195,7 +198,9 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     );
     assert_eq!(
         mistakes,
-        ["1 of 1 packets were not read: they are of a kind of link that is not known"]
+        [
+            "1 of 1 packets were not read: they are of a kind of link that is not read (number 147 of tcpdump.org/linktypes.html)"
+        ]
     );
 }
 
@@ -203,8 +208,19 @@ fn packets_that_were_not_read_are_counted_by_kind() {
 fn every_kind_of_link_is_looked_through() {
     let packet = ethernet(true, 100, &[0; 500], false);
     let ip = &packet[14..];
-    for (link, before) in [(101, 0), (113, 16), (276, 20), (0, 4), (228, 0)] {
-        let packet = [&vec![0; before][..], ip].concat();
+    let links: [(u32, &[u8]); 6] = [
+        (101, &[]),
+        (113, &[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0]),
+        (
+            276,
+            &[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+        (0, &[2, 0, 0, 0]),
+        (228, &[]),
+        (9, &[0xff, 3, 0, 0x21]),
+    ];
+    for (link, before) in links {
+        let packet = [before, ip].concat();
         let (lines, _) = lines(&pcap(link, &[(1, packet)]), None, StreamRegistry::default());
         assert_eq!(lines.len(), 1, "link type {link}");
         assert!(lines[0].contains("; 0; 500; capture;"), "{}", lines[0]);

@@ -9,6 +9,7 @@ use crate::capture::{
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, TraceImport};
 use stackline_events::EventTable;
+use stackline_requests::Secrets;
 use stackline_requests::collector::counted_requests;
 use stackline_runs::events::{
     EventColumnSelection, ImportLog, Intake, event_files, read_batches, read_index,
@@ -149,7 +150,12 @@ impl CaptureImport {
             unknown,
             ..
         } = &self.finished;
-        let void = (*void > 0).then(|| { format!("{void} requests of which no more is known than that they were: `unknown` of REQUEST says why") });
+        let void = (*void > 0).then(|| {
+            format!(
+                "{void} of them {} not known whole: `unknown` of REQUEST says why",
+                if *void == 1 { "is" } else { "are" }
+            )
+        });
         counted_requests(requests)
             .into_iter()
             .chain(void)
@@ -185,6 +191,18 @@ pub fn read_captures(
             (capture.survey, from)
         })
         .unzip();
+    // What captures bring with them counts as what is given beside them.
+    let brought = surveys
+        .iter()
+        .map(Survey::secrets)
+        .filter(|secrets| !secrets.is_empty());
+    let mut options = options;
+    for secrets in brought {
+        options
+            .secrets
+            .get_or_insert_with(Secrets::default)
+            .adopt(secrets);
+    }
     let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect());
     drop(surveys);
     let failed =

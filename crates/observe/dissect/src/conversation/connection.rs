@@ -2,6 +2,7 @@
 
 use super::opening::ConversationOpening;
 use super::protocols::{self, ENOUGH};
+use super::proxy_header;
 use super::reassembly::{ReassembledPiece, StreamReassembly};
 use super::tls::session_secrets::Secrets;
 use super::{Dissector, DissectorEvent, ExchangeKind, tls};
@@ -30,8 +31,12 @@ impl Early {
 #[derive(Debug)]
 pub struct Conversation {
     sides: [StreamReassembly; 2],
+    /// Sides whose end the dissector knows.
+    ended: [bool; 2],
     speaks: Speaks,
     port: u16,
+    /// Its beginning was not seen, nor anything of who opened it.
+    is_midway: bool,
 }
 
 #[derive(Debug)]
@@ -47,9 +52,17 @@ impl Conversation {
     pub fn new(port: u16) -> Self {
         Self {
             sides: Default::default(),
+            ended: [false; 2],
             speaks: Speaks::Unknown(Vec::new(), None),
             port,
+            is_midway: false,
         }
+    }
+
+    /// It was there before: what is answered first belongs to a request that nobody saw, and is passed over.
+    #[must_use]
+    pub fn begun_before(self, is_midway: bool) -> Self {
+        Self { is_midway, ..self }
     }
 
     /// TLS is opened with those secrets, as far as they are known when it is looked at.
@@ -70,17 +83,23 @@ impl Conversation {
         length: u64,
         found: &mut Vec<DissectorEvent>,
     ) {
+        self.is_midway &= side == EventStreamDirection::Back;
         let Self {
             sides,
             speaks,
             port,
+            is_midway,
+            ..
         } = self;
         sides[side as usize].segment(at, bytes, length, &mut |piece| {
-            speaks.piece(side, &piece, *port, found)
+            if !*is_midway {
+                speaks.piece(side, &piece, *port, found);
+            }
         });
         let given_up = sides[side as usize].take_given_up();
         found
             .extend((given_up > 0).then_some(DissectorEvent::LeftOut(Bound::BehindHole, given_up)));
+        self.settle_end(side, found);
     }
 
     /// The other side of `side` has all of it up to that offset.
@@ -94,22 +113,53 @@ impl Conversation {
             sides,
             speaks,
             port,
+            ..
         } = self;
         sides[side as usize]
             .acknowledged(to, &mut |piece| speaks.piece(side, &piece, *port, found));
+        self.settle_end(side, found);
     }
 
-    /// One side ends behind that offset.
+    /// One side ends behind that offset. What is missing before it may still come.
     pub fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
+        self.sides[side as usize].end(at);
+        self.settle_end(side, found);
+    }
+
+    /// Nothing more comes of one side, which has sent so much.
+    pub fn cut(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
+        // A reset stands behind the end, where one was said before.
+        if self.sides[side as usize].said_end().is_none() {
+            self.sides[side as usize].end(at);
+        }
         let Self {
             sides,
             speaks,
             port,
+            ..
         } = self;
-        sides[side as usize].end(at, &mut |piece| speaks.piece(side, &piece, *port, found));
-        speaks.decide(*port, true, found);
-        if let Speaks::Known(dissector) = speaks {
-            dissector.end(side, sides[side as usize].next(), found);
+        sides[side as usize].finish(&mut |piece| speaks.piece(side, &piece, *port, found));
+        self.settle_end(side, found);
+    }
+
+    /// Nothing more comes of a side that said where it ends.
+    pub fn finish(&mut self, found: &mut Vec<DissectorEvent>) {
+        for side in [EventStreamDirection::There, EventStreamDirection::Back] {
+            if let Some(end) = self.sides[side as usize].said_end() {
+                self.cut(side, end, found);
+            }
+        }
+    }
+
+    /// Once all of a side was there, its end follows.
+    fn settle_end(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let whole = &self.sides[side as usize];
+        if !whole.has_ended() || std::mem::replace(&mut self.ended[side as usize], true) {
+            return;
+        }
+        self.speaks.decide(self.port, true, found);
+        if let Speaks::Known(dissector) = &mut self.speaks {
+            dissector.end(side, whole.next(), found);
         }
     }
 
@@ -206,19 +256,35 @@ impl Speaks {
             first(EventStreamDirection::There),
             first(EventStreamDirection::Back),
         );
+        // What a proxy says of its own client stands before what that says.
+        let before = match proxy_header::length(&there) {
+            Some(length) if length <= there.len() => length,
+            Some(_) if !last => return,
+            _ => 0,
+        };
+        let there = &there[before..];
         let opening = ConversationOpening {
-            there: &there,
+            there,
             back: &back,
             port,
         };
         let Some(mut dissector) = protocols::recognise(&opening, last) else {
             return;
         };
-        if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(&there)) {
+        if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(there)) {
             dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
         }
+        let mut skip = before;
         for early in early.drain(..) {
             match early {
+                Early::Bytes(EventStreamDirection::There, at, bytes) if skip > 0 => {
+                    let header = skip.min(bytes.len());
+                    skip -= header;
+                    if header < bytes.len() {
+                        let side = EventStreamDirection::There;
+                        dissector.bytes(side, at + header as u64, &bytes[header..], found);
+                    }
+                }
                 Early::Bytes(side, at, bytes) => dissector.bytes(side, at, &bytes, found),
                 Early::Unseen(side, at, count) => dissector.unseen(side, at, count, found),
             }

@@ -35,6 +35,8 @@ pub struct StreamReassembly {
     lost: u64,
     /// Holes that were given up, as too much lay behind them.
     given_up: u64,
+    /// Where the side says that it ends.
+    end: Option<u64>,
 }
 
 impl StreamReassembly {
@@ -96,16 +98,37 @@ impl StreamReassembly {
         while self.next < to && self.held.first_key_value().is_some_and(|(at, _)| *at < to) {
             self.skip_hole(give);
         }
-        // With nothing held behind it, it may still come: an acknowledgement overtakes data between two taps.
+        // With nothing held behind it, it may still come: an acknowledgement overtakes data between two taps. But the end itself has a
+        // number, and who acknowledges that has all before it.
+        if let Some(end) = self.end.filter(|end| to > *end && *end > self.next) {
+            self.unseen(end, give);
+        }
     }
 
-    /// The side has sent everything up to that offset and ends: what is missing will not come.
-    pub fn end(&mut self, at: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
+    /// The side has sent everything up to that offset and ends. What is missing may still come: it is sent again behind the end.
+    pub fn end(&mut self, at: u64) {
+        self.end = Some(self.end.unwrap_or(0).max(at));
+    }
+
+    /// Where the side says that it ends.
+    #[must_use]
+    pub const fn said_end(&self) -> Option<u64> {
+        self.end
+    }
+
+    /// Whether everything up to the end of the side was given.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.end.is_some_and(|end| self.next >= end)
+    }
+
+    /// Nothing more comes: what is missing will not.
+    pub fn finish(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while !self.held.is_empty() {
             self.skip_hole(give);
         }
-        if at > self.next {
-            self.unseen(at, give);
+        if let Some(end) = self.end.filter(|end| *end > self.next) {
+            self.unseen(end, give);
         }
     }
 
@@ -228,7 +251,8 @@ mod tests {
             reassembly.segment(0, b"ab", 5, &mut give);
             reassembly.segment(5, b"fg", 2, &mut give);
             reassembly.segment(9, b"x", 1, &mut give);
-            reassembly.end(12, &mut give);
+            reassembly.end(12);
+            reassembly.finish(&mut give);
         });
         assert_eq!(
             given,
@@ -241,6 +265,20 @@ mod tests {
                 "10 unseen 2"
             ]
         );
+    }
+
+    #[test]
+    fn what_comes_behind_the_end_is_not_lost_and_who_acknowledges_the_end_has_all() {
+        let given = given(|reassembly, mut give| {
+            reassembly.segment(0, b"ab", 2, &mut give);
+            reassembly.end(5);
+            reassembly.acknowledged(5, &mut give);
+            assert!(!reassembly.has_ended());
+            reassembly.segment(2, b"cd", 2, &mut give);
+            reassembly.acknowledged(6, &mut give);
+            assert!(reassembly.has_ended());
+        });
+        assert_eq!(given, ["0 ab", "2 cd", "4 unseen 1"]);
     }
 
     #[test]

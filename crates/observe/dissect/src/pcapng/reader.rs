@@ -1,9 +1,10 @@
 //! Packets of a capture, pcapng or pcap, however long it is, one at a time.
 
+use crate::conversation::tls::session_secrets::Secrets;
 use crate::left_out::{Bound, LeftOut};
 use crate::segment::{self, DissectedSegment, PacketReadError, PacketTransport};
 use pcap_parser::traits::PcapReaderIterator;
-use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, SecretsType, create_reader};
 use std::io::Read;
 
 /// Room for the largest block that is read.
@@ -113,6 +114,18 @@ impl CapturePacket<'_> {
             .then(|| segment::unread(self.link, self.bytes))
     }
 
+    /// Its bytes from the header of IP on, where it carries that.
+    #[must_use]
+    pub fn ip(&self) -> Option<&[u8]> {
+        segment::ip_of(self.link, self.bytes)
+    }
+
+    /// The number of its kind of link.
+    #[must_use]
+    pub const fn link_number(&self) -> i32 {
+        self.link.0
+    }
+
     /// Its TCP segment, where it is one.
     #[must_use]
     pub fn segment(&self) -> Option<DissectedSegment> {
@@ -146,6 +159,12 @@ impl<'r> CaptureReader<'r> {
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.blocks.packets
+    }
+
+    /// Secrets of TLS sessions that the capture brings with it, as far as it was read.
+    #[must_use]
+    pub const fn secrets(&self) -> &Secrets {
+        &self.blocks.secrets
     }
 
     /// What was left out of it, as there was more than a bound has room for.
@@ -212,7 +231,7 @@ struct CaptureFileInterface {
     name: String,
     link: Linktype,
     /// Units of time in a second, and seconds to add.
-    resolution: u64,
+    resolution: u128,
     offset_s: i64,
 }
 
@@ -221,6 +240,7 @@ struct CaptureFileInterface {
 struct CaptureBlockState {
     interfaces: Vec<CaptureFileInterface>,
     packets: u64,
+    secrets: Secrets,
     left_out: LeftOut,
 }
 
@@ -236,15 +256,9 @@ impl CaptureBlockState {
                 self.interface("capture", header.network, resolution, 0);
             }
             PcapBlockOwned::Legacy(packet) => {
-                let time = u64::from(packet.ts_sec)
-                    * self.interfaces.first().map_or(1, |one| one.resolution);
-                take(self.packet(
-                    0,
-                    time + u64::from(packet.ts_usec),
-                    packet.data,
-                    packet.origlen,
-                    None,
-                ));
+                let ticks = self.interfaces.first().map_or(1, |one| one.resolution);
+                let time = u128::from(packet.ts_sec) * ticks + u128::from(packet.ts_usec);
+                take(self.packet(0, time, packet.data, packet.origlen, None));
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
@@ -258,11 +272,11 @@ impl CaptureBlockState {
                         .to_owned()
                 });
                 let name = name.unwrap_or_else(|| format!("interface{}", self.interfaces.len()));
-                let resolution = interface.ts_resolution().unwrap_or(1_000_000);
+                let resolution = ticks_a_second(interface.if_tsresol);
                 self.interface(&name, interface.linktype, resolution, interface.if_tsoffset);
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-                let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let time = u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low);
                 let data = packet
                     .data
                     .get(..packet.caplen as usize)
@@ -277,11 +291,18 @@ impl CaptureBlockState {
             PcapBlockOwned::NG(Block::SimplePacket(_)) => {
                 take(Err("a simple packet block has no time".to_owned()))
             }
+            PcapBlockOwned::NG(Block::DecryptionSecrets(block))
+                if block.secrets_type == SecretsType::TlsKeyLog =>
+            {
+                let lines = block.data.get(..block.secrets_len as usize);
+                self.secrets
+                    .learn(&String::from_utf8_lossy(lines.unwrap_or(block.data)));
+            }
             PcapBlockOwned::NG(_) => {}
         }
     }
 
-    fn interface(&mut self, name: &str, link: Linktype, resolution: u64, offset_s: i64) {
+    fn interface(&mut self, name: &str, link: Linktype, resolution: u128, offset_s: i64) {
         if self.interfaces.len() >= MOST_INTERFACES {
             return self.left_out.add(Bound::Interfaces, 1);
         }
@@ -301,7 +322,7 @@ impl CaptureBlockState {
     fn packet<'p>(
         &'p mut self,
         interface: usize,
-        time: u64,
+        time: u128,
         bytes: &'p [u8],
         length: u32,
         outgoing: Option<bool>,
@@ -341,8 +362,25 @@ fn direction(flags: &[u8]) -> Option<bool> {
     }
 }
 
+/// Units of time in a second, as an interface says it: a power of 10, or of 2 where the highest bit is set.
+fn ticks_a_second(resolution: u8) -> u128 {
+    let (base, power) = (
+        if resolution & 0x80 == 0 { 10 } else { 2_u128 },
+        u32::from(resolution & 0x7f),
+    );
+    // More than a number holds is finer than any clock: times are 0 then, and not wrong by a factor.
+    base.checked_pow(power).unwrap_or(u128::MAX)
+}
+
 /// Time in an interface's units as ns.
-fn nanoseconds(time: u64, resolution: u64, offset_s: i64) -> Option<u64> {
-    let ns = u128::from(time) * 1_000_000_000 / u128::from(resolution);
+fn nanoseconds(time: u128, resolution: u128, offset_s: i64) -> Option<u64> {
+    // Seconds by themselves, so that nothing overflows.
+    let (seconds, rest) = (time / resolution, time % resolution);
+    let ns = if resolution <= u128::from(u64::MAX) {
+        rest * 1_000_000_000 / resolution
+    } else {
+        rest / (resolution / 1_000_000_000)
+    };
+    let ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
     u64::try_from(i128::try_from(ns).ok()? + i128::from(offset_s) * 1_000_000_000).ok()
 }

@@ -2,6 +2,10 @@
 
 use super::*;
 
+/// Why there is no answer, where who was asked ended the connection.
+const SERVER_CLOSED: &str = "the server closed its connection";
+const SERVER_RESET: &str = "the server reset its connection";
+
 /// How an exchange ended.
 struct ExchangeOutcome {
     kind: ExchangeKind,
@@ -82,7 +86,7 @@ impl RequestConnection {
             connect,
             connect_again: if self.is_first { self.syn_again } else { 0 },
             handshake: None,
-            round_trip_ns: self.round_trip_ns,
+            round_trip_ns: self.round_trip_ns.or(self.least_ack_ns),
             void: outcome.void,
             is_unopened: false,
             gave_up: outcome.gave_up,
@@ -124,11 +128,18 @@ impl RequestConnection {
         }
         let is_unanswered =
             kind == ExchangeKind::Call && open.ends[0].is_some() && void.is_some_and(is_unanswered);
-        let closed = self.ways[asks as usize]
-            .closed_ns
-            .or(self.ways[1 - asks as usize].reset_ns);
+        let ended_by_server = self.ended_by_server(asks);
+        let closed = ended_by_server
+            .map(|(at_ns, _)| at_ns)
+            .or(self.ways[asks as usize].closed_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(open.over_ns);
         let gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
+        if let Some((_, why)) = ended_by_server
+            && is_unanswered
+            && of_stream.or(too_late).is_none()
+        {
+            void = Some(why);
+        }
         let until = gave_up.unwrap_or(self.last_ns);
         let wants_none = is_unanswered
             && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
@@ -147,6 +158,19 @@ impl RequestConnection {
             gave_up,
             is_too_late,
         }
+    }
+
+    /// When the side that is asked closed or reset the connection before the other did, and why there is no answer then.
+    fn ended_by_server(&self, asks: EventStreamDirection) -> Option<(u64, &'static str)> {
+        let (client, server) = (&self.ways[asks as usize], &self.ways[1 - asks as usize]);
+        let at_ns = server.closed_ns?;
+        let is_first = client.closed_ns.is_none_or(|closed_ns| at_ns <= closed_ns);
+        let why = if server.reset_ns.is_some() {
+            SERVER_RESET
+        } else {
+            SERVER_CLOSED
+        };
+        is_first.then_some((at_ns, why))
     }
 
     /// The handshake before the first call is part of that call.
@@ -193,8 +217,8 @@ impl RequestConnection {
     ) -> bool {
         let other = &self.ways[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
-        let goes_on = request
-            .left
+        let sent = request.left.or(request.arrived);
+        let goes_on = sent
             .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
         !self.conversation.is_exact() && is_silent && goes_on
     }
@@ -275,6 +299,22 @@ impl RequestConnection {
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
+        // What comes before its first byte is not its own.
+        let pauses = own
+            .pauses
+            .iter()
+            .filter(|(behind, ..)| *behind > from && *behind <= end)
+            .filter(|(_, since, _)| {
+                let passed = if own.left.end() > 0 {
+                    &own.left
+                } else {
+                    own.arrived.progress()
+                };
+                passed.of(from).is_some_and(|first| first.at_ns <= *since)
+            });
+        let paused_ns = pauses.fold(0_u64, |all, (_, since, until)| {
+            all.saturating_add(until.saturating_sub(*since))
+        });
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap =
@@ -308,6 +348,7 @@ impl RequestConnection {
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),
             window_ns,
+            paused_ns,
         }
     }
 }

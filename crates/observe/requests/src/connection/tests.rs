@@ -1,6 +1,7 @@
 //! Exchanges of one connection, many of them at the same time.
 
 use super::*;
+use crate::stream_progress::Arrivals;
 
 fn connection() -> RequestConnection {
     let place = |text: &str| ExchangeEnd {

@@ -138,6 +138,7 @@ fn what_was_made_for_what() {
             client: (0, 0),
             asked: (10, 20),
             server_host: server,
+            service: None,
             server: (0, 0, 0),
             served: (5, 30),
         };

@@ -176,9 +176,9 @@ catalogue! {
 
     TcpConnection = "TCP_CONNECTION", Protocol: {
         stream, initiator, responder, duration_ns, handshake_ns, ack_there_ns, ack_back_ns, bytes_there, bytes_back,
-        again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end,
+        again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end, late_there, late_back,
     }
-        "a connection of a capture, at its first packet: round trip of its handshake, medians from data to acknowledgement, bytes, segments sent again, time without window, its longest quiet period and what ended it";
+        "a connection of a capture, at its first packet: round trip of its handshake, medians from data to acknowledgement, bytes, segments sent again, time without window, its longest quiet period and what ended it, segments that filled holes late, as they were lost before the place of the capture";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
@@ -392,9 +392,9 @@ catalogue! {
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
-        window_back_ns, connect_again, late_back_ns,
+        window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns,
     }
-        "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver; how long the client read nothing although bytes lay there";
+        "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver; how long the client read nothing although bytes lay there; how long senders sent nothing in the midst of a message although nothing hindered them";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,

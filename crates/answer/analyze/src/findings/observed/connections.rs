@@ -29,7 +29,9 @@ pub(crate) struct ObservedConnection<'c> {
 
 /// Whether the run has events and no measurement, nor units that its events follow: otherwise the findings about these say more.
 pub(crate) fn is_observed(log: &FindingEventLog<'_>) -> bool {
-    log.input.plan.measurements.is_empty() && !log.is_empty() && log.session().is_none()
+    // Requests are of programs that are not ours, whatever their events look like.
+    let is_session = || log.session().is_some() && log.costs().is_none();
+    log.input.plan.measurements.is_empty() && !log.is_empty() && !is_session()
 }
 
 /// Connections of monitors.
@@ -65,7 +67,7 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
     let timed = requests
         .iter()
-        .filter(|request| request.is_call && request.times.is_some());
+        .filter(|request| request.is_call && request.times.is_some() && request.unknown.is_none());
     let timed_flows: BTreeSet<i64> = timed
         .map(|request| i64::from(unit_ids::parts(request.unit).0))
         .collect();

@@ -26,6 +26,8 @@ const SEGMENT: f64 = 1448.0;
 struct Resent<'c> {
     ends: (&'c str, &'c str),
     again: u64,
+    /// Of these, those that were lost before the place of the capture: only the second copy was seen.
+    late: u64,
     /// New bytes, and those of a segment.
     bytes: u64,
     segment: f64,
@@ -42,6 +44,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let of_monitors = watched.iter().map(|one| Resent {
         ends: (one.local, one.remote),
         again: one.retransmits.unsigned_abs(),
+        late: 0,
         bytes: one.acked_bytes.unsigned_abs(),
         segment: if one.segment_bytes > 0 {
             one.segment_bytes as f64
@@ -54,7 +57,8 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     });
     let of_captures = captured.iter().map(|(row, one)| Resent {
         ends: (&one.initiator, &one.responder),
-        again: one.again.iter().sum(),
+        again: one.again.iter().chain(&one.late).sum(),
+        late: one.late.iter().sum(),
         bytes: one.bytes.iter().sum(),
         segment: SEGMENT,
         // Seen from the place of the capture, each side's acknowledgements take their part of it.
@@ -87,8 +91,13 @@ fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         let segments = counted(one.again, "segment");
         let were = if one.again == 1 { "was" } else { "were" };
         let of = units::format_size(one.bytes);
+        let before = match one.late {
+            0 => String::new(),
+            late if late == one.again => ": lost before the place of the capture".to_owned(),
+            late => format!(": {late} of them lost before the place of the capture"),
+        };
         let sentence = format!(
-            "{segments} between {from} and {to} {were} sent again, beside {of} that were new"
+            "{segments} between {from} and {to} {were} sent again, beside {of} that were new{before}"
         );
         (
             trips.clamp(LEAST, 1.0),

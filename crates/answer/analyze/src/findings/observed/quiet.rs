@@ -39,7 +39,11 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             "{} > {}: {quiet} without data",
             one.initiator, one.responder
         );
-        (share >= LARGE).then_some((share, sentence, figures, vec![row]))
+        // A round trip is no pause.
+        let is_pause = one
+            .handshake_ns
+            .is_none_or(|trip| one.quiet_ns > trip.saturating_mul(2));
+        (share >= LARGE && is_pause).then_some((share, sentence, figures, vec![row]))
     });
     report_worst_connection(&KIND, log, found)
 }

@@ -1,7 +1,7 @@
 //! Attempts that failed and were made again, as far as requests of a trace show it: the same request of the same client to the same
 //! server, later. It judges nothing.
 
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{REFUSED, SERVER_CLOSED, SERVER_RESET, TracedRequest};
 use std::collections::BTreeMap;
 
 /// Another attempt later than this is another matter, ns.
@@ -27,7 +27,9 @@ pub(crate) struct Retry {
 /// How a request failed: `no answer`, `503`. `None`: it did not, or it is not known.
 pub(crate) fn failure(request: &TracedRequest) -> Option<&str> {
     match request.unknown.as_deref() {
-        Some("its connection was refused") => Some("refused"),
+        Some(REFUSED) => Some("refused"),
+        Some(SERVER_RESET) => Some("reset"),
+        Some(SERVER_CLOSED) => Some("closed"),
         Some(SILENT) => Some("no answer"),
         // Without times it may be that nobody looked any more.
         Some(_) => (request.is_given_up() && !is_wait(request)).then_some("no answer"),

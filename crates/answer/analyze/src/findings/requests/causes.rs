@@ -14,6 +14,7 @@ use crate::statistics::to_f64;
 const LOST_LEAST: f64 = 0.01;
 
 mod endpoint_causes;
+mod failures;
 mod set_up;
 mod transit_causes;
 
@@ -27,6 +28,8 @@ macro_rules! kinds {
 
 kinds! {
     UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them until the client gave up" set_up unanswered
+    FAILED "failed_requests" "of requests that were traced: their answers say that they failed, as 4xx and 5xx of HTTP do" failures failed
+    ENDED "server_ends_connection" "of requests that were traced: the server closed or reset their connection instead of an answer" failures ended
     BACKS_OFF "client_backs_off" "of requests that were traced: the client waits between an attempt that failed and the next" set_up backs_off
     SLOW_LOOKUP "slow_lookup" "of requests that were traced: the server's address is asked for, and the answer is late" set_up slow_lookup
     LOST_CONNECT "lost_connect" "of requests that were traced: the first packet of a connection was lost and sent again" set_up lost_connect
@@ -47,10 +50,14 @@ kinds! {
     SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" endpoint_causes server_stopped
     SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" endpoint_causes server_collects
     SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" endpoint_causes server_takes
+    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" endpoint_causes client_pauses
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
     CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" endpoint_causes client_late
     REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
+
+/// Kinds that are no matter of time: requests that failed.
+pub(crate) const FAILURES: [&str; 3] = [UNANSWERED.name, ENDED.name, FAILED.name];
 
 /// What is said of requests that nothing limits.
 pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {

@@ -15,6 +15,8 @@ pub(crate) enum RequestCause {
     Connect,
     Handshake,
     Client,
+    /// The client sends nothing in the midst of its request.
+    ClientPause,
     Held,
     Loss,
     Window,
@@ -37,6 +39,8 @@ pub(crate) enum RequestCause {
     SlowReader,
     /// Who asked wanted no answer any more.
     GivenUp,
+    /// The server ended the connection instead of an answer.
+    Ended,
     /// Between an attempt that failed and the next.
     BackOff,
 }
@@ -125,6 +129,8 @@ struct Spender<'r> {
     waits: Option<HashMap<RequestMessageKey, i64>>,
     children: BTreeMap<i64, Vec<usize>>,
     usual: BTreeMap<(&'r str, &'r str), Usual>,
+    /// The quickest round trip between a client and a server, where only the client's side was seen.
+    trips: BTreeMap<(&'r str, &'r str), i64>,
     /// When each server worked: begin, end, of which request.
     working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
     costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
@@ -231,8 +237,18 @@ impl RequestShares<'_> {
     }
 }
 
-/// What keeps a message from arriving: the stack holds it back, its window is full, parts of it are sent again.
+/// What the network recorded of a message, ns.
+#[derive(Clone, Copy)]
+struct RequestMessageNetwork {
+    held_ns: i64,
+    paused_ns: i64,
+    window_ns: i64,
+    again_ns: i64,
+}
+
+/// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
 struct MessageDelays {
+    paused: i64,
     held: i64,
     window: i64,
     again: i64,
@@ -241,16 +257,24 @@ struct MessageDelays {
 }
 
 impl MessageDelays {
-    /// Of a message that takes so long to leave and to travel, by what the network recorded of the three.
-    fn of(leaves: i64, travels: i64, [held, window, again]: [i64; 3]) -> Self {
-        let held = held.min(leaves);
-        let window = window.min(leaves - held);
-        let again = again.min(leaves + travels - held - window);
+    /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
+    fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
+        // Where its sender is not seen, all of it is seen as on its way.
+        let mut sender_has = if leaves > 0 { leaves } else { travels };
+        let mut take = |ns: i64| {
+            let part = ns.clamp(0, sender_has.max(0));
+            sender_has -= part;
+            part
+        };
+        let (held, paused, window) = (take(net.held_ns), take(net.paused_ns), take(net.window_ns));
+        let rest = leaves + travels - held - paused - window;
+        let again = net.again_ns.min(rest);
         Self {
+            paused,
             held,
             window,
             again,
-            rest: leaves + travels - held - window - again,
+            rest: rest - again,
         }
     }
 }
@@ -301,6 +325,7 @@ impl<'r> Spender<'r> {
         };
         let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
+        let mut trips: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
         for (at, request) in all.iter().enumerate() {
             if let Some(parent) = request.parent {
@@ -318,6 +343,14 @@ impl<'r> Spender<'r> {
                     .min((times.there - waited(request, false)).max(0));
                 known.back = known.back.min((times.back - waited(request, true)).max(0));
             }
+            let of_client = request.times.filter(|times| times.is_of_client);
+            if let Some(trip) = of_client.and_then(|times| times.round_trip) {
+                let known = trips
+                    .entry((&request.client, &request.server))
+                    .or_insert(trip);
+                let answered_in = request.times.map_or(trip, |times| times.work);
+                *known = (*known).min(trip).min(answered_in.max(0));
+            }
             if let Some((from, to)) = request.at_server() {
                 working
                     .entry(&request.server)
@@ -331,6 +364,7 @@ impl<'r> Spender<'r> {
             waits,
             children,
             usual,
+            trips,
             working,
             costs: BTreeMap::new(),
         }
@@ -389,7 +423,12 @@ impl<'r> Spender<'r> {
         shares.before(times);
         if request.is_given_up() {
             let before = times.lookup + times.connect + times.handshake + times.client;
-            shares.of_pair(RequestCause::GivenUp, times.total - before);
+            let cause = if request.is_ended_by_server() {
+                RequestCause::Ended
+            } else {
+                RequestCause::GivenUp
+            };
+            shares.of_pair(cause, times.total - before);
             return shares.shares;
         }
         self.there(&mut shares, times);
@@ -397,9 +436,22 @@ impl<'r> Spender<'r> {
             shares.of_server(cause, ns);
         }
         self.back(&mut shares, times);
+        // Seen from the client alone, a round trip of the server's time is the way.
+        let way = self.unseen_way(request, times);
+        shares.of_pair(RequestCause::Distance, way);
         let mut shares = shares.shares;
-        self.work(request, times.work, depth, &mut shares);
+        self.work(request, times.work - way, depth, &mut shares);
         shares
+    }
+
+    /// What of a server's time is the way to it and back, as it is seen from the client alone: a round trip of the connection's
+    /// set-up, or what the quickest answer took, if that is less.
+    fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
+        let ends = (request.client.as_str(), request.server.as_str());
+        match self.trips.get(&ends) {
+            Some(trip) if times.is_of_client => (*trip).clamp(0, times.work.max(0)),
+            _ => 0,
+        }
     }
 
     /// The request leaves and travels.
@@ -409,8 +461,14 @@ impl<'r> Spender<'r> {
         let delays = MessageDelays::of(
             times.hold,
             times.there,
-            [net.held_there_ns, net.window_there_ns, net.again_there_ns],
+            RequestMessageNetwork {
+                held_ns: net.held_there_ns,
+                paused_ns: net.paused_there_ns,
+                window_ns: net.window_there_ns,
+                again_ns: net.again_there_ns,
+            },
         );
+        shares.of_client(RequestCause::ClientPause, delays.paused);
         shares.of_client(RequestCause::Held, delays.held);
         shares.of_server(RequestCause::Window, delays.window);
         shares.of_pair(RequestCause::Loss, delays.again);
@@ -430,9 +488,15 @@ impl<'r> Spender<'r> {
         let delays = MessageDelays::of(
             times.sending,
             times.back,
-            [net.held_back_ns, net.window_back_ns, net.again_back_ns],
+            RequestMessageNetwork {
+                held_ns: net.held_back_ns,
+                paused_ns: net.paused_back_ns,
+                window_ns: net.window_back_ns,
+                again_ns: net.again_back_ns,
+            },
         );
         let window = delays.window;
+        shares.of_server(RequestCause::Server, delays.paused);
         shares.of_server(RequestCause::Held, delays.held);
         // A client that reads late has no room for that reason.
         let no_room = if times.client_unread > window / 2 {
@@ -451,7 +515,7 @@ impl<'r> Spender<'r> {
         shares.of_pair(RequestCause::Queue, way.queued);
         shares.of_pair(RequestCause::Distance, base);
         let sending = (way.rest - base)
-            .min(times.sending - delays.held - window)
+            .min(times.sending - delays.held - delays.paused - window)
             .max(0);
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;

@@ -3,6 +3,11 @@
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 
+/// Why there is no answer: what `unknown` of REQUEST says.
+pub(crate) const SERVER_CLOSED: &str = "the server closed its connection";
+pub(crate) const SERVER_RESET: &str = "the server reset its connection";
+pub(crate) const REFUSED: &str = "its connection was refused";
+
 /// A request. Times are ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TracedRequest {
@@ -48,6 +53,8 @@ pub(crate) struct RequestTimes {
     pub(crate) client_unread: i64,
     /// Whether it is known when both messages were at both hosts.
     pub(crate) is_way_known: bool,
+    /// It was seen at the client, or on the way, and not at the server: the server's time has the way to it and back in it.
+    pub(crate) is_of_client: bool,
     pub(crate) round_trip: Option<i64>,
     pub(crate) has_connect: bool,
     pub(crate) has_handshake: bool,
@@ -66,6 +73,9 @@ pub(crate) struct RequestNetworkDelays {
     pub(crate) window_back_ns: i64,
     /// How long the client read nothing although bytes of the answer lay there.
     pub(crate) late_back_ns: i64,
+    /// How long client and server sent nothing in the midst of their messages although nothing hindered them.
+    pub(crate) paused_there_ns: i64,
+    pub(crate) paused_back_ns: i64,
     pub(crate) connect_again: i64,
 }
 
@@ -87,6 +97,25 @@ impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
+    }
+
+    /// Whether its server ended the connection instead of an answer.
+    pub(crate) fn is_ended_by_server(&self) -> bool {
+        self.unknown
+            .as_deref()
+            .is_some_and(|why| why == SERVER_CLOSED || why == SERVER_RESET)
+    }
+
+    /// Whether the answer says that it failed: HTTP from 400 on, gRPC but 0.
+    pub(crate) fn has_failed(&self) -> bool {
+        let status = self.status.as_str();
+        let is_http = self.protocol.starts_with("HTTP")
+            && status.len() == 3
+            && (status.starts_with('4') || status.starts_with('5'));
+        let is_grpc = status
+            .strip_prefix("grpc-status ")
+            .is_some_and(|code| !code.starts_with('0'));
+        self.is_call && (is_http || is_grpc)
     }
 
     /// When it began, ns.
@@ -194,6 +223,7 @@ fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
         back: time("back_ns"),
         client_unread: time("client_unread_ns"),
         is_way_known: known("there_ns").is_some() && known("back_ns").is_some(),
+        is_of_client: known("there_ns").is_none() && known("back_ns").is_some(),
         round_trip: known("round_trip_ns"),
         has_connect: known("connect_ns").is_some(),
         has_handshake: known("handshake_ns").is_some(),
@@ -212,6 +242,8 @@ fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
         window_there_ns: number("window_there_ns"),
         window_back_ns: number("window_back_ns"),
         late_back_ns: number("late_back_ns"),
+        paused_there_ns: number("paused_there_ns"),
+        paused_back_ns: number("paused_back_ns"),
         connect_again: number("connect_again"),
     }
 }

@@ -66,7 +66,7 @@ impl Worst<'_> {
         self.costs
             .requests
             .iter()
-            .filter(|request| request.is_call)
+            .filter(|request| request.is_call || request.is_unopened)
             .count() as u64
     }
 

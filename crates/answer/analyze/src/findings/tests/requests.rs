@@ -331,6 +331,16 @@ fn a_client_that_waits_after_failures_backs_off() {
     };
     let requests = [quick(1000, "503"), quick(1110, "503"), quick(1320, "200")];
     let found = found(&requests);
+    // What failed comes before what only took time.
+    assert_eq!(found[0].kind, "failed_requests");
+    assert!(
+        found[0]
+            .sentence
+            .ends_with("2 of 3 requests a > b failed: answered with 503 (2)"),
+        "{}",
+        found[0].sentence
+    );
+    let found = &found[1..];
     assert_eq!(found[0].kind, "client_backs_off");
     assert!((found[0].share - 300.0 / 330.0).abs() < 1e-9, "{found:?}");
     assert!(

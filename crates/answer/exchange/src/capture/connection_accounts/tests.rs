@@ -58,8 +58,10 @@ impl Trace {
         };
         let at = Location {
             stream: back,
-            offset: 0,
+            offset: u64::from(sequence.wrapping_sub(1)),
             repeated,
+            fresh: if repeated { 0 } else { bytes },
+            is_probe: false,
         };
         self.accounts
             .take("khons", 1_000_000_000 + ms * 1_000_000, &segment, &at);
@@ -92,7 +94,7 @@ fn a_call_and_its_answer() {
         .back(280, Sent("F", 2001, 0, 502, 60_000));
     let ms = 1_000_000;
     let expected = format!(
-        "{}; {}; {}; {}; 500; 2000; 0; 0; 0; 0; {}; responder; closed",
+        "{}; {}; {}; {}; 500; 2000; 0; 0; 0; 0; {}; responder; closed; 0; 0",
         280 * ms,
         20 * ms,
         20 * ms,
@@ -111,7 +113,7 @@ fn data_that_is_sent_again_counts_apart_and_has_no_round_trip() {
     trace.back(260, Sent("", 1, 0, 1001, 60_000));
     assert_eq!(
         trace.account(),
-        "260000000; 20000000; ; ; 1000; 0; 1; 0; 0; 0; 210000000; retransmission; open"
+        "260000000; 20000000; ; ; 1000; 0; 1; 0; 0; 0; 210000000; retransmission; open; 0; 0"
     );
 }
 
@@ -129,7 +131,7 @@ fn a_window_without_room_for_a_segment_is_full_until_it_opens() {
     trace.there(101, Sent("R", 2001, 0, 1, 0));
     assert_eq!(
         trace.account(),
-        "101000000; 20000000; 20000000; ; 2000; 0; 0; 0; 1; 69000000; 10000000; initiator; reset"
+        "101000000; 20000000; 20000000; ; 2000; 0; 0; 0; 1; 69000000; 10000000; initiator; reset; 0; 0"
     );
 }
 
@@ -144,6 +146,6 @@ fn without_a_handshake_there_is_no_round_trip_of_it_and_no_scale() {
     trace.there(10, Sent("", 1001, 1000, 1, 1));
     assert_eq!(
         trace.account(),
-        "10000000; ; 9000000; ; 2000; 0; 0; 0; 0; 0; 10000000; initiator; open"
+        "10000000; ; 9000000; ; 2000; 0; 0; 0; 0; 0; 10000000; initiator; open; 0; 0"
     );
 }

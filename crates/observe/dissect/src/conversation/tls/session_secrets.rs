@@ -50,6 +50,24 @@ impl Secrets {
             .count()
     }
 
+    /// Takes those of others too. What is known already stays.
+    pub fn adopt(&self, others: &Self) {
+        let (Ok(mut sessions), false) = (self.0.write(), Arc::ptr_eq(&self.0, &others.0)) else {
+            return;
+        };
+        let Ok(others) = others.0.read() else { return };
+        for (random, secrets) in &others.by_random {
+            if sessions.by_random.len() >= MOST && !sessions.by_random.contains_key(random) {
+                sessions.left_out += 1;
+                continue;
+            }
+            sessions
+                .by_random
+                .entry(*random)
+                .or_insert_with(|| secrets.clone());
+        }
+    }
+
     /// Whether there is any.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::attempts::{Retry, failure};
 use crate::findings::requests::costs::RequestCause;
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{REFUSED, TracedRequest};
 use crate::findings::requests::worst::{
     WAY_LEAST, find_worst_place, format_client_server, report_request_cause,
 };
@@ -42,6 +42,25 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
+    let of_cost: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
+    let mut failed = requests
+        .iter()
+        .filter(|request| of_cost.contains(&request.row));
+    if failed.all(|request| request.unknown.as_deref() == Some(REFUSED)) {
+        let sentence = format!(
+            "{none} of {all} attempts {} were refused after {} each{then}: nothing listens there",
+            worst.place,
+            format_ns(worst.each())
+        );
+        let found = report_request_cause(kind, log, &worst, 0.95, sentence);
+        let found = Finding {
+            share: found.share.max(to_f64(none) / to_f64(all.max(1))),
+            ..found
+        };
+        return Some(found.attempt(
+            "see whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it",
+        ));
+    }
     let sentence = format!(
         "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
         worst.place,

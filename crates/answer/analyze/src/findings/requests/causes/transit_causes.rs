@@ -161,6 +161,10 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     )))
 }
 
+/// From this distance on, few round trips in a row are felt, ns.
+const FAR_NS: f64 = 5e7;
+const FAR_IN_A_ROW: u64 = 4;
+
 /// From how many requests in a row on they are worth a word.
 fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
     let is_command = |request: &&TracedRequest| {
@@ -183,7 +187,8 @@ fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
             }
         }
     };
-    IN_A_ROW[kind]
+    let is_far = worst.each() >= FAR_NS;
+    IN_A_ROW[kind].min(if is_far { FAR_IN_A_ROW } else { u64::MAX })
 }
 
 /// The longest row of requests between two hosts each of which begins right behind the one before, with one parent.
@@ -203,9 +208,10 @@ fn longest_row(costs: &RequestCosts, place: &str) -> u64 {
     let (mut longest, mut row) = (0, 0_u64);
     for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
         let gap = request.begin_ns() as i64 - before.end_ns as i64;
-        let way = request
-            .times
-            .map_or(0, |times| times.there + times.back + times.connect);
+        let way = request.times.map_or(0, |times| {
+            let unseen = times.round_trip.filter(|_| times.is_of_client);
+            times.there + times.back + times.connect + unseen.unwrap_or(0)
+        });
         let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
         row = if follows { row + 1 } else { 0 };
         longest = longest.max(row + 1);

@@ -1,0 +1,75 @@
+//! One direction of a connection: which of its bytes passed which point when, what was sent again, and what held its sender up.
+
+use super::SEGMENT;
+use crate::stream_progress::{Arrivals, StreamPointProgress};
+use stackline_dissect::sequence_position::Position;
+use stackline_dissect::stream_holes::StreamHoles;
+use std::collections::VecDeque;
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(super) struct RequestStreamState {
+    pub(super) position: Option<Position>,
+    pub(super) left: StreamPointProgress,
+    pub(super) arrived: Arrivals,
+    /// What was sent again: where it begins and ends, when, and how long after the first time.
+    pub(super) again: VecDeque<(u64, u64, u64, u64)>,
+    /// Bytes that were missing when others behind them came.
+    pub(super) holes: StreamHoles,
+    /// Where data ends before which nothing was sent although everything had arrived and there was room, from when, and until when.
+    pub(super) pauses: VecDeque<(u64, u64, u64)>,
+    /// Where data ends whose sending was held back, when it left, and since when it waited.
+    pub(super) held: VecDeque<(u64, u64, u64)>,
+    /// From when to when the receiver had no room.
+    pub(super) full: VecDeque<(u64, u64)>,
+    pub(super) full_since: Option<u64>,
+    /// Behind the last byte that the receiver has room for, as its sender last heard.
+    pub(super) room_end: Option<u64>,
+    /// Of data, so far.
+    pub(super) largest: u64,
+    /// What its sender acknowledges of the other direction, and when that last grew.
+    pub(super) acknowledged: Option<(u64, u64)>,
+    /// How what its sender is ready to receive is scaled.
+    pub(super) scale: Option<u8>,
+    pub(super) finished: bool,
+    /// When its sender said that there is no more, and when that it takes no more either.
+    pub(super) closed_ns: Option<u64>,
+    pub(super) reset_ns: Option<u64>,
+    /// Behind the farthest byte that was reported.
+    pub(super) dissected_end: u64,
+    /// What its sender's program wrote, and its receiver's read.
+    pub(super) written: StreamPointProgress,
+    pub(super) read: StreamPointProgress,
+    /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
+    pub(super) counted_from: [Option<i64>; 2],
+}
+
+impl RequestStreamState {
+    /// Whether a segment asks for an acknowledgement alone: a byte that its receiver has, or has no room for (RFC 1122, 4.2.3.6; RFC
+    /// 9293, 3.8.6.1). `acknowledged`: what the receiver said that it has.
+    pub(super) fn is_probe(&self, from: u64, end: u64, acknowledged: Option<u64>) -> bool {
+        let has = acknowledged.is_some_and(|up_to| up_to >= end);
+        let has_no_room = self.room_end.is_some_and(|room_end| room_end <= from);
+        let known = self.left.end().max(self.arrived.progress().end());
+        end == from + 1 && end >= known && (has || has_no_room)
+    }
+
+    /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
+    pub(super) fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
+        if end <= self.arrived.progress().end() {
+            let needless = self
+                .again
+                .iter()
+                .rposition(|(begin, behind, ..)| *begin < end && *behind > from);
+            needless.and_then(|at| self.again.remove(at));
+        }
+        self.arrived.segment(from, end, at_ns);
+    }
+
+    /// Whether the receiver has no room for another segment beyond what has left.
+    pub(super) fn is_out_of_room(&self) -> bool {
+        let sent = self.left.end().max(self.arrived.progress().end());
+        let room = self.room_end.map(|end| end.saturating_sub(sent));
+        sent > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
+    }
+}
