@@ -33,6 +33,10 @@ struct Fragment<'p> {
     data: &'p [u8],
 }
 
+/// A packet is not a fragment that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadableFragment;
+
 /// Puts fragments together.
 #[derive(Debug, Default)]
 pub struct FragmentReassembly {
@@ -44,10 +48,12 @@ pub struct FragmentReassembly {
 }
 
 impl FragmentReassembly {
-    /// Takes a packet from the header of IP on; the whole packet where this was the last of its fragments to come. `Err`: it is not a
-    /// fragment that can be read.
-    pub fn add(&mut self, packet: &[u8]) -> Result<Option<Vec<u8>>, ()> {
-        let fragment = Fragment::read(packet).ok_or(())?;
+    /// Takes a packet from the header of IP on; the whole packet where this was the last of its fragments to come.
+    ///
+    /// # Errors
+    /// When it is not a fragment that can be read.
+    pub fn add(&mut self, packet: &[u8]) -> Result<Option<Vec<u8>>, UnreadableFragment> {
+        let fragment = Fragment::read(packet).ok_or(UnreadableFragment)?;
         self.make_room(&fragment.key);
         self.begun += 1;
         let (key, number) = (fragment.key, self.begun);
@@ -252,8 +258,8 @@ mod tests {
         let _ = all.add(&v4(1, 0, true, &DATAGRAM[..16]));
         let _ = all.add(&v4(1, 8, true, &[7; 8]));
         assert_eq!(all.add(&v4(1, 16, false, &DATAGRAM[16..])), Ok(None));
-        assert_eq!(all.add(&[0x45; 10]), Err(()));
-        assert_eq!(all.add(&[]), Err(()));
+        assert_eq!(all.add(&[0x45; 10]), Err(UnreadableFragment));
+        assert_eq!(all.add(&[]), Err(UnreadableFragment));
     }
 
     #[test]

@@ -185,10 +185,9 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ClientPause, SERVER_LEAST)?;
     let sentence = format!(
-        "{} sends nothing in the midst of its requests, though nothing hinders it: {} of the time, {} each",
+        "{} sends nothing in the midst of its requests, though nothing hinders it: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("see what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
