@@ -79,6 +79,7 @@ pub const KINDS: &[FindingKind] = &[
     bulk::receiver_limited::KIND,
     bulk::socket_buffer::KIND,
     observed::unread::KIND,
+    observed::full_link::KIND,
     observed::window::KIND,
     observed::loss::KIND,
     observed::quiet::KIND,

@@ -1,6 +1,7 @@
 //! Requests of one observation, gathered as they are over: their events, the connections that had them, how many there were of which
 //! protocol, and in the end which were made for which others. A trace that goes on and captures that are read use the same.
 
+use crate::connection::TransferAccount;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::exchange_events::{
     ExchangeContext, RequestEventSink, emit_exchange, place_name, unit_of,
@@ -73,6 +74,15 @@ impl RequestCollector {
         self.void += u64::from(exchange.void.is_some());
         self.name_flow(exchange);
         self.remember(exchange, threads);
+    }
+
+    /// Emits a transfer that is over, if its connection is one of those whose requests were kept.
+    pub fn add_transfer(&mut self, transfer: &TransferAccount, sink: &mut RequestEventSink<'_>) {
+        let host = transfer.ends.iter().find_map(|end| end.host);
+        let host = host.and_then(|host| self.hosts.get(host));
+        if let Some(host) = host.filter(|_| self.flows.contains_key(&(transfer.flow & LAST_FLOW))) {
+            transfer.emit(host, sink);
+        }
     }
 
     /// The flow of a request gets its row in the index.

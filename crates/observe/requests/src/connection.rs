@@ -5,6 +5,7 @@
 
 mod finished_exchange;
 mod stream_state;
+mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::stream_progress::{StreamPointProgress, late_ns};
@@ -22,6 +23,8 @@ use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
 use stream_state::RequestStreamState;
+use transfer_account::QuietTime;
+pub use transfer_account::TransferAccount;
 
 /// Repetitions and waits of one direction that are remembered.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
@@ -115,6 +118,10 @@ pub(crate) struct RequestConnection {
     handshake: Option<(u64, u64)>,
     /// No exchange but set-ups has ended.
     is_first: bool,
+    /// Something that was asked on it was answered.
+    has_answers: bool,
+    first_ns: u64,
+    quiet: QuietTime,
     /// It was there before anybody looked.
     pub(crate) midway: bool,
     pub(crate) last_ns: u64,
@@ -151,6 +158,9 @@ impl RequestConnection {
             lookup: None,
             handshake: None,
             is_first: true,
+            has_answers: false,
+            first_ns: 0,
+            quiet: QuietTime::default(),
             midway,
             last_ns: 0,
             reset: false,
@@ -184,6 +194,9 @@ impl RequestConnection {
         done: &mut Vec<Exchange>,
     ) {
         self.last_ns = self.last_ns.max(at_ns);
+        if self.first_ns == 0 {
+            self.first_ns = at_ns;
+        }
         self.reset |= segment.reset;
         if segment.fin || segment.reset {
             let own = &mut self.ways[way as usize];
@@ -204,6 +217,11 @@ impl RequestConnection {
             .map(|(up_to, _)| up_to);
         let is_data =
             segment.bytes > 0 && !self.ways[way as usize].is_probe(from, end, acknowledged);
+        if passing.is_dissected && is_data {
+            let own = &self.ways[way as usize];
+            let is_new = end > own.left.end().max(own.arrived.progress().end());
+            self.quiet.end(at_ns, way, is_new);
+        }
         if passing.leaves && is_data {
             self.leaves(at_ns, way, from, end, segment);
         }
@@ -260,6 +278,7 @@ impl RequestConnection {
         let other_ack = self.ways[1 - way as usize].acknowledged;
         let own = &mut self.ways[way as usize];
         if end <= own.left.end() {
+            own.again_count += 1;
             let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
             remember(
                 &mut own.again,
@@ -297,6 +316,7 @@ impl RequestConnection {
         if let Some(open_ns) = open_ns.filter(|_| !is_sender_seen)
             && is_mended_loss(open_ns, self.round_trip_ns)
         {
+            own.late_count += 1;
             remember(
                 &mut own.again,
                 (from, end, at_ns, open_ns),
@@ -420,6 +440,9 @@ impl RequestConnection {
             own.scale.unwrap_or(0)
         };
         let window = u64::from(segment.window) << shift.min(14);
+        let is_zero = window == 0 && !segment.syn && !segment.reset;
+        let sent = &mut self.ways[1 - way as usize];
+        sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
         let sent = &mut self.ways[1 - way as usize];
         // What comes out of its turn says nothing new.
         if !segment.syn && !is_old {
@@ -445,6 +468,8 @@ impl RequestConnection {
                     .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
                 let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
                 if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
+                    sent.full_ns = sent.full_ns.saturating_add(at_ns.saturating_sub(since));
+                    self.quiet.restart(at_ns);
                     remember(&mut sent.full, (since, at_ns), &mut self.left_out);
                 }
             }

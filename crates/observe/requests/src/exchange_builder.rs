@@ -6,7 +6,7 @@
 mod lookups;
 mod unknown;
 
-use crate::connection::{Passing, RequestConnection};
+use crate::connection::{Passing, RequestConnection, TransferAccount};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use lookups::Lookup;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
@@ -136,6 +136,8 @@ pub struct Builder {
     lookups: VecDeque<Lookup>,
     answered: VecDeque<(usize, u64, u64)>,
     done: Vec<Exchange>,
+    /// Transfers that are over, where they are wanted.
+    transfers: Option<Vec<TransferAccount>>,
     next_flow: u32,
     /// Which connection has which number, where others want to know it.
     origins: Option<BTreeMap<ConnectionOrigin, u32>>,
@@ -166,6 +168,7 @@ impl Builder {
             lookups: VecDeque::new(),
             answered: VecDeque::new(),
             done: Vec::new(),
+            transfers: None,
             next_flow: 0,
             origins: None,
             unknown: Unknown::default(),
@@ -178,6 +181,21 @@ impl Builder {
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = Some(secrets);
         self
+    }
+
+    /// Accounts for connections without an answered request too.
+    #[must_use]
+    pub fn accounting_transfers(mut self) -> Self {
+        self.transfers = Some(Vec::new());
+        self
+    }
+
+    /// Transfers that are over since this was asked last.
+    pub fn take_transfers(&mut self) -> Vec<TransferAccount> {
+        self.transfers
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
@@ -491,6 +509,9 @@ impl Builder {
     fn end_connection(&mut self, mut connection: RequestConnection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
         self.done.extend(connection.unopened());
+        if let Some(transfers) = &mut self.transfers {
+            transfers.extend(connection.transfer_account());
+        }
         self.unknown.left_out.merge(&connection.left_out());
         self.unknown.lost_bytes += connection.lost();
         self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());

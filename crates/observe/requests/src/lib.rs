@@ -24,6 +24,7 @@ pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;
 
+pub use connection::TransferAccount;
 pub use exchange::Exchange;
 pub use exchange_builder::{
     Builder, ObservedHost, OfDatagram, PacketPassage, SegmentPassage, SocketEvent, Unknown,

@@ -22,35 +22,30 @@ impl TraceOutcome {
         let requests =
             counted_requests(&self.by_protocol).unwrap_or_else(|| "no request was seen".to_owned());
         lines.push(format!(
-            "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU",
+            "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU{}",
             self.packets,
             self.records,
             units::format_time(self.seconds),
             self.lost_packets,
             self.lost_records,
-            units::format_time(self.cost_s)
+            units::format_time(self.cost_s),
+            self.cost_words()
         ));
-        lines.extend(self.cost_words());
         lines.extend(self.all_notes().iter().map(|note| format!("note: {note}")));
         lines
     }
 
-    /// What it cost programs to be looked at.
-    fn cost_words(&self) -> Option<String> {
-        let cost = self.cost.as_ref()?;
-        let (without, with) = cost.medians_ns;
-        let (whose, what) = match self.stopped {
-            true => ("", ""),
-            false => ("both ends ", " of CPU"),
+    /// What it cost programs to be looked at, in half a sentence.
+    fn cost_words(&self) -> String {
+        let Some(cost) = &self.cost else {
+            return String::new();
         };
-        Some(format!(
-            "to be looked at: a message and its answer took {whose}{}{what} instead of {} (medians of {} and {} batches, quartiles {} from them)",
-            units::format_time(with / 1e9),
-            units::format_time(without / 1e9),
-            cost.batches.1,
-            cost.batches.0,
-            units::format_time(cost.spread_ns / 1e9)
-        ))
+        let (without, with) = cost.medians_ns;
+        let of = if self.stopped { "" } else { " of CPU" };
+        format!(
+            ", and programs {}{of} a message and its answer",
+            units::format_time((with - without).max(0.0) / 1e9)
+        )
     }
 
     fn all_notes(&self) -> Vec<String> {

@@ -60,7 +60,7 @@ impl RequestRecorder {
     ) -> Self {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
-            builder: Builder::new(hosts),
+            builder: Builder::new(hosts).accounting_transfers(),
             collector: RequestCollector::new(names),
             who: ThreadDirectory::default(),
             sockets: SocketConnections::default(),
@@ -188,6 +188,7 @@ impl RequestRecorder {
         for exchange in self.builder.advance(now_ns) {
             self.keep(&exchange);
         }
+        self.keep_transfers();
         self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
         self.write(spool, AT_ONCE)
     }
@@ -198,6 +199,7 @@ impl RequestRecorder {
         for exchange in left {
             self.keep(&exchange);
         }
+        self.keep_transfers();
         let logs = &mut self.logs;
         self.collector.finish(&mut |host, name, at_ns, values| {
             put_event(logs, host, name, at_ns, values);
@@ -255,6 +257,16 @@ impl RequestRecorder {
     /// The requests so far.
     pub(crate) const fn requests(&self) -> &RequestCollector {
         &self.collector
+    }
+
+    fn keep_transfers(&mut self) {
+        let logs = &mut self.logs;
+        for transfer in self.builder.take_transfers() {
+            self.collector
+                .add_transfer(&transfer, &mut |host, name, at_ns, values| {
+                    put_event(logs, host, name, at_ns, values);
+                });
+        }
     }
 
     fn keep(&mut self, exchange: &Exchange) {

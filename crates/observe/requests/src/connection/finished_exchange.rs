@@ -6,6 +6,22 @@ use super::*;
 const SERVER_CLOSED: &str = "the server closed its connection";
 const SERVER_RESET: &str = "the server reset its connection";
 
+/// A connection that nobody asked anything on for so long was opened in advance: its set-up is no part of a request.
+const OPENED_AHEAD_NS: u64 = 1_000_000_000;
+
+/// Takes away the set-up of a connection that was opened long before its first request: a pool does so.
+fn part_from_idle_set_up(exchange: &mut Exchange) {
+    let ends = [exchange.connect, exchange.handshake].into_iter().flatten();
+    let ready = ends.map(|(_, last)| last).max();
+    let idle = ready
+        .zip(exchange.asked_ns())
+        .map_or(0, |(ready, asked)| asked.saturating_sub(ready));
+    if idle >= OPENED_AHEAD_NS {
+        (exchange.lookup, exchange.connect, exchange.handshake) = (None, None, None);
+        exchange.connect_again = 0;
+    }
+}
+
 /// How an exchange ended.
 struct ExchangeOutcome {
     kind: ExchangeKind,
@@ -91,7 +107,9 @@ impl RequestConnection {
             is_unopened: false,
             gave_up: outcome.gave_up,
         };
+        self.has_answers |= exchange.kind == ExchangeKind::Call && exchange.response.is_some();
         self.add_handshake(&mut exchange);
+        part_from_idle_set_up(&mut exchange);
         done.push(exchange);
     }
 

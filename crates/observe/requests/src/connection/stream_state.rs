@@ -14,6 +14,13 @@ pub(super) struct RequestStreamState {
     pub(super) arrived: Arrivals,
     /// What was sent again: where it begins and ends, when, and how long after the first time.
     pub(super) again: VecDeque<(u64, u64, u64, u64)>,
+    /// How many segments were sent again, and how many of them only the second copy was seen of.
+    pub(super) again_count: u64,
+    pub(super) late_count: u64,
+    /// How long there was no room, and how often it was none at all.
+    pub(super) full_ns: u64,
+    pub(super) zero_windows: u64,
+    pub(super) is_zero: bool,
     /// Bytes that were missing when others behind them came.
     pub(super) holes: StreamHoles,
     /// Where data ends before which nothing was sent although everything had arrived and there was room, from when, and until when.

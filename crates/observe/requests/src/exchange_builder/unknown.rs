@@ -31,10 +31,6 @@ impl Unknown {
                 "bytes of connections were not captured; requests whose heads they had are not known",
             ),
             (
-                self.early_sockets,
-                "bytes went through sockets that were there before: when they were read is not known",
-            ),
-            (
                 self.one_way,
                 "connections were seen in one direction only: their requests are not known",
             ),

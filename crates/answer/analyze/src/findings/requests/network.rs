@@ -408,6 +408,11 @@ impl Slowest {
         self.full >= FULL
     }
 
+    /// How much of the time it was used.
+    pub(crate) const fn share(&self) -> f64 {
+        self.full
+    }
+
     /// `the slowest link of their way, a>b (10 Mbit/s), was 97 % full while they crossed it`.
     pub(crate) fn words(&self) -> String {
         let whose = if self.others >= 0.05 {

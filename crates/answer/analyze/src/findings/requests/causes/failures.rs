@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.005;
 const MANY: usize = 5;
 /// A connection on which nothing passed for so long was idle, ns.
-const IDLE_NS: u64 = 1_000_000_000;
+const IDLE_NS: u64 = 200_000_000;
 /// Statuses that are named.
 const NAMED: usize = 3;
 

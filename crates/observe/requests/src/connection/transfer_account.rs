@@ -1,0 +1,127 @@
+//! What all packets of a connection say together, where it has no answered request: a transfer in one direction, or one that failed.
+//! Round trip, bytes, what was sent again, how long there was no room, the longest quiet time: the row that captures have of theirs.
+
+use super::RequestConnection;
+use crate::exchange::ExchangeEnd;
+use stackline_events::EventValue;
+use stackline_events::catalogue::rows::TcpConnection;
+use stackline_events::unit_ids::{self, EventStreamDirection};
+
+/// The longest time without data, and how it ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct QuietTime {
+    data_ns: Option<u64>,
+    longest_ns: u64,
+    until: &'static str,
+}
+
+impl QuietTime {
+    /// New data pass, or data again.
+    pub(super) fn end(&mut self, at_ns: u64, way: EventStreamDirection, is_new: bool) {
+        let quiet_ns = self
+            .data_ns
+            .map_or(0, |data_ns| at_ns.saturating_sub(data_ns));
+        self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
+        if quiet_ns > self.longest_ns {
+            self.longest_ns = quiet_ns;
+            self.until = match (is_new, way) {
+                (false, _) => "retransmission",
+                (true, EventStreamDirection::There) => "initiator",
+                (true, EventStreamDirection::Back) => "responder",
+            };
+        }
+    }
+
+    /// Until now nobody was waited for but a receiver without room.
+    pub(super) fn restart(&mut self, at_ns: u64) {
+        self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
+    }
+}
+
+/// A connection without an answered request, when it is over.
+#[derive(Clone, Debug)]
+pub struct TransferAccount {
+    /// Its flow.
+    pub flow: u32,
+    /// Who opened it, and who was connected to.
+    pub ends: [ExchangeEnd; 2],
+    /// When it began, and when the last of it passed, ns.
+    pub span_ns: (u64, u64),
+    round_trip_ns: Option<u64>,
+    least_ack_ns: Option<u64>,
+    bytes: [u64; 2],
+    again: [u64; 2],
+    late: [u64; 2],
+    full_ns: u64,
+    zero_windows: u64,
+    quiet: QuietTime,
+    end: &'static str,
+}
+
+impl TransferAccount {
+    /// Its row, at a host.
+    pub fn emit(&self, host: &str, emit: &mut crate::exchange_events::RequestEventSink<'_>) {
+        let [initiator, responder] =
+            [&self.ends[0], &self.ends[1]].map(|end| end.address.to_string());
+        let flow = self.flow & unit_ids::LAST_FLOW;
+        let [there, back] =
+            [EventStreamDirection::There, EventStreamDirection::Back].map(|way| way as usize);
+        let row = TcpConnection {
+            stream: unit_ids::stream(flow, EventStreamDirection::There).into(),
+            initiator: EventValue::from(&initiator),
+            responder: EventValue::from(&responder),
+            duration_ns: self.span_ns.1.saturating_sub(self.span_ns.0).into(),
+            handshake_ns: self.round_trip_ns.into(),
+            ack_there_ns: self.least_ack_ns.into(),
+            bytes_there: self.bytes[there].into(),
+            bytes_back: self.bytes[back].into(),
+            again_there: self.again[there].into(),
+            again_back: self.again[back].into(),
+            zero_windows: self.zero_windows.into(),
+            window_full_ns: self.full_ns.into(),
+            quiet_ns: self.quiet.longest_ns.into(),
+            quiet_until: self.quiet.until.into(),
+            end: self.end.into(),
+            late_there: self.late[there].into(),
+            late_back: self.late[back].into(),
+            ..TcpConnection::default()
+        };
+        row.give(host, self.span_ns.0, emit);
+    }
+}
+
+impl RequestConnection {
+    /// The account of it, where nothing that was asked on it was answered; `None` also where it had no data.
+    pub(crate) fn transfer_account(&self) -> Option<TransferAccount> {
+        if self.has_answers || !self.has_data() {
+            return None;
+        }
+        let of_ways =
+            |of: fn(&super::RequestStreamState) -> u64| [of(&self.ways[0]), of(&self.ways[1])];
+        let is_closed = self.ways.iter().all(|way| way.finished);
+        let full = |way: &super::RequestStreamState| {
+            let rest = way
+                .full_since
+                .map_or(0, |since| self.last_ns.saturating_sub(since));
+            way.full_ns.saturating_add(rest)
+        };
+        Some(TransferAccount {
+            flow: self.flow,
+            ends: self.ends.clone(),
+            span_ns: (self.first_ns, self.last_ns),
+            round_trip_ns: self.round_trip_ns,
+            least_ack_ns: self.least_ack_ns,
+            bytes: of_ways(|way| way.left.end().max(way.arrived.progress().end())),
+            again: of_ways(|way| way.again_count),
+            late: of_ways(|way| way.late_count),
+            full_ns: self.ways.iter().map(full).fold(0, u64::saturating_add),
+            zero_windows: self.ways.iter().map(|way| way.zero_windows).sum(),
+            quiet: self.quiet,
+            end: match (self.reset, is_closed) {
+                (true, _) => "reset",
+                (false, true) => "closed",
+                (false, false) => "open",
+            },
+        })
+    }
+}
