@@ -211,7 +211,7 @@ mod tests {
     /// A fragment of a datagram of DNS over IPv4.
     fn v4(id: u8, at: usize, more: bool, data: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, (20 + data.len()) as u8, 0, id];
-        packet.extend((at as u16 / 8 | if more { 0x2000 } else { 0 }).to_be_bytes());
+        packet.extend(((at as u16 / 8) | if more { 0x2000 } else { 0 }).to_be_bytes());
         packet.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         packet.extend(data);
         packet

@@ -316,10 +316,8 @@ impl CapturedDirection {
         if at.repeated {
             self.again += 1;
             self.waiting.clear();
-        } else if !at.is_probe {
-            if segment.bytes > 0 && self.waiting.len() < WAITING {
-                self.waiting.push_back((end, at_ns));
-            }
+        } else if !at.is_probe && segment.bytes > 0 && self.waiting.len() < WAITING {
+            self.waiting.push_back((end, at_ns));
         }
         self.sent = Some(
             self.sent
