@@ -13,6 +13,7 @@ mod clocks;
 mod connection_accounts;
 mod host_addresses;
 mod packet_copies;
+mod packet_words;
 mod reading;
 mod survey;
 

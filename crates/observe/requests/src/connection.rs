@@ -3,6 +3,7 @@
 //! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is reported at one of the two doors only, in the
 //! order in which it passed there.
 
+mod doors;
 mod finished_exchange;
 mod stream_state;
 mod transfer_account;
@@ -18,7 +19,6 @@ use stackline_dissect::conversation::{
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::sequence_position::Position;
-use stackline_dissect::stream_holes::is_mended_loss;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
@@ -42,20 +42,8 @@ const SETTLES_NS: u64 = 500_000_000;
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
 /// Nor is it where so many wait: then it is not seen how they are read.
 const MOST_UNREAD: usize = Bound::Unread.most();
-/// The window of a receiver is full for so long, at least.
-const FULL_NS: u64 = 200_000;
-/// An acknowledgement that is later than twice the round trip and this waited in queues.
-const QUEUES_NS: u64 = 5_000_000;
 /// Bytes of a whole segment where larger ones are split on their way.
 const SEGMENT: u64 = 1460;
-/// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
-const SMALL: u64 = 2;
-/// A pause shorter than this is none.
-const PAUSE_NS: u64 = 1_000_000;
-/// A hold shorter than this is none.
-const HELD_NS: u64 = 5_000_000;
-/// An acknowledgement lets data go that leaves within this.
-const LETS_GO_NS: u64 = 2_000_000;
 
 /// How a packet passes a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,128 +226,6 @@ impl RequestConnection {
         }
     }
 
-    fn syn(
-        &mut self,
-        at_ns: u64,
-        way: EventStreamDirection,
-        passing: Passing,
-        segment: &DissectedSegment,
-    ) {
-        self.ways[way as usize].scale = segment.window_scale;
-        match way {
-            EventStreamDirection::There if passing.leaves => {
-                self.syn_again += u64::from(self.syn_ns.is_some());
-                self.syn_ns.get_or_insert(at_ns);
-            }
-            EventStreamDirection::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => {
-                self.syn_ns = Some(at_ns)
-            }
-            EventStreamDirection::Back if passing.arrives && self.established_ns.is_none() => {
-                self.established_ns = Some(at_ns);
-                // Of one that was sent again it is not known which was answered (Karn and Partridge 1987).
-                self.round_trip_ns = self
-                    .syn_ns
-                    .filter(|_| self.syn_again == 0)
-                    .map(|syn| at_ns.saturating_sub(syn));
-            }
-            _ => {}
-        }
-    }
-
-    fn leaves(
-        &mut self,
-        at_ns: u64,
-        way: EventStreamDirection,
-        from: u64,
-        end: u64,
-        segment: &DissectedSegment,
-    ) {
-        self.note_pause(at_ns, way, from, end);
-        let other_ack = self.ways[1 - way as usize].acknowledged;
-        let own = &mut self.ways[way as usize];
-        if end <= own.left.end() {
-            own.again_count += 1;
-            let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
-            remember(
-                &mut own.again,
-                (from, end, at_ns, at_ns.saturating_sub(first)),
-                &mut self.left_out,
-            );
-            return;
-        }
-        own.largest = own.largest.max(segment.bytes);
-        // A small end that leaves right behind the acknowledgement of all before it was held back for it, if what was before
-        // left long ago (Nagle 1984, Minshall).
-        let before = own.left.whole(from).map(|moment| moment.at_ns);
-        if let (Some((acked, acked_ns)), Some(before)) = (other_ack, before)
-            && acked >= from
-            && segment.bytes * SMALL < own.largest.max(1460)
-            && at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
-            && acked_ns.saturating_sub(before) >= HELD_NS
-        {
-            remember(&mut own.held, (end, at_ns, before), &mut self.left_out);
-        }
-        own.left.pass(end, at_ns, 0);
-        if own.is_out_of_room() {
-            own.full_since.get_or_insert(at_ns);
-        }
-    }
-
-    /// Data arrives. What fills a hole late was lost where nobody looks, and sent again.
-    fn arrives(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
-        let is_sender_seen = self.ends[way as usize].host.is_some();
-        if !is_sender_seen {
-            self.note_pause(at_ns, way, from, end);
-        }
-        let own = &mut self.ways[way as usize];
-        let open_ns = own.holes.pass(from, end, at_ns, &mut self.left_out);
-        if let Some(open_ns) = open_ns.filter(|_| !is_sender_seen)
-            && is_mended_loss(open_ns, self.round_trip_ns)
-        {
-            own.late_count += 1;
-            remember(
-                &mut own.again,
-                (from, end, at_ns, open_ns),
-                &mut self.left_out,
-            );
-        }
-        own.arrives(at_ns, from, end);
-        own.largest = own.largest.max(end - from);
-        if !is_sender_seen && own.is_out_of_room() {
-            own.full_since.get_or_insert(at_ns);
-        }
-    }
-
-    /// New data that comes long after all before it was acknowledged: its sender had nothing to send. Seen from its receiver, the
-    /// acknowledgement and the data were on their way meanwhile.
-    fn note_pause(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
-        let Some((up_to, acked_ns)) = self.ways[1 - way as usize].acknowledged else {
-            return;
-        };
-        let trip = match self.ends[way as usize].host {
-            Some(_) => Some(0),
-            None => self.round_trip_ns,
-        };
-        let own = &mut self.ways[way as usize];
-        let passed = if own.left.end() > 0 {
-            &own.left
-        } else {
-            own.arrived.progress()
-        };
-        let (Some(before), Some(trip)) = (passed.whole(from), trip) else {
-            return;
-        };
-        let had_room = own.full.back().map_or(0, |(_, until)| *until);
-        let since = acked_ns
-            .max(before.at_ns)
-            .max(had_room)
-            .saturating_add(trip);
-        let is_free = up_to >= from && own.full_since.is_none();
-        if passed.end() == from && is_free && at_ns.saturating_sub(since) >= PAUSE_NS {
-            remember(&mut own.pauses, (end, since, at_ns), &mut self.left_out);
-        }
-    }
-
     fn dissect_segment(
         &mut self,
         way: EventStreamDirection,
@@ -405,76 +271,6 @@ impl RequestConnection {
             }
         }
         found
-    }
-
-    /// A side says what it has of the other direction, and how much it has room for: here its sender hears it.
-    fn acknowledged(&mut self, at_ns: u64, way: EventStreamDirection, segment: &DissectedSegment) {
-        let scaled = self.ways.iter().all(|way| way.scale.is_some());
-        let behind = self.ways[1 - way as usize].position;
-        let Some(up_to) = segment
-            .acknowledged
-            .and_then(|number| behind?.offset(number))
-        else {
-            return;
-        };
-        let own = &mut self.ways[way as usize];
-        let is_news = own.acknowledged.is_none_or(|(known, _)| up_to > known);
-        let is_old = own.acknowledged.is_some_and(|(known, _)| up_to < known);
-        if is_news {
-            own.acknowledged = Some((up_to, at_ns));
-        }
-        let sent = &self.ways[1 - way as usize];
-        // Of what was sent again it is not known which was acknowledged (Karn and Partridge 1987).
-        let is_new = is_news && sent.again.back().is_none_or(|(_, end, ..)| *end < up_to);
-        if self.round_trip_ns.is_none()
-            && is_new
-            && let Some(left) = sent.left.whole(up_to)
-        {
-            let took = at_ns.saturating_sub(left.at_ns);
-            self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
-        }
-        let own = &mut self.ways[way as usize];
-        let shift = if segment.syn || !scaled {
-            0
-        } else {
-            own.scale.unwrap_or(0)
-        };
-        let window = u64::from(segment.window) << shift.min(14);
-        let is_zero = window == 0 && !segment.syn && !segment.reset;
-        let sent = &mut self.ways[1 - way as usize];
-        sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
-        let sent = &mut self.ways[1 - way as usize];
-        // What comes out of its turn says nothing new.
-        if !segment.syn && !is_old {
-            // How the window is scaled is said at the beginning alone; none is none.
-            let is_known = !self.midway || window == 0;
-            sent.room_end = is_known.then_some(up_to.saturating_add(window));
-        }
-        match (sent.is_out_of_room(), sent.full_since) {
-            (true, None) => sent.full_since = Some(at_ns),
-            (false, Some(since)) => {
-                sent.full_since = None;
-                // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
-                let passed = if sent.left.end() > 0 {
-                    &sent.left
-                } else {
-                    sent.arrived.progress()
-                };
-                let took = passed
-                    .whole(up_to)
-                    .map(|moment| at_ns.saturating_sub(moment.at_ns));
-                let trip = self
-                    .round_trip_ns
-                    .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
-                let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
-                if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
-                    sent.full_ns = sent.full_ns.saturating_add(at_ns.saturating_sub(since));
-                    self.quiet.restart(at_ns);
-                    remember(&mut sent.full, (since, at_ns), &mut self.left_out);
-                }
-            }
-            _ => {}
-        }
     }
 
     fn take(&mut self, found: Vec<DissectorEvent>, done: &mut Vec<Exchange>) {

@@ -4,6 +4,7 @@
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
 mod lookups;
+mod sockets;
 mod unknown;
 
 use crate::connection::{Passing, RequestConnection, TransferAccount};
@@ -29,10 +30,6 @@ const MOST_ORIGINS: usize = Bound::Origins.most();
 const MOST_LOOKUPS: usize = Bound::Lookups.most();
 /// Answers that wait for a connection.
 const MOST_ANSWERED: usize = Bound::Answered.most();
-/// Calls at a socket that wait for the first packet of its connection.
-const MOST_EARLY: usize = Bound::EarlyCalls.most();
-/// Sockets that are known; what is done at further ones is not.
-const MOST_SOCKETS: usize = Bound::Sockets.most();
 /// Exchanges that are over and are not taken yet, after which they should be.
 const MANY_DONE: usize = 4096;
 /// Why a question that gave way has no answer.
@@ -517,122 +514,6 @@ impl Builder {
         self.unknown.one_way += u64::from(connection.is_one_way() && connection.has_data());
     }
 
-    // --- sockets ---
-
-    /// A socket did something, by a thread of the kernel's number.
-    pub fn socket(&mut self, at_ns: u64, socket: u64, thread: u32, event: SocketEvent) {
-        if matches!(event, SocketEvent::Opened(..) | SocketEvent::Found(..))
-            && self.sockets.len() >= MOST_SOCKETS
-            && !self.sockets.contains_key(&socket)
-        {
-            return self.unknown.left_out.add(Bound::Sockets, 1);
-        }
-        match event {
-            SocketEvent::Opened(own, other) => {
-                let known = self.sockets.entry(socket).or_default();
-                if known.ends != Some((own, other)) {
-                    *known = SocketProgress {
-                        ends: Some((own, other)),
-                        ..SocketProgress::default()
-                    };
-                }
-            }
-            SocketEvent::Found(own, other) => {
-                self.sockets
-                    .entry(socket)
-                    .or_default()
-                    .ends
-                    .get_or_insert((own, other));
-            }
-            SocketEvent::Closed => {
-                self.sockets.remove(&socket);
-            }
-            SocketEvent::Wrote(bytes) | SocketEvent::Read(bytes) => {
-                let wrote = matches!(event, SocketEvent::Wrote(_));
-                let Some(known) = self.sockets.get_mut(&socket) else {
-                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
-                    return;
-                };
-                let count = if wrote {
-                    &mut known.wrote
-                } else {
-                    &mut known.read
-                };
-                *count = count.saturating_add(bytes);
-                let up_to = *count;
-                let Some((own, other)) = known.ends else {
-                    self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
-                    return;
-                };
-                match self.of_socket(own, other) {
-                    Some((connection, end)) if connection.midway => {
-                        connection.counted(end, wrote, up_to, at_ns, thread);
-                    }
-                    Some((connection, end)) => {
-                        record_socket_progress(connection, end, wrote, up_to, at_ns, thread)
-                    }
-                    None => {
-                        let known = self.sockets.entry(socket).or_default();
-                        if known.early.len() < MOST_EARLY {
-                            known.early.push((wrote, up_to, at_ns, thread));
-                        } else {
-                            self.unknown.left_out.add(Bound::EarlyCalls, 1);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The connection of a socket with those ends, and which end of it that is.
-    fn of_socket(
-        &mut self,
-        own: SocketAddr,
-        other: SocketAddr,
-    ) -> Option<(&mut RequestConnection, EventStreamDirection)> {
-        let loopback = own.ip().is_loopback();
-        let hosts = (0..self.hosts.len().max(1)).filter(|host| loopback || *host == 0);
-        let mut keys = hosts.flat_map(|host| {
-            let key = |ends| RequestConnectionKey::new(host, ends);
-            [
-                (key((own, other)), EventStreamDirection::There),
-                (key((other, own)), EventStreamDirection::Back),
-            ]
-        });
-        let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
-        Some((self.connections.get_mut(&key)?, end))
-    }
-
-    /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
-    pub fn lost_sockets(&mut self) {
-        self.sockets
-            .values_mut()
-            .for_each(|socket| *socket = SocketProgress::default());
-        self.connections
-            .values_mut()
-            .for_each(|connection| connection.sockets = [false; 2]);
-    }
-
-    /// What sockets of a connection did before its packets were seen.
-    fn adopt_sockets(&mut self, ends: RequestConnectionEnds, connection: &mut RequestConnection) {
-        let midway = connection.midway;
-        for socket in self
-            .sockets
-            .values_mut()
-            .filter(|socket| !socket.early.is_empty())
-        {
-            let end = match socket.ends {
-                Some(own) if own == ends => EventStreamDirection::There,
-                Some((own, other)) if (other, own) == ends => EventStreamDirection::Back,
-                _ => continue,
-            };
-            let early = std::mem::take(&mut socket.early);
-            for (wrote, up_to, at_ns, thread) in early.into_iter().filter(|_| !midway) {
-                record_socket_progress(connection, end, wrote, up_to, at_ns, thread);
-            }
-        }
-    }
-
     // --- what is over ---
 
     /// Exchanges that are over by now. What sources report later than half a second after it happened is too late.
@@ -685,20 +566,6 @@ impl Builder {
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
         done
-    }
-}
-
-fn record_socket_progress(
-    connection: &mut RequestConnection,
-    end: EventStreamDirection,
-    wrote: bool,
-    up_to: u64,
-    at_ns: u64,
-    thread: u32,
-) {
-    match wrote {
-        true => connection.wrote(end, up_to, at_ns, thread),
-        false => connection.has_read(end, up_to, at_ns, thread),
     }
 }
 

@@ -3,6 +3,7 @@
 pub(super) mod attempts;
 pub(super) mod causes;
 pub(super) mod costs;
+pub(super) mod message_delays;
 pub(super) mod network;
 pub(super) mod queueing;
 pub(super) mod request;

@@ -3,6 +3,7 @@
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
 use super::packet_copies::PacketCopies;
+use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, Imported};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
@@ -18,7 +19,7 @@ use stackline_requests::{
     Builder, Exchange, OfDatagram, PacketPassage, Secrets, SegmentPassage, Unknown,
 };
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
 /// Events that are given at a time.
@@ -32,8 +33,6 @@ const LOOK_NS: u64 = 250_000_000;
 const SELDOM: u64 = 1 << 8;
 /// Requests that are remembered for logs.
 const MOST_ASKED: usize = Bound::Asked.most();
-/// Streams whose ends are remembered as texts.
-const MOST_WAYS: usize = 1 << 12;
 
 /// Flows from this one on are questions after names; connections have those before, and what is one more has no requests.
 pub const FIRST_LOOKUP: u32 = unit_ids::LAST_FLOW / 2;
@@ -107,26 +106,6 @@ struct CaptureSource<'r> {
 
 /// How many packets were not read, by why: `they ...`.
 type Others = BTreeMap<Cow<'static, str>, u64>;
-
-/// Ends of streams as texts, which are made once: who sends, who receives, and both.
-#[derive(Debug, Default)]
-struct StreamEndTexts {
-    by_stream: HashMap<i64, [String; 3]>,
-}
-
-impl StreamEndTexts {
-    fn of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
-        // A stream's ends do not change; beyond that many they are made anew.
-        if self.by_stream.len() >= MOST_WAYS && !self.by_stream.contains_key(&stream) {
-            self.by_stream.clear();
-        }
-        self.by_stream.entry(stream).or_insert_with(|| {
-            let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
-            let way = format!("{from}>{to}");
-            [from, to, way]
-        })
-    }
-}
 
 /// Reads captures, however long they are, some events at a time.
 pub struct CaptureEventReader<'r> {
@@ -384,23 +363,6 @@ impl CapturePacketState<'_> {
     fn unread(&mut self, why: impl Into<Cow<'static, str>>) {
         *self.others.entry(why.into()).or_default() += 1;
     }
-}
-
-/// Why it is not known what a packet carries.
-fn why_unread(packet: &CapturePacket<'_>) -> Cow<'static, str> {
-    let why = match packet.unread() {
-        Some(PacketReadError::Link) => {
-            let number = packet.link_number();
-            return format!("are of a kind of link that is not read (number {number} of tcpdump.org/linktypes.html)").into();
-        }
-        Some(PacketReadError::NotIp) => "do not carry IP",
-        Some(PacketReadError::Fragment) => "are fragments of IP",
-        Some(PacketReadError::Protocol) => "carry neither TCP nor UDP",
-        Some(PacketReadError::CutOff) | None => {
-            "are cut off within their headers, or these are damaged"
-        }
-    };
-    why.into()
 }
 
 impl SharedCaptureState<'_> {

@@ -38,6 +38,7 @@ mod lifelines;
 mod losses;
 mod net;
 mod network;
+mod one_side;
 mod outputs;
 mod predicted;
 mod reading;

@@ -107,7 +107,8 @@ impl RequestConnection {
             is_unopened: false,
             gave_up: outcome.gave_up,
         };
-        self.has_answers |= exchange.kind == ExchangeKind::Call && exchange.response.is_some();
+        self.has_answers |= exchange.kind == ExchangeKind::Call
+            && (exchange.response.is_some() || exchange.gave_up.is_some());
         self.add_handshake(&mut exchange);
         part_from_idle_set_up(&mut exchange);
         done.push(exchange);
@@ -317,22 +318,6 @@ impl RequestConnection {
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
-        // What comes before its first byte is not its own.
-        let pauses = own
-            .pauses
-            .iter()
-            .filter(|(behind, ..)| *behind > from && *behind <= end)
-            .filter(|(_, since, _)| {
-                let passed = if own.left.end() > 0 {
-                    &own.left
-                } else {
-                    own.arrived.progress()
-                };
-                passed.of(from).is_some_and(|first| first.at_ns <= *since)
-            });
-        let paused_ns = pauses.fold(0_u64, |all, (_, since, until)| {
-            all.saturating_add(until.saturating_sub(*since))
-        });
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap =
@@ -366,7 +351,7 @@ impl RequestConnection {
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),
             window_ns,
-            paused_ns,
+            paused_ns: own.paused_ns(from, end),
         }
     }
 }

@@ -79,4 +79,21 @@ impl RequestStreamState {
         let room = self.room_end.map(|end| end.saturating_sub(sent));
         sent > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
     }
+
+    /// How long its sender sent nothing in the midst of bytes between two offsets although nothing hindered it, ns.
+    pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
+        let passed = if self.left.end() > 0 {
+            &self.left
+        } else {
+            self.arrived.progress()
+        };
+        // What comes before the first byte is not of these.
+        let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
+        self.pauses
+            .iter()
+            .filter(|(behind, since, _)| *behind > from && *behind <= end && *since >= begun)
+            .fold(0, |all, (_, since, until)| {
+                all.saturating_add(until.saturating_sub(*since))
+            })
+    }
 }

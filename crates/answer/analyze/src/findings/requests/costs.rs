@@ -2,6 +2,7 @@
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
+use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, requests};
 use crate::findings::rows::EventRows;
@@ -237,48 +238,6 @@ impl RequestShares<'_> {
     }
 }
 
-/// What the network recorded of a message, ns.
-#[derive(Clone, Copy)]
-struct RequestMessageNetwork {
-    held_ns: i64,
-    paused_ns: i64,
-    window_ns: i64,
-    again_ns: i64,
-}
-
-/// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
-struct MessageDelays {
-    paused: i64,
-    held: i64,
-    window: i64,
-    again: i64,
-    /// What is left of the time to leave and to travel.
-    rest: i64,
-}
-
-impl MessageDelays {
-    /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
-    fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
-        // Where its sender is not seen, all of it is seen as on its way.
-        let mut sender_has = if leaves > 0 { leaves } else { travels };
-        let mut take = |ns: i64| {
-            let part = ns.clamp(0, sender_has.max(0));
-            sender_has -= part;
-            part
-        };
-        let (held, paused, window) = (take(net.held_ns), take(net.paused_ns), take(net.window_ns));
-        let rest = leaves + travels - held - paused - window;
-        let again = net.again_ns.min(rest);
-        Self {
-            paused,
-            held,
-            window,
-            again,
-            rest: rest - again,
-        }
-    }
-}
-
 /// A message on its way, without what was lost, held back or had no room.
 struct MessageTransit {
     queued: i64,
@@ -462,6 +421,7 @@ impl<'r> Spender<'r> {
             times.hold,
             times.there,
             RequestMessageNetwork {
+                is_sender_seen: !times.is_of_server,
                 held_ns: net.held_there_ns,
                 paused_ns: net.paused_there_ns,
                 window_ns: net.window_there_ns,
@@ -489,6 +449,7 @@ impl<'r> Spender<'r> {
             times.sending,
             times.back,
             RequestMessageNetwork {
+                is_sender_seen: !times.is_of_client,
                 held_ns: net.held_back_ns,
                 paused_ns: net.paused_back_ns,
                 window_ns: net.window_back_ns,

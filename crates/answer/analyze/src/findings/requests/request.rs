@@ -55,6 +55,8 @@ pub(crate) struct RequestTimes {
     pub(crate) is_way_known: bool,
     /// It was seen at the client, or on the way, and not at the server: the server's time has the way to it and back in it.
     pub(crate) is_of_client: bool,
+    /// It was seen at the server, and not at the client.
+    pub(crate) is_of_server: bool,
     pub(crate) round_trip: Option<i64>,
     pub(crate) has_connect: bool,
     pub(crate) has_handshake: bool,
@@ -223,6 +225,7 @@ fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
         back: time("back_ns"),
         client_unread: time("client_unread_ns"),
         is_way_known: known("there_ns").is_some() && known("back_ns").is_some(),
+        is_of_server: known("there_ns").is_some() && known("back_ns").is_none(),
         is_of_client: known("there_ns").is_none() && known("back_ns").is_some(),
         round_trip: known("round_trip_ns"),
         has_connect: known("connect_ns").is_some(),

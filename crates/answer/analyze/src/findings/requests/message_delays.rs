@@ -1,0 +1,48 @@
+//! What keeps a message from arriving, as parts of its time.
+
+/// What the network recorded of a message, ns.
+#[derive(Clone, Copy)]
+pub(super) struct RequestMessageNetwork {
+    pub(super) is_sender_seen: bool,
+    pub(super) held_ns: i64,
+    pub(super) paused_ns: i64,
+    pub(super) window_ns: i64,
+    pub(super) again_ns: i64,
+}
+
+/// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
+pub(super) struct MessageDelays {
+    pub(super) paused: i64,
+    pub(super) held: i64,
+    pub(super) window: i64,
+    pub(super) again: i64,
+    /// What is left of the time to leave and to travel.
+    pub(super) rest: i64,
+}
+
+impl MessageDelays {
+    /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
+    pub(super) fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
+        // Where its sender is not seen, all of it is seen as on its way.
+        let mut sender_has = if net.is_sender_seen {
+            leaves
+        } else {
+            leaves + travels
+        };
+        let mut take = |ns: i64| {
+            let part = ns.clamp(0, sender_has.max(0));
+            sender_has -= part;
+            part
+        };
+        let (held, paused, window) = (take(net.held_ns), take(net.paused_ns), take(net.window_ns));
+        let rest = leaves + travels - held - paused - window;
+        let again = net.again_ns.min(rest);
+        Self {
+            paused,
+            held,
+            window,
+            again,
+            rest: rest - again,
+        }
+    }
+}
