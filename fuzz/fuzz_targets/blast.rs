@@ -2,4 +2,4 @@
 //! connection neither panics a machine nor makes it deliver what never came.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stackline_proto::blast::fuzzing::packets(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stackline_walks::blast::packets(bytes));

@@ -3,5 +3,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    stackline_dissect::conversation::fuzzing::fuzz_conversation(bytes);
+    stackline_walks::conversation::fuzz_conversation(bytes);
 });

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stackline_live::fuzzing::{arrivals, control_datagram};
+use stackline_proto::datagram::control::read_control;
+use stackline_proto::datagram::loss_counter::Sequence;
 use std::collections::BTreeSet;
 
 /// Numbers this far behind the highest are always told apart.
@@ -27,12 +28,14 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
 
 fuzz_target!(|bytes: &[u8]| {
     let token = [0x85; 16];
-    let control = control_datagram(bytes, &token);
+    let control = read_control(bytes, &token);
     assert_eq!(control.is_some(), bytes.len() == 25 && bytes[..16] == token);
 
     let numbers = numbers(bytes);
     let sent = numbers.iter().max().map_or(0, |most| most + 1);
-    let (new, losses) = arrivals(&numbers, sent);
+    let mut sequence = Sequence::new();
+    let new: Vec<bool> = numbers.iter().map(|number| sequence.arrived(*number)).collect();
+    let losses = sequence.losses(sent);
     let mut seen = BTreeSet::new();
     let mut highest = 0;
     for (number, new) in numbers.iter().zip(&new) {

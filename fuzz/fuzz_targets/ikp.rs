@@ -2,4 +2,4 @@
 //! who knows the client neither panics a machine nor reaches a byte that was not granted.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stackline_proto::ikp::fuzzing::packets(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stackline_walks::ikp::packets(bytes));

@@ -347,12 +347,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether it is all parts together.
-    #[must_use]
-    pub const fn is_aggregate(&self) -> bool {
-        self.part_index.is_none()
-    }
-
     /// Counted runs whose result is the machine's and not the emulated network's.
     #[must_use]
     pub fn overloaded(&self) -> u32 {

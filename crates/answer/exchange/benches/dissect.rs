@@ -8,6 +8,7 @@ use etherparse::PacketBuilder;
 use stackline_exchange::capture::{
     CaptureEventReader, CapturePlan, CaptureReadOptions, StreamRegistry, Survey,
 };
+use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -21,10 +22,7 @@ const BODY: usize = 16_000;
 const SEGMENT: usize = 1448;
 
 fn main() {
-    let megabytes: usize = std::env::args()
-        .skip(1)
-        .find_map(|word| word.parse().ok())
-        .unwrap_or(200);
+    let megabytes: usize = BenchArguments::read().take_first_number().unwrap_or(200);
     let path = std::env::temp_dir().join(format!("stackline-dissect-{}.pcap", std::process::id()));
     let requests = generate(&path, megabytes << 20);
     let bytes = std::fs::metadata(&path).unwrap().len();

@@ -43,6 +43,7 @@ pub mod ncc;
 mod notes;
 pub mod page;
 pub mod paper;
+mod phrases;
 pub mod picture;
 pub mod plan;
 pub mod prediction;

@@ -3,6 +3,7 @@
 mod network;
 
 use crate::grid::{Align, line, widths, wrap};
+use crate::phrases::Phrases;
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
 use stackline_core::catalogue::{Available, OptionTable, OptionValue, StackTable};
@@ -42,17 +43,13 @@ pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
 
 fn host(host: &HostPlan) -> String {
     let mut said = vec![via(&host.via)];
-    said.extend(
-        host.address
-            .as_ref()
-            .map(|address| format!("address {address}")),
-    );
-    said.extend(host.cpu.map(|core| format!("on core {core}")));
-    said.extend(
-        host.files
-            .as_ref()
-            .map(|directory| format!("files under {directory}")),
-    );
+    said.with(host.address.as_ref(), |address| {
+        format!("address {address}")
+    });
+    said.with(host.cpu, |core| format!("on core {core}"));
+    said.with(host.files.as_ref(), |directory| {
+        format!("files under {directory}")
+    });
     said.join(", ")
 }
 
@@ -129,14 +126,14 @@ fn runs(m: &Measurement) -> String {
         Warmup::Runs(n) => format!("after {} of warm-up", plural(u64::from(n), "run")),
         Warmup::Time(time) => format!("after {time} of warm-up runs"),
     });
-    said.extend(m.time_limit.map(|limit| format!("each at most {limit}")));
-    said.extend(m.until.map(|until| {
+    said.with(m.time_limit, |limit| format!("each at most {limit}"));
+    said.with(m.until, |until| {
         let share = units::three_digits(until.share * 100.0);
         format!(
             "repeated until the 95 % interval is within {share} % of the mean, at most {} runs",
             until.at_most
         )
-    }));
+    });
     said.join(", ")
 }
 

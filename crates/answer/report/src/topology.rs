@@ -6,6 +6,7 @@ pub(crate) mod path_facts;
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
+use crate::phrases::Phrases;
 use crate::table::WIDTH;
 use path_facts::PathCapacity;
 pub use path_facts::{HostPath, link_changes};
@@ -96,22 +97,12 @@ fn hosts(network: &Network) -> Vec<String> {
 /// What is not as nothing written makes it.
 fn interface(interface: &NetworkInterface) -> Option<String> {
     let mut said = Vec::new();
-    said.extend(
-        interface
-            .buffer_frames
-            .map(|frames| format!("{frames} frames of buffer")),
-    );
-    said.extend(
-        interface
-            .single_buffered
-            .then(|| "single-buffered".to_owned()),
-    );
-    said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
-    said.extend(
-        interface
-            .interface_copies
-            .then(|| "copying by itself".to_owned()),
-    );
+    said.with(interface.buffer_frames, |frames| {
+        format!("{frames} frames of buffer")
+    });
+    said.when(interface.single_buffered, "single-buffered");
+    said.when(interface.busy_waiting, "busy-waiting");
+    said.when(interface.interface_copies, "copying by itself");
     if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
         let per_byte = units::format_time(interface.copy_ns_per_byte / 1e9);
         said.push(format!(
@@ -119,16 +110,12 @@ fn interface(interface: &NetworkInterface) -> Option<String> {
             interface.copy_per_packet
         ));
     }
-    said.extend(
-        interface
-            .cpu_speed
-            .map(|speed| format!("processor x {}", units::three_digits(speed))),
-    );
-    said.extend(
-        interface
-            .pace_bit_s
-            .map(|pace| format!("sends at most {}", units::format_rate(pace))),
-    );
+    said.with(interface.cpu_speed, |speed| {
+        format!("processor x {}", units::three_digits(speed))
+    });
+    said.with(interface.pace_bit_s, |pace| {
+        format!("sends at most {}", units::format_rate(pace))
+    });
     (!said.is_empty()).then(|| said.join(", "))
 }
 
@@ -136,19 +123,18 @@ fn interface(interface: &NetworkInterface) -> Option<String> {
 fn work(work: &ProgramCosts) -> Option<String> {
     let mut said = Vec::new();
     let some = |time: Duration| (time.0 > 0).then_some(time);
-    said.extend(some(work.per_operation).map(|time| format!("{time} an operation")));
+    said.with(some(work.per_operation), |time| {
+        format!("{time} an operation")
+    });
     said.extend(
         (work.ns_per_byte > 0.0)
             .then(|| format!("{} a byte", units::format_time(work.ns_per_byte / 1e9))),
     );
-    said.extend(some(work.per_message).map(|time| format!("{time} a message")));
-    said.extend(some(work.per_switch).map(|time| format!("{time} a switch")));
+    said.with(some(work.per_message), |time| format!("{time} a message"));
+    said.with(some(work.per_switch), |time| format!("{time} a switch"));
     let mut all = Vec::new();
     all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
-    all.extend(
-        work.polls
-            .map(|every| format!("programs look every {every}")),
-    );
+    all.with(work.polls, |every| format!("programs look every {every}"));
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -203,19 +189,12 @@ pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
         || "unlimited buffer".to_owned(),
         |bytes| format!("buffer {} {place}", units::format_size(bytes)),
     )];
-    said.extend(switch.cell_bytes.map(|bytes| format!("cells of {bytes} B")));
-    said.extend(
-        switch
-            .early_packet_discard
-            .then(|| "early packet discard".to_owned()),
-    );
-    said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
-    said.extend(
-        switch
-            .queue
-            .as_ref()
-            .map(|queue| format!("queues {}", path_facts::queue(queue))),
-    );
+    said.with(switch.cell_bytes, |bytes| format!("cells of {bytes} B"));
+    said.when(switch.early_packet_discard, "early packet discard");
+    said.when(switch.abr, "tells hosts their rates");
+    said.with(switch.queue.as_ref(), |queue| {
+        format!("queues {}", path_facts::queue(queue))
+    });
     said.join(", ")
 }
 
@@ -228,24 +207,18 @@ fn described_imp(imp: &ImpSettings) -> String {
         ImpMachine::Free => "takes no time",
     };
     let mut said = vec![machine.to_owned()];
-    said.extend(
-        imp.reassembly
-            .map(|messages| format!("puts {messages} messages together")),
-    );
-    said.extend(
-        imp.window
-            .map(|messages| format!("{messages} messages under way to another")),
-    );
-    said.extend(
-        imp.channels
-            .map(|channels| format!("{channels} channels a line")),
-    );
-    said.extend(
-        imp.september
-            .then(|| "routing of September 1973".to_owned()),
-    );
-    said.extend(imp.unreserved.then(|| "no reservation".to_owned()));
-    said.extend(imp.splits.then(|| "splits its load".to_owned()));
+    said.with(imp.reassembly, |messages| {
+        format!("puts {messages} messages together")
+    });
+    said.with(imp.window, |messages| {
+        format!("{messages} messages under way to another")
+    });
+    said.with(imp.channels, |channels| {
+        format!("{channels} channels a line")
+    });
+    said.when(imp.september, "routing of September 1973");
+    said.when(imp.unreserved, "no reservation");
+    said.when(imp.splits, "splits its load");
     said.join(", ")
 }
 
@@ -335,10 +308,10 @@ pub(crate) fn queue(link: &NetworkLink, limited: &BTreeSet<&str>) -> String {
 /// What most links do not have.
 pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(link.jitter.as_ref().map(|jitter| {
+    said.with(link.jitter.as_ref(), |jitter| {
         let order = if jitter.reorder { ", reorders" } else { "" };
         format!("jitter {} s{order}", jitter.distribution)
-    }));
+    });
     said.extend(
         (link.duplicate > 0.0)
             .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),

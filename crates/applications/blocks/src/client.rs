@@ -67,15 +67,6 @@ pub struct BlockClientMachine {
     unwanted_bytes: u64,
 }
 
-impl core::fmt::Debug for BlockClientMachine {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Client")
-            .field("serial", &self.serial)
-            .field("units", &self.next_unit)
-            .finish_non_exhaustive()
-    }
-}
-
 impl BlockClientMachine {
     /// Whose units begin with that number: several clients of one run number their blocks apart.
     #[must_use]

@@ -47,14 +47,6 @@ pub struct OpenSession<'r> {
     servers: BTreeMap<u16, String>,
 }
 
-impl std::fmt::Debug for OpenSession<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenSession")
-            .field("request", self.request)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'r> OpenSession<'r> {
     /// Connects to the master, waits for its servers and opens the sets.
     ///

@@ -413,12 +413,6 @@ impl BlockClient {
         lock(&self.shared.known).machine.finish()
     }
 
-    /// Blocks that came and were not wanted any more, and their bytes.
-    #[must_use]
-    pub fn unwanted(&self) -> (u64, u64) {
-        lock(&self.shared.known).machine.unwanted()
-    }
-
     /// What there is.
     ///
     /// # Errors

@@ -120,7 +120,6 @@ impl BlockConnectionSlots {
 }
 
 /// The place of a connection that is known.
-#[derive(Debug)]
 pub(crate) struct KnownConnectionSlot {
     place: ConnectionSlot,
     touched: Instant,

@@ -29,7 +29,7 @@ mod body;
 mod bounded_body;
 mod entity_tag;
 mod fault;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod limits;
 mod listen;

@@ -60,14 +60,6 @@ impl Default for BlockLoadOptions<'_> {
     }
 }
 
-impl std::fmt::Debug for BlockLoadOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("How")
-            .field("batch", &self.batch)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Loads a set. `given` says on which disk each block is, where the set's placement says so; `progress` hears how many
 /// blocks are acknowledged.
 ///

@@ -45,12 +45,6 @@ pub struct SetRead {
     pub at: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for SetReader<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SetReader").finish_non_exhaustive()
-    }
-}
-
 impl<'r> SetReader<'r> {
     /// Reads that set while `goes_on` says so, and says what came.
     #[must_use]

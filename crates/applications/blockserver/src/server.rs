@@ -165,14 +165,6 @@ pub struct RunningDiskServer {
     address: SocketAddr,
 }
 
-impl std::fmt::Debug for RunningDiskServer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The present, as events are stamped with it.
 pub(crate) fn now() -> Instant {
     Instant(stackline_events::clock::now_ns())

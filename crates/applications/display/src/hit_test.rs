@@ -299,11 +299,15 @@ mod tests {
             } else {
                 (i16::MIN, i16::MAX)
             };
-            let held = if kind.has_bytes() {
-                bytes.as_slice()
-            } else {
-                &[]
-            };
+            let has_bytes = matches!(
+                kind,
+                DisplayItemKind::Text
+                    | DisplayItemKind::Polyline
+                    | DisplayItemKind::Spline
+                    | DisplayItemKind::Fill
+                    | DisplayItemKind::Raster
+            );
+            let held = if has_bytes { bytes.as_slice() } else { &[] };
             inner
                 .add(DisplayItem::drawn(kind, 1, (x, x), to), held)
                 .unwrap();

@@ -42,15 +42,6 @@ impl DisplayItemKind {
             _ => return None,
         })
     }
-
-    /// Whether bytes follow.
-    #[must_use]
-    pub const fn has_bytes(self) -> bool {
-        matches!(
-            self,
-            Self::Text | Self::Polyline | Self::Spline | Self::Fill | Self::Raster
-        )
-    }
 }
 
 /// How an area is filled: all of it, or one of four patterns (one for each layer of an NMOS chip).

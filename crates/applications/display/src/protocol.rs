@@ -21,8 +21,6 @@ pub const LONGEST: usize = u16::MAX as usize;
 pub const MAGIC: [u8; 4] = *b"VGTP";
 /// See `MAGIC`.
 pub const VERSION: u16 = 2;
-/// Bytes of a secret.
-pub const TOKEN_BYTES: usize = 16;
 const ANSWER: u8 = 0x80;
 /// The operation of a `Hello`.
 const HELLO: u8 = 1;
@@ -315,13 +313,8 @@ const fn kind_byte(item: &DisplayItem) -> u8 {
     item.stipple << 4 | kind
 }
 
-/// The next request of what came: it, whether an answer is wanted, and its bytes. None when not all of it is there.
-///
-/// # Errors
-/// When it is no message.
-pub fn parse_request(
-    bytes: &[u8],
-) -> Result<Option<(DisplayRequest<'_>, bool, usize)>, MalformedDisplayMessage> {
+/// The first message of what came. None when not all of it is there.
+fn first_message(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedDisplayMessage> {
     let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
         return Ok(None);
     };
@@ -329,11 +322,21 @@ pub fn parse_request(
     if length < HEAD_BYTES {
         return Err(MalformedDisplayMessage::Length);
     }
-    let Some(body) = bytes.get(HEAD_BYTES..length) else {
+    Ok(bytes.get(..length))
+}
+
+/// The next request of what came: it, whether an answer is wanted, and its bytes. None when not all of it is there.
+///
+/// # Errors
+/// When it is no message.
+pub fn parse_request(
+    bytes: &[u8],
+) -> Result<Option<(DisplayRequest<'_>, bool, usize)>, MalformedDisplayMessage> {
+    let Some(message) = first_message(bytes)? else {
         return Ok(None);
     };
-    let request = request(head[0] & !ANSWER, head[1], body)?;
-    Ok(Some((request, head[0] & ANSWER != 0, length)))
+    let request = request(message[0] & !ANSWER, message[1], &message[HEAD_BYTES..])?;
+    Ok(Some((request, message[0] & ANSWER != 0, message.len())))
 }
 
 fn request(
@@ -460,17 +463,11 @@ impl DisplayAnswer {
     /// # Errors
     /// When it is none.
     pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, MalformedDisplayMessage> {
-        let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
+        let Some(message) = first_message(bytes)? else {
             return Ok(None);
         };
-        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
-        if length < HEAD_BYTES {
-            return Err(MalformedDisplayMessage::Length);
-        }
-        let Some(body) = bytes.get(HEAD_BYTES..length) else {
-            return Ok(None);
-        };
-        Ok(Some((answer(head[0], head[1], body)?, length)))
+        let answer = answer(message[0], message[1], &message[HEAD_BYTES..])?;
+        Ok(Some((answer, message.len())))
     }
 }
 

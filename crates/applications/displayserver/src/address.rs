@@ -173,16 +173,6 @@ impl DisplayAddress {
         ))
     }
 
-    /// Whether only this machine's programs reach what listens there.
-    #[must_use]
-    pub fn is_loopback(&self) -> bool {
-        self.place().is_none_or(|place| {
-            place
-                .to_socket_addrs()
-                .is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
-        })
-    }
-
     /// The same as others connect to it: where it is at all addresses of this machine, by its name.
     #[must_use]
     pub fn for_others(self) -> Self {

@@ -11,6 +11,7 @@ mod runner;
 
 use cases::Case;
 use runner::Verdict;
+use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +27,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = options();
+    let options = match options() {
+        Ok(options) => options,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            return ExitCode::from(2);
+        }
+    };
     let chosen: Vec<Case> = cases::all(options.seeds)
         .into_iter()
         .filter(|case| wanted(case, &options.words))
@@ -58,29 +65,14 @@ fn main() -> ExitCode {
     summary(&judged)
 }
 
-fn options() -> Options {
-    let mut options = Options {
-        words: Vec::new(),
-        list: false,
-        seeds: 0,
-        keep: None,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--bench" => {}
-            "--list" => options.list = true,
-            "--seeds" => {
-                options.seeds = words
-                    .next()
-                    .and_then(|number| number.parse().ok())
-                    .unwrap_or(0)
-            }
-            "--keep" => options.keep = words.next().map(PathBuf::from),
-            _ => options.words.push(word),
-        }
-    }
-    options
+fn options() -> Result<Options, String> {
+    let mut arguments = BenchArguments::read();
+    Ok(Options {
+        list: arguments.take_flag("--list"),
+        seeds: arguments.take_number("--seeds", 0)?,
+        keep: arguments.take_word("--keep")?.map(PathBuf::from),
+        words: arguments.into_words()?,
+    })
 }
 
 fn wanted(case: &Case, words: &[String]) -> bool {

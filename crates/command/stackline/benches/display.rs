@@ -10,6 +10,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use nix::unistd::Pid;
 use serde_json::Value;
+use stackline_testing::bench_arguments::BenchArguments;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -45,11 +46,8 @@ struct Round {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().collect();
-    let rounds = words
-        .windows(2)
-        .find(|pair| pair[0] == "--rounds")
-        .and_then(|pair| pair[1].parse().ok())
+    let rounds = BenchArguments::read()
+        .take_number("--rounds", 5)
         .unwrap_or(5);
     match measure(rounds) {
         Ok(rounds) => {

@@ -11,11 +11,12 @@
 
 mod support;
 
+use stackline_testing::bench_arguments::BenchArguments;
 use std::process::ExitCode;
 use support::{args, cases, runner, table};
 
 fn main() -> ExitCode {
-    let options = match args::parse(std::env::args().skip(1)) {
+    let options = match args::parse(BenchArguments::read()) {
         Ok(options) => options,
         Err(reason) => {
             eprintln!("error: {reason}\nhint: {}", args::USAGE);

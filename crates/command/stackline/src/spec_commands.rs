@@ -182,7 +182,7 @@ fn describe(stack: &StackTable) -> String {
         let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
     }
     let _ = writeln!(out, "\noperations and what they become:");
-    for row in stack.mapping {
+    for row in stack.mapping.operations() {
         let _ = writeln!(out, "  {:<42} {}", row.operation, row.services);
     }
     out

@@ -81,6 +81,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "proto",
             "sim",
             "emu",
+            "runner",
             "blocks",
             "blockserver",
             "transfer",
@@ -138,6 +139,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("testing", &[]),
+    ("verdicts", &["truth"]),
+    ("walks", &["core", "proto", "dissect", "events"]),
 ];
 
 /// The folders of `crates/`, each with what it holds: a crate uses crates of its own folder and of those above it in this list.
@@ -168,7 +171,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("papers", &["papers"]),
-    ("testing", &["testing", "truth"]),
+    ("testing", &["testing", "truth", "verdicts", "walks"]),
     ("command", &["stackline"]),
 ];
 

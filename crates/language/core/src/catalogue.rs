@@ -11,7 +11,7 @@ use crate::time::Duration;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use crate::stack::{
     ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts,
@@ -110,13 +110,37 @@ impl OptionTable {
     }
 }
 
-/// One row of the mapping from operations to the protocol's own services.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ServiceMapping {
+/// What operations become, as text: a line `OPERATION -> SERVICES` for each operation of the language, with the protocol's own
+/// services that the stack calls for it.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceMapping(pub &'static str);
+
+/// A line of a [`ServiceMapping`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MappedOperation {
     /// The operation of the language.
     pub operation: &'static str,
     /// What the stack does for it.
     pub services: &'static str,
+}
+
+impl ServiceMapping {
+    /// Its lines.
+    pub fn operations(self) -> impl Iterator<Item = MappedOperation> {
+        self.0.lines().filter_map(|line| {
+            let (operation, services) = line.split_once(" -> ")?;
+            Some(MappedOperation {
+                operation,
+                services,
+            })
+        })
+    }
+}
+
+impl Serialize for ServiceMapping {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.operations())
+    }
 }
 
 /// Everything there is to know of a stack without running it.
@@ -149,7 +173,7 @@ pub struct StackTable {
     /// Its options.
     pub options: &'static [OptionTable],
     /// Its mapping.
-    pub mapping: &'static [ServiceMapping],
+    pub mapping: ServiceMapping,
     /// Sets of options of which at most one is written. An entry is a name, or `name = word`: that option with that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
@@ -196,7 +220,7 @@ impl StackTable {
         ecn: false,
         imps: false,
         options: &[],
-        mapping: &[],
+        mapping: ServiceMapping(""),
         exclusive: &[],
         needs: &[],
         least_mtu: least_ipv4,

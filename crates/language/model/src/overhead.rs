@@ -2,7 +2,6 @@
 //!
 //! A packet is a network-layer packet; the network charges it by its own rule ([`Charge`]) or in cells.
 
-use crate::count_to_f64;
 use stackline_core::network::Charge;
 
 /// IPv4 header without options, in bytes (RFC 791 section 3.1).
@@ -63,26 +62,26 @@ pub const fn charged_bytes(packet_bytes: u64, charge: Charge, cell_bytes: Option
     }
 }
 
-/// The share of a link's rate that is left for data: `payload / charged`, 0 to 1; 0 without payload.
-#[must_use]
-pub fn useful_share(
-    payload_bytes: u64,
-    header_bytes: u64,
-    charge: Charge,
-    cell_bytes: Option<u64>,
-) -> f64 {
-    let charged = charged_bytes(payload_bytes + header_bytes, charge, cell_bytes);
-    if charged == 0 {
-        0.0
-    } else {
-        count_to_f64(payload_bytes) / count_to_f64(charged)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count_to_f64;
     use proptest::prelude::*;
+
+    /// The share of a link's rate that is left for data: `payload / charged`, 0 to 1; 0 without payload.
+    fn useful_share(
+        payload_bytes: u64,
+        header_bytes: u64,
+        charge: Charge,
+        cell_bytes: Option<u64>,
+    ) -> f64 {
+        let charged = charged_bytes(payload_bytes + header_bytes, charge, cell_bytes);
+        if charged == 0 {
+            0.0
+        } else {
+            count_to_f64(payload_bytes) / count_to_f64(charged)
+        }
+    }
 
     #[test]
     fn tcp_over_ethernet() {

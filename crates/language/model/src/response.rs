@@ -58,17 +58,6 @@ pub fn packet_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
     )
 }
 
-/// The time between two packets of that size that follow one another closely: the busiest stage.
-#[must_use]
-pub fn period_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
-    Some(
-        stages(path, packet_bytes)?
-            .iter()
-            .map(|(busy, _)| *busy)
-            .fold(0.0, f64::max),
-    )
-}
-
 /// A message cut into packets: all but the last alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
@@ -141,6 +130,16 @@ mod tests {
     use proptest::prelude::*;
     use stackline_core::network::{Charge, LossModel};
     use stackline_core::time::Duration;
+
+    /// The time between two packets of that size that follow one another closely: the busiest stage.
+    fn period_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
+        Some(
+            stages(path, packet_bytes)?
+                .iter()
+                .map(|(busy, _)| *busy)
+                .fold(0.0, f64::max),
+        )
+    }
 
     fn hop(rate_bit_s: f64, delay_s: f64) -> HopModel {
         HopModel {

@@ -28,7 +28,7 @@ pub(crate) enum NextStep {
 }
 
 /// One host's interface; packets by their slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Card {
     per_packet_ns: f64,
     per_byte_ns: f64,
@@ -67,12 +67,7 @@ impl Card {
             in_buffers: buffers,
             busy_waits: plan.busy_waiting,
             own_processor: plan.interface_copies,
-            arrived: VecDeque::new(),
-            leaving: VecDeque::new(),
-            copying: None,
-            on_the_wire: VecDeque::new(),
-            spent_ns: 0,
-            free_at: Instant(0),
+            ..Self::default()
         })
     }
 

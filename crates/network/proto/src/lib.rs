@@ -18,7 +18,6 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
-mod fuzz_path;
 pub mod ikp;
 pub mod papers;
 pub mod tcp;

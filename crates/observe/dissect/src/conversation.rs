@@ -25,8 +25,6 @@
 
 pub mod connection;
 pub mod dns;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod http1;
 pub mod http2;
 pub mod mysql;
@@ -45,6 +43,8 @@ pub mod turn_dissector;
 
 #[cfg(test)]
 pub(crate) mod script_testing;
+#[cfg(test)]
+mod walk_tests;
 
 use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;

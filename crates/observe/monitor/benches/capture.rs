@@ -6,6 +6,7 @@
 use nix::sched::{CloneFlags, unshare};
 use stackline_monitor::capture::{Capture, CaptureOptions, Packet};
 use stackline_monitor::clock::thread_cpu_s;
+use stackline_testing::bench_arguments::BenchArguments;
 use std::error::Error;
 use std::hint::black_box;
 use std::net::UdpSocket;
@@ -16,12 +17,7 @@ use std::time::{Duration, Instant};
 const LASTS: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().collect();
-    let rounds = words
-        .windows(2)
-        .find(|pair| pair[0] == "--rounds")
-        .and_then(|pair| pair[1].parse().ok())
-        .unwrap_or(5);
+    let rounds = BenchArguments::read().take_number("--rounds", 5)?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     if !Command::new("ip")
         .args(["link", "set", "lo", "up"])

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::sockets::SocketTrace;
 use stackline_monitor::observe::threads::{Also, ThreadTrace};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -50,11 +51,8 @@ struct Round {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let rounds = words
-        .windows(2)
-        .find(|pair| pair[0] == "--rounds")
-        .and_then(|pair| pair[1].parse().ok())
+    let rounds = BenchArguments::read()
+        .take_number("--rounds", 7)
         .unwrap_or(7);
     let mut stream = ponger();
     let mut each: [Vec<Round>; ALL.len()] = Default::default();

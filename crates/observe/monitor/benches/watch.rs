@@ -3,6 +3,7 @@
 //! `cargo bench -p stackline-monitor --bench watch`; `-- --rounds N` for more than 5 rounds.
 
 use stackline_monitor::{Config, MonitorSession, WatchedConnections};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,11 +14,8 @@ use std::time::{Duration, Instant};
 const LASTS: Duration = Duration::from_secs(3);
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let rounds = words
-        .windows(2)
-        .find(|pair| pair[0] == "--rounds")
-        .and_then(|pair| pair[1].parse().ok())
+    let rounds = BenchArguments::read()
+        .take_number("--rounds", 5)
         .unwrap_or(5);
     println!("{rounds} rounds of {LASTS:?}; percent of one core: median (least..largest)");
     for (connections, interval_ms, kernel) in [

@@ -26,7 +26,7 @@ pub mod capture;
 pub mod clock;
 pub mod environment;
 mod event_buffer;
-#[doc(hidden)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod host_usage;
 mod kernel_file;

@@ -10,6 +10,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use stackline_papers::blast::formulas::{BlastCostModel, BlastFigureProtocol};
 use stackline_proto::blast::{self, BlastStrategy};
+use stackline_testing::bench_arguments::BenchArguments;
 use stackline_transfer::frames::{self, FrameCarrier};
 use stackline_transfer::options::PacketWaiting;
 use stackline_transfer::papers::standalone::{self, StandaloneSetup};
@@ -28,10 +29,7 @@ const PACKET: u32 = 1024;
 const TRANSFERS: usize = 100;
 
 fn main() -> Result<ExitCode, Failure> {
-    let rounds: usize = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(5);
+    let rounds: usize = BenchArguments::read().take_first_number().unwrap_or(5);
     if !room::is_inside() {
         let status = room::enter(&[&rounds.to_string()])?.status()?;
         return Ok(ExitCode::from(

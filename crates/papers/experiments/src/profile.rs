@@ -3,8 +3,9 @@
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
-use stackline_core::plan::{Plan, Stack};
+use stackline_core::plan::{Plan, Stack, World};
 use stackline_core::random::Seed;
+use stackline_runner::network_stack::parse_stack;
 use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunOutcome, SimRunScene};
 use stackline_spec::{Available, CheckContext, Overrides, check};
 
@@ -56,12 +57,7 @@ pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
 /// # Errors
 /// Never for the options that there are.
 pub(crate) fn stack(over: &str) -> Result<Stack> {
-    let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; } 1 from a to b rr 1*1 across pair in simulated over";
-    let first = plan(&format!("{pair} {over};"), false)
-        .and_then(|plan| plan.measurements.into_iter().next());
-    let part = first.and_then(|measurement| measurement.parts.into_iter().next());
-    part.map(|part| part.stack)
-        .ok_or_else(|| Error::measurement(format!("{over} is not right")))
+    parse_stack(over, World::Simulated)
 }
 
 /// The first run of the first specification of a text, simulated across its network as that is changed.

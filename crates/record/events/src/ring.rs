@@ -11,7 +11,7 @@ use std::thread::Thread;
 struct RingCacheLine<T>(T);
 
 /// A ring of words. Only one thread writes, only one reads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct EventRing {
     words: Box<[AtomicU64]>,
     /// Who is woken when it is half full.
@@ -34,11 +34,8 @@ impl EventRing {
         Self {
             words: sys::zeroed(words.next_power_of_two()),
             reader,
-            head: RingCacheLine::default(),
-            lost: AtomicU64::default(),
             closed: false.into(),
-            tail: RingCacheLine::default(),
-            reported: AtomicU64::default(),
+            ..Self::default()
         }
     }
 

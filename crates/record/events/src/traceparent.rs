@@ -61,12 +61,6 @@ impl Traceparent {
         self.parent
     }
 
-    /// Flag `sampled`.
-    #[must_use]
-    pub const fn sampled(self) -> bool {
-        self.flags & 1 != 0
-    }
-
     /// The same trace, another request, when this end calls in its turn. None for 0.
     #[must_use]
     pub const fn child(self, parent: u64) -> Option<Self> {
@@ -155,10 +149,7 @@ mod tests {
     fn the_printed_one() {
         let read: Traceparent = PRINTED.parse().unwrap();
         assert_eq!(read.trace(), 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
-        assert_eq!(
-            (read.parent(), read.sampled()),
-            (0xb7ad_6b71_6920_3331, true)
-        );
+        assert_eq!((read.parent(), read.flags), (0xb7ad_6b71_6920_3331, 1));
         assert_eq!(read.to_string(), PRINTED);
         assert_eq!(read.unit(), 0x33e5_8050_75a0_02ad);
         assert_eq!(

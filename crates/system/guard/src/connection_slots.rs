@@ -141,14 +141,6 @@ pub struct ConnectionSlot {
     end: Option<ConnectionSlotCloser>,
 }
 
-impl fmt::Debug for ConnectionSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place")
-            .field("turn", &self.turn)
-            .finish_non_exhaustive()
-    }
-}
-
 impl ConnectionSlot {
     /// Its connection did something: others are idler now.
     pub fn touch(&mut self) {

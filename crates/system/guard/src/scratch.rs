@@ -4,10 +4,10 @@
 //! supervisor of a command that was killed, and `stackline clean` do.
 
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use tempfile::TempDir;
 
 /// What the names of all temporary directories begin with.
@@ -35,16 +35,6 @@ impl ScratchDirectory {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
-    }
-
-    /// A directory in it, for this user alone.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn subdirectory(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.path().join(name);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(path)
     }
 }
 
@@ -163,14 +153,14 @@ fn is_at(lock: &File, directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::DirBuilderExt;
 
     #[test]
     fn a_directory_is_private_and_goes_when_it_is_dropped_or_left() {
         let held = create_directory("test").unwrap();
-        let inner = held.subdirectory("inner").unwrap();
-        for path in [held.path(), &inner] {
-            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o700);
-        }
+        let mode = fs::metadata(held.path()).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
         let path = held.path().to_owned();
         let base = path.parent().unwrap();
         // What a killed process leaves: the same name, nobody's lock.

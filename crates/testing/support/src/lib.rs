@@ -1,8 +1,10 @@
-//! What tests of all crates share: how a test that cannot run here says so, how one waits, and a browser. Only tests depend on this crate.
+//! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, and the command line of benchmarks.
+//! Only tests and benchmarks depend on this crate.
 //!
 //! With `STACKLINE_REQUIRE=all`, as `.ci/run` sets it, a test that cannot run fails: a tool that is missing, or a kernel that forbids
 //! something, cannot make a run green.
 
+pub mod bench_arguments;
 pub mod browser;
 mod waiting;
 

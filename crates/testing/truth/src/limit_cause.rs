@@ -1,4 +1,4 @@
-//! What can be taken away from a scenario, one row each: how it is removed, and which findings name it. It decides nothing.
+//! What can be taken away from a scenario, one row each: how it is removed. It decides nothing.
 
 use crate::scenario::{Scenario, ScenarioWork};
 use serde::Serialize;
@@ -120,50 +120,6 @@ impl LimitCause {
                 Self::Connects => *connects = false,
                 _ => {}
             },
-        }
-    }
-
-    /// Whether a finding of this kind, about this place, names it. Places are words of the finding's sentence.
-    #[must_use]
-    pub fn is_named_by(self, kind: &str, sentence: &str, scenario: &Scenario) -> bool {
-        let on = |host: &str| sentence.contains(&format!("on {host} "));
-        let gets = matches!(scenario.work, ScenarioWork::Transfer { get: true, .. });
-        let (sender, _) = if gets { ("b", "a") } else { ("a", "b") };
-        let middle = ["l>r", "r>l"].iter().any(|port| sentence.contains(port));
-        match self {
-            Self::Rate => kind == "network_limited" && middle,
-            Self::Delay => matches!(
-                kind,
-                "serial_round_trips" | "slow_start" | "window_below_bdp" | "socket_buffer"
-            ),
-            Self::ReceiveBuffer => kind == "window_below_bdp",
-            Self::SendBuffer => kind == "socket_buffer",
-            Self::Loss => matches!(kind, "link_loss" | "retransmission_stall"),
-            Self::Queue => {
-                matches!(
-                    kind,
-                    "queue_drop"
-                        | "undersized_buffer"
-                        | "synchronised_loss"
-                        | "retransmission_stall"
-                )
-            }
-            Self::Load => {
-                matches!(
-                    kind,
-                    "network_limited" | "queue_drop" | "undersized_buffer" | "synchronised_loss"
-                ) && middle
-            }
-            Self::Service => kind == "application_limited" && on("b"),
-            Self::Think => kind == "application_limited" && on("a"),
-            Self::Sender => kind == "application_limited" && on(sender),
-            Self::Reader => kind == "receiver_limited",
-            Self::Pieces => kind == "nagle_delayed_ack",
-            Self::Connects => kind == "serial_round_trips" || kind == "connection_a_call",
-            Self::Copy => matches!(
-                kind,
-                "cpu_limit" | "receiver_limited" | "sender_limited" | "host_copy"
-            ),
         }
     }
 }

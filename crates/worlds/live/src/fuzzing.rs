@@ -1,4 +1,4 @@
-//! Doors to what is private, for the fuzz targets; nothing else uses them and nothing is promised.
+//! A door to what is private, for a fuzz target.
 
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
@@ -8,29 +8,10 @@ use crate::stacks;
 use crate::stacks::contract::LiveConnection;
 use socket2::{Domain, Socket, Type};
 use stackline_core::plan::DataAccess;
-use stackline_core::run_record::UnitLosses;
 use stackline_endpoint::BulkDirection;
-use stackline_proto::datagram::DatagramToken;
 use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
-
-/// What a datagram says that may be control: its kind and its value.
-#[must_use]
-pub fn control_datagram(bytes: &[u8], token: &DatagramToken) -> Option<(u8, u64)> {
-    stackline_proto::datagram::control::read_control(bytes, token)
-}
-
-/// Which of the numbers are new, and what is known when the sender says it sent `sent`.
-#[must_use]
-pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, UnitLosses) {
-    let mut sequence = stackline_proto::datagram::loss_counter::Sequence::new();
-    let new = numbers
-        .iter()
-        .map(|number| sequence.arrived(*number))
-        .collect();
-    (new, sequence.losses(sent))
-}
 
 /// What a byte stream's peer is taken to say when it writes `bytes` and closes: data units of `unit` bytes that a call,
 /// a bulk transfer and a disconnect make of them. At most 64 KiB, which fit a socket's buffer.

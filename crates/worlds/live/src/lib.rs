@@ -32,7 +32,7 @@ pub mod coordinator;
 pub mod cpu_placement;
 pub mod error;
 pub mod files;
-#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod job;
 pub mod launch;

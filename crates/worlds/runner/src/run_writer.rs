@@ -36,14 +36,6 @@ pub struct RunWriter<'p> {
     trouble: Option<stackline_runs::Error>,
 }
 
-impl std::fmt::Debug for RunWriter<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunWriter")
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'p> RunWriter<'p> {
     /// Of the runs of that plan.
     #[must_use]

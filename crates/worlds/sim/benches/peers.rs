@@ -16,6 +16,7 @@ use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
 use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunScene, carry_out, stack_tables};
 use stackline_spec::{Available, CheckContext, Overrides, check};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -127,29 +128,12 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options {
-        words: Vec::new(),
-        rounds: 5,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--bench" => {} // cargo adds it
-            "--quick" => options.rounds = 1,
-            "--rounds" => {
-                let number = words
-                    .next()
-                    .and_then(|word| word.parse().ok())
-                    .filter(|number| (1..=100).contains(number));
-                options.rounds = number.ok_or("--rounds takes a number from 1 to 100")?;
-            }
-            flag if flag.starts_with('-') => {
-                return Err(format!("`{flag}` is no flag of this benchmark"));
-            }
-            _ => options.words.push(word),
-        }
-    }
-    Ok(options)
+    let mut arguments = BenchArguments::read();
+    let usual = if arguments.take_flag("--quick") { 1 } else { 5 };
+    Ok(Options {
+        rounds: arguments.take_number("--rounds", usual)?.max(1),
+        words: arguments.into_words()?,
+    })
 }
 
 /// A side and its turns, in the order of rounds.

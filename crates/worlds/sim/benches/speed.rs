@@ -15,6 +15,7 @@ use stackline_sim::{
     CAPABILITIES, SimRunLimits, SimRunOutcome, SimRunScene, carry_out, stack_tables,
 };
 use stackline_spec::{Available, CheckContext, Overrides, check};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::hint::black_box;
 
 /// Data segments of 1448 bytes that all flows send together, at least; and each of them, at least.
@@ -24,17 +25,15 @@ const SEGMENTS_EACH: u64 = 100;
 const MOST_AT_10_MBIT_S: u64 = 100;
 
 fn main() {
-    let most = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(10_000);
-    let asked = |stack: &str| std::env::args().any(|word| word == stack);
-    let stacks = match (asked("quic"), asked("blast")) {
+    let mut arguments = BenchArguments::read();
+    let most = arguments.take_first_number().unwrap_or(10_000);
+    let [tcp, quic, blast] = ["tcp", "quic", "blast"].map(|stack| arguments.take_flag(stack));
+    let stacks = match (quic, blast) {
         (true, _) => ["quic", "quic(crypto = null)"].as_slice(),
         (_, true) => &["blast"],
         _ => &["tcp"],
     };
-    if !asked("tcp") && !asked("quic") && !asked("blast") {
+    if !tcp && !quic && !blast {
         println!("{:<28} {:>12}", "agenda, hold model", "Mevents/CPU-s");
         for pending in [1_000, 1_000_000] {
             println!(

@@ -55,15 +55,6 @@ impl Drop for ProgramOwner {
     }
 }
 
-impl<T: Tap<SimDatagram>> std::fmt::Debug for Simulation<'_, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Simulation")
-            .field("now", &self.now())
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
     /// Over that network; `tap` receives every event of it. `traced`: what connections do is kept.
     pub fn new(network: &'n Network, seed: Seed, tap: T, traced: bool) -> Self {

@@ -68,14 +68,6 @@ pub struct TraceSetting {
     keys: Option<KeyLog>,
 }
 
-impl std::fmt::Debug for TraceSetting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceSetting")
-            .field("hosts", &self.hosts)
-            .finish_non_exhaustive()
-    }
-}
-
 impl TraceSetting {
     /// Hosts of a network that is up, by the word that names it on a command line.
     ///

@@ -46,6 +46,7 @@ pub(crate) enum TraceSourceEvent {
 }
 
 /// All that is looked at.
+#[derive(Default)]
 pub(crate) struct Sources {
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
@@ -182,15 +183,9 @@ impl Sources {
             sockets,
             threads,
             stopped: stops.then(Vec::new),
-            pipes: None,
-            pending: Vec::new(),
-            next: 0,
-            packets: 0,
-            lost_packets: 0,
-            records: 0,
-            lost_records: 0,
             absent,
             measured,
+            ..Self::default()
         };
         sources.measure();
         Ok(sources)

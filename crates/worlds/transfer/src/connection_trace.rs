@@ -4,7 +4,6 @@
 use stackline_events::{EventValue, Keyword, recorder, scope};
 use stackline_proto::blast::event_tracer::{BlastTracer, EventKind};
 use stackline_proto::blast::{BlastHeader, BlastOutput};
-use std::fmt;
 
 static SEND: Keyword = Keyword::new(EventKind::Send.keyword());
 static RETRANSMIT: Keyword = Keyword::new(EventKind::Retransmit.keyword());
@@ -15,16 +14,6 @@ static ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
 /// The state needed to derive events.
 #[derive(Default)]
 pub(crate) struct ConnectionTrace(Option<BlastTracer>);
-
-impl fmt::Debug for ConnectionTrace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "traced"
-        } else {
-            "not traced"
-        })
-    }
-}
 
 impl ConnectionTrace {
     /// A packet has arrived, or the first of a row.

@@ -143,7 +143,7 @@ fn parallel_parts_have_an_aggregate() {
         [2, 1, 1]
     );
     assert_eq!(summaries[2].throughput_bit_s.unwrap().mean, 1.2e9);
-    assert!(summaries[2].is_aggregate());
+    assert!(summaries[2].part_index.is_none());
 }
 
 #[test]

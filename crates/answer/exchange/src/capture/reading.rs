@@ -133,14 +133,6 @@ struct SharedCaptureState<'r> {
     over: bool,
 }
 
-impl std::fmt::Debug for CaptureEventReader<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader")
-            .field("captures", &self.sources.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'r> CaptureEventReader<'r> {
     /// Begins to read captures, which are those that were surveyed for the plan, in that order.
     ///

@@ -1,5 +1,6 @@
 //! A network in a plan: one line a node and a link, every property that is not a default, nothing rounded.
 
+use crate::phrases::Phrases;
 use crate::topology::{heading, path_facts};
 use stackline_core::network::{
     Charge, ClockModel, Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost,
@@ -43,67 +44,49 @@ fn host(host: &NetworkHost) -> Vec<String> {
 fn work(work: &ProgramCosts) -> Vec<String> {
     let mut said = Vec::new();
     let taken = |time: Duration| (time > Duration::ZERO).then(|| self::time(time));
-    said.extend(
-        taken(work.per_operation).map(|time| format!("programs take {time} for an operation")),
-    );
+    said.with(taken(work.per_operation), |time| {
+        format!("programs take {time} for an operation")
+    });
     let per_byte = (work.ns_per_byte > 0.0).then(|| exact(work.ns_per_byte));
-    said.extend(per_byte.map(|ns| format!("programs take {ns} ns for a byte")));
-    said.extend(taken(work.per_message).map(|time| format!("a message takes {time}")));
-    said.extend(
-        taken(work.per_switch)
-            .map(|time| format!("going from one program to another takes {time}")),
-    );
-    said.extend(
-        work.polls
-            .map(|every| format!("programs look every {}", time(every))),
-    );
+    said.with(per_byte, |ns| format!("programs take {ns} ns for a byte"));
+    said.with(taken(work.per_message), |time| {
+        format!("a message takes {time}")
+    });
+    said.with(taken(work.per_switch), |time| {
+        format!("going from one program to another takes {time}")
+    });
+    said.with(work.polls, |every| {
+        format!("programs look every {}", time(every))
+    });
     let name = |first: WorkKind| {
         WorkKind::ALL
             .into_iter()
             .find(|(_, kind)| *kind == first)
             .map(|(name, _)| name)
     };
-    said.extend(
-        work.first
-            .and_then(name)
-            .map(|name| format!("{name} go first")),
-    );
+    said.with(work.first.and_then(name), |name| format!("{name} go first"));
     said
 }
 
 fn interface(interface: &NetworkInterface) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(
-        interface
-            .buffer_frames
-            .map(|frames| format!("buffer of {}", counted(u64::from(frames), "frame"))),
-    );
-    said.extend(
-        interface
-            .single_buffered
-            .then(|| "single-buffered".to_owned()),
-    );
-    said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
-    said.extend(
-        interface
-            .interface_copies
-            .then(|| "copying by itself".to_owned()),
-    );
+    said.with(interface.buffer_frames, |frames| {
+        format!("buffer of {}", counted(u64::from(frames), "frame"))
+    });
+    said.when(interface.single_buffered, "single-buffered");
+    said.when(interface.busy_waiting, "busy-waiting");
+    said.when(interface.interface_copies, "copying by itself");
     let per_packet =
         (interface.copy_per_packet > Duration::ZERO).then(|| time(interface.copy_per_packet));
-    said.extend(per_packet.map(|time| format!("copies a packet in {time}")));
+    said.with(per_packet, |time| format!("copies a packet in {time}"));
     let per_byte = (interface.copy_ns_per_byte > 0.0).then(|| exact(interface.copy_ns_per_byte));
-    said.extend(per_byte.map(|ns| format!("copies a byte in {ns} ns")));
-    said.extend(
-        interface
-            .cpu_speed
-            .map(|speed| format!("processor {} times as fast as that", exact(speed))),
-    );
-    said.extend(
-        interface
-            .pace_bit_s
-            .map(|pace| format!("sends at most {}", rate(pace))),
-    );
+    said.with(per_byte, |ns| format!("copies a byte in {ns} ns"));
+    said.with(interface.cpu_speed, |speed| {
+        format!("processor {} times as fast as that", exact(speed))
+    });
+    said.with(interface.pace_bit_s, |pace| {
+        format!("sends at most {}", rate(pace))
+    });
     said
 }
 
@@ -139,28 +122,17 @@ fn switch(switch: &NetworkSwitch) -> Vec<String> {
     } else {
         "for all ports"
     };
-    said.extend(
-        switch
-            .buffer_bytes
-            .map(|bytes| format!("buffer {} {place}", size(bytes))),
-    );
-    said.extend(
-        switch
-            .cell_bytes
-            .map(|bytes| format!("cells of {}", size(bytes))),
-    );
-    said.extend(
-        switch
-            .early_packet_discard
-            .then(|| "early packet discard".to_owned()),
-    );
-    said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
-    said.extend(
-        switch
-            .queue
-            .as_ref()
-            .map(|queue| format!("each queue {}", self::queue(queue))),
-    );
+    said.with(switch.buffer_bytes, |bytes| {
+        format!("buffer {} {place}", size(bytes))
+    });
+    said.with(switch.cell_bytes, |bytes| {
+        format!("cells of {}", size(bytes))
+    });
+    said.when(switch.early_packet_discard, "early packet discard");
+    said.when(switch.abr, "tells hosts their rates");
+    said.with(switch.queue.as_ref(), |queue| {
+        format!("each queue {}", self::queue(queue))
+    });
     said
 }
 
@@ -171,16 +143,16 @@ fn link(link: &NetworkLink) -> Vec<String> {
         link_rate(&link.rate),
         link.delays.as_ref().map_or_else(constant, delay),
     ];
-    said.extend(link.mtu_bytes.map(|bytes| format!("MTU {}", size(bytes))));
+    said.with(link.mtu_bytes, |bytes| format!("MTU {}", size(bytes)));
     said.extend(loss(&link.loss));
-    said.extend(link.jitter.as_ref().map(|jitter| {
+    said.with(link.jitter.as_ref(), |jitter| {
         let order = if jitter.reorder {
             " that may reorder"
         } else {
             ""
         };
         format!("jitter {} s{order}", jitter.distribution)
-    }));
+    });
     said.extend(
         (link.duplicate > 0.0)
             .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),
@@ -190,11 +162,9 @@ fn link(link: &NetworkLink) -> Vec<String> {
         Charge::Frame => said.push("charged by frames".to_owned()),
         Charge::Wire => said.push("charged by frames with preamble and gap".to_owned()),
     }
-    said.extend(
-        link.queue
-            .as_ref()
-            .map(|queue| format!("queue {}", self::queue(queue))),
-    );
+    said.with(link.queue.as_ref(), |queue| {
+        format!("queue {}", self::queue(queue))
+    });
     said
 }
 
@@ -256,16 +226,12 @@ fn loss(loss: &LossModel) -> Option<String> {
 fn queue(queue: &LinkQueue) -> String {
     let mut said = Vec::new();
     said.extend(queue.limit_bytes.map(size));
-    said.extend(
-        queue
-            .limit_packets
-            .map(|packets| counted(packets, "packet")),
-    );
+    said.with(queue.limit_packets, |packets| counted(packets, "packet"));
     if said.is_empty() {
         said.push("unlimited".to_owned());
     }
     said.push(discipline(&queue.discipline));
-    said.extend(queue.ecn.then(|| "marks (ECN)".to_owned()));
+    said.when(queue.ecn, "marks (ECN)");
     said.join(" ")
 }
 

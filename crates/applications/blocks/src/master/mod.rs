@@ -124,16 +124,6 @@ pub struct Master {
     filled: BTreeMap<(u16, u16), u64>,
 }
 
-impl core::fmt::Debug for Master {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (sets, servers) = (self.sets.len(), self.servers.len());
-        f.debug_struct("Master")
-            .field("sets", &sets)
-            .field("servers", &servers)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Master {
     /// A connection came. `session` is drawn, not to be guessed.
     ///

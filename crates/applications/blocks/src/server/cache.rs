@@ -88,6 +88,7 @@ impl<B: Clone> Cache<B> {
     }
 
     /// Bytes of blocks that it holds.
+    #[cfg(test)]
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -125,15 +125,6 @@ pub struct DiskServerMachine<B> {
     held_back: VecDeque<(u128, u16)>,
 }
 
-impl<B> core::fmt::Debug for DiskServerMachine<B> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Server")
-            .field("id", &self.id)
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<B: Clone> DiskServerMachine<B> {
     /// With that number, so many disks, and so many bytes of cache.
     #[must_use]
@@ -171,20 +162,6 @@ impl<B: Clone> DiskServerMachine<B> {
     #[must_use]
     pub const fn counts(&self) -> DiskServerCounts {
         self.counts
-    }
-
-    /// Bytes of blocks in the cache.
-    #[must_use]
-    pub const fn cached_bytes(&self) -> u64 {
-        self.cache.bytes()
-    }
-
-    /// Whether a disk has something to read, as far as is known without asking for it.
-    #[must_use]
-    pub fn is_idle(&self, disk: u16) -> bool {
-        self.disks
-            .get(&disk)
-            .is_none_or(|disk| disk.turn.is_empty())
     }
 
     // --- sessions ---

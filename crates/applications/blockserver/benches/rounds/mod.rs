@@ -4,6 +4,7 @@
 pub(crate) mod ours;
 
 use crate::BLOCK;
+use stackline_testing::bench_arguments::BenchArguments;
 use std::time::Duration;
 
 /// What a round took.
@@ -32,10 +33,7 @@ pub(crate) trait Peer {
 
 /// The number of rounds that the command line asks for.
 pub(crate) fn asked_for() -> usize {
-    std::env::args()
-        .skip(1)
-        .find_map(|word| word.parse().ok())
-        .unwrap_or(7)
+    BenchArguments::read().take_first_number().unwrap_or(7)
 }
 
 /// Figures of each peer; the first round warms the caches and does not count.

@@ -106,12 +106,6 @@ pub(super) struct Desk {
     room: Arc<Room>,
 }
 
-impl std::fmt::Debug for Desk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
-    }
-}
-
 impl Desk {
     /// What comes takes that room.
     pub(super) fn new(room: Arc<Room>) -> Arc<Self> {

@@ -16,6 +16,7 @@ mod support;
 mod world;
 
 use cells::{Cell, Kind};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use support::table;
@@ -34,7 +35,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = match options(std::env::args().skip(1)) {
+    let options = match options() {
         Ok(options) => options,
         Err(reason) => {
             eprintln!("error: {reason}\nhint: {USAGE}");
@@ -80,31 +81,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
-        words: Vec::new(),
-        quick: false,
-        list: false,
-        seed: 1,
-    };
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--bench" => {} // cargo adds it
-            "--quick" => options.quick = true,
-            "--list" => options.list = true,
-            "--seed" => {
-                options.seed = words
-                    .next()
-                    .and_then(|word| word.parse().ok())
-                    .ok_or("--seed takes a whole number")?;
-            }
-            flag if flag.starts_with('-') => {
-                return Err(format!("`{flag}` is no flag of this benchmark"));
-            }
-            _ => options.words.push(word),
-        }
-    }
-    Ok(options)
+fn options() -> Result<Options, String> {
+    let mut arguments = BenchArguments::read();
+    Ok(Options {
+        quick: arguments.take_flag("--quick"),
+        list: arguments.take_flag("--list"),
+        seed: arguments.take_number("--seed", 1)?,
+        words: arguments.into_words()?,
+    })
 }
 
 /// A row of the table, and its verdict in a word.

@@ -1,5 +1,6 @@
 //! The command line of the benchmark.
 
+use stackline_testing::bench_arguments::BenchArguments;
 use std::path::PathBuf;
 
 /// One line of help.
@@ -49,38 +50,22 @@ impl Options {
 }
 
 /// Reads the words after the program's name.
-pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
-        rounds: 5,
-        quick: false,
-        json: None,
-        list: false,
-        words: Vec::new(),
-        sides: Vec::new(),
-    };
-    let mut words = words;
-    let mut rounds = None;
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--bench" => {} // cargo adds it
-            "--quick" => options.quick = true,
-            "--list" => options.list = true,
-            "--rounds" => rounds = Some(number(words.next())?),
-            "--json" => options.json = Some(words.next().ok_or("--json takes a file")?.into()),
-            flag if flag.starts_with('-') => {
-                return Err(format!("`{flag}` is no flag of this benchmark"));
-            }
-            side if SIDES.contains(&side) => options.sides.push(word),
-            _ => options.words.push(word),
-        }
+pub(crate) fn parse(mut arguments: BenchArguments) -> Result<Options, String> {
+    let quick = arguments.take_flag("--quick");
+    let rounds = arguments.take_number("--rounds", if quick { 1 } else { 5 })?;
+    if !(1..=1000).contains(&rounds) {
+        return Err("--rounds takes a number from 1 to 1000".to_owned());
     }
-    options.rounds = rounds.unwrap_or(if options.quick { 1 } else { options.rounds });
-    Ok(options)
-}
-
-fn number(word: Option<String>) -> Result<usize, String> {
-    let number = word
-        .and_then(|word| word.parse().ok())
-        .filter(|number| (1..=1000).contains(number));
-    number.ok_or_else(|| "--rounds takes a number from 1 to 1000".to_owned())
+    let list = arguments.take_flag("--list");
+    let json = arguments.take_word("--json")?.map(PathBuf::from);
+    let is_side = |word: &String| SIDES.contains(&word.as_str());
+    let (sides, words) = arguments.into_words()?.into_iter().partition(is_side);
+    Ok(Options {
+        rounds,
+        quick,
+        json,
+        list,
+        words,
+        sides,
+    })
 }

@@ -2,9 +2,10 @@
 
 use crate::runs::Place;
 use crate::seeds;
-use stackline_truth::calibration::Reliability;
-use stackline_truth::judge::{CAUSE, FindingVerdict, MeasuredTruth, ReportedFinding};
+use stackline_truth::judge::{CAUSE, MeasuredTruth};
 use stackline_truth::{LimitCause, Scenario};
+use stackline_verdicts::calibration::Reliability;
+use stackline_verdicts::{FindingJudge, FindingVerdict, ReportedFinding};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;
@@ -14,6 +15,15 @@ struct Judged {
     scenario: Scenario,
     truth: MeasuredTruth,
     said: Vec<ReportedFinding>,
+}
+
+impl Judged {
+    const fn judge(&self) -> FindingJudge<'_> {
+        FindingJudge {
+            truth: &self.truth,
+            scenario: &self.scenario,
+        }
+    }
 }
 
 /// All that were judged, or what went wrong, by seed.
@@ -52,7 +62,7 @@ impl All {
         let of = |verdict| {
             let sure = judged().map(move |judged| {
                 let said = judged.said.iter().filter(|said| said.confidence >= 0.9);
-                said.filter(|said| judged.truth.verdict(said, &judged.scenario) == verdict)
+                said.filter(|said| judged.judge().verdict(said) == verdict)
                     .count()
             });
             sure.sum()
@@ -106,7 +116,7 @@ fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
         saves.join(", ")
     );
     for said in &judged.said {
-        let verdict = judged.truth.verdict(said, &judged.scenario);
+        let verdict = judged.judge().verdict(said);
         let _ = writeln!(
             out,
             "    {verdict:?} {:.2} {}: {}",
@@ -114,7 +124,7 @@ fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
         );
     }
     for cause in judged.truth.causes() {
-        if !judged.truth.is_named(cause, &judged.said, &judged.scenario) {
+        if !judged.judge().is_named(cause, &judged.said) {
             let _ = writeln!(out, "    MISSED {cause:?}");
         }
     }
@@ -127,14 +137,10 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
         BTreeMap::<LimitCause, u32>::new(),
     );
     let mut wrong = BTreeMap::<&str, (u32, u32)>::new();
-    for Judged {
-        scenario,
-        truth,
-        said,
-    } in all
-    {
+    for judged in all {
+        let (judge, said) = (judged.judge(), &judged.said);
         for finding in said {
-            let verdict = truth.verdict(finding, scenario);
+            let verdict = judge.verdict(finding);
             diagram.add(finding.confidence, verdict);
             let (right, false_ones) = wrong.entry(&finding.kind).or_default();
             *right += u32::from(verdict == FindingVerdict::Right);
@@ -145,9 +151,9 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
             .filter(|said| said.confidence >= 0.8)
             .cloned()
             .collect();
-        for cause in truth.causes() {
+        for cause in judged.truth.causes() {
             *causes.entry(cause).or_default() += 1;
-            *named.entry(cause).or_default() += u32::from(truth.is_named(cause, &sure, scenario));
+            *named.entry(cause).or_default() += u32::from(judge.is_named(cause, &sure));
         }
     }
     let _ = writeln!(
@@ -216,7 +222,7 @@ fn sets(out: &mut String, all: &[&Judged]) {
             .filter(|said| said.confidence >= 0.8)
             .cloned()
             .collect();
-        judged.truth.is_exact(&sure, &judged.scenario)
+        judged.judge().is_exact(&sure)
     };
     let own = |cause: &LimitCause| matches!(cause, LimitCause::Rate | LimitCause::Delay);
     let _ = writeln!(
@@ -248,16 +254,12 @@ fn sets(out: &mut String, all: &[&Judged]) {
 /// What advice said it is worth, beside what taking the cause away brings.
 fn advice(out: &mut String, all: &[&Judged]) {
     let (mut near, mut more, mut less, mut given) = (0, 0, 0, 0);
-    for Judged {
-        scenario,
-        truth,
-        said,
-    } in all
-    {
+    for judged in all {
+        let (judge, said) = (judged.judge(), &judged.said);
         for finding in said {
             given += finding.gains.len();
             let best = finding.gains.iter().copied().reduce(f64::max);
-            let Some((says, is)) = best.zip(truth.worth(finding, scenario)) else {
+            let Some((says, is)) = best.zip(judge.worth(finding)) else {
                 continue;
             };
             *match says / is {

@@ -13,6 +13,7 @@ mod prediction;
 mod runs;
 mod seeds;
 
+use stackline_testing::bench_arguments::BenchArguments;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -28,31 +29,31 @@ struct Options {
     only: Option<String>,
 }
 
-fn main() -> ExitCode {
-    let mut options = Options {
-        minutes: 10.0,
-        count: u64::MAX,
-        from: 1,
-        list: false,
-        only: None,
+fn options() -> Result<Options, String> {
+    let mut arguments = BenchArguments::read();
+    let options = Options {
+        minutes: arguments.take_number("--minutes", 10.0)?,
+        count: arguments.take_number("--count", u64::MAX)?,
+        from: arguments.take_number("--from", 1)?,
+        list: arguments.take_flag("--list"),
+        only: arguments.take_word("--only")?,
     };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next();
-        let number = |word: Option<String>| word.and_then(|word| word.parse::<f64>().ok());
-        match (word.as_str(), ()) {
-            ("--bench", ()) => {}
-            ("--list", ()) => options.list = true,
-            ("--only", ()) => options.only = value(),
-            ("--minutes", ()) => options.minutes = number(value()).unwrap_or(options.minutes),
-            ("--count", ()) => options.count = number(value()).map_or(options.count, |n| n as u64),
-            ("--from", ()) => options.from = number(value()).map_or(options.from, |n| n as u64),
-            (other, ()) => {
-                eprintln!("error: nobody knows `{other}`");
-                return ExitCode::from(2);
-            }
-        }
+    match arguments.into_words()?.first() {
+        Some(word) => Err(format!(
+            "`{word}` is nothing that is asked of this benchmark"
+        )),
+        None => Ok(options),
     }
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            return ExitCode::from(2);
+        }
+    };
     if options.only.as_deref() == Some("limits") {
         let until = Instant::now() + Duration::from_secs_f64(60.0 * options.minutes);
         print!("{}", factors::limits(options.from, options.count, until));

@@ -2,7 +2,7 @@
 
 use crate::runs::{Asked, Place};
 use crate::seeds;
-use stackline_truth::Question;
+use stackline_verdicts::Question;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Instant;

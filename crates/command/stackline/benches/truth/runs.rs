@@ -1,8 +1,8 @@
 //! Runs a scenario with the command itself, and asks it for the diagnosis.
 
 use serde_json::Value;
-use stackline_truth::judge::ReportedFinding;
-use stackline_truth::{Question, Scenario};
+use stackline_truth::Scenario;
+use stackline_verdicts::{Question, ReportedFinding};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

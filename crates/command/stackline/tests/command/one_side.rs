@@ -105,7 +105,7 @@ impl Talk {
             .filter(|(is_set, _)| *is_set)
             .map(|(_, bit)| bit)
             .sum();
-        packet.extend([(20 + options.len() as u8) / 4 << 4, bits]);
+        packet.extend([((20 + options.len() as u8) / 4) << 4, bits]);
         let window: u16 = if flags.closed_window { 0 } else { 500 };
         packet.extend(window.to_be_bytes());
         packet.extend([0; 4]);

@@ -12,7 +12,7 @@ const PLACES: i32 = 20;
 const WORK_OF_A_BYTE: u128 = (BYTE_AT_ONE_BIT_S as u128) << PLACES;
 
 /// The schedule, and how much of its work has been used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TransmitSchedule {
     /// The first is at 0.
     steps: Vec<TransmitStep>,
@@ -79,10 +79,7 @@ impl TransmitSchedule {
             steps,
             period,
             whole: end,
-            cycle: 0,
-            used: 0,
-            step: 0,
-            last_end: 0,
+            ..Self::default()
         }
     }
 

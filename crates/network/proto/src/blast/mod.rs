@@ -30,8 +30,6 @@ pub mod answer_timeout;
 pub mod bitmap;
 pub mod connection;
 pub mod event_tracer;
-#[doc(hidden)]
-pub mod fuzzing;
 mod in_flight;
 pub mod negotiation;
 pub mod options;

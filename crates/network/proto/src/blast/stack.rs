@@ -100,60 +100,22 @@ pub(crate) const PORT: OptionTable = OptionTable::new(
     "first port of the responders; each replica takes the next",
 );
 
-const MAPPING: &[ServiceMapping] = &[
-    ServiceMapping {
-        operation: "ConnectRequest",
-        services: "OPEN with terms, again until ACCEPT",
-    },
-    ServiceMapping {
-        operation: "AwaitConnectIndication",
-        services: "OPEN with the token; ACCEPT with what both can do",
-    },
-    ServiceMapping {
-        operation: "DataRequest",
-        services: "blasts of the data units, until the last one is acknowledged",
-    },
-    ServiceMapping {
-        operation: "AwaitDataIndication",
-        services: "packets into their places, answers to those that ask",
-    },
-    ServiceMapping {
-        operation: "RPCCall",
-        services: "blasts of the request, then those of the response",
-    },
-    ServiceMapping {
-        operation: "RPCAwaitCallInd, RPCReturn",
-        services: "the same from the other side",
-    },
-    ServiceMapping {
-        operation: "StartBulkGet",
-        services: "a blast of one byte, not waited for",
-    },
-    ServiceMapping {
-        operation: "AwaitStartBulkGet",
-        services: "its arrival",
-    },
-    ServiceMapping {
-        operation: "StartBulkPut, AwaitStartBulkPut",
-        services: "nothing: the first blast says it",
-    },
-    ServiceMapping {
-        operation: "StopBulkGet, StopBulkPut",
-        services: "nothing: every data unit is acknowledged",
-    },
-    ServiceMapping {
-        operation: "end of stream (time limit)",
-        services: "an empty blast that says so, acknowledged",
-    },
-    ServiceMapping {
-        operation: "DisconnectRequest",
-        services: "CLOSE until CLOSED, for 1 s at most",
-    },
-    ServiceMapping {
-        operation: "AwaitDisconnectIndication",
-        services: "CLOSE; CLOSED",
-    },
-];
+const MAPPING: ServiceMapping = ServiceMapping(
+    "\
+ConnectRequest -> OPEN with terms, again until ACCEPT
+AwaitConnectIndication -> OPEN with the token; ACCEPT with what both can do
+DataRequest -> blasts of the data units, until the last one is acknowledged
+AwaitDataIndication -> packets into their places, answers to those that ask
+RPCCall -> blasts of the request, then those of the response
+RPCAwaitCallInd, RPCReturn -> the same from the other side
+StartBulkGet -> a blast of one byte, not waited for
+AwaitStartBulkGet -> its arrival
+StartBulkPut, AwaitStartBulkPut -> nothing: the first blast says it
+StopBulkGet, StopBulkPut -> nothing: every data unit is acknowledged
+end of stream (time limit) -> an empty blast that says so, acknowledged
+DisconnectRequest -> CLOSE until CLOSED, for 1 s at most
+AwaitDisconnectIndication -> CLOSE; CLOSED",
+);
 
 const fn table(
     name: &'static str,

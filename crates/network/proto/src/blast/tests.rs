@@ -1,6 +1,5 @@
 //! Both ends of a connection over a path that loses, repeats and reorders, every byte followed.
 
-mod hostile;
 mod numbers;
 mod path;
 mod rows;

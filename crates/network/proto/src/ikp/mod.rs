@@ -32,8 +32,6 @@
 //! | [`stack`] | the stack of the language that they are |
 
 pub mod client;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod options;
 pub mod output;
 pub mod server;

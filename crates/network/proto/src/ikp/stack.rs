@@ -63,68 +63,24 @@ pub const TABLE: StackTable = StackTable {
         RECEIVE,
         PORT,
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "Send with the token, until the Reply",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "Receive of that, Reply",
-        },
-        ServiceMapping {
-            operation: "DataRequest (initiator)",
-            services: "Send with a readable segment, until the Reply",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication (responder)",
-            services: "Receive, MoveFrom, Reply",
-        },
-        ServiceMapping {
-            operation: "DataRequest (responder)",
-            services: "Receive, MoveTo, Reply",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication (initiator)",
-            services: "Send with a writable segment, until the Reply",
-        },
-        ServiceMapping {
-            operation: "RPCCall",
-            services: "Send with the request to be read and room for the response",
-        },
-        ServiceMapping {
-            operation: "RPCAwaitCallInd",
-            services: "Receive, MoveFrom of what did not come with the message",
-        },
-        ServiceMapping {
-            operation: "RPCReturn",
-            services: "MoveTo, Reply; one packet where the response fits into it",
-        },
-        ServiceMapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "nothing: the first Send says it",
-        },
-        ServiceMapping {
-            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
-            services: "Receive",
-        },
-        ServiceMapping {
-            operation: "StopBulkGet, StopBulkPut",
-            services: "nothing: every data unit is replied to",
-        },
-        ServiceMapping {
-            operation: "end of stream (time limit)",
-            services: "a Send that says so; of the responder, the Reply",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "Send, until the Reply",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "Receive, Reply",
-        },
-    ],
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> Send with the token, until the Reply
+AwaitConnectIndication -> Receive of that, Reply
+DataRequest (initiator) -> Send with a readable segment, until the Reply
+AwaitDataIndication (responder) -> Receive, MoveFrom, Reply
+DataRequest (responder) -> Receive, MoveTo, Reply
+AwaitDataIndication (initiator) -> Send with a writable segment, until the Reply
+RPCCall -> Send with the request to be read and room for the response
+RPCAwaitCallInd -> Receive, MoveFrom of what did not come with the message
+RPCReturn -> MoveTo, Reply; one packet where the response fits into it
+StartBulkGet, StartBulkPut -> nothing: the first Send says it
+AwaitStartBulkGet, AwaitStartBulkPut -> Receive
+StopBulkGet, StopBulkPut -> nothing: every data unit is replied to
+end of stream (time limit) -> a Send that says so; of the responder, the Reply
+DisconnectRequest -> Send, until the Reply
+AwaitDisconnectIndication -> Receive, Reply",
+    ),
     exclusive: &[STRATEGIES_APART],
     least_mtu: |stack| {
         (BELOW + HEADER) as u64

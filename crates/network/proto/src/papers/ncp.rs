@@ -263,12 +263,6 @@ impl NcpConnection {
         self.read < self.came || self.ends_at == Some(self.came)
     }
 
-    /// Whether the application may hand over more.
-    #[must_use]
-    pub const fn has_room(&self) -> bool {
-        self.taken - self.counts.delivered < self.options.send_buffer
-    }
-
     /// Bytes handed over that were not delivered, those of them that may not go yet, bytes that nobody has read.
     #[must_use]
     pub const fn waiting(&self) -> (u64, u64, u64) {

@@ -27,8 +27,9 @@ const EXTRA_S: f64 = 0.1;
 const SLOW_BIT_S: f64 = 1.2e6;
 const MOST_BURST: u32 = 44;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
+    #[default]
     Startup,
     Drain,
     ProbeRate,
@@ -56,7 +57,7 @@ pub(super) struct BbrInput {
 }
 
 /// The model of one path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bbr {
     mode: Mode,
     /// Greatest rates, segments/s, with the round trip in which they were seen: newest last, falling.
@@ -96,32 +97,10 @@ impl Bbr {
         Self {
             mode: Mode::Startup,
             rates: [(0, 0.0); 3],
-            rounds: 0,
-            round_start: false,
-            round_ends: 0,
-            least_trip: None,
-            least_trip_at: Instant(0),
-            probe_trip_until: None,
-            probe_trip_round: false,
             pacing_gain: HIGH_GAIN,
             window_gain: HIGH_GAIN,
-            cycle: 0,
-            cycle_at: Instant(0),
-            full_rate: 0.0,
-            full_rounds: 0,
-            full: false,
-            prior_window: 0,
-            conserves: false,
-            recovered_before: false,
-            idle_restart: false,
-            extra: [0; 2],
-            extra_rounds: 0,
-            extra_at: 0,
-            epoch_at: Instant(0),
-            epoch_acked: 0,
-            pace: 0.0,
-            has_trip: false,
             random: seed,
+            ..Self::default()
         }
     }
 

@@ -33,7 +33,7 @@ impl Algorithm {
 }
 
 /// The window of one sender, in segments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpCongestion {
     pub(super) algorithm: Algorithm,
     pub(super) window: u32,

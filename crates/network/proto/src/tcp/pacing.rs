@@ -5,7 +5,7 @@ use super::delivery_rate::TcpDeliveryRate;
 use stackline_core::time::{Duration, Instant};
 
 /// A paced sender.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TcpPacing {
     pub(super) rate: TcpDeliveryRate,
     pub(super) model: Bbr,
@@ -19,11 +19,8 @@ pub(super) struct TcpPacing {
 impl TcpPacing {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            rate: TcpDeliveryRate::default(),
             model: Bbr::new(seed),
-            next: Instant(0),
-            left: 0,
-            waits: None,
+            ..Self::default()
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Rhythm {
 }
 
 /// The receiving half.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TcpReceiver {
     pub(super) origin: TcpSequenceOrigin,
     /// The next place expected.
@@ -92,13 +92,9 @@ impl TcpReceiver {
         Self {
             origin,
             next: 1,
-            fin: None,
             taken: 1,
-            beyond: VecDeque::new(),
-            beyond_bytes: 0,
             recent: [TcpStreamRange::default(); RECENT],
             acknowledged: 1,
-            offered: 0,
             scale,
             tuning,
             buffers: options
@@ -115,18 +111,7 @@ impl TcpReceiver {
             gathers: true,
             hastens: options.quickack,
             silly: options.silly_windows,
-            quick: 0,
-            interactive: false,
-            last_data: None,
-            now: false,
-            delayed: None,
-            small: false,
-            single: 0,
-            single_at: 0,
-            gathered: 0,
-            gathering: None,
-            echo: 0,
-            bytes: 0,
+            ..Self::default()
         }
     }
 

@@ -11,7 +11,7 @@ const LONGEST_CLASSIC: u64 = 64_000_000_000;
 const MINIMUM_HOLDS: u64 = 300_000_000_000;
 
 /// How time-outs are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeouts {
     /// The variation is taken for at least so much, so no time-out comes earlier; of the classic ones the time-out itself is.
     pub(super) least: Duration,
@@ -69,7 +69,7 @@ impl Timeouts {
 }
 
 /// Estimates, in ns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rtt {
     rules: Timeouts,
     smoothed: u64,
@@ -84,17 +84,12 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub(super) const fn new(rules: Timeouts) -> Self {
+    pub(super) fn new(rules: Timeouts) -> Self {
         let minimum = u64::MAX;
         Self {
             rules,
-            smoothed: 0,
-            deviation: 0,
-            largest: 0,
-            variation: 0,
-            round: 0,
             minimum,
-            minimum_at: Instant(0),
+            ..Self::default()
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Undo {
 }
 
 /// The sending half.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TcpSender {
     pub(super) origin: TcpSequenceOrigin,
     /// First place not acknowledged.
@@ -127,50 +127,18 @@ impl TcpSender {
         } = *options;
         Self {
             origin,
-            una: 0,
-            next: 0,
             queued: 1,
-            last_block: 0,
-            fin: false,
             mss,
             nodelay,
-            ecn: TcpEcn::default(),
-            window: 0,
-            scale: 0,
-            window_update: (0, 0),
-            sack: false,
-            board: Scoreboard::default(),
             congestion: TcpCongestion::new(algorithm, first_window),
             first_window,
             pacing: (algorithm == Algorithm::Bbr)
                 .then(|| Box::new(TcpPacing::new(u64::from(origin.wire(0))))),
             rtt: Rtt::new(options.timeouts()),
-            times: TimeAccounting::default(),
-            timer: None,
-            backoff: 0,
-            timeouts: 0,
-            small: 0,
-            last_sent: Instant(0),
-            retransmits: 0,
             phase: TcpRecoveryPhase::Open,
-            high: 0,
-            prior: 0,
-            delivered: 0,
-            sent_in_reduction: 0,
-            newest: TcpNewestArrival::default(),
-            reordered: false,
             reordering: 3,
-            undo: None,
-            probe: None,
             recovery: options.recovery,
-            duplicates: 0,
-            again: false,
-            timed_out: false,
-            limited: false,
-            most_out: 0,
-            usage_end: 0,
-            used: 0,
-            used_at: Instant(0),
+            ..Self::default()
         }
     }
 

@@ -11,7 +11,7 @@ pub(super) const LARGEST: u64 = 6 << 20;
 pub(super) const UNSCALED: u64 = 65_535;
 
 /// The size of the receive window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
     /// The most it may be now.
     pub(super) clamp: u64,

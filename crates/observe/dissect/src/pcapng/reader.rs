@@ -142,14 +142,6 @@ pub struct CaptureReader<'r> {
     blocks: CaptureBlockState,
 }
 
-impl std::fmt::Debug for CaptureReader<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader")
-            .field("blocks", &self.blocks)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'r> CaptureReader<'r> {
     /// Reads its beginning.
     ///

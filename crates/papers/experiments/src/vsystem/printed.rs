@@ -177,33 +177,7 @@ fn text() -> VSystemTable {
     let row = VSystemRow::of("text", VSystemDrawing::Text, BATCH)
         .cpu(1.0, VAX_780)
         .version(Version::Early);
-    let cells = row.cells([
-        ("Local", LOCAL, 7700.0, Some("a letter")),
-        (
-            "IKP",
-            VAX_IKP_EARLY,
-            4300.0,
-            Some("a byte at the workstation, IKP"),
-        ),
-        (
-            "PUP",
-            PUP_EARLY,
-            1600.0,
-            Some("a packet at the workstation, PUP"),
-        ),
-        (
-            "E-IP",
-            E_IP_EARLY,
-            4300.0,
-            Some("a byte at the workstation"),
-        ),
-        (
-            "A-IP",
-            A_IP_EARLY,
-            1900.0,
-            Some("a byte at the workstation, A-IP"),
-        ),
-    ]);
+    let cells = row.cells(TEXT_AT_10_MHZ);
     table(
         "Table 3-2",
         "characters a second, 10 MHz and VAX-11/780",
@@ -243,26 +217,8 @@ const TEXT_AT_10_MHZ: [PrintedCell; 5] = [
     ),
 ];
 
-const TEXT_OF_A_780: [PrintedCell; 3] = [
-    (
-        "IKP",
-        VAX_IKP_EARLY,
-        4300.0,
-        Some("a byte at the workstation, IKP"),
-    ),
-    (
-        "PUP",
-        PUP_EARLY,
-        1600.0,
-        Some("a packet at the workstation, PUP"),
-    ),
-    (
-        "E-IP",
-        E_IP_EARLY,
-        4300.0,
-        Some("a byte at the workstation"),
-    ),
-];
+/// A local program is on no VAX, and across the ARPANET there was none.
+const TEXT_OF_A_780: [PrintedCell; 3] = [TEXT_AT_10_MHZ[1], TEXT_AT_10_MHZ[2], TEXT_AT_10_MHZ[3]];
 
 fn workstations() -> VSystemTable {
     let early = |row, drawn, workstation| {

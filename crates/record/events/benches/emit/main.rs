@@ -13,6 +13,7 @@ mod programs;
 mod rivals;
 mod sustained;
 
+use stackline_testing::bench_arguments::BenchArguments;
 use std::error::Error;
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -40,14 +41,9 @@ impl Rival {
 }
 
 fn main() -> Result<(), Failure> {
-    let numbers: Vec<usize> = std::env::args()
-        .skip(1)
-        .filter_map(|argument| argument.parse().ok())
-        .collect();
-    let (rounds, seconds) = (
-        numbers.first().copied().unwrap_or(9).max(1),
-        numbers.get(1).copied().unwrap_or(10),
-    );
+    let mut arguments = BenchArguments::read();
+    let rounds = arguments.take_first_number().unwrap_or(9_usize).max(1);
+    let seconds = arguments.take_first_number().unwrap_or(10);
     let directory = tempfile::tempdir()?;
     let mut rivals = rivals::own(directory.path())?;
     rivals.extend(programs::others(directory.path())?);

@@ -29,14 +29,6 @@ pub struct Merged {
 /// Whether a row of a table is given.
 type RowFilter = Box<dyn Fn(&EventTable, usize) -> bool>;
 
-impl std::fmt::Debug for Merged {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Merged")
-            .field("files", &self.files)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Merged {
     /// Of that run, also while it is still being made. With `reference`, times are those of its reference host's clock;
     /// else each host's own.

@@ -9,16 +9,12 @@
 //! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, as in
 //! the simulated world; the data path makes none of its decisions.
 
-#[doc(hidden)]
-pub mod bare_forwarding;
-#[doc(hidden)]
-pub mod bare_rings;
 pub(crate) mod buffer;
 mod calibrate;
 mod clock;
 mod completion;
 pub(crate) mod frame;
-#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handle;
 pub(crate) mod header;

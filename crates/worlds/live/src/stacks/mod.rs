@@ -18,6 +18,7 @@ mod udp;
 mod unix;
 
 pub(crate) use traced_connection::FlowTrace;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use unix::connection_over as stream_over;
 
 const ALL: &[&dyn LiveStack] = &[

@@ -104,72 +104,28 @@ pub(super) const OPTIONS: &[OptionTable] = &[
 /// A thread of many pairs sleeps in epoll alone, and waits for no completions.
 pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads", "zerocopy"]];
 
-pub(super) const MAPPING: &[ServiceMapping] = &[
-    ServiceMapping {
-        operation: "ConnectRequest",
-        services: "socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in procedures without data: on the first connection only; on loopback these bind to an address that follows from the token)",
-    },
-    ServiceMapping {
-        operation: "AwaitConnectIndication",
-        services: "accept4, recv 16 bytes of token (likewise); strangers are closed",
-    },
-    ServiceMapping {
-        operation: "DataRequest",
-        services: "send of the whole unit (FILE: sendfile)",
-    },
-    ServiceMapping {
-        operation: "AwaitDataIndication",
-        services: "recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; truncate: recv with MSG_TRUNC; FILE: recv, pwrite",
-    },
-    ServiceMapping {
-        operation: "RPCCall",
-        services: "send of the request, recv until the response is there",
-    },
-    ServiceMapping {
-        operation: "RPCAwaitCallInd",
-        services: "recv until the request is there",
-    },
-    ServiceMapping {
-        operation: "RPCReturn",
-        services: "send of the response",
-    },
-    ServiceMapping {
-        operation: "StartBulkGet, StartBulkPut",
-        services: "send of 1 byte",
-    },
-    ServiceMapping {
-        operation: "AwaitStartBulkGet, AwaitStartBulkPut",
-        services: "recv of 1 byte",
-    },
-    ServiceMapping {
-        operation: "StopBulkGet",
-        services: "none: the last unit has arrived",
-    },
-    ServiceMapping {
-        operation: "AwaitStopBulkGet",
-        services: "setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back",
-    },
-    ServiceMapping {
-        operation: "StopBulkPut",
-        services: "setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival",
-    },
-    ServiceMapping {
-        operation: "AwaitStopBulkPut",
-        services: "send of that byte",
-    },
-    ServiceMapping {
-        operation: "end of stream (time limit)",
-        services: "shutdown(SHUT_WR); the peer's recv returns 0",
-    },
-    ServiceMapping {
-        operation: "DisconnectRequest",
-        services: "close",
-    },
-    ServiceMapping {
-        operation: "AwaitDisconnectIndication",
-        services: "recv until it returns 0, close",
-    },
-];
+pub(super) const MAPPING: ServiceMapping = ServiceMapping(
+"\
+ConnectRequest -> socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in \
+procedures without data: on the first connection only; on loopback these bind to an address that follows from the \
+token)
+AwaitConnectIndication -> accept4, recv 16 bytes of token (likewise); strangers are closed
+DataRequest -> send of the whole unit (FILE: sendfile)
+AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; \
+truncate: recv with MSG_TRUNC; FILE: recv, pwrite
+RPCCall -> send of the request, recv until the response is there
+RPCAwaitCallInd -> recv until the request is there
+RPCReturn -> send of the response
+StartBulkGet, StartBulkPut -> send of 1 byte
+AwaitStartBulkGet, AwaitStartBulkPut -> recv of 1 byte
+StopBulkGet -> none: the last unit has arrived
+AwaitStopBulkGet -> setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back
+StopBulkPut -> setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival
+AwaitStopBulkPut -> send of that byte
+end of stream (time limit) -> shutdown(SHUT_WR); the peer's recv returns 0
+DisconnectRequest -> close
+AwaitDisconnectIndication -> recv until it returns 0, close",
+);
 
 /// The stack.
 pub(super) struct LiveTcpStack;

@@ -39,68 +39,24 @@ const TABLE: StackTable = StackTable {
         ),
         THREADS,
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "send of the whole unit (FILE: sendfile)",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite",
-        },
-        ServiceMapping {
-            operation: "RPCCall",
-            services: "send of the request, recv until the response is there",
-        },
-        ServiceMapping {
-            operation: "RPCAwaitCallInd",
-            services: "recv until the request is there",
-        },
-        ServiceMapping {
-            operation: "RPCReturn",
-            services: "send of the response",
-        },
-        ServiceMapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "send of 1 byte",
-        },
-        ServiceMapping {
-            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
-            services: "recv of 1 byte",
-        },
-        ServiceMapping {
-            operation: "StopBulkGet, AwaitStopBulkGet",
-            services: "none: the last unit has arrived",
-        },
-        ServiceMapping {
-            operation: "StopBulkPut",
-            services: "recv of 1 byte that confirms the arrival",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkPut",
-            services: "send of that byte",
-        },
-        ServiceMapping {
-            operation: "end of stream (time limit)",
-            services: "shutdown(SHUT_WR); the peer's recv returns 0",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "close",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "recv until it returns 0, close",
-        },
-    ],
+    mapping: ServiceMapping(
+"\
+ConnectRequest -> socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)
+AwaitConnectIndication -> accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed
+DataRequest -> send of the whole unit (FILE: sendfile)
+AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite
+RPCCall -> send of the request, recv until the response is there
+RPCAwaitCallInd -> recv until the request is there
+RPCReturn -> send of the response
+StartBulkGet, StartBulkPut -> send of 1 byte
+AwaitStartBulkGet, AwaitStartBulkPut -> recv of 1 byte
+StopBulkGet, AwaitStopBulkGet -> none: the last unit has arrived
+StopBulkPut -> recv of 1 byte that confirms the arrival
+AwaitStopBulkPut -> send of that byte
+end of stream (time limit) -> shutdown(SHUT_WR); the peer's recv returns 0
+DisconnectRequest -> close
+AwaitDisconnectIndication -> recv until it returns 0, close",
+),
     exclusive: &[&["threads", "receive"]],
     ..StackTable::RELIABLE
 };
@@ -273,6 +229,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
 }
 
 /// A stream whose other end is any socket at all: for the fuzz target of the framing.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn connection_over(socket: Socket) -> Result<impl LiveConnection> {
     LiveStream::new(socket, UnixFlavour, Receive::Block, false)
 }

@@ -11,7 +11,6 @@ use stackline_net::{NetworkPacket, NodeIndex};
 use stackline_proto::blast::wire::HEADER;
 use stackline_proto::ikp::options::{BESIDE, PACKET};
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 /// Two programs that ask and answer, as the loop of virtual time has them, and as they do: the one that asks, and the one that answers.
@@ -51,12 +50,6 @@ pub struct CallPort<M>(Rc<CallPair<M>>);
 impl<M> Clone for CallPort<M> {
     fn clone(&self) -> Self {
         Self(Rc::clone(&self.0))
-    }
-}
-
-impl<M> fmt::Debug for CallPort<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CallPort").field(&self.0.number).finish()
     }
 }
 

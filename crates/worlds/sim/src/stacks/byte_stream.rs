@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// What there was to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Got {
+pub(crate) enum Got {
     Bytes(usize),
     Nothing,
     /// The peer has closed its half.
@@ -21,7 +21,7 @@ pub(super) enum Got {
 
 /// Which connections begin with an introduction.
 #[derive(Debug)]
-pub(super) struct Introductions {
+pub(crate) struct Introductions {
     /// Every one, else only the first.
     every: bool,
     /// Whether one was asked for and one accepted, introduction and all.
@@ -55,7 +55,7 @@ impl Introductions {
 }
 
 /// What a pair of endpoints has between them, where that is byte streams.
-pub(super) trait SimStreamPair {
+pub(crate) trait SimStreamPair {
     /// One end of a connection.
     type End: StreamEnd;
 
@@ -70,7 +70,7 @@ pub(super) trait SimStreamPair {
 }
 
 /// One end of a byte stream, as the application sees it.
-pub(super) trait StreamEnd {
+pub(crate) trait StreamEnd {
     /// Whether the connection came about; nothing while that is not known.
     fn answered(&self) -> Option<bool>;
     /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.

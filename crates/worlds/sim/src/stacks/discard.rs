@@ -3,7 +3,7 @@
 //! Nothing travels but the data: what UDP leaves unsaid (that somebody listens, that a stream has ended and how many units
 //! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
 
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack};
 use super::udp_socket::{
     LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpReceived, SimUdpSocket,
 };
@@ -12,8 +12,7 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::run_trace::{Coming, SimDepartureKind};
-use crate::tasks::Task;
-use crate::world::{self, Connect};
+use crate::world::Connect;
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -51,44 +50,18 @@ const TABLE: StackTable = StackTable {
             "so long after the last datagram what is missing counts as lost",
         ),
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "nothing is sent; waits until the responder is done with the connection before",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "a datagram, in fragments where the path's MTU is smaller",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "a datagram",
-        },
-        ServiceMapping {
-            operation: "StartBulkPut, AwaitStartBulkPut",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "StopBulkPut",
-            services: "nothing is sent; returns when the last unit has left the host",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkPut",
-            services: "all units, or none for `patience`",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "nothing is sent",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "all units, or none for `patience`",
-        },
-    ],
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> nothing is sent; waits until the responder is done with the connection before
+AwaitConnectIndication -> nothing is sent
+DataRequest -> a datagram, in fragments where the path's MTU is smaller
+AwaitDataIndication -> a datagram
+StartBulkPut, AwaitStartBulkPut -> nothing is sent
+StopBulkPut -> nothing is sent; returns when the last unit has left the host
+AwaitStopBulkPut -> all units, or none for `patience`
+DisconnectRequest -> nothing is sent
+AwaitDisconnectIndication -> all units, or none for `patience`",
+    ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
         form: ClosedForm::Udp,
@@ -239,12 +212,6 @@ impl DiscardPair {
                 None
             }
         }
-    }
-}
-
-impl SimEndpointPair for DiscardPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
     }
 }
 

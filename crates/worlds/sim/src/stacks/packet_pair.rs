@@ -3,15 +3,14 @@
 
 use super::packet_end::{PacketEnd, PacketEndMachine};
 use super::packet_wire::{self, ArrivedSimPacket, PacketWire};
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, is_same_end};
+use super::pair::{SimConnectionPair, SimPairRoute, is_same_end};
 use super::send_credit::SendCredit;
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::tasks::Task;
-use crate::world::{self, Connect};
+use crate::world::Connect;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
 use stackline_endpoint::EndpointService;
@@ -117,12 +116,6 @@ impl<P: PacketPairStack> PacketPair<P> {
     ) -> Rc<PacketEnd<P::Machine>> {
         let number = self.opened.replace(self.opened.get() + 1);
         self.add(PairSide::Initiator, number, machine(number))
-    }
-}
-
-impl<P: PacketPairStack> SimEndpointPair for PacketPair<P> {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
     }
 }
 

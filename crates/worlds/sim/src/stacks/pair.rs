@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
 use crate::tasks::Task;
+use crate::world::{self, Connect};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
@@ -54,8 +55,14 @@ impl SimPairRoute {
 
 /// What a pair of endpoints has between them.
 pub(crate) trait SimEndpointPair: SimConnectionPair {
-    /// An endpoint of the pair, walking its program: `world::spawn`.
+    /// An endpoint of the pair, walking its program.
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task;
+}
+
+impl<P: SimConnectionPair + Connect + 'static> SimEndpointPair for P {
+    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
+        world::spawn_endpoint(self, context, replica)
+    }
 }
 
 /// What two hosts have between them, as the loop of virtual time knows it.

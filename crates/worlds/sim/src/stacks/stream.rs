@@ -7,6 +7,7 @@ use crate::error::{Error, Result, connection_vanished};
 use crate::executor::Executor;
 use crate::run_trace::{Coming, SimDepartureKind};
 use crate::stream_units::Units;
+use crate::world::Connect;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
@@ -26,7 +27,7 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 
 /// An open stream.
 #[derive(Debug)]
-pub(super) struct SimStream<E: StreamEnd> {
+pub(crate) struct SimStream<E: StreamEnd> {
     end: E,
     context: Rc<SimEndpointContext>,
     /// Bytes taken from the socket that belong to later data units.
@@ -34,6 +35,25 @@ pub(super) struct SimStream<E: StreamEnd> {
     ended: bool,
     /// Bytes of introduction that have not left: they go with the first data unit, as in the live world.
     introduction: u64,
+}
+
+impl<P: SimStreamPair> Connect for P {
+    type Service = SimStream<P::End>;
+
+    async fn connect(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimStream<P::End>> {
+        SimStream::connect(&**self, context).await
+    }
+
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<SimEndpointContext>,
+        _first: bool,
+    ) -> Result<SimStream<P::End>> {
+        SimStream::accept(&**self, context).await
+    }
 }
 
 impl<E: StreamEnd> Drop for SimStream<E> {
@@ -54,7 +74,7 @@ impl<E: StreamEnd> SimStream<E> {
         }
     }
 
-    pub(super) async fn connect(
+    async fn connect(
         pair: &impl SimStreamPair<End = E>,
         context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
@@ -86,7 +106,7 @@ impl<E: StreamEnd> SimStream<E> {
         }
     }
 
-    pub(super) async fn accept(
+    async fn accept(
         pair: &impl SimStreamPair<End = E>,
         context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {

@@ -4,16 +4,12 @@
 use super::byte_stream::{Got, Introductions, SimStreamPair, StreamEnd};
 use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
 use super::segments::{ACK, SYN, SimTcpHeaderFields};
-use super::stream::SimStream;
 use super::tcp_wire::SimTcpWire;
 use super::{linux_tcp, smol};
-use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor, Timer};
 use crate::run_trace::{Info, SimTraceLog};
-use crate::tasks::Task;
-use crate::world::{self, Connect};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
@@ -177,12 +173,6 @@ impl TcpPair {
     }
 }
 
-impl SimEndpointPair for TcpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
-    }
-}
-
 impl SimConnectionPair for TcpPair {
     fn arrived(
         &self,
@@ -250,25 +240,6 @@ impl SimConnectionPair for TcpPair {
                 .borrow_mut()
                 .push(SimTcpMachine::Smoltcp(machine));
         }
-    }
-}
-
-impl Connect for TcpPair {
-    type Service = SimStream<Rc<SimTcpEnd>>;
-
-    async fn connect(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<SimStream<Rc<SimTcpEnd>>> {
-        SimStream::connect(&**self, context).await
-    }
-
-    async fn accept(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-        _first: bool,
-    ) -> Result<SimStream<Rc<SimTcpEnd>>> {
-        SimStream::accept(&**self, context).await
     }
 }
 

@@ -6,64 +6,24 @@ use stackline_core::procedure::PairSide;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes as Sizes};
 
 /// What operations are to a TCP.
-pub(super) const MAPPING: &[ServiceMapping] = &[
-    ServiceMapping {
-        operation: "ConnectRequest",
-        services: "SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first connection only)",
-    },
-    ServiceMapping {
-        operation: "AwaitConnectIndication",
-        services: "the same, from the other side",
-    },
-    ServiceMapping {
-        operation: "DataRequest",
-        services: "the whole unit into the send buffer",
-    },
-    ServiceMapping {
-        operation: "AwaitDataIndication",
-        services: "out of the receive buffer until the unit is there; what is ahead serves the next unit",
-    },
-    ServiceMapping {
-        operation: "RPCCall",
-        services: "the request into the send buffer, the response out of the other",
-    },
-    ServiceMapping {
-        operation: "RPCAwaitCallInd, RPCReturn",
-        services: "the same, from the other side",
-    },
-    ServiceMapping {
-        operation: "StartBulkGet, StartBulkPut",
-        services: "1 byte",
-    },
-    ServiceMapping {
-        operation: "StopBulkGet",
-        services: "none: the last unit has arrived",
-    },
-    ServiceMapping {
-        operation: "AwaitStopBulkGet",
-        services: "Nagle's algorithm off, so that it holds no last segment back",
-    },
-    ServiceMapping {
-        operation: "StopBulkPut",
-        services: "Nagle's algorithm off, 1 byte that confirms the arrival",
-    },
-    ServiceMapping {
-        operation: "AwaitStopBulkPut",
-        services: "that byte",
-    },
-    ServiceMapping {
-        operation: "end of stream (time limit)",
-        services: "FIN",
-    },
-    ServiceMapping {
-        operation: "DisconnectRequest",
-        services: "FIN (RST when there are bytes nobody has taken)",
-    },
-    ServiceMapping {
-        operation: "AwaitDisconnectIndication",
-        services: "FIN from the peer, then the own",
-    },
-];
+pub(super) const MAPPING: ServiceMapping = ServiceMapping(
+"\
+ConnectRequest -> SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first \
+connection only)
+AwaitConnectIndication -> the same, from the other side
+DataRequest -> the whole unit into the send buffer
+AwaitDataIndication -> out of the receive buffer until the unit is there; what is ahead serves the next unit
+RPCCall -> the request into the send buffer, the response out of the other
+RPCAwaitCallInd, RPCReturn -> the same, from the other side
+StartBulkGet, StartBulkPut -> 1 byte
+StopBulkGet -> none: the last unit has arrived
+AwaitStopBulkGet -> Nagle's algorithm off, so that it holds no last segment back
+StopBulkPut -> Nagle's algorithm off, 1 byte that confirms the arrival
+AwaitStopBulkPut -> that byte
+end of stream (time limit) -> FIN
+DisconnectRequest -> FIN (RST when there are bytes nobody has taken)
+AwaitDisconnectIndication -> FIN from the peer, then the own",
+);
 
 /// Whether Nagle's algorithm is off.
 pub(super) const NODELAY: OptionTable = OptionTable::new(

@@ -11,6 +11,7 @@ mod tcp;
 
 use measure::{Failure, Made, Measured, Mover, Side, measure, median};
 use net::Pair;
+use stackline_testing::bench_arguments::BenchArguments;
 
 /// Bytes of a bulk transfer, and of a small one.
 const BULK: usize = 1 << 30;
@@ -74,11 +75,9 @@ fn print(movers: &[&Mover], all: &[Vec<Measured>], unit: &str, figure: impl Fn(&
 }
 
 fn main() -> Result<(), Failure> {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(9);
+    let mut arguments = BenchArguments::read();
+    let rounds = arguments.take_first_number().unwrap_or(9);
+    let words = arguments.into_words()?;
     let named = |mover: &&Mover| words.iter().any(|word| word == mover.name);
     let any = MOVERS.iter().any(|mover| named(&mover));
     let movers: Vec<&Mover> = MOVERS

@@ -9,6 +9,7 @@ mod room;
 mod sys;
 
 use flood::{Flood, Mover};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -19,10 +20,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 const SIZES: [usize; 2] = [60, 1514];
 
 fn main() -> Result<ExitCode, Failure> {
-    let rounds: usize = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(5);
+    let rounds: usize = BenchArguments::read().take_first_number().unwrap_or(5);
     if !room::is_inside() {
         let status = room::enter(&[&rounds.to_string()])?.status()?;
         return Ok(ExitCode::from(

@@ -30,6 +30,7 @@ mod tcp;
 use measure::{Failure, Made, Mover, Side, measure, median};
 use net::Pair;
 use outside::Program;
+use stackline_testing::bench_arguments::BenchArguments;
 use std::process::ExitCode;
 use table::Turn;
 
@@ -112,7 +113,6 @@ const TCP: Mover = Mover {
 const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--steered] \
                      [--rounds N] [--mib N]";
 
-#[derive(Default)]
 struct Options {
     words: Vec<String>,
     quinn: bool,
@@ -123,33 +123,18 @@ struct Options {
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options {
-        rounds: 5,
-        ..Options::default()
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut number = || {
-            let number = words
-                .next()
-                .and_then(|word| word.parse().ok())
-                .filter(|number| (1..=2048).contains(number));
-            number.ok_or(format!("`{word}` takes a number from 1 to 2048"))
-        };
-        match word.as_str() {
-            "--bench" => {} // cargo adds it
-            "--quinn" => options.quinn = true,
-            "--udt" => options.udt = true,
-            "--steered" => options.steered = true,
-            "--rounds" => options.rounds = number()?,
-            "--mib" => options.mib = Some(number()?),
-            flag if flag.starts_with('-') => {
-                return Err(format!("`{flag}` is no flag of this benchmark"));
-            }
-            _ => options.words.push(word),
-        }
-    }
-    Ok(options)
+    let mut arguments = BenchArguments::read();
+    Ok(Options {
+        quinn: arguments.take_flag("--quinn"),
+        udt: arguments.take_flag("--udt"),
+        steered: arguments.take_flag("--steered"),
+        rounds: arguments.take_number("--rounds", 5)?.max(1),
+        mib: arguments
+            .take_word("--mib")?
+            .map(|mib| mib.parse().map_err(|_| "--mib takes a number"))
+            .transpose()?,
+        words: arguments.into_words()?,
+    })
 }
 
 /// A mover and its turns, in the order of rounds.

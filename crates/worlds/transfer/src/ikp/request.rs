@@ -7,7 +7,6 @@ use crate::carrier::PacketCarrier;
 use crate::stream_memory::Posted;
 use stackline_core::time::Duration;
 use stackline_proto::ikp::server::{IkpMessage, IkpReplyError, IkpServerCounters};
-use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
@@ -267,15 +266,6 @@ impl Drop for IkpRequest<'_> {
                 .machine
                 .ignore(self.ticket.transaction);
         }
-    }
-}
-
-impl fmt::Debug for IkpRequest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("client", &self.client())
-            .field("message", &self.message())
-            .finish_non_exhaustive()
     }
 }
 

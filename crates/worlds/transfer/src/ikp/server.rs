@@ -18,7 +18,6 @@ use stackline_proto::ikp::IkpOutput;
 use stackline_proto::ikp::server::{IkpMoveProgress, IkpServerArrival};
 use stackline_proto::ikp::wire::IkpRefusal;
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
@@ -98,16 +97,6 @@ impl IkpUdpServer {
         self.carrier
             .local()
             .map_err(|error| IkpTransferError::Io("asking for the address", error))
-    }
-
-    /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
-    /// to call it more often than its clients' patience. New messages wait to be received.
-    ///
-    /// # Errors
-    /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
-    pub fn attend(&mut self) -> Result<(), IkpTransferError> {
-        while self.take(None, &mut Posted::once(&mut [], 0), CarrierWait::No)? > 0 {}
-        Ok(())
     }
 
     /// Counters of refused packets.
@@ -386,14 +375,5 @@ impl IkpUdpServer {
             Err(IkpTransferError::Interrupted) => Err(IkpTransferError::Interrupted),
             _ => Ok(None),
         }
-    }
-}
-
-impl fmt::Debug for IkpUdpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("clients", &self.clients())
-            .field("refused", &self.refused)
-            .finish_non_exhaustive()
     }
 }

@@ -52,7 +52,7 @@ pub struct RefusedIkpPackets {
 }
 
 /// The table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct IkpClientTable {
     pub(super) entries: Vec<ClientEntry>,
     numbers: HashMap<(SocketAddr, u32), usize>,
@@ -67,12 +67,9 @@ impl IkpClientTable {
     pub(super) fn new(most: usize, strangers_give_way: bool) -> Self {
         let taken = strangers_give_way.then(VecDeque::new);
         Self {
-            entries: Vec::new(),
-            numbers: HashMap::new(),
             most: most.max(1),
-            last: 0,
             taken,
-            turn: 0,
+            ..Self::default()
         }
     }
 

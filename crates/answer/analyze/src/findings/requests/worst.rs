@@ -2,7 +2,7 @@
 //! it. It knows no kind.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{CauseTimeShare, Evidence, Finding, LEAST};
+use crate::findings::finding::{CauseTimeShare, Evidence, Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::costs::{
@@ -30,6 +30,15 @@ impl Worst<'_> {
     /// Of each request that has a part of it worth a word, ns.
     pub(crate) fn each(&self) -> f64 {
         self.cost.of_most().1
+    }
+
+    /// What it takes in words: `12 % of the time, 3.40 ms each`.
+    pub(crate) fn time_in_words(&self) -> String {
+        format!(
+            "{} of the time, {} each",
+            percent(self.share),
+            format_ns(self.each())
+        )
     }
 
     /// Of each request that has any of it, ns.

@@ -41,8 +41,6 @@ pub enum ImpInput {
     Taken(u16),
     /// A host is there from now on, or is not.
     HostUp(u16, bool),
-    /// It says that everything is here (the fault of RFC 528), or no longer does.
-    Lies(bool),
 }
 
 /// What is to be done.
@@ -330,7 +328,6 @@ impl ImpNode {
             ImpInput::FirstTaken(host) => self.first_taken(now, host),
             ImpInput::Taken(host) => self.taken(now, host, None),
             ImpInput::HostUp(host, is_up) => self.host_up(now, host, is_up),
-            ImpInput::Lies(lies) => self.routing.lies = lies,
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) struct ImpReassembledMessage {
 }
 
 /// All other IMPs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Destination {
     own: u16,
     epoch: u16,
@@ -95,7 +95,7 @@ pub(super) enum ImpPacketVerdict {
 }
 
 impl Destination {
-    pub(super) const fn new(options: &ImpOptions, own: u16, epoch: u16) -> Self {
+    pub(super) fn new(options: &ImpOptions, own: u16, epoch: u16) -> Self {
         let all = options.reassembly.saturating_mul(MOST_PARTS as u32);
         Self {
             own,
@@ -104,10 +104,7 @@ impl Destination {
             all,
             singles: options.pending,
             blocks: options.reassembly_blocks,
-            from: BTreeMap::new(),
-            wants: VecDeque::new(),
-            refused: VecDeque::new(),
-            now: Instant(0),
+            ..Self::default()
         }
     }
 

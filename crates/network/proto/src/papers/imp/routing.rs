@@ -49,8 +49,6 @@ pub struct Routing {
     ways: Vec<ImpRoute>,
     /// What each neighbour said last.
     last_vectors: Vec<Option<Rc<Vector>>>,
-    /// Announces that everything is here (the fault of RFC 528).
-    pub(super) lies: bool,
 }
 
 impl Routing {
@@ -70,7 +68,6 @@ impl Routing {
             most_hops: options.most_hops,
             ways,
             last_vectors,
-            lies: false,
         }
     }
 
@@ -150,11 +147,9 @@ impl Routing {
                 .iter_mut()
                 .for_each(|way| way.held = way.held.saturating_sub(1)),
         }
-        let entries = match self.lies {
-            true => alloc::vec![(0, 0); self.ways.len()],
-            false => self.ways.iter().map(|way| (way.hops, way.delay)).collect(),
-        };
-        Rc::new(Vector { entries })
+        Rc::new(Vector {
+            entries: self.ways.iter().map(|way| (way.hops, way.delay)).collect(),
+        })
     }
 
     /// The least of what neighbours said last.

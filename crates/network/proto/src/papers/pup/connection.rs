@@ -161,12 +161,6 @@ impl PupConnection {
         self.sender.room() > 0
     }
 
-    /// Whether all that was handed over is acknowledged.
-    #[must_use]
-    pub fn is_acknowledged(&self) -> bool {
-        self.sender.is_empty()
-    }
-
     /// A mark behind all bytes so far. It waits for no room, since what is behind an interrupt may wait for it; but so many wait at most.
     pub fn mark(&mut self, kind: u8) {
         let takes = !self.wants_end && self.sender.marks() < MOST_MARKS;
@@ -450,11 +444,5 @@ impl PupConnection {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// Whether everything that came is read.
-    #[must_use]
-    pub fn is_read(&self) -> bool {
-        self.receiver.is_empty()
     }
 }

@@ -70,11 +70,6 @@ impl PupReceiver {
             .map_or(self.bytes.len(), |mark| mark.wrapping_sub(first) as usize)
     }
 
-    /// Whether there is anything to be read.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// Takes what is next, so many bytes at most.
     pub(super) fn take(&mut self, most: usize) -> PupStreamItem {
         let first = self.wanted.wrapping_sub(self.bytes.len() as u32);

@@ -25,7 +25,7 @@ struct PupPendingProbe {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PupSender {
     options: PupOptions,
     /// Bytes from `acked` on, and the numbers of those that are marks.
@@ -59,22 +59,14 @@ impl PupSender {
         let packet = options.packet;
         Self {
             options,
-            bytes: VecDeque::new(),
-            marks: VecDeque::new(),
             acked: first,
             next: first,
             highest: first,
             packet,
             limit: first.wrapping_add(u32::from(packet)),
             pups: 1,
-            unasked: 0,
             allowed: u32::from(packet),
-            asked: None,
-            asked_behind: None,
-            probes: false,
-            timer: None,
-            timeouts: 0,
-            round_trip: None,
+            ..Self::default()
         }
     }
 

@@ -10,18 +10,6 @@ fn failing(packets: u32, pn: f64) -> Option<f64> {
     any_lost(pn, packets.checked_add(1)?).filter(|pc| *pc < 1.0)
 }
 
-/// The general form of 3.2 as printed: sigma^2 = sum over i of elapsed(i)^2 s(i+1), less To(D)^2. It takes To(D) for the
-/// mean inside the square, and is 41 percent too large at pn = 1e-4 and Tr = To(D).
-#[must_use]
-pub fn general_printed(packets: u32, error_free: f64, interval: f64, pn: f64) -> Option<f64> {
-    let pc = failing(packets, pn)?;
-    let (failed, odds) = (error_free + interval, pc / (1.0 - pc));
-    // The sum of elapsed(i)^2 s(i+1), with the first two moments of the number of failures.
-    let square =
-        2.0 * error_free * failed * odds + failed * failed * odds * (1.0 + pc) / (1.0 - pc);
-    Some(libm::sqrt(square))
-}
-
 /// Without NAK as printed in 3.2.1: (To(D) + Tr) sqrt(pc) sqrt(1 + pc) / (1 - pc). It is the root mean square about
 /// To(D), not about the mean: 0.3, 3 and 22 percent above [`full`] at pn = 1e-4, 1e-3 and 1e-2 and D = 64.
 #[must_use]
@@ -45,8 +33,13 @@ pub fn full_nak_printed(packets: u32, error_free: f64, pn: f64) -> Option<f64> {
 }
 
 /// With NAK for little loss and any Tr: sigma^2 = (D - 1) pn To(D)^2 + 2 pn (To(D) + Tr)^2.
-#[must_use]
-pub fn full_nak_low_loss(packets: u32, error_free: f64, interval: f64, pn: f64) -> Option<f64> {
+#[cfg(test)]
+pub(super) fn full_nak_low_loss(
+    packets: u32,
+    error_free: f64,
+    interval: f64,
+    pn: f64,
+) -> Option<f64> {
     failing(packets, pn)?;
     let others = f64::from(packets.saturating_sub(1)) * pn * error_free * error_free;
     let last = 2.0 * pn * (error_free + interval) * (error_free + interval);
@@ -57,6 +50,17 @@ pub fn full_nak_low_loss(packets: u32, error_free: f64, interval: f64, pn: f64) 
 mod tests {
     use super::*;
     use crate::blast::formulas::testing::close;
+
+    /// The general form of 3.2 as printed: sigma^2 = sum over i of elapsed(i)^2 s(i+1), less To(D)^2. It takes To(D) for the
+    /// mean inside the square, and is 41 percent too large at pn = 1e-4 and Tr = To(D).
+    fn general_printed(packets: u32, error_free: f64, interval: f64, pn: f64) -> Option<f64> {
+        let pc = failing(packets, pn)?;
+        let (failed, odds) = (error_free + interval, pc / (1.0 - pc));
+        // The sum of elapsed(i)^2 s(i+1), with the first two moments of the number of failures.
+        let square =
+            2.0 * error_free * failed * odds + failed * failed * odds * (1.0 + pc) / (1.0 - pc);
+        Some(libm::sqrt(square))
+    }
 
     const ALL: f64 = 172.82e-3;
 

@@ -5,20 +5,6 @@
 
 use super::loss::any_lost;
 
-/// The probability that the first `failures` attempts fail and the next succeeds: s(i+1) = pc^i (1 - pc). An attempt
-/// is one data packet and its acknowledgement where `packets` is 1, else `packets` of data and one acknowledgement.
-#[must_use]
-pub fn success_after(failures: u32, pn: f64, packets: u32) -> Option<f64> {
-    let pc = any_lost(pn, packets.checked_add(1)?)?;
-    Some(libm::pow(pc, f64::from(failures)) * (1.0 - pc))
-}
-
-/// How long it takes when the first `failures` attempts fail: the sum of i + 1 times To(D) and i times Tr (3.2).
-#[must_use]
-pub fn elapsed_after(failures: u32, error_free: f64, interval: f64) -> f64 {
-    error_free + f64::from(failures) * (error_free + interval)
-}
-
 /// E[T_SAW(D)] = D (To(1) + (To(1) + Tr) pc / (1 - pc)), pc = 1 - (1 - pn)^2.
 #[must_use]
 pub fn stop_and_wait(packets: u32, error_free_one: f64, interval: f64, pn: f64) -> Option<f64> {
@@ -72,6 +58,18 @@ pub fn crossing(packets: u32, saw: BlastCurve, full: BlastCurve) -> Option<f64> 
 mod tests {
     use super::*;
     use crate::blast::formulas::testing::close;
+
+    /// How long it takes when the first `failures` attempts fail: the sum of i + 1 times To(D) and i times Tr (3.2).
+    fn elapsed_after(failures: u32, error_free: f64, interval: f64) -> f64 {
+        error_free + f64::from(failures) * (error_free + interval)
+    }
+
+    /// The probability that the first `failures` attempts fail and the next succeeds: s(i+1) = pc^i (1 - pc). An attempt
+    /// is one data packet and its acknowledgement where `packets` is 1, else `packets` of data and one acknowledgement.
+    fn success_after(failures: u32, pn: f64, packets: u32) -> Option<f64> {
+        let pc = any_lost(pn, packets.checked_add(1)?)?;
+        Some(libm::pow(pc, f64::from(failures)) * (1.0 - pc))
+    }
 
     const ONE: f64 = 5.87e-3;
     const ALL: f64 = 172.82e-3;

@@ -16,15 +16,6 @@ pub struct ImportLog<'l> {
     pub present_ns: u64,
 }
 
-impl std::fmt::Debug for ImportLog<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log")
-            .field("name", &self.name)
-            .field("host", &self.host)
-            .finish_non_exhaustive()
-    }
-}
-
 /// That a log could not be read.
 pub(super) fn unreadable_log_error(name: &str, cause: &dyn std::fmt::Display) -> Error {
     Error::new(

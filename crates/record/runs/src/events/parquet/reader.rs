@@ -57,15 +57,6 @@ pub struct EventFileReader {
     group: Option<EventRowGroup>,
 }
 
-impl std::fmt::Debug for EventFileReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader")
-            .field("path", &self.path)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The row group that is read at present.
 struct EventRowGroup {
     left: usize,

@@ -84,64 +84,23 @@ const TABLE: StackTable = StackTable {
             "first port of the responders; each replica takes the next",
         ),
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "socket, connect, control HELLO until answered",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "recv of a HELLO with the token, connect to its sender, answer",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "recv; batch: recvmmsg; gso: recvmsg with UDP_GRO",
-        },
-        ServiceMapping {
-            operation: "RPCCall",
-            services: "send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss",
-        },
-        ServiceMapping {
-            operation: "RPCAwaitCallInd",
-            services: "recv",
-        },
-        ServiceMapping {
-            operation: "RPCReturn",
-            services: "send, with the number of the request",
-        },
-        ServiceMapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "control START until answered (or until data comes)",
-        },
-        ServiceMapping {
-            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
-            services: "recv of START, answer",
-        },
-        ServiceMapping {
-            operation: "StopBulkGet, AwaitStopBulkPut",
-            services: "recv of END with the number of units sent, answer",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkGet, StopBulkPut",
-            services: "control END until answered",
-        },
-        ServiceMapping {
-            operation: "end of stream (time limit)",
-            services: "control END until answered",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "control BYE until answered",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "recv of BYE, answer",
-        },
-    ],
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> socket, connect, control HELLO until answered
+AwaitConnectIndication -> recv of a HELLO with the token, connect to its sender, answer
+DataRequest -> send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT
+AwaitDataIndication -> recv; batch: recvmmsg; gso: recvmsg with UDP_GRO
+RPCCall -> send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss
+RPCAwaitCallInd -> recv
+RPCReturn -> send, with the number of the request
+StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+AwaitStartBulkGet, AwaitStartBulkPut -> recv of START, answer
+StopBulkGet, AwaitStopBulkPut -> recv of END with the number of units sent, answer
+AwaitStopBulkGet, StopBulkPut -> control END until answered
+end of stream (time limit) -> control END until answered
+DisconnectRequest -> control BYE until answered
+AwaitDisconnectIndication -> recv of BYE, answer",
+    ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
         form: ClosedForm::Udp,

@@ -96,7 +96,7 @@ pub struct ImpSubnet {
     begins: Duration,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ImpHostInterface {
     bit_s: Option<f64>,
     takes: bool,
@@ -146,11 +146,7 @@ impl ImpSubnet {
             let interface = ImpHostInterface {
                 bit_s: host.bit_s,
                 takes: true,
-                offered: None,
-                getting: None,
-                offered_at: Instant(0),
-                parts: 0,
-                begins: false,
+                ..ImpHostInterface::default()
             };
             hosts[usize::from(host.imp)].push(interface);
         }
@@ -342,11 +338,6 @@ impl ImpSubnet {
             )
         }));
         self.settle(imp);
-    }
-
-    /// An IMP says that everything is there (RFC 528), or no longer does.
-    pub fn lies(&mut self, imp: u16, lies: bool) {
-        self.handle(imp, ImpInput::Lies(lies));
     }
 
     /// What a host learns next, not after `until`.

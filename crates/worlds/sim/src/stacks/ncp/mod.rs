@@ -4,14 +4,10 @@ mod end;
 
 use super::byte_stream::{Introductions, SimStreamPair};
 use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
-use super::stream::SimStream;
-use crate::context::SimEndpointContext;
 use crate::datagram::{SimDatagram, SimDatagramBody};
 use crate::error::Result;
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::tasks::Task;
-use crate::world::{self, Connect};
 use end::SimNcpEnd;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, PacketsInFlight,
@@ -32,56 +28,21 @@ use std::rc::Rc;
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES as u64;
 const SEND_BUFFER: u64 = 16 << 10;
 
-const MAPPING: &[ServiceMapping] = &[
-    ServiceMapping {
-        operation: "ConnectRequest",
-        services: "a message each way that opens it and allocates, then 16 bytes of introduction",
-    },
-    ServiceMapping {
-        operation: "AwaitConnectIndication",
-        services: "the same, from the other side",
-    },
-    ServiceMapping {
-        operation: "DataRequest",
-        services: "the whole unit into the send buffer; messages as links are free and room is allocated",
-    },
-    ServiceMapping {
-        operation: "AwaitDataIndication",
-        services: "out of what came until the unit is there; what is read is allocated again",
-    },
-    ServiceMapping {
-        operation: "RPCCall",
-        services: "the request into the send buffer, the response out of what came",
-    },
-    ServiceMapping {
-        operation: "RPCAwaitCallInd, RPCReturn",
-        services: "the same, from the other side",
-    },
-    ServiceMapping {
-        operation: "StartBulkGet, StartBulkPut",
-        services: "1 byte",
-    },
-    ServiceMapping {
-        operation: "StopBulkGet, AwaitStopBulkGet",
-        services: "none: the last unit has arrived",
-    },
-    ServiceMapping {
-        operation: "StopBulkPut, AwaitStopBulkPut",
-        services: "1 byte that confirms the arrival",
-    },
-    ServiceMapping {
-        operation: "end of stream (time limit)",
-        services: "CLS once everything is delivered",
-    },
-    ServiceMapping {
-        operation: "DisconnectRequest",
-        services: "CLS",
-    },
-    ServiceMapping {
-        operation: "AwaitDisconnectIndication",
-        services: "CLS from the peer, then the own",
-    },
-];
+const MAPPING: ServiceMapping = ServiceMapping(
+    "\
+ConnectRequest -> a message each way that opens it and allocates, then 16 bytes of introduction
+AwaitConnectIndication -> the same, from the other side
+DataRequest -> the whole unit into the send buffer; messages as links are free and room is allocated
+AwaitDataIndication -> out of what came until the unit is there; what is read is allocated again
+RPCCall -> the request into the send buffer, the response out of what came
+RPCAwaitCallInd, RPCReturn -> the same, from the other side
+StartBulkGet, StartBulkPut -> 1 byte
+StopBulkGet, AwaitStopBulkGet -> none: the last unit has arrived
+StopBulkPut, AwaitStopBulkPut -> 1 byte that confirms the arrival
+end of stream (time limit) -> CLS once everything is delivered
+DisconnectRequest -> CLS
+AwaitDisconnectIndication -> CLS from the peer, then the own",
+);
 
 static TABLE: StackTable = StackTable {
     name: "ncp",
@@ -186,12 +147,6 @@ impl NcpPair {
     }
 }
 
-impl SimEndpointPair for NcpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
-    }
-}
-
 impl SimConnectionPair for NcpPair {
     fn arrived(
         &self,
@@ -239,25 +194,6 @@ impl SimConnectionPair for NcpPair {
         self.ends[end.side().index()]
             .borrow_mut()
             .retain(|known| !is_same_end(known, &end));
-    }
-}
-
-impl Connect for NcpPair {
-    type Service = SimStream<Rc<SimNcpEnd>>;
-
-    async fn connect(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
-        SimStream::connect(&**self, context).await
-    }
-
-    async fn accept(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-        _first: bool,
-    ) -> Result<SimStream<Rc<SimNcpEnd>>> {
-        SimStream::accept(&**self, context).await
     }
 }
 

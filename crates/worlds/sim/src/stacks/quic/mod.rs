@@ -19,15 +19,11 @@ mod wire;
 use connection::SimQuicEnd;
 
 use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
-use super::stream::SimStream;
-use crate::context::SimEndpointContext;
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack, is_same_end};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::executor::{ConnectionEnd, Executor};
 use crate::run_trace::SimTraceLog;
-use crate::tasks::Task;
-use crate::world::{self, Connect};
 use connection::SimQuicEndPlace;
 use moment::moment;
 use quic_options::Terms;
@@ -41,7 +37,6 @@ use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::rc::Rc;
 use wire::SimQuicWire;
 
@@ -93,64 +88,25 @@ pub(super) const TABLE: StackTable = StackTable {
             "a connection that hears nothing for so long is given up, also an idle one; 0 s: never",
         ),
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "handshake until it is done here, a stream, on it 16 bytes of introduction (in procedures without data: on the first connection only)",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "the same, from the other side: the stream is accepted",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "the whole unit into the stream's send buffer",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "out of the stream until the unit is there; what is ahead serves the next unit",
-        },
-        ServiceMapping {
-            operation: "RPCCall",
-            services: "the request into the stream, the response out of it",
-        },
-        ServiceMapping {
-            operation: "RPCAwaitCallInd, RPCReturn",
-            services: "the same, from the other side",
-        },
-        ServiceMapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "1 byte",
-        },
-        ServiceMapping {
-            operation: "StopBulkGet",
-            services: "none: the last unit has arrived",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkGet",
-            services: "none: nothing is held back",
-        },
-        ServiceMapping {
-            operation: "StopBulkPut",
-            services: "1 byte that confirms the arrival",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkPut",
-            services: "that byte",
-        },
-        ServiceMapping {
-            operation: "end of stream (time limit)",
-            services: "FIN of the stream",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody has taken)",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "FIN or CONNECTION_CLOSE from the peer, then the own FIN",
-        },
-    ],
+    mapping: ServiceMapping(
+"\
+ConnectRequest -> handshake until it is done here, a stream, on it 16 bytes of introduction (in procedures without \
+data: on the first connection only)
+AwaitConnectIndication -> the same, from the other side: the stream is accepted
+DataRequest -> the whole unit into the stream's send buffer
+AwaitDataIndication -> out of the stream until the unit is there; what is ahead serves the next unit
+RPCCall -> the request into the stream, the response out of it
+RPCAwaitCallInd, RPCReturn -> the same, from the other side
+StartBulkGet, StartBulkPut -> 1 byte
+StopBulkGet -> none: the last unit has arrived
+AwaitStopBulkGet -> none: nothing is held back
+StopBulkPut -> 1 byte that confirms the arrival
+AwaitStopBulkPut -> that byte
+end of stream (time limit) -> FIN of the stream
+DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody \
+has taken)
+AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then the own FIN",
+),
     least_mtu: |stack| {
         stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
     },
@@ -204,12 +160,6 @@ struct QuicPair {
     /// Connections asked for so far, and seen by the responder.
     dialled: Cell<u32>,
     seen: Cell<u32>,
-}
-
-impl fmt::Debug for QuicPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} over {:?}", self.route, self.terms)
-    }
 }
 
 impl QuicPair {
@@ -356,12 +306,6 @@ impl QuicPair {
     }
 }
 
-impl SimEndpointPair for QuicPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
-    }
-}
-
 impl SimConnectionPair for QuicPair {
     fn arrived(
         &self,
@@ -428,25 +372,6 @@ impl SimConnectionPair for QuicPair {
         {
             *known = None;
         }
-    }
-}
-
-impl Connect for QuicPair {
-    type Service = SimStream<Rc<SimQuicEnd>>;
-
-    async fn connect(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
-        SimStream::connect(&**self, context).await
-    }
-
-    async fn accept(
-        self: &Rc<Self>,
-        context: &Rc<SimEndpointContext>,
-        _first: bool,
-    ) -> Result<SimStream<Rc<SimQuicEnd>>> {
-        SimStream::accept(&**self, context).await
     }
 }
 

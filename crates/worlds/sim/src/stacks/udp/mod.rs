@@ -6,14 +6,13 @@ mod datagrams;
 
 use datagrams::SimUdpConversation;
 
-use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack};
+use super::pair::{SimConnectionPair, SimPairRoute, SimStack};
 use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpSocket};
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::executor::Executor;
-use crate::tasks::Task;
-use crate::world::{self, Connect};
+use crate::world::Connect;
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
@@ -44,64 +43,23 @@ const TABLE: StackTable = StackTable {
             "a call without an answer after this time counts as lost",
         ),
     ],
-    mapping: &[
-        ServiceMapping {
-            operation: "ConnectRequest",
-            services: "control HELLO until answered",
-        },
-        ServiceMapping {
-            operation: "AwaitConnectIndication",
-            services: "a HELLO with the token, answer",
-        },
-        ServiceMapping {
-            operation: "DataRequest",
-            services: "a datagram, in fragments where the path's MTU is smaller",
-        },
-        ServiceMapping {
-            operation: "AwaitDataIndication",
-            services: "a datagram",
-        },
-        ServiceMapping {
-            operation: "RPCCall",
-            services: "a datagram each way; an answer to an earlier call is dropped, none within `timeout` is a loss",
-        },
-        ServiceMapping {
-            operation: "RPCAwaitCallInd",
-            services: "a datagram",
-        },
-        ServiceMapping {
-            operation: "RPCReturn",
-            services: "a datagram, with the number of the request",
-        },
-        ServiceMapping {
-            operation: "StartBulkGet, StartBulkPut",
-            services: "control START until answered (or until data comes)",
-        },
-        ServiceMapping {
-            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
-            services: "START, answer",
-        },
-        ServiceMapping {
-            operation: "StopBulkGet, AwaitStopBulkPut",
-            services: "END with the number of units sent, answer",
-        },
-        ServiceMapping {
-            operation: "AwaitStopBulkGet, StopBulkPut",
-            services: "control END until answered",
-        },
-        ServiceMapping {
-            operation: "end of stream (time limit)",
-            services: "control END until answered",
-        },
-        ServiceMapping {
-            operation: "DisconnectRequest",
-            services: "control BYE until answered",
-        },
-        ServiceMapping {
-            operation: "AwaitDisconnectIndication",
-            services: "BYE, answer",
-        },
-    ],
+    mapping: ServiceMapping(
+"\
+ConnectRequest -> control HELLO until answered
+AwaitConnectIndication -> a HELLO with the token, answer
+DataRequest -> a datagram, in fragments where the path's MTU is smaller
+AwaitDataIndication -> a datagram
+RPCCall -> a datagram each way; an answer to an earlier call is dropped, none within `timeout` is a loss
+RPCAwaitCallInd -> a datagram
+RPCReturn -> a datagram, with the number of the request
+StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+AwaitStartBulkGet, AwaitStartBulkPut -> START, answer
+StopBulkGet, AwaitStopBulkPut -> END with the number of units sent, answer
+AwaitStopBulkGet, StopBulkPut -> control END until answered
+end of stream (time limit) -> control END until answered
+DisconnectRequest -> control BYE until answered
+AwaitDisconnectIndication -> BYE, answer",
+),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
         form: ClosedForm::Udp,
@@ -142,12 +100,6 @@ impl UdpPair {
     /// Whether the other side's socket is there.
     fn peer_is_there(&self, side: PairSide) -> bool {
         !self.socket(side.other()).is_closed()
-    }
-}
-
-impl SimEndpointPair for UdpPair {
-    fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task {
-        world::spawn_endpoint(self, context, replica)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Causes at the two ends: what the server's threads do, who waits for whom there, and a client that reads late.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Finding, percent};
+use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
-use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::worst::{
     SERVER_LEAST, Worst, find_worst_place, report_request_cause,
@@ -13,10 +12,9 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let worst = find_worst_place(log, RequestCause::Queued, SERVER_LEAST)?;
     let at_once = worst.at_once();
     let sentence = format!(
-        "requests wait unread at {} while it works on others, {at_once} at a time: {} of the time, {} each",
+        "requests wait unread at {} while it works on others, {at_once} at a time: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(
         kind,
@@ -31,10 +29,9 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Away, SERVER_LEAST)?;
     let sentence = format!(
-        "requests wait unread at {} though it works on no other: {} of the time, {} each",
+        "requests wait unread at {} though it works on no other: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.8, sentence);
     Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
@@ -50,12 +47,7 @@ fn of_server(
 ) -> Option<Finding> {
     let worst = find_worst_place(log, cause, SERVER_LEAST)?;
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
-    let sentence = format!(
-        "{} {does}{which}: {} of the time, {} each",
-        worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
-    );
+    let sentence = format!("{} {does}{which}: {}", worst.place, worst.time_in_words());
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
 }
 
@@ -193,10 +185,9 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ClientPause, SERVER_LEAST)?;
     let sentence = format!(
-        "{} sends nothing in the midst of its requests, though nothing hinders it: {} of the time, {} each",
+        "{} sends nothing in the midst of its requests, though nothing hinders it: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("see what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
@@ -205,10 +196,9 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::SlowReader, SERVER_LEAST)?;
     let sentence = format!(
-        "answers wait unread at {}: {} of the time, {} each",
+        "answers wait unread at {}: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("see what the client does meanwhile; read in a thread of its own"))

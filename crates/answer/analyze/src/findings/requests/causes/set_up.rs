@@ -140,10 +140,9 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         None => String::new(),
     };
     let sentence = format!(
-        "{} asks after the server's address for {} of the time, {} each{why}",
+        "{} asks after the server's address for {}{why}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(
@@ -154,10 +153,9 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ConnectLost, WAY_LEAST)?;
     let sentence = format!(
-        "the first packets of connections {} are lost and sent again: {} of the time, {} each",
+        "the first packets of connections {} are lost and sent again: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
@@ -174,10 +172,9 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     }
     let sentence = format!(
-        "{own} of {all} requests {} have a connection of their own: setting it up takes {} of the time, {} each",
+        "{own} of {all} requests {} have a connection of their own: setting it up takes {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("keep connections open (keep-alive, a pool)"))
@@ -207,10 +204,9 @@ pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         "is made for each request"
     };
     let sentence = format!(
-        "the set-up of security or of a login {} {what}: {} of the time, {} each, round trips of {}",
+        "the set-up of security or of a login {} {what}: {}, round trips of {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each()),
+        worst.time_in_words(),
         format_ns(trip as f64)
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);

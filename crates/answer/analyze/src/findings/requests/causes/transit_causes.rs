@@ -32,10 +32,9 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .as_ref()
         .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
-        "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time, {} each{place}",
+        "packets {} are lost: {again} were sent again, and waiting for them takes {}{place}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     if let Some(drops) = drops {
@@ -50,10 +49,9 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         worst.costs.of_cause(RequestCause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
     let why = if late > LEAST { "; it reads late" } else { "" };
     let sentence = format!(
-        "{} had no room for what was sent to it for {} of the time, {} each{why}",
+        "{} had no room for what was sent to it for {}{why}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
@@ -85,11 +83,10 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         ": no link limits them, the sender holds back (its window at the beginning or after losses, or it has no more at hand)"
     };
     let sentence = format!(
-        "long messages {} travel at {}: {} of the time, {} each{link}{why}",
+        "long messages {} travel at {}: {}{link}{why}",
         worst.place,
         units::format_rate(rate),
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let mut found = report_request_cause(
         kind,
@@ -225,10 +222,9 @@ fn longest_row(costs: &RequestCosts, place: &str) -> u64 {
 pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Held, WAY_LEAST)?;
     let sentence = format!(
-        "Nagle's algorithm at {} holds the end of messages back until what is before it is acknowledged: {} of the time, {} each",
+        "Nagle's algorithm at {} holds the end of messages back until what is before it is acknowledged: {}",
         worst.place,
-        percent(worst.share),
-        format_ns(worst.each())
+        worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt("set TCP_NODELAY, or write each message with one call"))

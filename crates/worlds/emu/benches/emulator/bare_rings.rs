@@ -1,25 +1,18 @@
 //! What a data path of rings costs on this machine: frames of one port's receive ring (`TPACKET_V3`) are copied to the
-//! other port's transmit ring (`TPACKET_V2`). Benchmarks of the emulator compare with it; nothing else uses it.
+//! other port's transmit ring (`TPACKET_V2`).
 //!
 //! It carries no trains of segments. A frame may wait for a millisecond, until its block is full or its time is over.
 
-use super::EmulatorOptions;
-use super::header::VIRTIO;
-use super::probe::probe;
-use super::run_loop::raise_priority;
-use crate::packet_sockets::sending_socket;
-use crate::veth_port::VethPort;
+use crate::bare_forwarding::{PortWaiter, VIRTIO};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use stackline_core::time::Duration;
+use stackline_emu::veth_port::VethPort;
 use stackline_os::block_ring::{BLOCK, BlockRing};
-use stackline_os::clock::{SystemClock, read_clock};
-use stackline_os::epoll::EpollWaiter;
-use stackline_os::packet_socket;
+use stackline_os::packet_socket::{self, NO_PROTOCOL};
 use stackline_os::slot_rings::TransmitRing;
-use stackline_os::thread::schedule;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-const STOP: u64 = u64::MAX;
 /// Bytes of a transmit ring.
 const RING: usize = 4 << 20;
 /// Blocks of a receive ring.
@@ -37,43 +30,23 @@ struct BarePortForwarder {
     waiting: usize,
 }
 
-/// Forwards between two ports until `stop` is readable, scheduled as favourably as the emulator; returns the number of
-/// frames and the processor time used.
-pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
-    let begin = read_clock(SystemClock::Thread);
-    raise_priority(schedule().ok());
-    let mut waiter = EpollWaiter::new()?;
-    probe(
-        ports,
-        &waiter,
-        &EmulatorOptions {
-            stamps: false,
-            ..EmulatorOptions::default()
-        },
-    )?;
+/// Forwards between two ports until `stop` is readable; the number of frames and the processor time used.
+pub(crate) fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
+    let waiter = PortWaiter::new(ports, stop)?;
     let mut ways = [
         BarePortForwarder::new(&ports[0], &ports[1])?,
         BarePortForwarder::new(&ports[1], &ports[0])?,
     ];
-    for (token, port) in (0..).zip(ports) {
-        waiter.add(port.socket.as_fd(), token)?;
-    }
-    waiter.add(stop, STOP)?;
-    let mut total = 0;
-    loop {
-        waiter.wait(None)?;
-        for token in waiter.ready_tokens() {
-            if token == STOP {
-                return Ok((total, Duration(read_clock(SystemClock::Thread) - begin)));
-            }
-            total += ways[token as usize].pass();
-        }
-    }
+    waiter.serve(|from| Ok(ways[from].pass()))
 }
 
 impl BarePortForwarder {
     fn new(from: &VethPort, to: &VethPort) -> io::Result<Self> {
-        let socket = sending_socket(to.socket.as_fd())?;
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
+        packet_socket::set_virtio_header(socket.as_fd(), true)?;
+        let interface = packet_socket::bound_interface(to.socket.as_fd())?;
+        packet_socket::bind(socket.as_fd(), interface, NO_PROTOCOL)?;
         packet_socket::bypass_queue(socket.as_fd())?;
         let ring = TransmitRing::open(socket.as_fd(), RING)?;
         Ok(Self {

@@ -3,6 +3,9 @@
 //! `cargo bench -p stackline-emu`, on a quiet machine; a number as argument is the number of rounds, a word a part of the
 //! names of cases.
 
+mod bare_forwarding;
+mod bare_rings;
+
 use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg};
@@ -10,11 +13,9 @@ use nix::sys::time::TimeVal;
 use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
-use stackline_emu::engine::{
-    EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread, bare_forwarding,
-    bare_rings,
-};
+use stackline_emu::engine::{EmulatorEngine, EmulatorOptions, EmulatorReport, EmulatorTimeSpread};
 use stackline_emu::testbed::{self, Testbed};
+use stackline_testing::bench_arguments::BenchArguments;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
@@ -122,14 +123,9 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    let rounds: usize = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(3);
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err())
-        .collect();
+    let mut arguments = BenchArguments::read();
+    let rounds: usize = arguments.take_first_number().unwrap_or(3);
+    let wanted = arguments.into_words()?;
     println!(
         "{:<30} {:<22} {:>10} {:>10} {:>10}",
         "", "median of rounds", "bare", "rings", "emulator"

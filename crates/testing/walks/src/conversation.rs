@@ -1,13 +1,13 @@
-//! A connection of which bytes decide what is said: for the fuzz target and the tests, which share it. Its interface may change.
+//! A connection of which bytes decide what is said: for the fuzz target and the tests, which share it.
 //!
 //! The first byte chooses what was said before. Then each step is a byte, a length, and where it says so that many bytes. The byte's
 //! lowest bit is the side, the next three say what happens: a segment comes, one that was not captured, a hole, something again, an
 //! acknowledgement or the end. Whatever is said: nothing panics, a message ends once and after it began, of what is void nothing more
 //! is found, nothing is found behind what was given, and what is held is bounded.
 
-use super::connection::Conversation;
-use super::reassembly::MOST_HELD;
-use super::{DissectorEvent, ExchangeRole, LONGEST_NAME};
+use stackline_dissect::conversation::connection::Conversation;
+use stackline_dissect::conversation::reassembly::MOST_HELD;
+use stackline_dissect::conversation::{DissectorEvent, ExchangeRole, LONGEST_NAME};
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeSet;
 
@@ -176,6 +176,3 @@ impl FuzzedConversation {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,21 +1,19 @@
-//! Two ends of a connection on a path that bytes control: for the fuzz target and the tests, which share this walk. Its
-//! interface may change.
+//! Two ends of a connection on a path that bytes control: for the fuzz target and the tests, which share this
+//! walk.
 //!
 //! The first byte chooses the options, and whether only **strangers** forge packets: they do not know the connection's
 //! number, or claim data beyond the grant. Their packets must change nothing: everything that was written arrives. A
 //! forger who knows the number may break the connection, but must not make a machine panic, repeat without end at one
 //! instant, or deliver bytes that never came.
 
-use super::negotiation::{BlastParameters, BlastRefusal};
-use super::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind};
-use super::{
+use crate::fuzz_path::{FuzzPacket, FuzzPath};
+use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::negotiation::{BlastParameters, BlastRefusal};
+use stackline_proto::blast::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind};
+use stackline_proto::blast::{
     BlastArrival, BlastConnection, BlastExtent, BlastOptions, BlastOutput, BlastState,
     BlastStrategy, BlastTimeout,
 };
-use crate::fuzz_path::{FuzzPacket, FuzzPath};
-use alloc::format;
-use alloc::vec::Vec;
-use stackline_core::time::{Duration, Instant};
 
 const ID: u32 = 77;
 const TOKEN: [u8; 16] = [5; 16];
@@ -185,7 +183,7 @@ impl<'a> BlastFuzzWalk<'a> {
         let row = self.ends[side]
             .connection
             .handle_row(self.now, &first, count as u32);
-        let after = core::mem::replace(&mut self.ends[side].connection, before);
+        let after = std::mem::replace(&mut self.ends[side].connection, before);
         let Some(row) = row else {
             assert_eq!(
                 format!("{after:?}"),
@@ -270,7 +268,7 @@ impl<'a> BlastFuzzWalk<'a> {
     }
 
     fn judge(&mut self, side: usize, wrong: bool) {
-        for number in core::mem::take(&mut self.ends[side].checks) {
+        for number in std::mem::take(&mut self.ends[side].checks) {
             self.ends[side].connection.checked(number, !wrong);
         }
     }

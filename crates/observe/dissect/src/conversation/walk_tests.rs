@@ -1,8 +1,8 @@
 //! Random walks over conversations, and over mutated ones.
 
-use super::super::http2::tests::{Spoken, conversations};
-use super::*;
+use super::http2::tests::{Spoken, conversations};
 use proptest::prelude::*;
+use stackline_walks::conversation::fuzz_conversation;
 
 /// The steps that say it.
 fn steps(spoken: &Spoken) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Specifications over the whole space of the language, to be predicted: rates, distances, queues, losses, stacks, sizes and
 //! pairs, each as likely in every order of magnitude. It draws and writes; what they come to is for others to find out.
 
-use crate::dice::ScenarioDice;
 use serde::Serialize;
+use stackline_truth::dice::ScenarioDice;
 use std::fmt::Write;
 
 /// A specification, and what is special about it.

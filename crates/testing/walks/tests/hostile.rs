@@ -1,13 +1,11 @@
 //! Packets that no honest peer sends, mixed into what two honest ones do.
 //!
-//! `STACKLINE_SCHEDULES=1000000 cargo test --release -p stackline-proto hostile` walks more of it.
+//! `STACKLINE_SCHEDULES=1000000 cargo test --release -p stackline-walks hostile` walks more of it.
 
-use crate::blast::fuzzing::packets;
-use alloc::vec::Vec;
+use proptest::prelude::*;
 use rand_core::Rng;
 use stackline_core::random::Seed;
-
-extern crate std;
+use stackline_walks::blast::packets;
 
 /// Random bytes, of which the first one is as given in the bits of `fixed`.
 fn walks(name: &str, fixed: u8, value: u8) {
@@ -39,4 +37,13 @@ fn hostile_peers_break_nothing() {
 #[test]
 fn hostile_packets_in_an_open_connection_break_nothing() {
     walks("open", 64 | 128, 128);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn hostile_exchanges_keep_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        stackline_walks::ikp::packets(&bytes);
+    }
 }

@@ -1,17 +1,16 @@
-//! A client and its server on a path that bytes control: for the fuzz target and the tests, which share this walk. Its
-//! interface may change.
+//! A client and its server on a path that bytes control: for the fuzz target and the tests, which share this
+//! walk.
 //!
 //! The first byte chooses the options, and whether only **strangers** forge packets: they do not know the client's
 //! number. Their packets must change nothing: the message is replied to. A forger who knows the number may break the
 //! exchange, but must not make a machine panic, repeat without end at one instant, or touch a byte that was not
 //! granted.
 
-use super::server::{self, IkpMoveProgress};
-use super::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client};
-use crate::blast::{BlastHeader, BlastPacketKind, BlastStrategy, BlastTimeout};
 use crate::fuzz_path::FuzzPath;
-use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
+use stackline_proto::blast::{BlastHeader, BlastPacketKind, BlastStrategy, BlastTimeout};
+use stackline_proto::ikp::server::{self, IkpMoveProgress};
+use stackline_proto::ikp::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client};
 
 const NUMBER: u32 = 77;
 /// Bytes of a message.

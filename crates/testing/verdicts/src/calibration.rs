@@ -1,6 +1,6 @@
 //! How often what was said with some confidence was right: the reliability diagram as a table.
 
-use crate::judge::FindingVerdict;
+use crate::verdict::FindingVerdict;
 use serde::Serialize;
 
 /// Findings said with a confidence from `from` to `to`.

@@ -1,16 +1,15 @@
 //! The path that the fuzz walks of [`crate::blast`] and [`crate::ikp`] share: bytes that choose each step, packets in transit
 //! to both sides, and headers that are forged from them. It holds no machine and checks nothing.
 
-use crate::blast::BlastHeader;
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use stackline_proto::blast::BlastHeader;
+use std::collections::VecDeque;
 
 /// A packet in transit: its header, its body if it is not data, and the number of bytes behind the header.
 pub(crate) type FuzzPacket = (BlastHeader, Vec<u8>, usize);
 
 /// Two sides and the packets between them.
 pub(crate) struct FuzzPath<'a> {
-    bytes: core::slice::Iter<'a, u8>,
+    bytes: std::slice::Iter<'a, u8>,
     /// Packets in transit to each side.
     in_transit: [VecDeque<FuzzPacket>; 2],
     /// The last header sent by either machine.

@@ -1,0 +1,13 @@
+//! Machines on paths that bytes control, with what must hold at each step: fuzz targets and tests share these walks.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | [`blast`] | two ends of a blast connection |
+//! | [`ikp`] | a client and a server of V's message passing |
+//! | `fuzz_path` | packets in transit between two ends, and forged ones, for both |
+//! | [`conversation`] | a connection whose two sides say what bytes say, and its dissector |
+
+pub mod blast;
+pub mod conversation;
+mod fuzz_path;
+pub mod ikp;
