@@ -91,7 +91,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     ),
     (
         "packets and sockets as requests",
-        "requests/src/exchange_builder.rs",
+        "requests/src/exchange_builder/sockets.rs",
         "socket",
         "packets",
         "builder.socket",

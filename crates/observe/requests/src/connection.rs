@@ -42,8 +42,6 @@ const SETTLES_NS: u64 = 500_000_000;
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
 /// Nor is it where so many wait: then it is not seen how they are read.
 const MOST_UNREAD: usize = Bound::Unread.most();
-/// Bytes of a whole segment where larger ones are split on their way.
-const SEGMENT: u64 = 1460;
 
 /// How a packet passes a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -485,6 +483,38 @@ impl RequestConnection {
                 }
             }
         }
+    }
+
+    /// The account of it, where nothing that was asked on it was answered; `None` also where it had no data.
+    pub(crate) fn transfer_account(&self) -> Option<TransferAccount> {
+        if self.has_answers || !self.has_data() {
+            return None;
+        }
+        let of_ways = |of: fn(&RequestStreamState) -> u64| [of(&self.ways[0]), of(&self.ways[1])];
+        let is_closed = self.ways.iter().all(|way| way.finished);
+        let full = |way: &RequestStreamState| {
+            let rest = way
+                .full_since
+                .map_or(0, |since| self.last_ns.saturating_sub(since));
+            way.full_ns.saturating_add(rest)
+        };
+        Some(TransferAccount {
+            flow: self.flow,
+            ends: self.ends.clone(),
+            span_ns: (self.first_ns, self.last_ns),
+            round_trip_ns: self.round_trip_ns,
+            least_ack_ns: self.least_ack_ns,
+            bytes: of_ways(|way| way.left.end().max(way.arrived.progress().end())),
+            again: of_ways(|way| way.again_count + way.late_count),
+            full_ns: self.ways.iter().map(full).fold(0, u64::saturating_add),
+            zero_windows: self.ways.iter().map(|way| way.zero_windows).sum(),
+            quiet: self.quiet,
+            end: match (self.reset, is_closed) {
+                (true, _) => "reset",
+                (false, true) => "closed",
+                (false, false) => "open",
+            },
+        })
     }
 
     /// Whether both sides have said all they will.

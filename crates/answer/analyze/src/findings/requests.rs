@@ -1,6 +1,7 @@
 //! Requests of programs that are not ours: what each cost, by cause, and what an emulated network did to it.
 
 pub(super) mod attempts;
+pub(super) mod cause_costs;
 pub(super) mod causes;
 pub(super) mod costs;
 pub(super) mod message_delays;

@@ -123,11 +123,7 @@ impl RequestConnection {
             None => self.round_trip_ns,
         };
         let own = &mut self.ways[way as usize];
-        let passed = if own.left.end() > 0 {
-            &own.left
-        } else {
-            own.arrived.progress()
-        };
+        let passed = own.passed();
         let (Some(before), Some(trip)) = (passed.whole(from), trip) else {
             return;
         };
@@ -192,28 +188,36 @@ impl RequestConnection {
         }
         match (sent.is_out_of_room(), sent.full_since) {
             (true, None) => sent.full_since = Some(at_ns),
-            (false, Some(since)) => {
-                sent.full_since = None;
-                // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
-                let passed = if sent.left.end() > 0 {
-                    &sent.left
-                } else {
-                    sent.arrived.progress()
-                };
-                let took = passed
-                    .whole(up_to)
-                    .map(|moment| at_ns.saturating_sub(moment.at_ns));
-                let trip = self
-                    .round_trip_ns
-                    .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
-                let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
-                if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
-                    sent.full_ns = sent.full_ns.saturating_add(at_ns.saturating_sub(since));
-                    self.quiet.restart(at_ns);
-                    remember(&mut sent.full, (since, at_ns), &mut self.left_out);
-                }
-            }
+            (false, Some(since)) => self.ends_full(at_ns, way, since, up_to, is_news),
             _ => {}
+        }
+    }
+
+    /// There is room for more of the other direction than `way` again, for the first time since a moment.
+    fn ends_full(
+        &mut self,
+        at_ns: u64,
+        way: EventStreamDirection,
+        since: u64,
+        up_to: u64,
+        is_news: bool,
+    ) {
+        let sent = &mut self.ways[1 - way as usize];
+        sent.full_since = None;
+        // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
+        let took = sent
+            .passed()
+            .whole(up_to)
+            .map(|moment| at_ns.saturating_sub(moment.at_ns));
+        let trip = self
+            .round_trip_ns
+            .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
+        let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
+        let full_ns = at_ns.saturating_sub(since);
+        if full_ns >= FULL_NS && (!is_news || in_time) {
+            sent.full_ns = sent.full_ns.saturating_add(full_ns);
+            self.quiet.restart(at_ns);
+            remember(&mut sent.full, (since, at_ns), &mut self.left_out);
         }
     }
 }

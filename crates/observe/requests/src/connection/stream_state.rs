@@ -1,10 +1,12 @@
 //! One direction of a connection: which of its bytes passed which point when, what was sent again, and what held its sender up.
 
-use super::SEGMENT;
 use crate::stream_progress::{Arrivals, StreamPointProgress};
 use stackline_dissect::sequence_position::Position;
 use stackline_dissect::stream_holes::StreamHoles;
 use std::collections::VecDeque;
+
+/// Bytes of a whole segment where larger ones are split on their way.
+const SEGMENT: u64 = 1460;
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -80,13 +82,18 @@ impl RequestStreamState {
         sent > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
     }
 
-    /// How long its sender sent nothing in the midst of bytes between two offsets although nothing hindered it, ns.
-    pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
-        let passed = if self.left.end() > 0 {
+    /// How its bytes passed where they were first seen: at its sender's door, or else at its receiver's.
+    pub(super) const fn passed(&self) -> &StreamPointProgress {
+        if self.left.end() > 0 {
             &self.left
         } else {
             self.arrived.progress()
-        };
+        }
+    }
+
+    /// How long its sender sent nothing in the midst of bytes between two offsets although nothing hindered it, ns.
+    pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
+        let passed = self.passed();
         // What comes before the first byte is not of these.
         let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
         self.pauses

@@ -1,7 +1,6 @@
 //! What all packets of a connection say together, where it has no answered request: a transfer in one direction, or one that failed.
 //! Round trip, bytes, what was sent again, how long there was no room, the longest quiet time: the row that captures have of theirs.
 
-use super::RequestConnection;
 use crate::exchange::ExchangeEnd;
 use stackline_events::EventValue;
 use stackline_events::catalogue::rows::TcpConnection;
@@ -47,14 +46,14 @@ pub struct TransferAccount {
     pub ends: [ExchangeEnd; 2],
     /// When it began, and when the last of it passed, ns.
     pub span_ns: (u64, u64),
-    round_trip_ns: Option<u64>,
-    least_ack_ns: Option<u64>,
-    bytes: [u64; 2],
-    again: [u64; 2],
-    full_ns: u64,
-    zero_windows: u64,
-    quiet: QuietTime,
-    end: &'static str,
+    pub(super) round_trip_ns: Option<u64>,
+    pub(super) least_ack_ns: Option<u64>,
+    pub(super) bytes: [u64; 2],
+    pub(super) again: [u64; 2],
+    pub(super) full_ns: u64,
+    pub(super) zero_windows: u64,
+    pub(super) quiet: QuietTime,
+    pub(super) end: &'static str,
 }
 
 impl TransferAccount {
@@ -84,40 +83,5 @@ impl TransferAccount {
             ..TcpConnection::default()
         };
         row.emit_on(host, self.span_ns.0, emit);
-    }
-}
-
-impl RequestConnection {
-    /// The account of it, where nothing that was asked on it was answered; `None` also where it had no data.
-    pub(crate) fn transfer_account(&self) -> Option<TransferAccount> {
-        if self.has_answers || !self.has_data() {
-            return None;
-        }
-        let of_ways =
-            |of: fn(&super::RequestStreamState) -> u64| [of(&self.ways[0]), of(&self.ways[1])];
-        let is_closed = self.ways.iter().all(|way| way.finished);
-        let full = |way: &super::RequestStreamState| {
-            let rest = way
-                .full_since
-                .map_or(0, |since| self.last_ns.saturating_sub(since));
-            way.full_ns.saturating_add(rest)
-        };
-        Some(TransferAccount {
-            flow: self.flow,
-            ends: self.ends.clone(),
-            span_ns: (self.first_ns, self.last_ns),
-            round_trip_ns: self.round_trip_ns,
-            least_ack_ns: self.least_ack_ns,
-            bytes: of_ways(|way| way.left.end().max(way.arrived.progress().end())),
-            again: of_ways(|way| way.again_count + way.late_count),
-            full_ns: self.ways.iter().map(full).fold(0, u64::saturating_add),
-            zero_windows: self.ways.iter().map(|way| way.zero_windows).sum(),
-            quiet: self.quiet,
-            end: match (self.reset, is_closed) {
-                (true, _) => "reset",
-                (false, true) => "closed",
-                (false, false) => "open",
-            },
-        })
     }
 }
