@@ -4,8 +4,8 @@
 //! and nothing arrives for longer than five times its median gap. Two servers that are often blocked will be so at the same
 //! time by chance; how often is found by shifting the one's intervals round against the other's.
 
+use crate::lifeline_percentiles::continuous;
 use crate::lifelines::Lifelines;
-use crate::percentiles::continuous;
 use crate::rates::{Senders, find_arrival_passage};
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! What lines are coloured by, in pictures and on the page alike: by the first of server, host, stack and stream that is not
 //! the same for all of them. Of more than can be distinguished, the quarters by their median time. It draws nothing.
 
+use crate::lifeline_percentiles::continuous;
 use crate::lifelines::{Lifeline, Lifelines};
-use crate::percentiles::continuous;
 use crate::segments::lifeline_duration_ns;
 use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@
 //! scale of logarithms (MOVER, Donner and Zou 2012). It holds what varies from unit to unit of one trace, no more.
 
 use crate::compare::ComparisonVerdict;
+use crate::findings::NamedRequests;
 use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
 use crate::names::segment_name;
 use crate::segments::{SegmentTimes, lifeline_duration_ns, stretches};
@@ -71,6 +72,40 @@ pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> 
             .map(|one| one.beside(pair(None, one.median))),
     );
     found
+}
+
+/// Compares requests of one name with requests of the same name: mixed ones have no median that means something. In the order of the
+/// first trace; a name that only one of them has stands alone.
+#[must_use]
+pub fn compare_requests(a: &[NamedRequests], b: &[NamedRequests]) -> Vec<SegmentComparison> {
+    let times = |named: &NamedRequests| {
+        let times = named.times_ns.iter();
+        median(
+            times
+                .map(|ns| i64::try_from(*ns).unwrap_or(i64::MAX))
+                .collect(),
+        )
+    };
+    let same = |one: &NamedRequests, other: &NamedRequests| {
+        one.name == other.name && one.protocol == other.protocol
+    };
+    let of = |named: &NamedRequests, compared: SegmentComparison| SegmentComparison {
+        name: if named.name.is_empty() {
+            named.protocol.clone()
+        } else {
+            named.name.clone()
+        },
+        ..compared
+    };
+    let both = a.iter().map(|one| {
+        let other = b.iter().find(|other| same(one, other));
+        of(one, pair(times(one), other.and_then(times)))
+    });
+    let new = b
+        .iter()
+        .filter(|other| !a.iter().any(|one| same(one, other)));
+    both.chain(new.map(|other| of(other, pair(None, times(other)))))
+        .collect()
 }
 
 /// A segment by the names of its points.
@@ -198,6 +233,44 @@ fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::assemble::{LifelineOptions, lifelines};
+
+    #[test]
+    fn requests_are_compared_by_name() {
+        let named = |name: &str, ms: u64| NamedRequests {
+            name: name.to_owned(),
+            times_ns: (0..20).map(|at| ms * 1_000_000 + at * 10_000).collect(),
+            ..NamedRequests::default()
+        };
+        let (before, after) = (
+            [
+                named("GET /slow", 80),
+                named("GET /fast", 1),
+                named("GET /old", 5),
+            ],
+            [
+                named("GET /fast", 1),
+                named("GET /slow", 20),
+                named("GET /new", 5),
+            ],
+        );
+        let found = compare_requests(&before, &after);
+        let verdicts: Vec<(&str, ComparisonVerdict)> = found
+            .iter()
+            .map(|one| (one.name.as_str(), one.verdict))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("GET /slow", ComparisonVerdict::Faster),
+                ("GET /fast", ComparisonVerdict::NoDifferenceSeen),
+                ("GET /old", ComparisonVerdict::CannotTell),
+                ("GET /new", ComparisonVerdict::CannotTell),
+            ]
+        );
+        assert!((found[0].ratio.unwrap() - 0.25).abs() < 0.01);
+        assert!(found[2].b.is_none() && found[3].a.is_none());
+    }
+
     use stackline_events::{EventTable, EventValue};
 
     /// So many units that go from one host to another and back; the way there takes so many us more than 100 to 119.

@@ -51,6 +51,7 @@ pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::rank;
+pub use requests::named::{NamedRequests, find_named_requests};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};

@@ -27,7 +27,7 @@
 //! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
 //! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
 //! | [`profile`](mod@profile) | what each host did with its time, what its units waited for |
-//! | [`percentiles`] | exact percentiles |
+//! | [`lifeline_percentiles`] | exact percentiles |
 //! | [`captured_connections`](mod@captured_connections) | connections of captures |
 //! | [`scope`](mod@scope) | what was looked for where nothing was measured |
 //! | [`findings`] | what limits a run, with its evidence |
@@ -52,6 +52,7 @@ pub mod findings;
 pub mod flags;
 mod groups;
 pub mod imps;
+pub mod lifeline_percentiles;
 pub mod lifeline_statistics;
 pub mod lifelines;
 pub mod loaded_run;
@@ -59,7 +60,6 @@ mod machines;
 pub mod names;
 pub mod network;
 mod outcomes;
-pub mod percentiles;
 pub mod predicted;
 pub mod profile;
 pub mod rates;
@@ -77,7 +77,7 @@ pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
     compare_stacks,
 };
-pub use compare_segments::{SegmentComparison, compare_segments};
+pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use enough_runs::{half_width_share, interval_reached};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;

@@ -4,8 +4,8 @@
 use crate::blocked::{
     Blocked, ConcurrentBlocking, Synchrony, blocked, measure_concurrency, synchrony,
 };
+use crate::lifeline_percentiles::TimeSpread;
 use crate::lifelines::{LifelineOutcome, LifelinePoint, Lifelines};
-use crate::percentiles::TimeSpread;
 use crate::profile::{Profile, profiles};
 use crate::rates::{Rates, rates};
 use crate::segments::{

@@ -5,8 +5,8 @@
 //! happened at once.
 
 use crate::clock_error::clock_error;
+use crate::lifeline_percentiles::{TimeSpread, continuous};
 use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
-use crate::percentiles::{TimeSpread, continuous};
 use crate::stages::Stages;
 use serde::Serialize;
 use stackline_core::trace_index::Index;

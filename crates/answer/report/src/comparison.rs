@@ -2,7 +2,7 @@
 
 mod segments;
 
-pub use segments::{segment_comparison, segment_comparison_json};
+pub use segments::{request_comparison, segment_comparison, segment_comparison_json};
 
 use crate::figure;
 use crate::grid::{Align, line, widths};

@@ -39,6 +39,7 @@ mod lifeline_selection;
 pub mod lifelines;
 mod markup_escape;
 pub mod monitored;
+mod named_requests;
 pub mod ncc;
 mod notes;
 pub mod page;
@@ -56,7 +57,9 @@ mod testing;
 pub mod topology;
 
 pub use chart::{Chart, chart};
-pub use comparison::{comparison, comparison_json, segment_comparison, segment_comparison_json};
+pub use comparison::{
+    comparison, comparison_json, request_comparison, segment_comparison, segment_comparison_json,
+};
 pub use connections::{connections, connections_json};
 pub use csv::csv;
 pub use drawing::{LinkUse, drawing, drawing_in_use};
@@ -64,6 +67,7 @@ pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
+pub use named_requests::named_requests;
 pub use ncc::{ncc, ncc_each, ncc_json};
 pub use notes::{Note, Weight};
 pub use page::page;

@@ -4,8 +4,9 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_analyze::assemble::LifelineOptions;
+use stackline_analyze::findings::find_named_requests;
 use stackline_analyze::loaded_run::assembly::{MOST_EVENTS, assembled};
-use stackline_analyze::loaded_run::incomplete;
+use stackline_analyze::loaded_run::{LoadedRun, incomplete};
 use stackline_analyze::{
     ComparisonVerdict, MeasurementComparison, MetricComparison, SegmentComparison, Summary,
 };
@@ -16,12 +17,18 @@ use std::path::{Path, PathBuf};
 
 /// Compares the second with the first, or the stacks of one.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
-    let (comparisons, segments) = match &flags.after {
+    let Compared {
+        measurements: comparisons,
+        requests,
+        segments,
+    } = match &flags.after {
         Some(after) => pair(&flags.before, after)?,
-        None => (
-            stackline_analyze::compare_stacks(&read(&StoredRun::open(&flags.before)?)),
-            Vec::new(),
-        ),
+        None => Compared {
+            measurements: stackline_analyze::compare_stacks(&read(&StoredRun::open(
+                &flags.before,
+            )?)),
+            ..Compared::default()
+        },
     };
     if comparisons
         .iter()
@@ -51,10 +58,16 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     if flags.json {
         let mut json = stackline_report::comparison_json(&comparisons);
         json["segments"] = stackline_report::segment_comparison_json(&segments);
+        if !requests.is_empty() {
+            json["requests"] = stackline_report::segment_comparison_json(&requests);
+        }
         output::json(&json, false)?;
     } else {
         let mut texts = Vec::new();
         texts.extend((!comparisons.is_empty()).then(|| stackline_report::comparison(&comparisons)));
+        texts.extend(
+            (!requests.is_empty()).then(|| stackline_report::request_comparison(&requests)),
+        );
         texts.extend(
             (!segments.is_empty()).then(|| stackline_report::segment_comparison(&segments)),
         );
@@ -63,24 +76,30 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let Some(limit) = flags.fail_above else {
         return Ok(Exit::Done);
     };
-    Ok(judge(&comparisons, &segments, limit))
+    // Of traces alone the requests count, or the whole way of units, which comes first.
+    let decisive = match comparisons.is_empty() {
+        false => &[][..],
+        true if requests.is_empty() => &segments[..segments.len().min(1)],
+        true => &requests,
+    };
+    Ok(judge(&comparisons, decisive, limit))
 }
 
 /// Whether something is worse by more than a limit, and says so.
 fn judge(
     comparisons: &[MeasurementComparison],
-    segments: &[SegmentComparison],
+    decisive: &[SegmentComparison],
     limit: f64,
 ) -> Exit {
     let worse = comparisons
         .iter()
         .flat_map(|comparison| &comparison.metrics)
         .filter_map(MetricComparison::worse_by);
-    // Of traces alone the whole way counts, which comes first.
-    let way = segments
-        .first()
-        .filter(|one| comparisons.is_empty() && one.verdict == ComparisonVerdict::Slower);
-    let worse = worse.chain(way.and_then(|way| way.ratio).map(|ratio| ratio - 1.0));
+    let slower = decisive
+        .iter()
+        .filter(|one| one.verdict == ComparisonVerdict::Slower)
+        .filter_map(|one| one.ratio);
+    let worse = worse.chain(slower.map(|ratio| ratio - 1.0));
     let (worst, limit) = (worse.fold(0.0, f64::max) * 100.0, limit * 100.0);
     if worst > limit {
         output::say(&format_args!(
@@ -88,7 +107,7 @@ fn judge(
         ));
         return Exit::Worse;
     }
-    match describe_undecided(comparisons, segments).as_slice() {
+    match describe_undecided(comparisons, decisive).as_slice() {
         [] => Exit::Done,
         reasons => {
             output::say(&format_args!(
@@ -103,7 +122,7 @@ fn judge(
 /// Why it cannot be decided whether something is worse, each reason once.
 fn describe_undecided(
     comparisons: &[MeasurementComparison],
-    segments: &[SegmentComparison],
+    decisive: &[SegmentComparison],
 ) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for comparison in comparisons {
@@ -127,10 +146,9 @@ fn describe_undecided(
             }
         }
     }
-    let way = segments
-        .first()
-        .filter(|way| comparisons.is_empty() && way.verdict == ComparisonVerdict::CannotTell);
-    reasons.extend(way.map(|_| "six units of each trace are needed".to_owned()));
+    let is_open = |one: &SegmentComparison| one.verdict == ComparisonVerdict::CannotTell;
+    let is_undecided = !decisive.is_empty() && decisive.iter().all(is_open);
+    reasons.extend(is_undecided.then(|| "six units of each trace are needed".to_owned()));
     reasons
 }
 
@@ -140,11 +158,17 @@ fn itself(before: &Path, after: &Path) -> Option<PathBuf> {
     real(before).filter(|run| real(after).as_ref() == Some(run))
 }
 
+/// What two runs have in common.
+#[derive(Default)]
+struct Compared {
+    measurements: Vec<MeasurementComparison>,
+    /// Requests of foreign programs, by name.
+    requests: Vec<SegmentComparison>,
+    segments: Vec<SegmentComparison>,
+}
+
 /// The measurements of two runs, and their traces where both have one.
-fn pair(
-    before: &Path,
-    after: &Path,
-) -> Result<(Vec<MeasurementComparison>, Vec<SegmentComparison>)> {
+fn pair(before: &Path, after: &Path) -> Result<Compared> {
     let runs = [
         StoredRun::open_events(before)?,
         StoredRun::open_events(after)?,
@@ -155,7 +179,10 @@ fn pair(
     // Units of several measurements do not come together.
     let is_one = |run: &StoredRun| run.plan.measurements.len() <= 1;
     if !runs.iter().all(|run| has_events(run) && is_one(run)) {
-        return Ok((comparisons, Vec::new()));
+        return Ok(Compared {
+            measurements: comparisons,
+            ..Compared::default()
+        });
     }
     let trace = |run: &StoredRun| -> Result<_> {
         let (lifelines, note) = assembled(
@@ -169,7 +196,16 @@ fn pair(
         Ok(lifelines)
     };
     let segments = stackline_analyze::compare_segments(&trace(&runs[0])?, &trace(&runs[1])?);
-    Ok((comparisons, segments))
+    let requests = [before, after].map(|run| -> Result<_> {
+        let loaded = LoadedRun::whatever(run, MOST_EVENTS)?;
+        Ok(find_named_requests(&loaded.input()))
+    });
+    let [first, second] = requests;
+    Ok(Compared {
+        measurements: comparisons,
+        requests: stackline_analyze::compare_requests(&first?, &second?),
+        segments,
+    })
 }
 
 /// The summaries of a run, with warnings of what one has to know of it.

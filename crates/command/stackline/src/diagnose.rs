@@ -4,6 +4,7 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_analyze::findings::Finding;
+use stackline_analyze::findings::{NamedRequests, find_named_requests};
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use stackline_whatif::advice::{self, MOMENT, PATIENCE};
 use std::path::Path;
@@ -40,12 +41,22 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     json["scope"] = scope.clone().into();
     json["left_out"] = serde_json::json!(loaded.index.left_out);
+    let requests = find_named_requests(&loaded.input());
+    if !requests.is_empty() {
+        json["requests"] = serde_json::json!(requests);
+    }
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
     }
     if flags.json {
         output::json(&json, false)?;
     } else {
+        if !requests.is_empty() {
+            output::print(&format!(
+                "{}\n",
+                stackline_report::named_requests(&requests)
+            ))?;
+        }
         output::print(&stackline_report::findings(&run.plan, &findings))?;
         let nothing = if findings.is_empty() {
             "Nothing was found. "
@@ -59,15 +70,30 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     Ok(Exit::Done)
 }
 
-/// The findings of a run that was just traced, kept in its directory, and that they are not of all its events.
-pub(crate) fn after_a_run(path: &Path) -> Result<(Vec<Finding>, Option<String>)> {
+/// What is said of a run that was just traced.
+pub(crate) struct TracedAnswers {
+    pub(crate) findings: Vec<Finding>,
+    /// Its requests by name.
+    pub(crate) requests: Vec<NamedRequests>,
+    /// That not all of its events were looked at.
+    pub(crate) note: Option<String>,
+}
+
+/// Diagnoses a run that was just traced and keeps the findings in its directory.
+pub(crate) fn after_a_run(path: &Path) -> Result<TracedAnswers> {
     let loaded = LoadedRun::whatever(path, MOST_EVENTS)?;
     let findings = loaded.placed(advice::findings(&loaded, MOMENT));
-    let json = stackline_report::findings_json(
+    let requests = find_named_requests(&loaded.input());
+    let mut json = stackline_report::findings_json(
         &loaded.run.path.display().to_string(),
         loaded.run.complete,
         &findings,
     );
+    json["requests"] = serde_json::json!(requests);
     loaded.run.keep_findings(&json)?;
-    Ok((findings, loaded.note("diagnose")))
+    Ok(TracedAnswers {
+        findings,
+        requests,
+        note: loaded.note("diagnose"),
+    })
 }

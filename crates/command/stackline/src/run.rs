@@ -184,12 +184,12 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
         .join()
         .unwrap_or_else(|panic| resume_unwind(panic));
     match findings {
-        Ok((findings, beyond)) => {
-            let first = stackline_report::first_finding(plan, &findings)
+        Ok(answers) => {
+            let first = stackline_report::first_finding(plan, &answers.findings)
                 .map(|text| Note::new(Weight::Finding, text));
             first
                 .into_iter()
-                .chain(beyond.map(|text| Note::new(Weight::Always, text)))
+                .chain(answers.note.map(|text| Note::new(Weight::Always, text)))
                 .collect()
         }
         Err(error) => {

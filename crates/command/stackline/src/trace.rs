@@ -1,7 +1,7 @@
 //! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
 //! with what limits them.
 
-use crate::diagnose;
+use crate::diagnose::{self, TracedAnswers};
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
@@ -199,7 +199,11 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);
-    let (findings, note) = diagnose::after_a_run(path)?;
+    let TracedAnswers {
+        findings,
+        requests,
+        note,
+    } = diagnose::after_a_run(path)?;
     note.iter()
         .for_each(|note| output::say(&format_args!("note: {note}")));
     let run = path
@@ -209,7 +213,11 @@ fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
         let mut json =
             stackline_report::findings_json(&path.display().to_string(), true, &findings);
         json["left_out"] = serde_json::json!(outcome.unknown.left_out.names());
+        json["requests"] = serde_json::json!(requests);
         return output::json(&json, false);
+    }
+    if !requests.is_empty() {
+        output::say(&stackline_report::named_requests(&requests).trim_end());
     }
     let (first, others) = findings.split_at(findings.len().min(1));
     // On stdout is what the programs print, and may be kept in a file.

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`connection`] | one connection: reassembled, recognised, its exchanges found |
 //! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
-//! | [`protocols`] | the list of protocols, and which of them a connection speaks |
+//! | [`protocol_recognition`] | the list of protocols, and which of them a connection speaks |
 //! | [`opening`] | how a connection begins |
 //! | [`turn_dissector`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
@@ -31,7 +31,7 @@ pub mod mysql;
 pub mod opening;
 mod pending_requests;
 pub mod postgres;
-pub mod protocols;
+pub mod protocol_recognition;
 mod proxy_header;
 pub mod reassembly;
 mod record_dialogue;

@@ -20,14 +20,14 @@ pub mod enter;
 pub mod error;
 mod link_change_limits;
 mod namespace;
+mod namespace_links;
+mod netlink_requests;
 mod packet_sockets;
 mod path_mtu;
 mod protocol;
-mod rtnl;
 pub mod server;
 pub mod testbed;
 pub mod veth_port;
-mod wiring;
 
 pub use protocol::{Description, HostHandle};
 

@@ -9,11 +9,11 @@
 
 use crate::error::{self, Error, Result};
 use crate::namespace;
+use crate::namespace_links::{self, HostVethPair};
+use crate::netlink_requests::{RefusedRtnlRequest, Rtnl, RtnlBatch};
 use crate::packet_sockets;
 use crate::path_mtu::{self, PathMtus};
-use crate::rtnl::{RefusedRtnlRequest, Rtnl, RtnlBatch};
 use crate::veth_port::{self, VethPort};
-use crate::wiring::{self, HostVethPair};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stackline_core::network::Network;
 use stackline_core::plan::ProcessorShare;
@@ -107,7 +107,7 @@ fn set_up_central_namespace() -> Result<()> {
     let failed = |error| error::call_failed("setting up the central namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
     let mut batch = RtnlBatch::default();
-    wiring::set_loopback_up(&mut batch);
+    namespace_links::set_loopback_up(&mut batch);
     Rtnl::open()
         .map_err(failed)?
         .carry_out(batch)
@@ -168,11 +168,11 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
     };
     let rtnl = Rtnl::open().map_err(failed)?;
     let mut batch = RtnlBatch::default();
-    wiring::set_loopback_up(&mut batch);
+    namespace_links::set_loopback_up(&mut batch);
     pair.make(&mut batch);
     rtnl.carry_out(batch).map_err(refused)?;
     let mut batch = RtnlBatch::default();
-    wiring::set_central_end_up(number, &mut batch);
+    namespace_links::set_central_end_up(number, &mut batch);
     central.carry_out(batch).map_err(refused)?;
     let mut batch = RtnlBatch::default();
     pair.open(&mut batch);
@@ -182,19 +182,19 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
 
 fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
     let socket =
-        packet_sockets::packet_socket(wiring::central_index(number)).map_err(
-            |error| match error.raw_os_error() {
+        packet_sockets::packet_socket(namespace_links::central_index(number)).map_err(|error| {
+            match error.raw_os_error() {
                 Some(nix::libc::EAFNOSUPPORT) => {
                     error::environment("this kernel has no packet sockets (CONFIG_PACKET)")
                 }
                 _ => error::call_failed("opening a packet socket", error),
-            },
-        )?;
+            }
+        })?;
     Ok(VethPort {
         node: NodeIndex(number),
         socket,
-        host_mac: wiring::host_mac(number),
-        gateway_mac: wiring::GATEWAY_MAC,
+        host_mac: namespace_links::host_mac(number),
+        gateway_mac: namespace_links::GATEWAY_MAC,
         address: veth_port::address(number),
         mtu: mtus.interface,
     })
@@ -202,7 +202,7 @@ fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
 
 fn refused(refused: RefusedRtnlRequest) -> Error {
     match refused.error.raw_os_error() {
-        Some(nix::libc::EOPNOTSUPP) if refused.what == wiring::VETH => {
+        Some(nix::libc::EOPNOTSUPP) if refused.what == namespace_links::VETH => {
             error::environment("this kernel has no virtual Ethernet pairs (CONFIG_VETH)")
         }
         _ => error::call_failed(refused.what, refused.error),

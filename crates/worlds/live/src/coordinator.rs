@@ -6,9 +6,9 @@ mod clocks;
 mod hosts;
 mod jobs;
 mod mailbox;
-mod patience;
 mod run;
-mod silence;
+mod silence_limits;
+mod silent_agents;
 mod traced_run;
 
 pub use hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, hosts_of_plan};
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 /// What a login may take until its agent greets.
 const LOGIN: Duration = Duration::from_secs(60);
-/// What agents may take to say what their machines are, as a whole; each has half of [`patience::silence_limit`] for an answer besides.
+/// What agents may take to say what their machines are, as a whole; each has half of [`silence_limits::silence_limit`] for an answer besides.
 const QUESTIONS: Duration = Duration::from_secs(60);
 
 /// What is known of the agents before the first run.

@@ -3,8 +3,8 @@
 use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::host_costs::HostWorkCosts;
 use crate::job::SimJob;
+use crate::program_costs::HostWorkCosts;
 use crate::run_trace::SimEndpointTrace;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 
 use crate::context::SimEndpointContext;
 use crate::error::Result;
-use crate::host_costs::HostWorkCosts;
+use crate::program_costs::HostWorkCosts;
 use stackline_core::network::WorkKind;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 //! A piece of work is not set aside for another one; it takes as much longer as the interface takes of the processor meanwhile. Who
 //! copies and how long that lasts is the network's business: it says what has been spent on it.
 
-use crate::host_costs::HostWorkCosts;
+use crate::program_costs::HostWorkCosts;
 use stackline_core::network::{NetworkHost, WorkKind};
 use stackline_core::time::{Duration, Instant};
 use std::collections::VecDeque;

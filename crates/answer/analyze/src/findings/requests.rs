@@ -5,6 +5,7 @@ pub(super) mod cause_costs;
 pub(super) mod causes;
 pub(super) mod costs;
 pub(super) mod message_delays;
+pub(super) mod named;
 pub(super) mod network;
 pub(super) mod queueing;
 pub(super) mod request;

@@ -39,6 +39,21 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
 }
 
+/// Requests by name, as segments are shown.
+#[must_use]
+pub fn request_comparison(requests: &[SegmentComparison]) -> String {
+    let mut rows = vec![vec!["medians of the time of requests".to_owned()]];
+    rows.extend(requests.iter().map(|request| {
+        let mut row = row(request);
+        row[0] = format!("  {}", request.name);
+        row
+    }));
+    let widths = widths(&rows);
+    rows.iter()
+        .map(|row| line(row, &widths, &ALIGN) + "\n")
+        .collect()
+}
+
 fn name(segment: &SegmentComparison) -> String {
     let of = if segment.connections {
         "connections: "

@@ -1,7 +1,7 @@
 //! One connection: both directions reassembled, its protocol recognised, its exchanges found. It knows no time.
 
 use super::opening::ConversationOpening;
-use super::protocols::{self, ENOUGH};
+use super::protocol_recognition::{self, ENOUGH};
 use super::proxy_header;
 use super::reassembly::{ReassembledPiece, StreamReassembly};
 use super::tls::session_secrets::Secrets;
@@ -268,7 +268,7 @@ impl Speaks {
             back: &back,
             port,
         };
-        let Some(mut dissector) = protocols::recognise(&opening, last) else {
+        let Some(mut dissector) = protocol_recognition::recognise(&opening, last) else {
             return;
         };
         if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(there)) {

@@ -2,7 +2,7 @@
 //! among them.
 
 use super::clocks::{AgentHostClock, ENOUGH, EVERY, RunningClockQueries};
-use super::patience;
+use super::silence_limits;
 use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::{AgentProcess, greeting};
@@ -100,10 +100,10 @@ impl Coordinator<'_> {
         answer: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<T> {
         self.send(host, question)?;
-        let until = self
-            .questions
-            .into_iter()
-            .fold(Instant::now() + patience::answer_limit(), Instant::min);
+        let until = self.questions.into_iter().fold(
+            Instant::now() + silence_limits::answer_limit(),
+            Instant::min,
+        );
         let mut waiting = AgentWait::new(self.say, until);
         loop {
             let (from, message) =

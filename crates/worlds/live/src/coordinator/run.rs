@@ -4,7 +4,7 @@
 use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
 use super::jobs::{Jobs, RunningJob, note_job_message};
 use super::mailbox::{AgentWait, Coordinator, LOOK, silence_error};
-use super::patience::{answer_limit, silence_limit};
+use super::silence_limits::{answer_limit, silence_limit};
 use crate::control::{AgentTask, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::AgentProcess;

@@ -13,8 +13,9 @@ use crate::statistics::to_f64;
 /// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
 const LOST_LEAST: f64 = 0.01;
 
-mod endpoint_causes;
+mod client_causes;
 mod failures;
+mod server_causes;
 mod set_up;
 mod transit_causes;
 
@@ -39,20 +40,20 @@ kinds! {
     REQUEST_WINDOW "request_window" "of requests that were traced: the receiver of a message had no room for more of it" transit_causes request_window
     REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the way's rate lets them" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "of requests that were traced: short messages take longer than the quickest of them" transit_causes request_queue
-    ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" endpoint_causes one_at_a_time
-    SERVER_AWAY "server_away" "of requests that were traced: they wait unread though the server works on nothing" endpoint_causes server_away
-    SERVER_COMPUTES "server_computes" "of requests that were traced: the server's thread computes" endpoint_causes server_computes
-    SERVER_NO_CORE "server_no_core" "of requests that were traced: the server's thread could run and had no core" endpoint_causes server_no_core
-    SERVER_LOCK "server_lock" "of requests that were traced: the server's thread waits for a lock" endpoint_causes server_lock
-    SERVER_DISK "server_disk" "of requests that were traced: the server's thread waits for a disk" endpoint_causes server_disk
-    SERVER_SLEEPS "server_sleeps" "of requests that were traced: the server's thread sleeps" endpoint_causes server_sleeps
-    SERVER_CHILD "server_child" "of requests that were traced: the server waits for a process that it started" endpoint_causes server_child
-    SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" endpoint_causes server_stopped
-    SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" endpoint_causes server_collects
-    SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" endpoint_causes server_takes
-    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" endpoint_causes client_pauses
+    ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" server_causes one_at_a_time
+    SERVER_AWAY "server_away" "of requests that were traced: they wait unread though the server works on nothing" server_causes server_away
+    SERVER_COMPUTES "server_computes" "of requests that were traced: the server's thread computes" server_causes server_computes
+    SERVER_NO_CORE "server_no_core" "of requests that were traced: the server's thread could run and had no core" server_causes server_no_core
+    SERVER_LOCK "server_lock" "of requests that were traced: the server's thread waits for a lock" server_causes server_lock
+    SERVER_DISK "server_disk" "of requests that were traced: the server's thread waits for a disk" server_causes server_disk
+    SERVER_SLEEPS "server_sleeps" "of requests that were traced: the server's thread sleeps" server_causes server_sleeps
+    SERVER_CHILD "server_child" "of requests that were traced: the server waits for a process that it started" server_causes server_child
+    SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" server_causes server_stopped
+    SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" server_causes server_collects
+    SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_causes server_takes
+    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" client_causes client_pauses
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
-    CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" endpoint_causes client_late
+    CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_causes client_late
     REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
 

@@ -2,8 +2,8 @@
 //!
 //! It composes requests and sends none.
 
+use crate::netlink_requests::RtnlBatch;
 use crate::path_mtu::PathMtus;
-use crate::rtnl::RtnlBatch;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,

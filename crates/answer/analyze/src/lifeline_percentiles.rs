@@ -1,8 +1,8 @@
-//! Exact percentiles of whole numbers, by selection: no histogram, no sketch.
+//! Exact percentiles of times of lifelines and segments, by selection: no histogram, no sketch. Those of measurements are in
+//! `statistics`.
 //!
 //! The percentile p of n values is the value at rank `1 + p (n - 1)` of the sorted ones, and between two ranks on the line
-//! between their values: type 7 of Hyndman and Fan (1996), `quantile_cont` of SQL. [`discrete`] is `quantile_disc`: the
-//! least value that at least p n values are not above.
+//! between their values: type 7 of Hyndman and Fan (1996), `quantile_cont` of SQL.
 
 use serde::Serialize;
 

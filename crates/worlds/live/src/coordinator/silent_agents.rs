@@ -3,7 +3,7 @@
 
 use super::jobs::{Jobs, note_job_message};
 use super::mailbox::Coordinator;
-use super::patience::{VARIABLE, silence_limit};
+use super::silence_limits::{VARIABLE, silence_limit};
 use crate::control::{FromAgent, ToAgent};
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;

@@ -1,0 +1,178 @@
+//! Requests of foreign programs by name: how many, how many failed, how long they took, and where most of that went. What a name
+//! has of its own in each request (numbers, UUIDs, long digests) counts as one, `:id`.
+
+use crate::findings::input::AnalysisInput;
+use crate::findings::requests::attempts::is_wait;
+use crate::findings::requests::costs::{client_name, server_name};
+use crate::findings::requests::request::{TracedRequest, requests};
+use crate::findings::rows::EventRows;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Requests of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NamedRequests {
+    /// What is asked: `GET /item/:id`.
+    pub name: String,
+    /// By which protocol.
+    pub protocol: String,
+    /// How many there were.
+    pub count: u64,
+    /// How many of them failed: no answer, or one that says so.
+    pub failed: u64,
+    /// The median of those that were answered, ns.
+    pub p50_ns: Option<u64>,
+    /// Their 99th percentile, ns.
+    pub p99_ns: Option<u64>,
+    /// What all of them took, ns.
+    pub total_ns: u64,
+    /// Who took most of it: a program and its host, or the way.
+    pub most_of_it: String,
+    /// Which share of it that is.
+    pub share: f64,
+    /// Of those that were answered, ns, in order.
+    #[serde(skip)]
+    pub times_ns: Vec<u64>,
+}
+
+/// All requests of a run by name, those that took most in all first.
+#[must_use]
+pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
+    let mut by_name: BTreeMap<(String, String), (NamedRequests, BTreeMap<String, i64>)> =
+        BTreeMap::new();
+    let all = requests(&EventRows::of(input));
+    for request in all.iter().filter(|request| is_counted(request)) {
+        let key = (name_template(&request.name), request.protocol.clone());
+        let (named, takers) = by_name.entry(key).or_default();
+        named.count += 1;
+        named.failed += u64::from(request.unknown.is_some() || request.has_failed());
+        let Some(times) = request.times else { continue };
+        let total_ns = times.total.max(0).unsigned_abs();
+        named.total_ns = named.total_ns.saturating_add(total_ns);
+        if request.unknown.is_none() {
+            named.times_ns.push(total_ns);
+        }
+        for (who, ns) in shares(request) {
+            *takers.entry(who).or_default() += ns;
+        }
+    }
+    let mut found: Vec<NamedRequests> = by_name
+        .into_iter()
+        .map(|((name, protocol), (named, takers))| NamedRequests {
+            name,
+            protocol,
+            ..finished(named, &takers)
+        })
+        .collect();
+    found.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then(a.name.cmp(&b.name)));
+    found
+}
+
+/// Whether it is a request that somebody waits for the answer of.
+fn is_counted(request: &TracedRequest) -> bool {
+    (request.is_call || request.is_unopened) && !is_wait(request) && request.protocol != "DNS"
+}
+
+fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedRequests {
+    let mut named = named;
+    named.times_ns.sort_unstable();
+    let all: i64 = takers.values().map(|ns| (*ns).max(0)).sum();
+    let most = takers.iter().max_by_key(|(_, ns)| **ns);
+    if let Some((who, ns)) = most.filter(|_| all > 0) {
+        named.most_of_it.clone_from(who);
+        named.share = *ns as f64 / all as f64;
+    }
+    // Nearest rank: the least of which so many percent are not longer.
+    let rank = |percent: usize| (named.times_ns.len() * percent).div_ceil(100).max(1) - 1;
+    (named.p50_ns, named.p99_ns) = (
+        named.times_ns.get(rank(50)).copied(),
+        named.times_ns.get(rank(99)).copied(),
+    );
+    named
+}
+
+/// Parts of a request's time by who takes them.
+fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
+    let Some(times) = request.times else {
+        return Vec::new();
+    };
+    let unseen = if times.is_of_client {
+        times.round_trip.unwrap_or(0).clamp(0, times.work.max(0))
+    } else {
+        0
+    };
+    let set_up = times.lookup + times.connect + times.handshake;
+    let client = times.client + times.hold + times.client_unread;
+    let server = times.unread + times.work - unseen + times.sending;
+    vec![
+        ("set-up".to_owned(), set_up),
+        (client_name(request), client),
+        ("the way".to_owned(), times.there + times.back + unseen),
+        (server_name(request), server),
+    ]
+}
+
+/// A name with `:id` for each part of its path that is a number, a UUID or a digest.
+fn name_template(name: &str) -> String {
+    let Some((method, path)) = name
+        .split_once(' ')
+        .filter(|(_, path)| path.starts_with('/'))
+    else {
+        return name.to_owned();
+    };
+    let parts = path.split('/').map(|part| {
+        let (own, rest) = part.split_at(part.find(['?', ' ', ';']).unwrap_or(part.len()));
+        if is_id(own) {
+            format!(":id{rest}")
+        } else {
+            part.to_owned()
+        }
+    });
+    format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
+}
+
+fn is_id(part: &str) -> bool {
+    let digits = part.bytes().filter(u8::is_ascii_digit).count();
+    let is_hex = part
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    !part.is_empty() && (digits == part.len() || (is_hex && part.len() >= 8 && digits > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_one_request_alone_counts_as_one() {
+        for (name, template) in [
+            ("GET /item/17", "GET /item/:id"),
+            ("GET /item/17/parts?q=…", "GET /item/:id/parts?q=…"),
+            ("GET /u/123e4567-e89b-12d3-a456-426614174000", "GET /u/:id"),
+            ("GET /deadbeef01", "GET /:id"),
+            ("GET /decade/cafe", "GET /decade/cafe"),
+            ("GET /v1/17?x", "GET /v1/:id?x"),
+            (
+                "SELECT … FROM t WHERE id = ?",
+                "SELECT … FROM t WHERE id = ?",
+            ),
+            ("GET key", "GET key"),
+        ] {
+            assert_eq!(name_template(name), template, "{name}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_of_those_that_were_answered() {
+        let named = NamedRequests {
+            times_ns: (1..=100).rev().collect(),
+            ..NamedRequests::default()
+        };
+        let takers = BTreeMap::from([("web".to_owned(), 30), ("the way".to_owned(), 10)]);
+        let named = finished(named, &takers);
+        assert_eq!((named.p50_ns, named.p99_ns), (Some(50), Some(99)));
+        assert_eq!((named.most_of_it.as_str(), named.share), ("web", 0.75));
+        let none = finished(NamedRequests::default(), &BTreeMap::new());
+        assert_eq!((none.p50_ns, none.most_of_it.as_str()), (None, ""));
+    }
+}

@@ -1,0 +1,105 @@
+//! Requests by name as a table of 80 columns.
+
+use crate::grid::{Align, line, widths};
+use stackline_analyze::findings::NamedRequests;
+use stackline_core::units::format_time;
+
+/// Names that are shown.
+const MOST: usize = 10;
+/// Letters of a name, and of who takes most.
+const LONGEST_NAME: usize = 34;
+const LONGEST_TAKER: usize = 20;
+
+/// The table; empty where there are none.
+#[must_use]
+pub fn named_requests(all: &[NamedRequests]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let header = ["request", "count", "failed", "p50", "p99", "most of it"].map(str::to_owned);
+    let mut rows = vec![header.to_vec()];
+    rows.extend(all.iter().take(MOST).map(row));
+    let (widths, align) = (
+        widths(&rows),
+        [
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Left,
+        ],
+    );
+    let mut lines: Vec<String> = rows.iter().map(|row| line(row, &widths, &align)).collect();
+    let more = all.len().saturating_sub(MOST);
+    if more > 0 {
+        let rest: u64 = all.iter().skip(MOST).map(|named| named.count).sum();
+        lines.push(format!(
+            "and {rest} requests of {more} other names (--json has all)"
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(named: &NamedRequests) -> Vec<String> {
+    let name = if named.name.is_empty() {
+        format!("({})", named.protocol)
+    } else {
+        named.name.clone()
+    };
+    let time =
+        |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format_time(ns as f64 / 1e9));
+    let taker = match named.most_of_it.as_str() {
+        "" => "-".to_owned(),
+        who => format!("{} {:.0} %", cut(who, LONGEST_TAKER), 100.0 * named.share),
+    };
+    vec![
+        cut(&name, LONGEST_NAME),
+        named.count.to_string(),
+        named.failed.to_string(),
+        time(named.p50_ns),
+        time(named.p99_ns),
+        taker,
+    ]
+}
+
+/// At most so many letters of a text.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_eighty_columns_and_counts_what_it_leaves_out() {
+        let named = |at: u64| NamedRequests {
+            name: format!("GET /a/path/that/is/longer/than/others/{at}"),
+            count: 1000 + at,
+            failed: at,
+            p50_ns: Some(81_200_000),
+            p99_ns: (at != 3).then_some(1_250_000_000),
+            most_of_it: "python3 on a-host-with-a-name".to_owned(),
+            share: 0.955,
+            ..NamedRequests::default()
+        };
+        let text = named_requests(&(0..12).map(named).collect::<Vec<_>>());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 12);
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(lines[0].starts_with("request ") && lines[0].ends_with("most of it"));
+        assert!(lines[4].contains("  -  "), "{}", lines[4]);
+        assert_eq!(
+            lines[11],
+            "and 2021 requests of 2 other names (--json has all)"
+        );
+        assert_eq!(named_requests(&[]), "");
+    }
+}
