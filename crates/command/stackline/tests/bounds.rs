@@ -47,7 +47,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "connections that are looked up at a time; each that gives way is counted",
     ),
     (
-        "protocols.rs",
+        "protocol_recognition.rs",
         "ENOUGH",
         "bytes after which a protocol is decided; all of them go to its dissector",
     ),

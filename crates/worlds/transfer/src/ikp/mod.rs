@@ -43,7 +43,7 @@
 //!   that is lost means that the message is delivered again. Either way, data of two deliveries is never mixed.
 //! * A message whose send failed may have been received or not.
 //! * A server answers whoever repeats a message while it moves, replies or receives. One that does something else for longer
-//!   than its clients' patience (10 s by default) loses them; see [`IkpUdpServer::attend`].
+//!   than its clients' patience (10 s by default) loses them.
 //!
 //! Nothing is encrypted; anyone who knows a client's address and number can impersonate it.
 
