@@ -1,7 +1,7 @@
 //! Programs that are not ours, traced once: where they run, what is looked at, and what came of it, as a run that is kept.
 
 use crate::network_events::{NetworkEvents, TracedNetwork};
-use crate::programs::{HERE, RunningPrograms, TracedProgram};
+use crate::programs::{HERE, ProgramsEnd, RunningPrograms, TracedProgram};
 use crate::recorder::RequestRecorder;
 use crate::scope::TraceScope;
 use crate::thread_directory::{own_thread, own_threads};
@@ -342,8 +342,11 @@ impl TraceSession {
         })?;
         let cost_s = looked?;
         let outcome = session.finish(cost_s, setting)?;
+        let ended = ended?;
         Ok(TraceOutcome {
-            ended: ended?,
+            ended: ended.last,
+            // Why there is little to see comes first.
+            notes: [ended.early, outcome.notes].concat(),
             ..outcome
         })
     }
@@ -492,7 +495,7 @@ fn carry_out(
     setting: &TraceSetting,
     programs: Vec<TracedProgram>,
     stop: &Arc<AtomicBool>,
-) -> Result<Option<ExitStatus>> {
+) -> Result<ProgramsEnd> {
     if programs.is_empty() {
         let until = options.duration.map(|time| Instant::now() + time);
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
@@ -501,7 +504,7 @@ fn carry_out(
             }
             std::thread::sleep(TAKE);
         }
-        return Ok(None);
+        return Ok(ProgramsEnd::default());
     }
     let mut running =
         RunningPrograms::start(programs, |program| setting.command(program), stop, |_| {})?;

@@ -5,7 +5,7 @@ use nix::unistd::{AccessFlags, access};
 use stackline_core::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,6 +113,15 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
     }
 }
 
+/// How the programs of a trace ended.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramsEnd {
+    /// The last one, if there were any.
+    pub(crate) last: Option<ExitStatus>,
+    /// Those that ended by themselves and should not have, in words.
+    pub(crate) early: Vec<String>,
+}
+
 /// Programs that run.
 #[derive(Debug)]
 pub(crate) struct RunningPrograms {
@@ -188,11 +197,15 @@ impl RunningPrograms {
         }
     }
 
-    /// Ends those that still run: asked first, then killed. How the last one ended.
-    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
-        for (_, child, ended) in &mut self.children {
-            if ended.is_none() {
-                ask_to_end(child);
+    /// Ends those that still run: asked first, then killed.
+    pub(crate) fn end(&mut self) -> ProgramsEnd {
+        let last = self.children.len().saturating_sub(1);
+        let mut early = Vec::new();
+        for (number, (program, child, ended)) in self.children.iter_mut().enumerate() {
+            *ended = ended.or_else(|| child.try_wait().ok().flatten());
+            match ended {
+                Some(status) => early.extend(describe_early_end(program, *status, number == last)),
+                None => ask_to_end(child),
             }
         }
         let until = Instant::now() + ENDS;
@@ -206,8 +219,36 @@ impl RunningPrograms {
                 *ended = child.wait().ok();
             }
         }
-        self.children.last().and_then(|(_, _, ended)| *ended)
+        ProgramsEnd {
+            last: self.children.last().and_then(|(_, _, ended)| *ended),
+            early,
+        }
     }
+}
+
+/// What is said of a program that ended by itself: the last one ends the trace, and is to end well; the others are to serve until then.
+fn describe_early_end(
+    program: &TracedProgram,
+    status: ExitStatus,
+    is_last: bool,
+) -> Option<String> {
+    if is_last && status.success() {
+        return None;
+    }
+    let name = program.command.first().map_or_else(String::new, |name| {
+        Path::new(name)
+            .file_name()
+            .unwrap_or(name)
+            .to_string_lossy()
+            .into_owned()
+    });
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit code".to_owned(),
+    };
+    let when = if is_last { "" } else { " before the trace did" };
+    Some(format!("{name} on {} ended with {how}{when}", program.host))
 }
 
 fn ask_to_end(child: &Child) {
@@ -252,6 +293,33 @@ mod tests {
             (program.host.clone(), words.join(" "))
         };
         parse_programs(&words).unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_server_that_ends_by_itself_is_reported_and_the_last_program_where_it_fails() {
+        let shell = |script: &str| TracedProgram {
+            host: HERE.into(),
+            command: ["/bin/sh", "-c", script].map(OsString::from).to_vec(),
+        };
+        let stop = AtomicBool::new(false);
+        let run = |scripts: &[&str]| {
+            let programs = scripts.iter().map(|script| shell(script)).collect();
+            let command = |program: &TracedProgram| {
+                let mut command = Command::new(&program.command[0]);
+                command.args(&program.command[1..]);
+                Ok(command)
+            };
+            let mut running = RunningPrograms::start(programs, command, &stop, |_| {}).unwrap();
+            running.wait(&stop);
+            running.end().early
+        };
+        assert_eq!(
+            run(&["exit 3", "exit 0"]),
+            ["sh on here ended with exit code 3 before the trace did"]
+        );
+        assert_eq!(run(&["exit 7"]), ["sh on here ended with exit code 7"]);
+        assert_eq!(run(&["kill -9 $$"]), ["sh on here ended with signal 9"]);
+        assert!(run(&["exit 0"]).is_empty());
     }
 
     #[test]
