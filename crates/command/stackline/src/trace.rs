@@ -31,7 +31,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
     }
     let options = TraceOptions {
         scope: flags.see,
-        pids: flags.pid.clone(),
+        pids: stackline_trace::process_tree::with_descendants(&flags.pid),
         duration: flags.duration,
         keep_contents: flags.keep_contents,
         access: flags.sharing.access(),

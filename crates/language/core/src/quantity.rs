@@ -39,7 +39,7 @@ pub fn parse_size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { parse_size(text) }
 }
 
-/// `100ms`, `1.5 s`, `2min`: some time.
+/// `100ms`, `1.5 s`, `2min` or `2m`: some time.
 ///
 /// # Errors
 /// What a time looks like.
@@ -52,7 +52,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "us" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
-        "min" => 60.0,
+        "min" | "m" => 60.0,
         "h" => 3_600.0,
         _ => return Err(TIME.into()),
     };

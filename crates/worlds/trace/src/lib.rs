@@ -8,6 +8,7 @@
 //! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
+//! | [`process_tree`] | processes and those that they started |
 //! | `outcome_words` | what came of it, in words |
 //! | [`calls`] | the process that stops a program at its calls |
 //! | `ptrace_source` | what programs do that are stopped so |
@@ -20,6 +21,7 @@
 pub mod calls;
 mod network_events;
 mod outcome_words;
+pub mod process_tree;
 pub mod program_trace;
 pub mod programs;
 mod ptrace_source;

@@ -24,7 +24,7 @@ pub(crate) struct TraceFlags {
     /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
-    /// Programs that run already, on this machine
+    /// Programs that run already, on this machine, with those that they started
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
     /// How long to trace programs that run already; by default until Ctrl-C
