@@ -30,7 +30,7 @@ pub struct ExchangeMessage {
     pub read: Option<u64>,
     /// The thread that wrote its first byte, and the one that read its last.
     pub threads: (u32, u32),
-    /// Segments of it that were sent again, and how long after the first time the latest of them was.
+    /// Segments of it that were sent again, and how long they were waited for in all, ns; waits that overlap count once.
     pub again: u64,
     /// See `again`.
     pub again_ns: u64,

@@ -440,8 +440,9 @@ impl SharedCaptureState<'_> {
             return;
         }
         if !is_own && see.copies.is_copy(packet, segment) {
-            return see
-                .unread("are copies of the packets before them, which came by several interfaces");
+            return see.unread(
+                "are copies of the packets before them, as of several interfaces or a mirror port",
+            );
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(

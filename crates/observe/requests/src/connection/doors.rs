@@ -90,7 +90,8 @@ impl RequestConnection {
     /// Data arrives. What fills a hole late was lost where nobody looks, and sent again.
     pub(super) fn arrives(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
         let is_sender_seen = self.ends[way as usize].host.is_some();
-        if !is_sender_seen {
+        // While a hole is open, what is missing is waited for, and not what its sender writes.
+        if !is_sender_seen && !self.ways[way as usize].arrived.has_hole() {
             self.note_pause(at_ns, way, from, end);
         }
         let own = &mut self.ways[way as usize];

@@ -309,11 +309,7 @@ impl RequestConnection {
         };
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
-        let again = || {
-            own.again
-                .iter()
-                .filter(|(begin, behind, ..)| *begin < end && *behind > from)
-        };
+        let (again, again_ns) = own.waits_for_losses(from, end);
         let held = own
             .held
             .iter()
@@ -345,8 +341,8 @@ impl RequestConnection {
                 &own.arrived.progress().between(from, end),
                 &own.read.between(from, end),
             ),
-            again: again().count() as u64,
-            again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
+            again,
+            again_ns,
             held_ns: held
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),

@@ -103,4 +103,22 @@ impl RequestStreamState {
                 all.saturating_add(until.saturating_sub(*since))
             })
     }
+
+    /// How many segments with bytes between two offsets were sent again, and how long they were waited for in all, ns: waits that
+    /// overlap count once.
+    pub(super) fn waits_for_losses(&self, from: u64, end: u64) -> (u64, u64) {
+        let mut waits: Vec<(u64, u64)> = self
+            .again
+            .iter()
+            .filter(|(begin, behind, ..)| *begin < end && *behind > from)
+            .map(|(_, _, at_ns, late_ns)| (at_ns.saturating_sub(*late_ns), *at_ns))
+            .collect();
+        waits.sort_unstable();
+        let (mut sum, mut until) = (0_u64, 0);
+        for (since, at_ns) in &waits {
+            sum = sum.saturating_add(at_ns.saturating_sub(*since.max(&until)));
+            until = until.max(*at_ns);
+        }
+        (waits.len() as u64, sum)
+    }
 }

@@ -1,15 +1,15 @@
 //! Attempts that failed and were made again, as far as requests of a trace show it: the same request of the same client to the same
 //! server, later. It judges nothing.
 
-use crate::findings::requests::request::{REFUSED, SERVER_CLOSED, SERVER_RESET, TracedRequest};
+use crate::findings::requests::request::{
+    REFUSED, SERVER_CLOSED, SERVER_RESET, SILENT, TracedRequest,
+};
 use std::collections::BTreeMap;
 
 /// Another attempt later than this is another matter, ns.
 const LATEST_NS: u64 = 120_000_000_000;
 /// Requests among which the next attempt is looked for.
 const AMONG: usize = 64;
-/// Why a connection that was not set up was not, where nobody said it.
-const SILENT: &str = "nothing answered its connection";
 
 /// A failed attempt and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

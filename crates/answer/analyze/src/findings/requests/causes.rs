@@ -66,16 +66,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
         return None;
     }
-    let way = [
-        RequestCause::Distance,
-        RequestCause::Connect,
-        RequestCause::Handshake,
-        RequestCause::Lookup,
-    ]
-    .map(|cause| costs.of_cause(cause))
-    .iter()
-    .sum::<i64>();
-    let share = way as f64 / costs.total_ns.max(1) as f64;
+    let share = costs.way_share();
     let each = costs.total_ns as f64 / to_f64(costs.roots.max(1));
     let of_way = if share >= LEAST {
         format!(", of which {} is their way", percent(share))

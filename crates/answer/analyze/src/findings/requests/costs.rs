@@ -109,6 +109,18 @@ impl RequestCosts {
         })
     }
 
+    /// How much of the time is distance, and what sets connections up.
+    pub(crate) fn way_share(&self) -> f64 {
+        let way = [
+            RequestCause::Distance,
+            RequestCause::Connect,
+            RequestCause::Handshake,
+            RequestCause::Lookup,
+        ];
+        let ns: i64 = way.into_iter().map(|cause| self.of_cause(cause)).sum();
+        ns as f64 / self.total_ns.max(1) as f64
+    }
+
     /// What a cause takes everywhere, ns.
     pub(crate) fn of_cause(&self, cause: RequestCause) -> i64 {
         self.costs

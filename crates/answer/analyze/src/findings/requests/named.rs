@@ -101,13 +101,28 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
     } else {
         0
     };
-    let set_up = times.lookup + times.connect + times.handshake;
-    let client = times.client + times.hold + times.client_unread;
-    let server = times.unread + times.work - unseen + times.sending;
+    let net = request.network;
+    let way = times.there + times.back;
+    // What the network recorded of it is not the way's.
+    let on_its_way = |ns: i64, seen: i64| if seen > 0 { 0 } else { ns };
+    let (paused_there, paused_back) = (
+        on_its_way(net.paused_there_ns, times.hold),
+        on_its_way(net.paused_back_ns, times.sending),
+    );
+    let (no_room_there, no_room_back) = (
+        on_its_way(net.window_there_ns, times.hold),
+        on_its_way(net.window_back_ns, times.sending),
+    );
+    let losses = net.again_there_ns + net.again_back_ns;
+    let client = times.client + times.hold + times.client_unread + paused_there + no_room_back;
+    let server = times.unread + times.work - unseen + times.sending + paused_back + no_room_there;
+    let else_than_way = paused_there + paused_back + no_room_there + no_room_back + losses;
+    let way = (way - else_than_way).max(0) + unseen + times.connect;
     vec![
-        ("set-up".to_owned(), set_up),
+        ("set-up".to_owned(), times.lookup + times.handshake),
         (client_name(request), client),
-        ("the way".to_owned(), times.there + times.back + unseen),
+        ("the way".to_owned(), way),
+        ("losses".to_owned(), losses),
         (server_name(request), server),
     ]
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 /// Why there is no answer: what `unknown` of REQUEST says.
 pub(crate) const SERVER_CLOSED: &str = "the server closed its connection";
 pub(crate) const SERVER_RESET: &str = "the server reset its connection";
+pub(crate) const SILENT: &str = "nothing answered its connection";
 pub(crate) const REFUSED: &str = "its connection was refused";
 
 /// A request. Times are ns.

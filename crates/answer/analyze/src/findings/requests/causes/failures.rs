@@ -5,7 +5,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
-use crate::findings::requests::request::{SERVER_RESET, TracedRequest};
+use crate::findings::requests::request::{SERVER_RESET, SILENT, TracedRequest};
 use crate::findings::requests::worst::format_client_server;
 use crate::statistics::to_f64;
 use stackline_events::unit_ids;
@@ -132,6 +132,37 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     } else {
         found.attempt("see why the server ends connections: what it logs, whether it crashes or is started anew, its limits")
     })
+}
+
+/// Connections whose first packets nobody answered, however often they were sent.
+pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let attempts = || {
+        let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
+        requests.filter(|request| request.is_call || request.is_unopened)
+    };
+    let is_silent = |request: &&TracedRequest| {
+        request.is_unopened
+            && request.unknown.as_deref() == Some(SILENT)
+            && request.network.connect_again > 0
+    };
+    let silent: Vec<&TracedRequest> = attempts().filter(is_silent).collect();
+    if silent.is_empty() {
+        return None;
+    }
+    let all = attempts().count() as u64;
+    let again: i64 = silent
+        .iter()
+        .map(|request| request.network.connect_again)
+        .sum();
+    let sentence = format!(
+        "nothing answers {} {}: their first packets were sent again {again} times",
+        counted(silent.len() as u64, "connection"),
+        worst_place(&silent)
+    );
+    let found = report_failures(kind, log, &silent, all, sentence);
+    Some(found.attempt(
+        "see whether the address is right and the host is up, and whether a firewall drops what goes to that port",
+    ))
 }
 
 /// How long nothing had passed on a request's connection when it began, where that was long.

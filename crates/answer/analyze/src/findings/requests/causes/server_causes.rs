@@ -1,7 +1,7 @@
 //! Causes at the server: what its threads do, and who waits for whom there.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::Finding;
+use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::worst::{
@@ -179,5 +179,11 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
             "run `stackline trace` on the server's machine, as root: what its threads wait for shows it",
         ),
     };
-    of_server(kind, log, RequestCause::Server, does, confidence, attempt)
+    let mut found = of_server(kind, log, RequestCause::Server, does, confidence, attempt)?;
+    // A server that takes little is not why it takes long.
+    let way = log.costs()?.way_share();
+    if way > found.share {
+        found.sentence += &format!("; {} is the way", percent(way));
+    }
+    Some(found)
 }

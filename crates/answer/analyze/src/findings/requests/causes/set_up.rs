@@ -5,6 +5,7 @@ use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::attempts::{Retry, failure};
+use crate::findings::requests::causes::failures;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::request::{REFUSED, TracedRequest};
 use crate::findings::requests::worst::{
@@ -17,7 +18,9 @@ use std::collections::BTreeSet;
 const HABIT: u64 = 3;
 
 pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    given_up(kind, log).or_else(|| cut_off(kind, log))
+    failures::silent(kind, log)
+        .or_else(|| given_up(kind, log))
+        .or_else(|| cut_off(kind, log))
 }
 
 /// Those that the client gave up, by the time that it waited for them.

@@ -21,19 +21,25 @@ const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
 pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Loss, WAY_LEAST)?;
-    let again: i64 = worst
-        .costs
-        .requests
-        .iter()
-        .map(|request| request.network.again_there + request.network.again_back)
-        .sum();
+    let sum = |of: fn(&TracedRequest) -> i64| -> i64 { worst.costs.requests.iter().map(of).sum() };
+    let (there, back) = (
+        sum(|request| request.network.again_there),
+        sum(|request| request.network.again_back),
+    );
+    let again = there + back;
+    let (client, server) = worst.place.split_once(" > ").unwrap_or((worst.place, ""));
+    let way = match (there, back) {
+        (_, 0) => worst.place.to_owned(),
+        (0, _) => format!("{server} > {client}"),
+        _ => format!("between {client} and {server}"),
+    };
+    let were = if again == 1 { "was" } else { "were" };
     let drops = Drops::of(log, &worst.messages(log));
     let place = drops
         .as_ref()
         .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
-        "packets {} are lost: {again} were sent again, and waiting for them takes {}{place}",
-        worst.place,
+        "packets {way} are lost: {again} {were} sent again, and waiting for them takes {}{place}",
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
