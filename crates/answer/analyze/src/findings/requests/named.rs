@@ -114,9 +114,13 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
         on_its_way(net.window_back_ns, times.sending),
     );
     let losses = net.again_there_ns + net.again_back_ns;
-    let client = times.client + times.hold + times.client_unread + paused_there + no_room_back;
-    let server = times.unread + times.work - unseen + times.sending + paused_back + no_room_there;
-    let else_than_way = paused_there + paused_back + no_room_there + no_room_back + losses;
+    // A sender that is seen waits for them before it has sent all.
+    let hold = times.hold - net.again_there_ns.clamp(0, times.hold.max(0));
+    let sending = times.sending - net.again_back_ns.clamp(0, times.sending.max(0));
+    let on_way = losses - (times.hold - hold) - (times.sending - sending);
+    let client = times.client + hold + times.client_unread + paused_there + no_room_back;
+    let server = times.unread + times.work - unseen + sending + paused_back + no_room_there;
+    let else_than_way = paused_there + paused_back + no_room_there + no_room_back + on_way;
     let way = (way - else_than_way).max(0) + unseen + times.connect;
     vec![
         ("set-up".to_owned(), times.lookup + times.handshake),
