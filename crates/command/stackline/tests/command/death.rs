@@ -4,8 +4,6 @@ use crate::support::{Finished, Place, Started, pair, stacks, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 /// Short runs, so that some are finished, and so many that there is a middle.
 const LONG: &str = "100000 rr 32*200 over ";
@@ -220,13 +218,7 @@ fn the_process_that_measures_for_a_paper_ends_with_its_parent() {
     }
 }
 
-/// A command in a process group of its own: the kernel hangs up on a group without a parent in which something is stopped, and that
-/// would be the one of all tests.
-fn in_own_group(command: &mut Command) -> &mut Command {
-    command.process_group(0)
-}
-
-/// Interrupts a command, which is in a group of its own, when it is so. It is stopped whenever that is looked at, so that it has not gone on when the signal comes.
+/// Interrupts a command when it is so. It is stopped whenever that is looked at, so that it has not gone on when the signal comes.
 fn interrupt_when(place: &Place, started: &Started, what: &str, is_so: impl Fn() -> bool) {
     let all = |signal: Signal| {
         for process in place.processes() {
@@ -252,9 +244,7 @@ fn an_interruption_does_not_wait_for_findings() {
         "{} 1 from a to b bulk_put 1000*30000 over tcp across n in simulated",
         pair("")
     );
-    let started = place.start(in_own_group(
-        &mut place.command(&["run", "--trace", "-e", &text]),
-    ));
+    let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(1);
     interrupt_when(&place, &started, "all is kept", || {
         place.kept().status()["complete"] == true
@@ -447,9 +437,7 @@ fn an_interruption_does_not_wait_until_all_events_are_sorted() {
         "{} 1 from a to b bulk_put 1000*80000 over tcp across n in simulated",
         pair("")
     );
-    let started = place.start(in_own_group(
-        &mut place.command(&["run", "--trace", "-e", &text]),
-    ));
+    let started = place.start(&mut place.command(&["run", "--trace", "-e", &text]));
     started.has_kept(1);
     let sorts = || fs::read_dir(place.kept().0.join("events")).is_ok_and(has_unfinished);
     interrupt_when(&place, &started, "its events are sorted", sorts);

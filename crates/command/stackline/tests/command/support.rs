@@ -13,6 +13,7 @@ use serde_json::Value;
 pub(crate) use stackline_testing::{PATIENCE, has_program, skip, wait_for as until, wait_until};
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::LazyLock;
@@ -54,7 +55,10 @@ impl Place {
     /// `stackline ARGUMENTS`, to be changed and started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
+        // In a process group of its own: the kernel hangs up on a group without a parent in which something is stopped when a member of
+        // it ends, and tests stop some. That would be the group of all tests.
         command
+            .process_group(0)
             .args(arguments)
             .current_dir(self.directory.path())
             .env("STACKLINE_RUNS", self.path("runs"));

@@ -7,6 +7,7 @@ use serde_json::Value;
 use stackline_events::EventTable;
 use stackline_runs::events::{read_index, read_table, write_index, write_table};
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -70,6 +71,8 @@ fn make(program: &Path, directory: &Path, case: &Case) -> Result<PathBuf, String
     let specification = directory.join("case.stackline");
     fs::write(&specification, &case.text).map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
+    // One of its processes is stopped: see `Place::command` of the command's tests.
+    command.process_group(0);
     command
         .args(["run", "--trace", "--json", "--name", "case"])
         .arg(&specification);
