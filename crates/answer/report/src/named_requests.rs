@@ -1,13 +1,14 @@
 //! Requests by name as a table of 80 columns.
 
-use crate::grid::{Align, line, widths};
+use crate::grid::{Align, line, total, widths};
 use stackline_analyze::findings::NamedRequests;
 use stackline_core::units::format_time;
 
 /// Names that are shown.
 const MOST: usize = 10;
-/// Letters of a name, and of who takes most.
-const LONGEST_NAME: usize = 34;
+/// Columns of the table, letters of a name that are shown at least, and of who takes most at most.
+const COLUMNS: usize = 80;
+const SHORTEST_NAME: usize = 16;
 const LONGEST_TAKER: usize = 20;
 
 /// The table; empty where there are none.
@@ -19,6 +20,10 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     let header = ["request", "count", "failed", "p50", "p99", "most of it"].map(str::to_owned);
     let mut rows = vec![header.to_vec()];
     rows.extend(all.iter().take(MOST).map(row));
+    // A name has the room that the figures leave.
+    let beside = total(&widths(&rows)[1..]) + 2;
+    let room = COLUMNS.saturating_sub(beside).max(SHORTEST_NAME);
+    rows.iter_mut().for_each(|row| row[0] = cut(&row[0], room));
     let (widths, align) = (
         widths(&rows),
         [
@@ -54,7 +59,7 @@ fn row(named: &NamedRequests) -> Vec<String> {
         who => format!("{} {:.0} %", cut(who, LONGEST_TAKER), 100.0 * named.share),
     };
     vec![
-        cut(&name, LONGEST_NAME),
+        name,
         named.count.to_string(),
         named.failed.to_string(),
         time(named.p50_ns),
