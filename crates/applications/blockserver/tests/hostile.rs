@@ -207,7 +207,7 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     // With the key: the server, and a loader that writes to it.
     site.load(&set("map", 20, 1)).unwrap();
     // The idlest reader had to go, and knows why; the newest is still there.
-    let error = wait_for("the first reader is told", || first.list().err());
+    let error = wait_for("the first reader gets an error", || first.list().err());
     assert!(
         error
             .message

@@ -206,7 +206,7 @@ impl RequestConnection {
         }
     }
 
-    /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
+    /// Whether an answer has arrived and its reader has not read it yet. The reader must be watched and its side still open.
     pub(super) fn is_unread(&self, open: &OpenRequestExchange) -> bool {
         let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
             return false;

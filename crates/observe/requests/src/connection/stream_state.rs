@@ -41,7 +41,7 @@ pub(super) struct RequestStreamState {
     /// How what its sender is ready to receive is scaled.
     pub(super) scale: Option<u8>,
     pub(super) finished: bool,
-    /// When its sender said that there is no more, and when that it takes no more either.
+    /// When its sender closed this direction, and when it reset the connection.
     pub(super) closed_ns: Option<u64>,
     pub(super) reset_ns: Option<u64>,
     /// Behind the farthest byte that was reported.
