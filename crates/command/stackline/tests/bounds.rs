@@ -133,6 +133,16 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "a larger file is refused with words",
     ),
     (
+        "collector.rs",
+        "MOST_TIMES",
+        "what is beyond has all its events, and the median of the others stands for it",
+    ),
+    (
+        "analysis_queue.rs",
+        "MOST_BYTES",
+        "where more waits, it is analysed before more is read",
+    ),
+    (
         "import.rs",
         "LARGEST_SECRETS",
         "a larger file of secrets is refused with words",

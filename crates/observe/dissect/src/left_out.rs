@@ -77,7 +77,7 @@ bounds! {
     EarlyCalls "early-calls" 1024, "calls at sockets", "more than {} came before the first packet of their connection";
     Sockets "sockets" 1 << 17, "calls at sockets", "more than {} sockets are open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
-    Spans "spans" 1 << 20, "requests whose cause is not reported", "there are more than {}";
+    Spans "spans" 1 << 17, "requests that others may have been made for, which is not reported", "more than {} came and went meanwhile";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
     Asked "asked" 1 << 20, "requests that no line of a log is joined with", "there are more than {}";

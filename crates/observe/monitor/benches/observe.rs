@@ -8,8 +8,9 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use stackline_monitor::clock::thread_cpu_s;
-use stackline_monitor::observe::sockets::SocketTrace;
-use stackline_monitor::observe::threads::{Also, ThreadTrace};
+use stackline_monitor::observe::UndecodedTrace;
+use stackline_monitor::observe::sockets::{SocketCoverage, SocketTrace};
+use stackline_monitor::observe::threads::{Also, ThreadTrace, UndecodedThreads};
 use stackline_testing::bench_arguments::BenchArguments;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -25,6 +26,7 @@ const EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug)]
 enum Observed {
     Nothing,
+    Transfers,
     Sockets,
     SocketsAndSegments,
     Threads,
@@ -32,8 +34,9 @@ enum Observed {
     ThreadsOfAnother,
 }
 
-const ALL: [Observed; 6] = [
+const ALL: [Observed; 7] = [
     Observed::Nothing,
+    Observed::Transfers,
     Observed::Sockets,
     Observed::SocketsAndSegments,
     Observed::Threads,
@@ -155,15 +158,22 @@ fn reader(observed: Observed, done: Arc<AtomicBool>) -> Result<Reader, String> {
     let this = std::process::id();
     Ok(match observed {
         Observed::Nothing => read(done, || Ok((0, 0))),
-        Observed::Sockets | Observed::SocketsAndSegments => {
-            let (mut trace, _) = SocketTrace::start()?;
+        Observed::Transfers | Observed::Sockets | Observed::SocketsAndSegments => {
+            let covers = match observed {
+                Observed::Transfers => SocketCoverage::Transfers,
+                _ => SocketCoverage::Everything,
+            };
+            let (mut trace, _) = SocketTrace::start(covers)?;
             if matches!(observed, Observed::SocketsAndSegments) {
                 trace.probe(&BTreeSet::new())?;
             }
-            let mut events = Vec::new();
+            let (mut records, mut events) = (UndecodedTrace::default(), Vec::new());
+            let mut decoder = trace.decoder();
             read(done, move || {
                 events.clear();
-                trace.drain(&mut events).map(|lost| (events.len(), lost))
+                trace.read(&mut records)?;
+                decoder.decode(&records, &mut events);
+                Ok((events.len(), records.lost))
             })
         }
         Observed::Threads => threads(done, this, also(false))?,
@@ -174,10 +184,13 @@ fn reader(observed: Observed, done: Arc<AtomicBool>) -> Result<Reader, String> {
 
 fn threads(done: Arc<AtomicBool>, pid: u32, also: Also) -> Result<Reader, String> {
     let (mut trace, _) = ThreadTrace::start(&[pid], also)?;
-    let mut events = Vec::new();
+    let (mut records, mut events) = (UndecodedThreads::default(), Vec::new());
+    let mut decoder = trace.decoder();
     Ok(read(done, move || {
         events.clear();
-        trace.drain(&mut events).map(|lost| (events.len(), lost))
+        trace.read(&mut records)?;
+        decoder.decode(&records, &mut events);
+        Ok((events.len(), records.lost()))
     }))
 }
 

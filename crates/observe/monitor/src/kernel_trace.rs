@@ -9,14 +9,16 @@ pub(crate) mod format;
 mod instance;
 pub(crate) mod pages;
 mod rings;
+mod undecoded;
 
 use crate::address_pair::AddressPair;
 use decode::Tracepoint;
 pub(crate) use decode::{TcpEvent, TraceEvent, address_pair};
 pub(crate) use format::TraceEventFormat;
 pub(crate) use instance::sweep;
-pub(crate) use rings::{Drained, KernelTraceRings};
+pub(crate) use rings::KernelTraceRings;
 use std::collections::{BTreeMap, HashMap};
+pub use undecoded::UndecodedTrace;
 
 /// Kernel memory for each core's records, KiB.
 const RING_KIB: u32 = 512;
@@ -36,6 +38,7 @@ pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
 /// An instance of the kernel's tracing with the TCP events switched on.
 pub(crate) struct KernelTrace {
     rings: KernelTraceRings,
+    undecoded: UndecodedTrace,
     events: HashMap<u16, (Tracepoint, &'static str, TraceEventFormat)>,
     /// The connection of each socket.
     sockets: HashMap<u64, AddressPair>,
@@ -47,6 +50,7 @@ impl KernelTrace {
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
         let mut trace = Self {
             rings: KernelTraceRings::create(RING_KIB)?,
+            undecoded: UndecodedTrace::default(),
             events: HashMap::new(),
             sockets: HashMap::new(),
         };
@@ -102,18 +106,14 @@ impl KernelTrace {
 
     /// Reads the events since the last call, each with its time on the clock of events, ns. Returns how many the kernel lost.
     pub(crate) fn drain(&mut self, events: &mut Vec<(u64, TraceEvent)>) -> Result<u64, String> {
-        let Self {
-            rings,
-            events: known,
-            ..
-        } = self;
-        let drained = rings.drain(|at_ns, _, record| {
-            events.extend(decode(known, record).map(|event| (at_ns, event)));
+        self.rings.read(&mut self.undecoded)?;
+        self.undecoded.each(|at_ns, _, record| {
+            events.extend(decode(&self.events, record).map(|event| (at_ns, event)));
         });
         // Each core has a ring, and the event that names a socket's connection may be in another's.
         events.sort_by_key(|(at_ns, _)| *at_ns);
         self.name_connections(events);
-        Ok(drained?.lost)
+        Ok(self.undecoded.lost)
     }
 
     /// Fills in the connections of events that name a socket only.

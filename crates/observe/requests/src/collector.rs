@@ -12,8 +12,10 @@ use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_events::unit_ids::LAST_FLOW;
 use std::collections::BTreeMap;
 
-/// Requests that are remembered for what they were made for, at most.
+/// Requests that are remembered for what they were made for, at most: of more it is found for the older half.
 const MOST_SPANS: usize = Bound::Spans.most();
+/// Times of requests of the older halves that are kept, at most.
+const MOST_TIMES: usize = 1 << 20;
 /// Connections that have a name in the index, at most.
 const MOST_FLOWS: usize = Bound::Named.most();
 
@@ -37,11 +39,15 @@ pub struct ExchangeThreads {
 pub struct RequestCollector {
     hosts: Vec<String>,
     spans: Vec<RequestSpan>,
+    /// What was asked before this moment has been found to be made for others, or not, ns.
+    settled_ns: u64,
     flows: BTreeMap<u32, RunFlow>,
     by_protocol: BTreeMap<&'static str, u64>,
     void: u64,
     /// Times of calls by unit, ns, but for those that another request was made for, once that is known.
     call_times: BTreeMap<i64, u64>,
+    /// The same of those for which it is known.
+    settled_times: Vec<u64>,
     left_out: LeftOut,
 }
 
@@ -73,7 +79,7 @@ impl RequestCollector {
         *self.by_protocol.entry(exchange.protocol).or_default() += 1;
         self.void += u64::from(exchange.void.is_some());
         self.name_flow(exchange);
-        self.remember(exchange, threads);
+        self.remember(exchange, threads, sink);
     }
 
     /// Emits a transfer that is over, if its connection is one of those whose requests were kept.
@@ -111,12 +117,17 @@ impl RequestCollector {
         self.flows.insert(id, flow);
     }
 
-    fn remember(&mut self, exchange: &Exchange, threads: ExchangeThreads) {
+    fn remember(
+        &mut self,
+        exchange: &Exchange,
+        threads: ExchangeThreads,
+        sink: &mut RequestEventSink<'_>,
+    ) {
         let (Some(asked), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
             return;
         };
         if self.spans.len() >= MOST_SPANS {
-            return self.left_out.add(Bound::Spans, 1);
+            self.settle_older_half(sink);
         }
         let (request, unit) = (&exchange.request, unit_of(exchange));
         let begin = exchange.begin_ns().unwrap_or(asked);
@@ -125,7 +136,7 @@ impl RequestCollector {
         if exchange.kind == ExchangeKind::Call && exchange.void.is_none() {
             self.call_times.insert(unit, end.saturating_sub(begin));
         }
-        self.spans.push(RequestSpan {
+        let span = RequestSpan {
             unit,
             client_host: exchange.client.host,
             client: (threads.client, threads.client_process),
@@ -137,23 +148,64 @@ impl RequestCollector {
                 request.read.or(arrived).unwrap_or(asked),
                 left.map_or(end, |(_, last)| last),
             ),
+        };
+        // What was made for this one has been looked for without it.
+        let is_late = span.server_host.is_some() && span.served.0 < self.settled_ns;
+        self.left_out.add(Bound::Spans, u64::from(is_late));
+        self.spans.push(span);
+    }
+
+    /// Emits which of the older half of the requests were made for others, and forgets those that nothing else can be made for.
+    fn settle_older_half(&mut self, sink: &mut RequestEventSink<'_>) {
+        let mut asked: Vec<u64> = self.spans.iter().map(|span| span.asked.0).collect();
+        let half = asked.len() / 2;
+        let (_, middle_ns, _) = asked.select_nth_unstable(half);
+        // What began at that moment is settled too, so it is half of them at least.
+        self.settled_ns = self.settled_ns.max(*middle_ns + 1);
+        self.emit_parents(sink);
+        let settled_ns = self.settled_ns;
+        for span in self.spans.iter().filter(|span| span.asked.0 < settled_ns) {
+            let time = self.call_times.remove(&span.unit);
+            let has_room = self.settled_times.len() < MOST_TIMES;
+            self.settled_times.extend(time.filter(|_| has_room));
+        }
+        self.spans.retain_mut(|span| {
+            let is_settled = span.asked.0 < settled_ns;
+            if is_settled {
+                span.client_host = None; // For what it was made is not asked again.
+            }
+            !is_settled || span.server_host.is_some() && span.served.1 >= settled_ns
         });
+        if self.spans.len() >= MOST_SPANS {
+            self.left_out.add(Bound::Spans, self.spans.len() as u64);
+            self.spans.clear();
+        }
+    }
+
+    /// Emits which of the requests that are settled were made for which others.
+    fn emit_parents(&mut self, sink: &mut RequestEventSink<'_>) {
+        let children: BTreeMap<i64, (usize, u64)> = self
+            .spans
+            .iter()
+            .filter(|span| span.asked.0 < self.settled_ns)
+            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
+            .collect();
+        for (child, parent, ppm) in find_parents(&self.spans, &mut self.left_out) {
+            let Some((host, at_ns)) = children.get(&child) else {
+                continue;
+            };
+            self.call_times.remove(&child);
+            let host = self.hosts.get(*host).map_or("", String::as_str);
+            let values = [child.into(), parent.into(), i64::from(ppm).into()];
+            sink(host, "REQUEST_PARENT", *at_ns, &values);
+        }
     }
 
     /// Emits which requests were made for which others, when no more will come.
     pub fn finish(&mut self, sink: &mut RequestEventSink<'_>) {
-        let spans = std::mem::take(&mut self.spans);
-        let ends: BTreeMap<i64, (usize, u64)> = spans
-            .iter()
-            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
-            .collect();
-        for (child, parent, ppm) in find_parents(&spans, &mut self.left_out) {
-            self.call_times.remove(&child);
-            let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
-            let host = self.hosts.get(host).map_or("", String::as_str);
-            let values = [child.into(), parent.into(), i64::from(ppm).into()];
-            sink(host, "REQUEST_PARENT", at_ns, &values);
-        }
+        self.settled_ns = u64::MAX;
+        self.emit_parents(sink);
+        self.spans.clear();
     }
 
     /// How many requests there were.
@@ -181,7 +233,8 @@ impl RequestCollector {
 
     /// How long calls took, ns; when it is finished, only those that were made for no other.
     pub fn call_times(&self) -> impl Iterator<Item = u64> {
-        self.call_times.values().copied()
+        let settled = self.settled_times.iter();
+        settled.chain(self.call_times.values()).copied()
     }
 
     /// What was left out at bounds.
@@ -207,6 +260,7 @@ pub fn counted_requests(by_protocol: &BTreeMap<&'static str, u64>) -> Option<Str
 mod tests {
     use super::*;
     use crate::exchange::{ExchangeEnd, ExchangeMessage};
+    use stackline_events::EventValue;
     use stackline_redact::RedactedName;
 
     fn call(flow: u32, number: u64) -> Exchange {
@@ -249,8 +303,17 @@ mod tests {
     fn what_is_beyond_a_bound_is_counted() {
         Bound::Spans.assert_reported(|count| {
             let mut collector = RequestCollector::default();
-            let one = call(0, 0);
-            (0..count).for_each(|_| collector.remember(&one, ExchangeThreads::default()));
+            let mut one = call(0, 0);
+            let sink = &mut |_: &str, _: &str, _: u64, _: &[EventValue<'_>]| {};
+            for at in (10..).take(count - 1) {
+                (one.request.left, one.request.arrived) = (Some((at, at)), Some((at, at)));
+                one.response.as_mut().unwrap().arrived = Some((at + 2, at + 3));
+                collector.remember(&one, ExchangeThreads::default(), sink);
+            }
+            // Only now is one over that began before all others.
+            one.server.host = Some(0);
+            (one.request.left, one.request.arrived) = (Some((1, 2)), Some((3, 4)));
+            collector.remember(&one, ExchangeThreads::default(), sink);
             collector.left_out
         });
         Bound::Named.assert_reported(|count| {
@@ -258,6 +321,44 @@ mod tests {
             (0..count as u32).for_each(|flow| collector.name_flow(&call(flow, 0)));
             collector.left_out
         });
+    }
+
+    #[test]
+    fn what_was_made_for_what_is_found_as_well_while_there_are_many() {
+        let mut collector = RequestCollector::new(vec!["front".into(), "back".into()]);
+        let mut parents = 0;
+        let count = MOST_SPANS as u64;
+        for at in 0..count {
+            let begin = 100 * at;
+            let message = |from: u64| ExchangeMessage {
+                left: Some((from, from + 1)),
+                arrived: Some((from + 2, from + 3)),
+                read: Some(from + 4),
+                ..ExchangeMessage::default()
+            };
+            let mut sink = |_: &str, name: &str, _, _: &[EventValue<'_>]| {
+                parents += u64::from(name == "REQUEST_PARENT");
+            };
+            for (number, from, to, threads) in [(0, 20, 60, (7, 8)), (1, 0, 90, (5, 7))] {
+                let mut one = call(at as u32, number);
+                one.client.host = Some(usize::from(number == 0));
+                one.server.host = Some(1);
+                one.request = message(begin + from);
+                one.response = Some(message(begin + to));
+                let threads = ExchangeThreads {
+                    client: threads.0,
+                    reader: threads.1,
+                    server: threads.1,
+                    ..ExchangeThreads::default()
+                };
+                collector.add(&one, &ExchangeContext::default(), threads, &mut sink);
+            }
+        }
+        assert!(collector.spans.len() <= MOST_SPANS);
+        collector.finish(&mut |_, name, _, _| parents += u64::from(name == "REQUEST_PARENT"));
+        assert_eq!(parents, count, "each inner request has its outer one");
+        assert_eq!(collector.call_times().count() as u64, count);
+        assert_eq!(collector.left_out, LeftOut::default());
     }
 
     #[test]

@@ -12,13 +12,19 @@
 //! | `outcome_words` | what came of it, in words |
 //! | [`calls`] | the process that stops a program at its calls |
 //! | `ptrace_source` | what programs do that are stopped so |
-//! | `trace_sources` | all that is looked at, in the order of time |
+//! | `trace_sources` | all that is looked at |
+//! | `source_reading` | what one look gave, as it was read |
+//! | `event_order` | the same decoded, in the order of time |
+//! | `trace_analysis` | what was read to requests |
+//! | `analysis_queue` | what waits for that, and the thread that does it behind all others |
 //! | `thread_directory` | which thread is whose |
 //! | `recorder` | what was seen to requests, and these to events |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
+mod analysis_queue;
 pub mod calls;
+mod event_order;
 mod network_events;
 mod outcome_words;
 pub mod process_tree;
@@ -27,6 +33,8 @@ pub mod programs;
 mod ptrace_source;
 mod recorder;
 pub mod scope;
+mod source_reading;
 mod thread_directory;
 mod tls_key_log;
+mod trace_analysis;
 mod trace_sources;

@@ -1,16 +1,19 @@
 //! Programs that are not ours, traced once: where they run, what is looked at, and what came of it, as a run that is kept.
 
+use crate::analysis_queue::AnalysisQueue;
 use crate::network_events::{NetworkEvents, TracedNetwork};
 use crate::programs::{HERE, ProgramsEnd, RunningPrograms, TracedProgram};
 use crate::recorder::RequestRecorder;
 use crate::scope::TraceScope;
 use crate::thread_directory::{own_thread, own_threads};
-use crate::tls_key_log::{self, KeyLog, KeyLogReader};
+use crate::tls_key_log::{self, KeyLog};
+use crate::trace_analysis::TraceAnalysis;
 use crate::trace_sources::{Sources, TracedHost};
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{HostTrace, Index};
 use stackline_emu::client::Emulation;
 use stackline_events::clock;
+use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_requests::{ObservedHost, Unknown, contents};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
@@ -20,10 +23,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often what was seen is taken.
-const TAKE: Duration = Duration::from_millis(10);
+/// How often what was seen is read.
+const READ: Duration = Duration::from_millis(10);
 /// After the last program has ended, its connections are looked at for so long.
 const AFTER: Duration = Duration::from_millis(30);
 
@@ -230,12 +235,13 @@ pub fn trace_once(
     stop: &Arc<AtomicBool>,
     name: &str,
 ) -> Result<TraceOutcome> {
+    let looker = Looker::start()?;
     let mut sources = Sources::open(&setting.hosts, options.scope, &options.traced_pids())?;
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), options.access)?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
     let session = TraceSession::new(options, setting, sources, &directory)?;
-    match session.run(options, setting, programs, stop) {
+    match session.run(looker, options, setting, programs, stop) {
         Ok(outcome) => {
             directory.finish(&[], true, None)?;
             Ok(outcome)
@@ -255,12 +261,10 @@ pub fn trace_once(
 /// A trace that goes on.
 struct TraceSession {
     sources: Sources,
-    recorder: RequestRecorder,
+    analysis: TraceAnalysis,
     /// What happens within the network is recorded there.
     events: Option<NetworkEvents>,
-    keys: Option<KeyLogReader>,
     notes: Vec<String>,
-    spool: Spooling,
     path: PathBuf,
     began: Instant,
 }
@@ -305,13 +309,18 @@ impl TraceSession {
                 None => notes.push(network.unrecorded()),
             }
         }
+        let order = sources.order();
+        let analysis = TraceAnalysis {
+            order,
+            recorder,
+            keys,
+            spool,
+        };
         Ok(Self {
             sources,
-            recorder,
+            analysis,
             events,
-            keys,
             notes,
-            spool,
             path,
             began: Instant::now(),
         })
@@ -319,28 +328,18 @@ impl TraceSession {
 
     /// Starts the programs, looks until the last of them has ended, keeps what was seen.
     fn run(
-        mut self,
+        self,
+        looker: Looker,
         options: &TraceOptions,
         setting: &mut TraceSetting,
         programs: Vec<TracedProgram>,
         stop: &Arc<AtomicBool>,
     ) -> Result<TraceOutcome> {
         let over = Arc::new(AtomicBool::new(false));
-        let looking = Arc::clone(&over);
-        let looker = std::thread::Builder::new()
-            .name("trace".into())
-            .spawn(move || {
-                let looked = self.look(&looking);
-                (self, looked)
-            });
-        let looker = looker
-            .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        looker.give(self, Arc::clone(&over));
         let ended = carry_out(options, setting, programs, stop);
         over.store(true, Ordering::Relaxed);
-        let (session, looked) = looker.join().map_err(|_| {
-            Error::measurement("what was seen could not be kept: a thread panicked")
-        })?;
-        let cost_s = looked?;
+        let (session, cost_s) = looker.join()?;
         let outcome = session.finish(cost_s, setting)?;
         let ended = ended?;
         Ok(TraceOutcome {
@@ -351,48 +350,58 @@ impl TraceSession {
         })
     }
 
-    /// Takes what is seen until it is over; CPU seconds that this took.
-    fn look(&mut self, over: &AtomicBool) -> Result<f64> {
-        let before = stackline_monitor::clock::thread_cpu_s();
-        self.recorder.observed_by(own_threads());
-        while !over.load(Ordering::Relaxed) {
-            std::thread::sleep(TAKE);
-            self.take(false)?;
-        }
-        std::thread::sleep(AFTER);
-        self.take(true)?;
-        Ok(stackline_monitor::clock::thread_cpu_s() - before)
-    }
-
-    fn take(&mut self, end: bool) -> Result<()> {
-        let now_ns = clock::now_ns();
-        let (lost_packets, lost_records) = (self.sources.lost_packets, self.sources.lost_records);
-        self.keys.iter_mut().for_each(KeyLogReader::read);
-        let recorder = &mut self.recorder;
-        let (spool, mut relieved) = (&self.spool, Ok(()));
-        self.sources.take(now_ns, end, |at_ns, seen| {
-            recorder.see(at_ns, seen);
-            if relieved.is_ok() {
-                relieved = recorder.relieve(spool);
+    /// Reads what is seen until it is over, and lets another thread analyse it behind all others; CPU seconds that this took.
+    fn look(self, over: &AtomicBool) -> Result<(Self, f64)> {
+        let Self {
+            mut sources,
+            analysis,
+            events,
+            notes,
+            path,
+            began,
+        } = self;
+        let queue = Arc::new(AnalysisQueue::new(analysis));
+        let working = Arc::clone(&queue);
+        let worker = std::thread::Builder::new()
+            .name("trace-requests".into())
+            .spawn(move || working.work())
+            .map_err(no_thread)?;
+        queue.observed_by(own_threads());
+        let before = thread_cpu_s();
+        let mut read = || {
+            while !over.load(Ordering::Relaxed) && !worker.is_finished() {
+                std::thread::sleep(READ);
+                queue.push(sources.read(clock::now_ns(), false)?);
+                queue.relieve(READ)?;
             }
-        })?;
-        relieved?;
-        let packets = self.sources.lost_packets - lost_packets;
-        let seen = self.sources.packets + self.sources.records;
-        self.recorder.lost(
-            now_ns,
-            packets,
-            self.sources.lost_records - lost_records,
-            seen,
-        );
-        self.recorder.advance(now_ns, &self.spool)
+            std::thread::sleep(AFTER);
+            queue.push(sources.read(clock::now_ns(), true)?);
+            Ok(())
+        };
+        // Whatever fails, nothing is analysed any more when this returns.
+        let read = read();
+        let finished = queue.finish();
+        let worked_s = worker.join().map_err(|_| panicked())?;
+        let worked_s = read.and(finished).and(worked_s)?;
+        let cost_s = worked_s + thread_cpu_s() - before;
+        let queue = Arc::into_inner(queue).ok_or_else(panicked)?;
+        let analysis = queue.into_analysis();
+        let looked = Self {
+            sources,
+            analysis,
+            events,
+            notes,
+            path,
+            began,
+        };
+        Ok((looked, cost_s))
     }
 
     fn finish(mut self, cost_s: f64, setting: &mut TraceSetting) -> Result<TraceOutcome> {
-        if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
+        let learnt = self.analysis.keys.as_ref().map_or(0, |keys| keys.learnt);
+        if learnt > 0 {
             self.notes.push(format!(
-                "secrets of TLS sessions were read and are not kept: {}",
-                keys.learnt
+                "secrets of TLS sessions were read and are not kept: {learnt}"
             ));
         }
         if let Some(network) = &mut setting.network {
@@ -401,13 +410,15 @@ impl TraceSession {
         let stopped = self.sources.has_stopped();
         let cost = self.sources.close();
         if let Some(cost) = &cost {
-            self.recorder.cost(clock::now_ns(), cost);
+            self.analysis.recorder.cost(clock::now_ns(), cost);
         }
-        let unknown = self.recorder.finish(&self.spool)?;
+        let unknown = self.analysis.recorder.finish(&self.analysis.spool)?;
         self.adopt_network_events(setting)?;
         self.index(cost_s, &unknown)?;
-        let programs = self
-            .recorder
+        let TraceAnalysis {
+            order, recorder, ..
+        } = &self.analysis;
+        let programs = recorder
             .programs
             .iter()
             .map(|((place, name), protocols)| SeenProgram {
@@ -415,18 +426,18 @@ impl TraceSession {
                 name: name.clone(),
                 protocols: protocols.iter().copied().collect::<Vec<_>>().join(", "),
             });
-        let requests = self.recorder.requests();
+        let requests = recorder.requests();
         Ok(TraceOutcome {
             call_times: requests.call_times().collect(),
             by_protocol: requests.by_protocol().clone(),
             programs: programs.collect(),
-            foreign: self.recorder.foreign,
+            foreign: recorder.foreign,
             path: self.path,
             unknown,
-            packets: self.sources.packets,
-            lost_packets: self.sources.lost_packets,
-            records: self.sources.records,
-            lost_records: self.sources.lost_records,
+            packets: order.packets,
+            lost_packets: order.lost_packets,
+            records: order.records,
+            lost_records: order.lost_records,
             absent: self.sources.absent,
             notes: self.notes,
             seconds: self.began.elapsed().as_secs_f64(),
@@ -442,11 +453,13 @@ impl TraceSession {
         let (Some(events), Some(network)) = (self.events.take(), &mut setting.network) else {
             return Ok(());
         };
-        let recorder = &self.recorder;
+        let TraceAnalysis {
+            recorder, spool, ..
+        } = &self.analysis;
         // What there is of it counts, even if not all could be kept.
         let whole = network.emulation.end_recording();
         let damaged = events.settle(
-            &self.spool,
+            spool,
             |origin| recorder.flow_of(origin),
             recorder.free_flow(),
         )?;
@@ -463,14 +476,21 @@ impl TraceSession {
 
     /// Writes what is known of the events beside them.
     fn index(&mut self, cost_s: f64, unknown: &Unknown) -> Result<()> {
-        let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
+        let reference = self
+            .analysis
+            .recorder
+            .hosts()
+            .first()
+            .cloned()
+            .unwrap_or_default();
         let mut index = Index {
             reference: reference.clone(),
             left_out: unknown.left_out.names(),
-            flows: self.recorder.requests().flows().cloned().collect(),
+            flows: self.analysis.recorder.requests().flows().cloned().collect(),
             ..Index::default()
         };
         let contents = self
+            .analysis
             .recorder
             .keeps_contents()
             .then(|| contents::OF_REQUESTS.to_owned());
@@ -482,11 +502,51 @@ impl TraceSession {
             ..HostTrace::default()
         };
         index.hosts.insert(reference, host);
-        for (host, settled) in self.spool.settle(&SortStopSignal::default())? {
+        for (host, settled) in self.analysis.spool.settle(&SortStopSignal::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
         Ok(write_index(&self.path, &index)?)
     }
+}
+
+/// The thread that looks. It is there before threads of this process are traced, whose beginnings are traced too.
+struct Looker {
+    session: Sender<(TraceSession, Arc<AtomicBool>)>,
+    thread: JoinHandle<Result<(TraceSession, f64)>>,
+}
+
+impl Looker {
+    /// Begins it; it waits.
+    fn start() -> Result<Self> {
+        let (session, given) = mpsc::channel::<(TraceSession, Arc<AtomicBool>)>();
+        let thread = std::thread::Builder::new()
+            .name("trace".into())
+            .spawn(move || {
+                let (session, over) = given.recv().map_err(|_| panicked())?;
+                session.look(&over)
+            });
+        let thread = thread.map_err(no_thread)?;
+        Ok(Self { session, thread })
+    }
+
+    /// Lets it look until it is over.
+    fn give(&self, session: TraceSession, over: Arc<AtomicBool>) {
+        // Where it has ended, joining it says why.
+        let _ = self.session.send((session, over));
+    }
+
+    /// What it has seen, and CPU seconds that this took.
+    fn join(self) -> Result<(TraceSession, f64)> {
+        self.thread.join().map_err(|_| panicked())?
+    }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::environment(format!("no thread can be started: {error}"))
+}
+
+fn panicked() -> Error {
+    Error::measurement("what was seen could not be kept: a thread panicked")
 }
 
 /// Starts programs and waits for the last, or waits for the time that was asked for.
@@ -502,7 +562,7 @@ fn carry_out(
             if !options.pids.iter().any(|pid| is_running(*pid)) {
                 break;
             }
-            std::thread::sleep(TAKE);
+            std::thread::sleep(READ);
         }
         return Ok(ProgramsEnd::default());
     }

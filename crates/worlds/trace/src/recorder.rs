@@ -1,7 +1,8 @@
 //! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
 
+use crate::event_order::TraceSourceEvent;
 use crate::thread_directory::ThreadDirectory;
-use crate::trace_sources::TraceSourceEvent;
+
 use stackline_core::error::Result;
 use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
@@ -127,7 +128,8 @@ impl RequestRecorder {
                 length,
                 bytes,
             } => {
-                self.builder.packet(host, outgoing, at_ns, &bytes, length);
+                self.builder
+                    .packet(host, outgoing, at_ns, bytes.own(), length);
             }
             TraceSourceEvent::Thread(event) => {
                 self.who.see(&event);

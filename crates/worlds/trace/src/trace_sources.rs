@@ -1,26 +1,25 @@
 //! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
-//! these cannot be had, what programs do when they are stopped at their calls. It puts reports into the order of time, some milliseconds
-//! late, and decides nothing.
+//! these cannot be had, what programs do when they are stopped at their calls. It reads, and neither decodes nor decides.
 
+use crate::event_order::EventOrder;
 use crate::programs::TracedProgram;
 use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
 use crate::scope::TraceScope;
+use crate::source_reading::{PacketReading, SourceReading};
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::{self, ScratchDirectory};
-use stackline_monitor::capture::{Capture, CaptureOptions};
+use stackline_monitor::capture::{Capture, CaptureOptions, Packet};
 use stackline_monitor::observe::existing_connections::connections_of;
 use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
-use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
-use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
+use stackline_monitor::observe::sockets::{SocketCoverage, SocketTrace};
+use stackline_monitor::observe::threads::{Also, ThreadTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
-/// order yet.
-const SETTLES_NS: u64 = 60_000_000;
 /// Kernel memory for the packets of each host.
 const RING: usize = 32 << 20;
 
@@ -30,19 +29,6 @@ pub(crate) struct TracedHost {
     pub(crate) name: String,
     /// Its network namespace, and the user namespace to enter first; this process's own without.
     pub(crate) net: Option<(PathBuf, Option<PathBuf>)>,
-}
-
-/// What happened, and when.
-#[derive(Clone, Debug)]
-pub(crate) enum TraceSourceEvent {
-    Packet {
-        host: usize,
-        outgoing: bool,
-        length: u64,
-        bytes: Vec<u8>,
-    },
-    Socket(SocketEvent),
-    Thread(ThreadEvent),
 }
 
 /// All that is looked at.
@@ -55,12 +41,8 @@ pub(crate) struct Sources {
     stopped: Option<Vec<PtraceSource>>,
     /// Where their pipes are.
     pipes: Option<ScratchDirectory>,
-    pending: Vec<(u64, u64, TraceSourceEvent)>,
-    next: u64,
-    pub(crate) packets: u64,
-    pub(crate) lost_packets: u64,
-    pub(crate) records: u64,
-    pub(crate) lost_records: u64,
+    /// How much was read of packets the last time: bytes and packets.
+    packets_before: (usize, usize),
     /// What cannot be looked at, and why.
     pub(crate) absent: BTreeMap<String, String>,
     measured: TraceOverhead,
@@ -108,7 +90,7 @@ fn open_socket_trace(
     is_started: bool,
     absent: &mut BTreeMap<String, String>,
 ) -> Option<SocketTrace> {
-    match SocketTrace::start() {
+    match SocketTrace::start(SocketCoverage::Transfers) {
         Ok((mut trace, missing)) => {
             absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
             let before = connections_of(pids);
@@ -274,110 +256,63 @@ impl Sources {
         self.threads.is_some()
     }
 
-    /// Gives what happened, in the order of time, but for the last moments; at the `end` those too.
-    pub(crate) fn take(
-        &mut self,
-        now_ns: u64,
-        end: bool,
-        mut give: impl FnMut(u64, TraceSourceEvent),
-    ) -> Result<()> {
-        self.packets(end)?;
-        self.events()?;
-        self.pending
-            .sort_unstable_by_key(|(at_ns, number, _)| (*at_ns, *number));
-        let until = if end {
-            u64::MAX
-        } else {
-            now_ns.saturating_sub(SETTLES_NS)
+    /// What decodes what is read, and puts it into order.
+    pub(crate) fn order(&self) -> EventOrder {
+        EventOrder::new(
+            self.sockets.as_ref().map(SocketTrace::decoder),
+            self.threads.as_ref().map(ThreadTrace::decoder),
+            self.measured.threads.clone(),
+        )
+    }
+
+    /// Reads what there is; `is_last`: all of it.
+    pub(crate) fn read(&mut self, now_ns: u64, is_last: bool) -> Result<SourceReading> {
+        let (bytes, packets) = self.packets_before;
+        let mut reading = SourceReading {
+            now_ns,
+            is_last,
+            packets: PacketReading::with_room_for(bytes, packets),
+            ..SourceReading::default()
         };
-        let ready = self.pending.partition_point(|(at_ns, ..)| *at_ns <= until);
-        self.pending
-            .drain(..ready)
-            .for_each(|(at_ns, _, seen)| give(at_ns, seen));
-        Ok(())
-    }
-
-    fn packets(&mut self, end: bool) -> Result<()> {
-        let Self {
-            captures,
-            pending,
-            next,
-            packets,
-            lost_packets,
-            measured,
-            ..
-        } = self;
-        let failed =
-            |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
-        for (host, capture) in captures {
-            let mut put = |packet: stackline_monitor::capture::Packet<'_>| {
-                if measured.is_packet(packet.bytes) {
-                    return;
-                }
-                let (outgoing, length) = (packet.outgoing, u64::from(packet.length));
-                let bytes = packet.bytes.to_vec();
-                pending.push((
-                    packet.at_ns,
-                    *next,
-                    TraceSourceEvent::Packet {
-                        host: *host,
-                        outgoing,
-                        length,
-                        bytes,
-                    },
-                ));
-                *next += 1;
-                *packets += 1;
-            };
-            if end {
-                capture.drain_end(&mut put).map_err(failed)?;
-            } else {
-                capture
-                    .read(Some(std::time::Duration::ZERO), &mut put)
-                    .map_err(failed)?;
-            }
-            *lost_packets += capture.lost().map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    fn events(&mut self) -> Result<()> {
+        self.read_packets(&mut reading)?;
+        self.packets_before = reading.packets.size();
         let failed = |why: String| {
             Error::environment(format!("the kernel's trace events cannot be read: {why}"))
         };
-        let (mut sockets, mut threads) = (Vec::new(), Vec::new());
         if let Some(trace) = &mut self.sockets {
-            self.lost_records += trace.drain(&mut sockets).map_err(failed)?;
+            trace.read(&mut reading.sockets).map_err(failed)?;
         }
         if let Some(trace) = &mut self.threads {
-            self.lost_records += trace.drain(&mut threads).map_err(failed)?;
+            trace.read(&mut reading.threads).map_err(failed)?;
         }
-        self.drain_ptrace_sources(&mut sockets, &mut threads)?;
-        let measured = &self.measured;
-        sockets.retain(|event| !measured.threads.contains(&event.thread));
-        threads.retain(|event| !measured.threads.contains(&event.thread));
-        self.records += (sockets.len() + threads.len()) as u64;
-        for event in sockets {
-            self.pending
-                .push((event.at_ns, self.next, TraceSourceEvent::Socket(event)));
-            self.next += 1;
-        }
-        for event in threads {
-            self.pending
-                .push((event.at_ns, self.next, TraceSourceEvent::Thread(event)));
-            self.next += 1;
+        reading.lost_records += reading.sockets.lost + reading.threads.lost();
+        self.read_stopped(&mut reading)?;
+        Ok(reading)
+    }
+
+    fn read_packets(&mut self, reading: &mut SourceReading) -> Result<()> {
+        let failed =
+            |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
+        for (host, capture) in &mut self.captures {
+            let mut put = |packet: Packet<'_>| {
+                if !self.measured.is_packet(packet.bytes) {
+                    reading.packets.push(*host, &packet);
+                }
+            };
+            if reading.is_last {
+                capture.drain_end(&mut put).map_err(failed)?;
+            } else {
+                capture
+                    .read(Some(Duration::ZERO), &mut put)
+                    .map_err(failed)?;
+            }
+            reading.lost_packets += capture.lost().map_err(failed)?;
         }
         Ok(())
     }
-}
 
-impl Sources {
     /// What programs tell that are stopped.
-    fn drain_ptrace_sources(
-        &mut self,
-        sockets: &mut Vec<SocketEvent>,
-        threads: &mut Vec<ThreadEvent>,
-    ) -> Result<()> {
+    fn read_stopped(&mut self, reading: &mut SourceReading) -> Result<()> {
         let failed = |error| {
             Error::environment(format!(
                 "what programs do at their sockets cannot be read: {error}"
@@ -386,9 +321,9 @@ impl Sources {
         for ptrace_source in self.stopped.iter_mut().flatten() {
             for news in ptrace_source.drain().map_err(failed)? {
                 match news {
-                    PtraceEvent::Socket(event) => sockets.push(event),
-                    PtraceEvent::Thread(event) => threads.push(event),
-                    PtraceEvent::Lost(count) => self.lost_records += count,
+                    PtraceEvent::Socket(event) => reading.stopped.0.push(event),
+                    PtraceEvent::Thread(event) => reading.stopped.1.push(event),
+                    PtraceEvent::Lost(count) => reading.lost_records += count,
                     PtraceEvent::Absent(why) => {
                         drop(self.absent.insert("sockets by ptrace".into(), why))
                     }

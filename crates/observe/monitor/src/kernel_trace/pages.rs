@@ -50,6 +50,20 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// How many bytes of a page hold its records and what is before them; `None` where it is not whole.
+    pub(crate) fn used(&self, page: &[u8]) -> Option<usize> {
+        let field = page.get(self.length.0..self.length.0 + self.length.1)?;
+        let length = match *field {
+            [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
+            _ => field.try_into().map_or(0, u64::from_ne_bytes),
+        };
+        let length = usize::try_from(length & LENGTH).unwrap_or(0);
+        let all = page.len().checked_sub(self.data)?;
+        Some(self.data + length.min(all))
+    }
+}
+
 /// The records of one page: the time on the trace clock, ns, and the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct TracePageRecords<'p> {
@@ -67,19 +81,12 @@ impl<'p> TracePageRecords<'p> {
         let at_ns = page
             .first_chunk::<8>()
             .map(|bytes| u64::from_ne_bytes(*bytes));
-        let length = page
-            .get(layout.length.0..layout.length.0 + layout.length.1)
-            .map(|bytes| match *bytes {
-                [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
-                _ => bytes.try_into().map_or(0, u64::from_ne_bytes),
-            });
-        let (Some(at_ns), Some(length), Some(data)) = (at_ns, length, page.get(layout.data..))
+        let (Some(at_ns), Some(used), Some(data)) =
+            (at_ns, layout.used(page), page.get(layout.data..))
         else {
             return nothing;
         };
-        let length = usize::try_from(length & LENGTH)
-            .unwrap_or(0)
-            .min(data.len());
+        let length = used - layout.data;
         Self {
             rest: &data[..length],
             at_ns,

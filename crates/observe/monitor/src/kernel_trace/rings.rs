@@ -4,7 +4,8 @@
 
 use super::format::TraceEventFormat;
 use super::instance::TraceInstance;
-use super::pages::{Layout, TracePageRecords};
+use super::pages::Layout;
+use super::undecoded::UndecodedTrace;
 use crate::clock::{monotonic_ns, monotonic_to_events_ns};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,7 +20,6 @@ pub(crate) struct KernelTraceRings {
     rings: Vec<CoreTraceRing>,
     instance: TraceInstance,
     layout: Layout,
-    page: Vec<u8>,
     /// Most pages that are read of one core's ring at once, twice what it holds: events of the whole machine may come as fast as
     /// they are read. The rest waits, or is lost and counted.
     most_pages: u32,
@@ -32,15 +32,6 @@ struct CoreTraceRing {
     core: u32,
     records: File,
     stats: PathBuf,
-}
-
-/// What a call of [`KernelTraceRings::drain`] came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Drained {
-    /// Records the kernel lost since the call before.
-    pub(crate) lost: u64,
-    /// All records before this time have been read, on every core; on the clock of events, ns.
-    pub(crate) until_ns: u64,
 }
 
 impl KernelTraceRings {
@@ -60,7 +51,6 @@ impl KernelTraceRings {
             rings,
             instance,
             layout,
-            page: vec![0; layout.page],
             most_pages: 2 * kib / PAGE_KIB,
             lost: 0,
         })
@@ -88,26 +78,15 @@ impl KernelTraceRings {
         self.instance.write(&format!("events/{name}/enable"), "1")
     }
 
-    /// Reads the records since the last call, core by core: the time on the clock of events, ns, the core, and the record.
-    pub(crate) fn drain(
-        &mut self,
-        mut take: impl FnMut(u64, u32, &[u8]),
-    ) -> Result<Drained, String> {
-        let mut until_ns = monotonic_ns();
-        let offset_ns = monotonic_to_events_ns();
-        let on_events = |at_ns: u64| u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
+    /// Reads the records since the last call, core by core, and decodes nothing.
+    pub(crate) fn read(&mut self, into: &mut UndecodedTrace) -> Result<(), String> {
+        into.begin(self.layout, monotonic_ns(), monotonic_to_events_ns());
         for ring in &mut self.rings {
-            let (mut last_ns, mut all) = (0, false);
+            let mut all = false;
             for _ in 0..self.most_pages {
-                match ring.records.read(&mut self.page) {
+                match into.read_page(ring.core, |page| ring.records.read(page)) {
                     Ok(0) => all = true,
-                    Ok(got) => {
-                        for (at_ns, record) in TracePageRecords::of(&self.page[..got], &self.layout)
-                        {
-                            last_ns = at_ns;
-                            take(on_events(at_ns), ring.core, record);
-                        }
-                    }
+                    Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => all = true,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(format!("tracefs trace_pipe_raw: {error}")),
@@ -116,12 +95,10 @@ impl KernelTraceRings {
                     break;
                 }
             }
-            until_ns = if all { until_ns } else { until_ns.min(last_ns) };
+            into.end_core(ring.core, all);
         }
-        Ok(Drained {
-            lost: self.lost()?,
-            until_ns: on_events(until_ns),
-        })
+        into.lost = self.lost()?;
+        Ok(())
     }
 
     /// How many records the kernel lost since the last call.

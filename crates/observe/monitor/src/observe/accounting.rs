@@ -518,7 +518,12 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 
 /// Inserts a change in the order of time, and says again how the thread stands after each later one.
 fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
-    let at = changes.partition_point(|change| change.at_ns <= at_ns);
+    // Nearly all come in order.
+    let is_last = changes.back().is_none_or(|last| last.at_ns <= at_ns);
+    let at = match is_last {
+        true => changes.len(),
+        false => changes.partition_point(|change| change.at_ns <= at_ns),
+    };
     changes.insert(
         at,
         Change {

@@ -1,25 +1,38 @@
 //! Records of several kinds of event, decoded, in the order of time over all cores.
 //!
 //! Each core has a ring of its own, and they are read one after the other. What is later than what has been read of every core
-//! is held until the next call. It does not decode.
+//! is held until the next call. Reading and decoding are apart, so that they can be done by different threads.
 
-use crate::kernel_trace::{Drained, KernelTraceRings, TraceEventFormat};
+use crate::kernel_trace::{KernelTraceRings, TraceEventFormat, UndecodedTrace};
 use std::collections::HashMap;
 
-/// A trace instance whose events are of kinds `K` and are decoded to `E`.
-pub(super) struct TraceEventStream<K, E> {
+/// Kernel memory for the records of each core, KiB: 120,000 records, so that who reads may wait for a core.
+const RING_KIB: usize = 8_192;
+/// For those of all cores together, KiB, where there are many.
+const RINGS_KIB: usize = 131_072;
+/// For those of each core at least, KiB.
+const LEAST_RING_KIB: usize = 1_024;
+
+/// A trace instance whose events are of kinds `K`.
+pub(super) struct TraceEventRings<K> {
     rings: KernelTraceRings,
+    kinds: HashMap<u16, (K, TraceEventFormat)>,
+}
+
+/// What decodes the records of such an instance to `E`.
+pub(super) struct TraceEventDecoder<K, E> {
     kinds: HashMap<u16, (K, TraceEventFormat)>,
     held: Vec<(u64, E)>,
 }
 
-impl<K: Copy, E> TraceEventStream<K, E> {
+impl<K: Copy> TraceEventRings<K> {
     /// Without any event yet.
-    pub(super) fn create(kib: u32) -> Result<Self, String> {
+    pub(super) fn create() -> Result<Self, String> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let kib = (RINGS_KIB / cores).clamp(LEAST_RING_KIB, RING_KIB);
         Ok(Self {
-            rings: KernelTraceRings::create(kib)?,
+            rings: KernelTraceRings::create(u32::try_from(kib).unwrap_or(0))?,
             kinds: HashMap::new(),
-            held: Vec::new(),
         })
     }
 
@@ -53,15 +66,32 @@ impl<K: Copy, E> TraceEventStream<K, E> {
         Ok(())
     }
 
-    /// Gives the events up to now, but not beyond a limit, in the order of time; `decode` is given the core.
-    pub(super) fn drain<I: IntoIterator<Item = E>>(
+    /// Reads the records since the last call.
+    pub(super) fn read(&mut self, into: &mut UndecodedTrace) -> Result<(), String> {
+        self.rings.read(into)
+    }
+
+    /// What decodes records of the events that are switched on by now.
+    pub(super) fn decoder<E>(&self) -> TraceEventDecoder<K, E> {
+        TraceEventDecoder {
+            kinds: self.kinds.clone(),
+            held: Vec::new(),
+        }
+    }
+}
+
+impl<K: Copy, E> TraceEventDecoder<K, E> {
+    /// Gives the events of what was read, but not beyond a limit, in the order of time; `decode` is given the core. All before the
+    /// returned time were given.
+    pub(super) fn decode<I: IntoIterator<Item = E>>(
         &mut self,
+        read: &UndecodedTrace,
         limit_ns: u64,
         decode: impl Fn(K, &TraceEventFormat, u32, &[u8]) -> I,
         mut take: impl FnMut(u64, E),
-    ) -> Result<Drained, String> {
-        let Self { rings, kinds, held } = self;
-        let drained = rings.drain(|at_ns, core, record| {
+    ) -> u64 {
+        let Self { kinds, held } = self;
+        let until_ns = read.each(|at_ns, core, record| {
             if let Some((kind, format)) = record
                 .first_chunk()
                 .and_then(|id| kinds.get(&u16::from_ne_bytes(*id)))
@@ -72,15 +102,12 @@ impl<K: Copy, E> TraceEventStream<K, E> {
                         .map(|event| (at_ns, event)),
                 );
             }
-        })?;
+        });
         held.sort_by_key(|(at_ns, _)| *at_ns);
-        let until_ns = drained.until_ns.min(limit_ns);
+        let until_ns = until_ns.min(limit_ns);
         let ready = held.partition_point(|(at_ns, _)| *at_ns <= until_ns);
         held.drain(..ready)
             .for_each(|(at_ns, event)| take(at_ns, event));
-        Ok(Drained {
-            until_ns,
-            ..drained
-        })
+        until_ns
     }
 }

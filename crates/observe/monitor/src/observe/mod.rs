@@ -10,6 +10,7 @@
 //! | [`ptrace`] | what programs that are started here do at their sockets, by stopping them at calls |
 //! | [`observation_cost`] | what it costs programs to be looked at |
 //! | `event_stream` | records of all cores in the order of time |
+//! | [`UndecodedTrace`] | records that were read and are decoded later |
 //!
 //! Trace events need root (tracefs). It sees no content and never decides what a wait means. Numbers of threads are those of
 //! the kernel's first namespace. Times are on the clock of events.
@@ -22,6 +23,8 @@ pub mod observation_cost;
 pub mod ptrace;
 pub mod sockets;
 pub mod threads;
+
+pub use crate::kernel_trace::UndecodedTrace;
 
 /// The thread of a record, and whether an interrupt was at work in its place: then it is whichever thread was running.
 fn thread(format: &crate::kernel_trace::TraceEventFormat, record: &[u8]) -> Option<(u32, bool)> {

@@ -8,21 +8,21 @@
 //! [`State`]: SocketChange::State
 //! [`connections`]: super::connections
 
-use super::event_stream::TraceEventStream;
+use super::event_stream::{TraceEventDecoder, TraceEventRings};
 use super::thread;
-use crate::kernel_trace::{TraceEventFormat, address_pair};
+use crate::kernel_trace::{TraceEventFormat, UndecodedTrace, address_pair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 #[cfg(test)]
 mod tests;
 
-/// Kernel memory for each core's records, KiB: 30,000 records.
-const RING_KIB: u32 = 2_048;
 /// Most ports that the kernel is asked to look for.
 const MOST_PORTS: usize = 16;
 /// What the kernel leaves out of records of sends and receives: other families than IPv4 and IPv6, others than TCP and UDP.
 const INTERNET: &str = "(family==2||family==10)&&(protocol==6||protocol==17)";
+/// The same where only bytes of TCP count.
+const TRANSFERRED: &str = "(family==2||family==10)&&protocol==6&&ret>0";
 
 /// An event of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,9 +210,34 @@ const PROBE: Row = (
     &["skaddr", "snd_nxt", "snd_una"],
 );
 
+/// Which events the kernel writes: each costs the program that is at the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketCoverage {
+    /// All of TCP and UDP.
+    Everything,
+    /// Of TCP alone, states and calls that sent or received bytes.
+    Transfers,
+}
+
+impl SocketCoverage {
+    /// The filter of an event, `None` where it is not written.
+    const fn filter(self, kind: Kind, everything: &'static str) -> Option<&'static str> {
+        match (self, kind) {
+            (Self::Transfers, Kind::Ready) => None,
+            (Self::Transfers, Kind::Sent | Kind::Received) => Some(TRANSFERRED),
+            _ => Some(everything),
+        }
+    }
+}
+
 /// The events of all sockets, from when it starts until it is dropped.
 pub struct SocketTrace {
-    stream: TraceEventStream<Kind, SocketEvent>,
+    rings: TraceEventRings<Kind>,
+}
+
+/// What decodes them.
+pub struct SocketEventDecoder {
+    decoder: TraceEventDecoder<Kind, SocketEvent>,
 }
 
 impl SocketTrace {
@@ -220,18 +245,20 @@ impl SocketTrace {
     ///
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel has none of the events.
-    pub fn start() -> Result<(Self, BTreeMap<String, String>), String> {
-        let mut stream = TraceEventStream::create(RING_KIB)?;
+    pub fn start(covers: SocketCoverage) -> Result<(Self, BTreeMap<String, String>), String> {
+        let mut rings = TraceEventRings::create()?;
         let mut absent = BTreeMap::new();
-        for (kind, name, filter, fields) in EVENTS {
-            if let Err(reason) = stream.add(kind, name, filter, fields) {
+        for (kind, name, everything, fields) in EVENTS {
+            if let Some(filter) = covers.filter(kind, everything)
+                && let Err(reason) = rings.add(kind, name, filter, fields)
+            {
                 absent.insert(name.to_owned(), reason);
             }
         }
-        if stream.is_empty() {
+        if rings.is_empty() {
             Err("this kernel has no trace events of sockets".into())
         } else {
-            Ok((Self { stream }, absent))
+            Ok((Self { rings }, absent))
         }
     }
 
@@ -247,20 +274,33 @@ impl SocketTrace {
             .filter(|_| ports.len() <= MOST_PORTS)
             .map(either)
             .collect();
-        self.stream.add(kind, name, &filter.join("||"), fields)
+        self.rings.add(kind, name, &filter.join("||"), fields)
     }
 
-    /// Adds the events up to now to `out`, in the order of time: every 10 ms or so, before the rings are full. Returns how many the kernel lost since the call before.
+    /// Reads what was recorded since the last call: every 10 ms or so, before the rings are full. It decodes nothing.
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn drain(&mut self, out: &mut Vec<SocketEvent>) -> Result<u64, String> {
-        let decode =
-            |kind, format: &TraceEventFormat, _, record: &[u8]| decode(kind, format, record);
-        let drained = self.stream.drain(u64::MAX, decode, |at_ns, event| {
+    pub fn read(&mut self, into: &mut UndecodedTrace) -> Result<(), String> {
+        self.rings.read(into)
+    }
+
+    /// What decodes the events that are switched on by now.
+    #[must_use]
+    pub fn decoder(&self) -> SocketEventDecoder {
+        SocketEventDecoder {
+            decoder: self.rings.decoder(),
+        }
+    }
+}
+
+impl SocketEventDecoder {
+    /// Adds the events of what was read to `out`, in the order of time.
+    pub fn decode(&mut self, read: &UndecodedTrace, out: &mut Vec<SocketEvent>) {
+        let each = |kind, format: &TraceEventFormat, _, record: &[u8]| decode(kind, format, record);
+        self.decoder.decode(read, u64::MAX, each, |at_ns, event| {
             out.push(SocketEvent { at_ns, ..event })
-        })?;
-        Ok(drained.lost)
+        });
     }
 }
 

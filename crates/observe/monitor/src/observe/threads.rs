@@ -9,7 +9,8 @@
 
 mod decode;
 
-use super::event_stream::TraceEventStream;
+use super::event_stream::{TraceEventDecoder, TraceEventRings};
+use crate::kernel_trace::UndecodedTrace;
 use decode::ThreadTraceKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -17,8 +18,6 @@ use std::fs;
 #[cfg(test)]
 mod tests;
 
-/// Kernel memory for each core's records, KiB: 30,000 records.
-const RING_KIB: u32 = 2_048;
 /// The list of threads whose records are written.
 const CHOSEN: &str = "set_event_pid";
 /// A number that is never a thread's: with an empty list the kernel would write records of all. It is the last below its limit.
@@ -225,8 +224,45 @@ pub struct Also {
 
 /// The events of chosen programs, from when it starts until it is dropped.
 pub struct ThreadTrace {
-    stream: TraceEventStream<ThreadTraceKind, ThreadEvent>,
-    disk: Option<TraceEventStream<ThreadTraceKind, ThreadEvent>>,
+    rings: TraceEventRings<ThreadTraceKind>,
+    disk: Option<TraceEventRings<ThreadTraceKind>>,
+    followed: HashSet<u32>,
+}
+
+/// What was read of them.
+#[derive(Debug, Default)]
+pub struct UndecodedThreads {
+    events: UndecodedTrace,
+    disk: Option<UndecodedTrace>,
+    /// The threads that are followed, where records were lost: the birth of a thread may be among them.
+    followed: Vec<u32>,
+}
+
+impl UndecodedThreads {
+    /// Records the kernel lost since the reading before.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.events.lost + self.disk.as_ref().map_or(0, |disk| disk.lost)
+    }
+
+    /// How many bytes of memory that is.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.events.bytes() + self.disk.as_ref().map_or(0, UndecodedTrace::bytes)
+    }
+
+    /// Forgets what was read, but keeps its memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.disk.iter_mut().for_each(UndecodedTrace::clear);
+        self.followed.clear();
+    }
+}
+
+/// What decodes them.
+pub struct ThreadEventDecoder {
+    events: TraceEventDecoder<ThreadTraceKind, ThreadEvent>,
+    disk: Option<TraceEventDecoder<ThreadTraceKind, ThreadEvent>>,
     followed: HashSet<u32>,
     /// The thread that handed over each request of a disk.
     requests: HashMap<(u32, u64), u32>,
@@ -239,16 +275,14 @@ impl ThreadTrace {
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel does not say which threads run.
     pub fn start(pids: &[u32], also: Also) -> Result<(Self, BTreeMap<String, String>), String> {
-        let stream = TraceEventStream::create(RING_KIB)?;
         let mut trace = Self {
-            stream,
+            rings: TraceEventRings::create()?,
             disk: None,
             followed: HashSet::new(),
-            requests: HashMap::new(),
         };
         let mut absent = BTreeMap::new();
         // Before any event, so that none of another thread is written.
-        let instance = trace.stream.rings().instance();
+        let instance = trace.rings.rings().instance();
         instance.write(CHOSEN, &NOBODY.to_string())?;
         instance.write("options/event-fork", "1")?;
         for pid in pids {
@@ -268,7 +302,7 @@ impl ThreadTrace {
 
     fn switch_on(&mut self, also: Also, absent: &mut BTreeMap<String, String>) {
         let mut add = |kind, name: &str, fields: &[&str]| {
-            let added = self.stream.add(kind, name, "", fields);
+            let added = self.rings.add(kind, name, "", fields);
             added
                 .map_err(|reason| absent.insert(name.to_owned(), reason))
                 .is_ok()
@@ -336,7 +370,7 @@ impl ThreadTrace {
                 break;
             }
             let words: Vec<String> = new.iter().map(u32::to_string).collect();
-            self.stream
+            self.rings
                 .rings()
                 .instance()
                 .append(CHOSEN, &words.join("\n"))?;
@@ -350,7 +384,7 @@ impl ThreadTrace {
     /// # Errors
     /// When the kernel refuses.
     pub fn follow_thread(&mut self, thread: u32) -> Result<(), String> {
-        self.stream
+        self.rings
             .rings()
             .instance()
             .append(CHOSEN, &thread.to_string())?;
@@ -358,57 +392,77 @@ impl ThreadTrace {
         Ok(())
     }
 
-    /// Adds the events up to now to `out`, in the order of time: every 10 ms or so, before the rings are full. Returns how many the kernel lost since the call before.
+    /// Reads what was recorded since the last call: every 10 ms or so, before the rings are full. It decodes nothing.
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn drain(&mut self, out: &mut Vec<ThreadEvent>) -> Result<u64, String> {
+    pub fn read(&mut self, into: &mut UndecodedThreads) -> Result<(), String> {
+        into.clear();
+        self.rings.read(&mut into.events)?;
+        if into.events.lost > 0 {
+            let chosen = self.rings.rings().instance().read(CHOSEN)?;
+            into.followed.extend(listed(&chosen));
+        }
+        if let Some(disk) = &mut self.disk {
+            disk.read(into.disk.get_or_insert_default())?;
+        }
+        Ok(())
+    }
+
+    /// What decodes the events that are switched on by now, of the threads that are followed by now and what they begin.
+    #[must_use]
+    pub fn decoder(&self) -> ThreadEventDecoder {
+        ThreadEventDecoder {
+            events: self.rings.decoder(),
+            disk: self.disk.as_ref().map(TraceEventRings::decoder),
+            followed: self.followed.clone(),
+            requests: HashMap::new(),
+        }
+    }
+}
+
+impl ThreadEventDecoder {
+    /// Adds the events of what was read to `out`, in the order of time.
+    pub fn decode(&mut self, read: &UndecodedThreads, out: &mut Vec<ThreadEvent>) {
         let Self {
-            stream,
+            events,
             disk,
             followed,
             requests,
         } = self;
         let before = out.len();
         let take = |at_ns, event| out.extend(of_followed(followed, ThreadEvent { at_ns, ..event }));
-        let mut drained = stream.drain(u64::MAX, decode::decode, take)?;
-        if drained.lost > 0 {
-            // The birth of a thread may be among what was lost.
-            self.followed
-                .extend(listed(&self.stream.rings().instance().read(CHOSEN)?));
-        }
-        if let Some(disk) = disk {
+        let until_ns = events.decode(&read.events, u64::MAX, decode::decode, take);
+        followed.extend(&read.followed);
+        if let (Some(disk), Some(read)) = (disk, &read.disk) {
             let take = |at_ns, event| {
                 out.extend(with_its_thread(requests, ThreadEvent { at_ns, ..event }))
             };
-            drained.lost += disk.drain(drained.until_ns, decode::decode, take)?.lost;
+            disk.decode(read, until_ns, decode::decode, take);
             out[before..].sort_by_key(|event| event.at_ns);
         }
-        Ok(drained.lost)
     }
 }
 
 /// The requests of all threads, in an instance that chooses none.
-fn disk(
-    absent: &mut BTreeMap<String, String>,
-) -> Option<TraceEventStream<ThreadTraceKind, ThreadEvent>> {
+fn disk(absent: &mut BTreeMap<String, String>) -> Option<TraceEventRings<ThreadTraceKind>> {
     let fields = ["dev", "sector"];
-    let stream = TraceEventStream::create(RING_KIB).and_then(|mut stream| {
-        stream.add(
+    let rings = TraceEventRings::create().and_then(|mut rings| {
+        rings.add(
             ThreadTraceKind::DiskEnds,
             "block/block_io_done",
             "",
             &fields,
         )?;
-        stream.add(
+        rings.add(
             ThreadTraceKind::DiskStarts,
             "block/block_io_start",
             "",
             &fields,
         )?;
-        Ok(stream)
+        Ok(rings)
     });
-    stream
+    rings
         .map_err(|reason| absent.insert("block/block_io_start".into(), reason))
         .ok()
 }

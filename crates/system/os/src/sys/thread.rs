@@ -20,7 +20,7 @@ pub fn set_timer_slack(ns: u64) -> u64 {
 #[repr(C)]
 pub struct ThreadSchedule {
     size: u32,
-    /// `SCHED_OTHER` or `SCHED_FIFO`.
+    /// `SCHED_OTHER`, `SCHED_IDLE` or `SCHED_FIFO`.
     pub policy: u32,
     flags: u64,
     /// -20 to 19.
@@ -38,6 +38,15 @@ impl ThreadSchedule {
     pub const fn with(self, nice: i32, turn: u64) -> Self {
         Self { nice, turn, ..self }
     }
+
+    /// Behind all others: cores that nobody else wants.
+    pub const fn idle(self) -> Self {
+        Self {
+            policy: libc::SCHED_IDLE.cast_unsigned(),
+            nice: 0,
+            ..self
+        }
+    }
 }
 
 /// The current scheduling of this thread.
@@ -51,12 +60,17 @@ pub fn schedule() -> io::Result<ThreadSchedule> {
 
 /// Requests that scheduling.
 pub fn set_schedule(schedule: ThreadSchedule) -> io::Result<()> {
+    set_schedule_of(0, schedule)
+}
+
+/// Requests that scheduling for a thread of this process, by the kernel's number; 0 is this one.
+pub fn set_schedule_of(thread: u32, schedule: ThreadSchedule) -> io::Result<()> {
     let schedule = ThreadSchedule {
         size: size_of::<ThreadSchedule>() as u32,
         ..schedule
     };
     // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const schedule, 0) };
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const schedule, 0) };
     length(done as isize).map(drop)
 }
 
