@@ -47,7 +47,10 @@ pub(crate) fn range(metric: RunMetric, low: f64, high: f64) -> String {
     let (first, second) = (value(metric, low), value(metric, high));
     match (first.split_once(' '), second.split_once(' ')) {
         (Some((number, a)), Some((_, b))) if a == b => format!("{number}..{second}"),
-        _ => format!("{}..{second}", first.strip_suffix("bit/s").unwrap_or(&first)),
+        _ => format!(
+            "{}..{second}",
+            first.strip_suffix("bit/s").unwrap_or(&first)
+        ),
     }
 }
 

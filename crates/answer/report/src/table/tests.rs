@@ -264,15 +264,7 @@ fn callers_that_fell_behind_are_said_among_the_first() {
 #[test]
 fn figures_that_spread_far_fit_a_screen() {
     let row = |cells: [&str; 7]| cells.map(str::to_owned).to_vec();
-    let head = row([
-        "",
-        "",
-        "n",
-        "mean ± 95 %",
-        "median / p99",
-        "calls/s",
-        "CPU",
-    ]);
+    let head = row(["", "", "n", "mean ± 95 %", "median / p99", "calls/s", "CPU"]);
     let spread = figure::range(RunMetric::Throughput, 14.2e6, 1.35e9);
     let cells = [
         row([
