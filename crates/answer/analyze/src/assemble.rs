@@ -12,6 +12,7 @@ mod points;
 mod ranges;
 pub(crate) mod roles;
 mod services;
+mod way_order;
 
 use crate::lifelines::Lifelines;
 use ids::UnitIdIndex;
