@@ -534,6 +534,25 @@ fn an_answer_that_nobody_takes_any_more_is_none() {
 }
 
 #[test]
+fn the_rest_of_an_answer_that_is_cut_off_is_waited_for_until_the_connection_ends() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(20, 0, GET, "");
+    path.send(
+        30,
+        1,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nhello",
+        "",
+    );
+    path.send(1_540, 0, b"", "F");
+    path.send(1_546, 1, b"", "F");
+    let done = path.finish();
+    assert_eq!(done[0].void, Some("its answer was cut off"));
+    assert_eq!(done[0].end_ns(), Some(1_540 * MS));
+    assert!(parts(&done[0]).contains(&(ExchangePhase::Sending, 1_510)));
+}
+
+#[test]
 fn a_connection_that_is_refused_is_an_attempt() {
     let mut path = Path::new();
     path.send(0, 0, b"", "S");
