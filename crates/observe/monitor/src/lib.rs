@@ -17,7 +17,7 @@
 //! | [`clock`] | clocks of the kernel |
 //! | `parse` | text of `/proc` to plain data |
 //! | `kernel_file` | reading small files of the kernel |
-//! | `sys` | the only unsafe code: ptrace |
+//! | `sys` | the only unsafe code: ptrace, capabilities |
 //!
 //! It changes nothing on the machine but trace instances of its own, and never decides what its events mean.
 

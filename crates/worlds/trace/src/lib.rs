@@ -13,12 +13,14 @@
 //! | [`calls`] | the process that stops a program at its calls |
 //! | `ptrace_source` | what programs do that are stopped so |
 //! | `trace_sources` | all that is looked at, in the order of time |
+//! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
 //! | `recorder` | what was seen to requests, and these to events |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
 pub mod calls;
+mod followed_threads;
 mod network_events;
 mod outcome_words;
 pub mod process_tree;

@@ -12,6 +12,7 @@ use stackline_core::trace_index::{HostTrace, Index};
 use stackline_emu::client::Emulation;
 use stackline_events::clock;
 use stackline_monitor::observe::observation_cost::ObservationCost;
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_requests::{ObservedHost, Unknown, contents};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
@@ -230,11 +231,13 @@ pub fn trace_once(
     stop: &Arc<AtomicBool>,
     name: &str,
 ) -> Result<TraceOutcome> {
-    let mut sources = Sources::open(&setting.hosts, options.scope, &options.traced_pids())?;
+    let mut numbers = ThreadNumbers::of_this_process();
+    let pids = options.traced_pids();
+    let mut sources = Sources::open(&setting.hosts, options.scope, &pids, &mut numbers)?;
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), options.access)?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
-    let session = TraceSession::new(options, setting, sources, &directory)?;
+    let session = TraceSession::new(options, setting, sources, numbers, &directory)?;
     match session.run(options, setting, programs, stop) {
         Ok(outcome) => {
             directory.finish(&[], true, None)?;
@@ -270,6 +273,7 @@ impl TraceSession {
         options: &TraceOptions,
         setting: &mut TraceSetting,
         sources: Sources,
+        numbers: ThreadNumbers,
         directory: &RunDirectory,
     ) -> Result<Self> {
         let is_here = setting.network.is_none();
@@ -280,6 +284,7 @@ impl TraceSession {
             sources.has_threads(),
             only_traced,
             options.keep_contents,
+            numbers,
         );
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
@@ -354,7 +359,10 @@ impl TraceSession {
     /// Takes what is seen until it is over; CPU seconds that this took.
     fn look(&mut self, over: &AtomicBool) -> Result<f64> {
         let before = stackline_monitor::clock::thread_cpu_s();
-        self.recorder.observed_by(own_threads());
+        let threads = own_threads();
+        let numbers = &mut self.recorder.who.numbers;
+        self.sources.find_own_numbers(&threads, numbers);
+        self.recorder.observed_by(threads);
         while !over.load(Ordering::Relaxed) {
             std::thread::sleep(TAKE);
             self.take(false)?;
@@ -399,7 +407,7 @@ impl TraceSession {
             self.notes.extend(network.notes()?);
         }
         let stopped = self.sources.has_stopped();
-        let cost = self.sources.close();
+        let cost = self.sources.close(&mut self.recorder.who.numbers);
         if let Some(cost) = &cost {
             self.recorder.cost(clock::now_ns(), cost);
         }

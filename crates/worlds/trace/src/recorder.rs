@@ -8,6 +8,7 @@ use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_builder::ConnectionOrigin;
 use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
@@ -57,12 +58,13 @@ impl RequestRecorder {
         has_threads: bool,
         only_traced: bool,
         contents: bool,
+        numbers: ThreadNumbers,
     ) -> Self {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
             builder: Builder::new(hosts).accounting_transfers(),
             collector: RequestCollector::new(names),
-            who: ThreadDirectory::default(),
+            who: ThreadDirectory::new(numbers),
             sockets: SocketConnections::default(),
             times: ThreadTimes::default(),
             has_threads,
@@ -246,7 +248,9 @@ impl RequestRecorder {
 
     /// These threads look.
     pub(crate) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
-        self.times.observed_by(threads);
+        let kernel = |thread| self.who.numbers.kernel(thread);
+        self.times
+            .observed_by(threads.into_iter().filter_map(kernel));
     }
 
     /// The hosts, by number.
@@ -425,7 +429,8 @@ mod tests {
     #[test]
     fn programs_of_one_connection_more_than_is_remembered_are_counted() {
         Bound::Owners.assert_reported(|count| {
-            let mut recorder = RequestRecorder::new(Vec::new(), false, false, false);
+            let mut recorder =
+                RequestRecorder::new(Vec::new(), false, false, false, ThreadNumbers::default());
             for flow in 0..count as u32 {
                 let _ = recorder.owners(flow, 1, 2);
             }

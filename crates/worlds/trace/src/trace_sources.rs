@@ -2,6 +2,7 @@
 //! these cannot be had, what programs do when they are stopped at their calls. It puts reports into the order of time, some milliseconds
 //! late, and decides nothing.
 
+use crate::followed_threads::ThreadFollower;
 use crate::programs::TracedProgram;
 use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
 use crate::scope::TraceScope;
@@ -12,6 +13,7 @@ use stackline_monitor::capture::{Capture, CaptureOptions};
 use stackline_monitor::observe::existing_connections::connections_of;
 use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
 use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -51,6 +53,7 @@ pub(crate) struct Sources {
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
+    follower: ThreadFollower,
     /// What programs tell that are stopped at their calls, if any are to be.
     stopped: Option<Vec<PtraceSource>>,
     /// Where their pipes are.
@@ -134,27 +137,37 @@ fn open_socket_trace(
 }
 
 /// The same of threads.
-fn open_thread_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<ThreadTrace> {
+fn open_thread_trace(
+    pids: &[u32],
+    follower: &mut ThreadFollower,
+    numbers: &mut ThreadNumbers,
+    absent: &mut BTreeMap<String, String>,
+) -> Option<ThreadTrace> {
     let also = Also {
         receives: true,
         ..Also::default()
     };
-    match ThreadTrace::start(pids, also) {
-        Ok((trace, missing)) => {
-            absent.extend(missing);
-            Some(trace)
-        }
-        Err(why) => {
-            absent.insert("threads".into(), why);
-            None
+    let (mut trace, missing) = ThreadTrace::start(&[], also)
+        .map_err(|why| absent.insert("threads".into(), why))
+        .ok()?;
+    absent.extend(missing);
+    for pid in pids {
+        if let Err(why) = follower.follow(*pid, &mut trace, numbers) {
+            absent.insert(format!("process {pid}"), why);
         }
     }
+    Some(trace)
 }
 
 impl Sources {
     /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
-    pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
+    pub(crate) fn open(
+        doors: &[TracedHost],
+        see: TraceScope,
+        pids: &[u32],
+        numbers: &mut ThreadNumbers,
+    ) -> Result<Self> {
         let calls = see == TraceScope::Calls; // Whoever runs already may not be stopped at will.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
@@ -170,9 +183,16 @@ impl Sources {
         let captures = open_captures(doors)?;
         let mut absent = BTreeMap::new();
         let (mut sockets, mut threads) = (None, None);
-        if calls {
+        let follower = ThreadFollower::start(numbers);
+        let mut follower = follower.unwrap_or_else(|why| {
+            if calls {
+                absent.insert("threads and sockets".into(), why);
+            }
+            ThreadFollower::default()
+        });
+        if calls && (follower.is_able() || !numbers.differ()) {
             sockets = open_socket_trace(pids, is_started, &mut absent);
-            threads = open_thread_trace(pids, &mut absent);
+            threads = open_thread_trace(pids, &mut follower, numbers, &mut absent);
         }
         let stops = is_started && (see == TraceScope::Ptrace || calls && sockets.is_none());
         if stops {
@@ -182,17 +202,18 @@ impl Sources {
             captures,
             sockets,
             threads,
+            follower,
             stopped: stops.then(Vec::new),
             absent,
             measured,
             ..Self::default()
         };
-        sources.measure();
+        sources.measure(numbers);
         Ok(sources)
     }
 
     /// Measures what a message costs while all this looks, if it was measured before without.
-    fn measure(&mut self) {
+    fn measure(&mut self, numbers: &mut ThreadNumbers) {
         if self.measured.without.is_empty() {
             return;
         }
@@ -204,17 +225,35 @@ impl Sources {
             return;
         }
         let Ok(probe) = PingPong::start() else { return };
-        self.measured.threads.extend(probe.threads);
+        let threads = probe.threads.map(|thread| (std::process::id(), thread));
+        let kernel = self.follower.kernel_numbers(&threads, numbers);
+        let threads = kernel.unwrap_or_default();
+        self.measured.threads.extend(&threads);
         self.measured.ports.extend(probe.ports);
         if let Some(trace) = &mut self.threads
-            && probe
-                .threads
-                .iter()
-                .any(|thread| trace.follow_thread(*thread).is_err())
+            && trace.follow_threads(&threads).is_err()
         {
             return;
         }
         self.measured.with.extend(probe.run().unwrap_or_default());
+    }
+
+    /// Finds the kernel's numbers of the threads of this process, as far as they are not known.
+    pub(crate) fn find_own_numbers(&mut self, threads: &[u32], numbers: &mut ThreadNumbers) {
+        let threads: Vec<(u32, u32)> = threads
+            .iter()
+            .map(|thread| (std::process::id(), *thread))
+            .collect();
+        // Without them, what looking takes of other programs' cores is not seen.
+        let _ = self.follower.kernel_numbers(&threads, numbers);
+    }
+
+    /// Follows one more process from now on, with all its threads and whatever they begin.
+    pub(crate) fn follow(&mut self, pid: u32, numbers: &mut ThreadNumbers) -> Result<(), String> {
+        match &mut self.threads {
+            Some(trace) => self.follower.follow(pid, trace, numbers),
+            None => Ok(()),
+        }
     }
 
     /// Whether what passes over this machine's loopback is looked at by any source.
@@ -223,9 +262,9 @@ impl Sources {
     }
 
     /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
-    pub(crate) fn close(&mut self) -> Option<ObservationCost> {
+    pub(crate) fn close(&mut self, numbers: &mut ThreadNumbers) -> Option<ObservationCost> {
         if !self.measured.with.is_empty() {
-            self.measure();
+            self.measure(numbers);
         }
         let stopped = self.stopped.take().is_some();
         (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
