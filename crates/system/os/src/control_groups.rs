@@ -53,11 +53,7 @@ impl ControlGroups {
             format!("{point}/{}", inside.trim_matches('/'))
         };
         let is_group = |directory: &String| root.exists(&format!("{directory}/cgroup.procs"));
-        self.mounts
-            .iter()
-            .map(of_mount)
-            .filter(is_group)
-            .collect()
+        self.mounts.iter().map(of_mount).filter(is_group).collect()
     }
 
     /// The directories, relative to the root, of the groups whose names are wanted: of the first hierarchy that has any.
@@ -81,9 +77,7 @@ impl ControlGroups {
 /// The paths of the groups that a process is in, one of each hierarchy; none where it is not there.
 #[must_use]
 pub fn paths_of(root: &Root, pid: u32) -> Vec<String> {
-    let text = root
-        .text(&format!("proc/{pid}/cgroup"))
-        .unwrap_or_default();
+    let text = root.text(&format!("proc/{pid}/cgroup")).unwrap_or_default();
     let path = |line: &str| Some(line.splitn(3, ':').nth(2)?.to_owned());
     text.lines().filter_map(path).collect()
 }
@@ -97,7 +91,9 @@ pub fn processes_below(root: &Root, directory: &str) -> BTreeSet<u32> {
             .text(&format!("{directory}/cgroup.procs"))
             .unwrap_or_default();
         // 0 stands for one of a namespace of processes that is not seen from here.
-        let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
+        let numbers = list
+            .lines()
+            .filter_map(|line| line.trim().parse::<u32>().ok());
         let room = MOST_PROCESSES.saturating_sub(found.len());
         found.extend(numbers.filter(|number| *number != 0).take(room));
     });
@@ -153,10 +149,7 @@ mod tests {
         let groups = ControlGroups::mounted(&root).unwrap();
         let found = groups.find(&root, &mut |name| name == "nginx.service");
         assert_eq!(found, [nginx]);
-        assert_eq!(
-            Vec::from_iter(processes_below(&root, nginx)),
-            [11, 12, 13]
-        );
+        assert_eq!(Vec::from_iter(processes_below(&root, nginx)), [11, 12, 13]);
         assert_eq!(
             groups.directories(&root, "/system.slice/nginx.service"),
             [nginx]
