@@ -8,7 +8,6 @@ use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
-use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_builder::ConnectionOrigin;
 use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
@@ -58,13 +57,13 @@ impl RequestRecorder {
         has_threads: bool,
         only_traced: bool,
         contents: bool,
-        numbers: ThreadNumbers,
+        who: ThreadDirectory,
     ) -> Self {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
             builder: Builder::new(hosts).accounting_transfers(),
             collector: RequestCollector::new(names),
-            who: ThreadDirectory::new(numbers),
+            who,
             sockets: SocketConnections::default(),
             times: ThreadTimes::default(),
             has_threads,
@@ -285,9 +284,12 @@ impl RequestRecorder {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
+        let hosts = self.collector.hosts();
         let names = (
-            self.who.name(of_client).to_owned(),
-            self.who.name(of_server).to_owned(),
+            self.who
+                .program(of_client, &place_name(&exchange.client, hosts)),
+            self.who
+                .program(of_server, &place_name(&exchange.server, hosts)),
         );
         let known = ExchangeContext {
             programs: (&names.0, &names.1),
@@ -430,7 +432,7 @@ mod tests {
     fn programs_of_one_connection_more_than_is_remembered_are_counted() {
         Bound::Owners.assert_reported(|count| {
             let mut recorder =
-                RequestRecorder::new(Vec::new(), false, false, false, ThreadNumbers::default());
+                RequestRecorder::new(Vec::new(), false, false, false, ThreadDirectory::default());
             for flow in 0..count as u32 {
                 let _ = recorder.owners(flow, 1, 2);
             }

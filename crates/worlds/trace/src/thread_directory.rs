@@ -1,5 +1,6 @@
 //! Threads by their numbers in the kernel's trace events: which belong to the programs that are traced, what these are called, and which are of this process.
 
+use crate::container_names::ContainerNames;
 use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_monitor::observe::threads::{Call, ThreadChange, ThreadEvent};
 use stackline_requests::{Bound, LeftOut};
@@ -15,6 +16,8 @@ const MOST_BEGUN: usize = Bound::Children.most();
 struct TracedThread {
     process: u32,
     name: String,
+    /// The container that it is in, where that is not this process's.
+    container: Option<String>,
     traced: bool,
 }
 
@@ -28,6 +31,7 @@ pub(crate) struct ThreadDirectory {
     begun_by: HashMap<u32, u32>,
     /// The threads of a process that collect garbage, and when they were looked for.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
+    containers: ContainerNames,
     /// The numbers that this process sees of them.
     pub(crate) numbers: ThreadNumbers,
     /// The newest child of a thread, whose other number its parent is given when the call returns.
@@ -64,10 +68,11 @@ fn collectors(process: u32) -> Vec<u32> {
 }
 
 impl ThreadDirectory {
-    /// Knows no thread but by those numbers.
-    pub(crate) fn new(numbers: ThreadNumbers) -> Self {
+    /// Knows no thread but by those numbers, and containers if they are looked for.
+    pub(crate) fn new(numbers: ThreadNumbers, containers: ContainerNames) -> Self {
         Self {
             numbers,
+            containers,
             ..Self::default()
         }
     }
@@ -200,6 +205,7 @@ impl ThreadDirectory {
             return TracedThread {
                 process: thread,
                 name: self.numbers.name(thread).unwrap_or_default(),
+                container: None,
                 traced: false,
             };
         };
@@ -220,6 +226,7 @@ impl ThreadDirectory {
         TracedThread {
             process: self.numbers.kernel(process).unwrap_or(thread),
             name: name.trim().to_owned(),
+            container: self.containers.name_of(process),
             traced: false,
         }
     }
@@ -247,11 +254,15 @@ impl ThreadDirectory {
         known
     }
 
-    /// The name of a thread's program; empty where it is not known.
-    pub(crate) fn name(&self, thread: u32) -> &str {
-        self.threads
-            .get(&thread)
-            .map_or("", |known| known.name.as_str())
+    /// A thread's program, with its container where the host is not called so: `nginx (web)`; empty where it is not known.
+    pub(crate) fn program(&self, thread: u32, host: &str) -> String {
+        let Some(known) = self.threads.get(&thread) else {
+            return String::new();
+        };
+        match &known.container {
+            Some(container) if container != host => format!("{} ({container})", known.name),
+            _ => known.name.clone(),
+        }
     }
 
     /// The process of a thread.
@@ -302,6 +313,7 @@ mod tests {
             let thread = || TracedThread {
                 process: 1,
                 name: String::new(),
+                container: None,
                 traced: true,
             };
             (1..=count as u32).for_each(|number| who.insert(number, thread()));
