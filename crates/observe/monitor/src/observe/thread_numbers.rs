@@ -26,15 +26,15 @@ const READS_AGAIN: Duration = Duration::from_millis(200);
 pub struct ThreadNumbers {
     /// Only where they differ.
     pairs: Option<Pairs>,
+    /// Names of threads by the kernel's numbers, as the kernel remembers them, and when they were read.
+    names: HashMap<u32, String>,
+    read: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Pairs {
     own_of: HashMap<u32, u32>,
     kernel_of: HashMap<u32, u32>,
-    /// Names of threads by the kernel's numbers, as the kernel remembers them, and when they were read.
-    names: HashMap<u32, String>,
-    read: Option<Instant>,
 }
 
 impl ThreadNumbers {
@@ -45,6 +45,7 @@ impl ThreadNumbers {
         let differ = namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST);
         Self {
             pairs: differ.then(Pairs::default),
+            ..Self::default()
         }
     }
 
@@ -83,15 +84,14 @@ impl ThreadNumbers {
         pairs.kernel_of.insert(own, kernel);
     }
 
-    /// The name of a thread that only the kernel's number is known of, where the kernel remembers it.
+    /// The name of a thread that cannot be asked for any more, or is not seen from here, where the kernel remembers it.
     pub fn name(&mut self, kernel: u32) -> Option<String> {
-        let pairs = self.pairs.as_mut()?;
-        let is_old = pairs.read.is_none_or(|read| read.elapsed() >= READS_AGAIN);
-        if is_old && !pairs.names.contains_key(&kernel) {
-            pairs.read = Some(Instant::now());
-            pairs.names = names(&read_global("saved_cmdlines").unwrap_or_default());
+        let is_old = self.read.is_none_or(|read| read.elapsed() >= READS_AGAIN);
+        if is_old && !self.names.contains_key(&kernel) {
+            self.read = Some(Instant::now());
+            self.names = names(&read_global("saved_cmdlines").unwrap_or_default());
         }
-        pairs.names.get(&kernel).cloned()
+        self.names.get(&kernel).cloned()
     }
 }
 
@@ -237,6 +237,7 @@ mod tests {
         assert_eq!((same.kernel(5), same.own(5)), (Some(5), Some(5)));
         let mut apart = ThreadNumbers {
             pairs: Some(Pairs::default()),
+            ..ThreadNumbers::default()
         };
         apart.pair(1, 17_000);
         assert_eq!(
@@ -265,6 +266,7 @@ mod tests {
         let (own, thread) = (std::process::id(), gettid().as_raw().unsigned_abs());
         let mut numbers = ThreadNumbers {
             pairs: Some(Pairs::default()),
+            ..ThreadNumbers::default()
         };
         let asked = [(own, thread), (child.id(), child.id()), (own, 1)];
         finder.find(&asked, &mut numbers).unwrap();
