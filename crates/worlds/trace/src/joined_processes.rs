@@ -130,6 +130,14 @@ impl JoinedProcesses {
         self.known.iter().copied().collect()
     }
 
+    /// How often it is looked who has come: to read what a group has is little, to look at all processes of the machine is more.
+    pub(crate) const fn interval(&self) -> Duration {
+        match self.namespaces.is_empty() {
+            true => Duration::from_millis(20),
+            false => Duration::from_millis(100),
+        }
+    }
+
     /// Looks who is there now: those that were not known.
     pub(crate) fn refresh(&mut self) -> Vec<u32> {
         let root = Root::system();

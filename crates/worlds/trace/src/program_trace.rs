@@ -27,8 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often what was seen is taken.
 const TAKE: Duration = Duration::from_millis(10);
-/// How often it is looked who has come to what is joined.
-const JOINS: Duration = Duration::from_millis(100);
 /// After the last program has ended, its connections are looked at for so long.
 const AFTER: Duration = Duration::from_millis(30);
 
@@ -261,7 +259,11 @@ impl TraceSession {
         while !over.load(Ordering::Relaxed) {
             std::thread::sleep(TAKE);
             self.take(false)?;
-            if joined.elapsed() >= JOINS {
+            if self
+                .joined
+                .as_ref()
+                .is_some_and(|of_it| joined.elapsed() >= of_it.interval())
+            {
                 joined = Instant::now();
                 self.join_newcomers();
             }

@@ -222,7 +222,6 @@ impl ThreadDirectory {
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let name = of_process
             .or_else(|| field("Name:").map(str::to_owned))
-            .or_else(|| self.numbers.name(thread))
             .unwrap_or_default();
         TracedThread {
             process: self.numbers.kernel(process).unwrap_or(thread),

@@ -25,14 +25,14 @@ const READS_AGAIN: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub struct ThreadNumbers {
     /// Only where they differ.
-    pairs: Option<Pairs>,
+    pairs: Option<NumberPairs>,
     /// Names of threads by the kernel's numbers, as the kernel remembers them, and when they were read.
     names: HashMap<u32, String>,
     read: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Pairs {
+struct NumberPairs {
     own_of: HashMap<u32, u32>,
     kernel_of: HashMap<u32, u32>,
 }
@@ -44,7 +44,7 @@ impl ThreadNumbers {
         let namespace = fs::read_link("/proc/self/ns/pid");
         let differ = namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST);
         Self {
-            pairs: differ.then(Pairs::default),
+            pairs: differ.then(NumberPairs::default),
             ..Self::default()
         }
     }
@@ -84,7 +84,8 @@ impl ThreadNumbers {
         pairs.kernel_of.insert(own, kernel);
     }
 
-    /// The name of a thread that cannot be asked for any more, or is not seen from here, where the kernel remembers it.
+    /// The name of a thread that is not seen from here, where the kernel remembers it. Of one that has hardly run it may be that of an
+    /// earlier thread of its number.
     pub fn name(&mut self, kernel: u32) -> Option<String> {
         let is_old = self.read.is_none_or(|read| read.elapsed() >= READS_AGAIN);
         if is_old && !self.names.contains_key(&kernel) {
@@ -156,7 +157,7 @@ impl ThreadNumberFinder {
         capability::set_resource_aside()
             .map_err(|error| format!("a capability cannot be set aside: {error}"))?;
         let own = (std::process::id(), gettid().as_raw().unsigned_abs());
-        let is_named = |record: &Record| record.name == name.as_bytes();
+        let is_named = |record: &ScoreRecord| record.name == name.as_bytes();
         let asks = self
             .ask(own)?
             .into_iter()
@@ -173,21 +174,21 @@ impl ThreadNumberFinder {
     }
 
     /// Makes the record of a thread; all that were made since.
-    fn ask(&mut self, (process, thread): (u32, u32)) -> Result<Vec<Record>, String> {
+    fn ask(&mut self, (process, thread): (u32, u32)) -> Result<Vec<ScoreRecord>, String> {
         let file = format!("/proc/{process}/task/{thread}/oom_score_adj");
         fs::read(&file)
             .and_then(|value| fs::write(&file, value))
             .map_err(|error| format!("{file}: {error}"))?;
         let (mut records, format) = (Vec::new(), &self.format);
         self.rings
-            .drain(|_, _, bytes| records.extend(Record::of(format, bytes)))?;
+            .drain(|_, _, bytes| records.extend(ScoreRecord::of(format, bytes)))?;
         Ok(records)
     }
 }
 
 /// A thread's value was written.
 #[derive(Debug)]
-struct Record {
+struct ScoreRecord {
     /// By this thread.
     by: u32,
     /// Of this thread, which is called so.
@@ -195,7 +196,7 @@ struct Record {
     name: Vec<u8>,
 }
 
-impl Record {
+impl ScoreRecord {
     fn of(format: &TraceEventFormat, bytes: &[u8]) -> Option<Self> {
         let id = u16::from_ne_bytes(*bytes.first_chunk()?);
         let number = |field| u32::try_from(format.number(bytes, field)?).ok();
@@ -236,7 +237,7 @@ mod tests {
         same.pair(1, 2);
         assert_eq!((same.kernel(5), same.own(5)), (Some(5), Some(5)));
         let mut apart = ThreadNumbers {
-            pairs: Some(Pairs::default()),
+            pairs: Some(NumberPairs::default()),
             ..ThreadNumbers::default()
         };
         apart.pair(1, 17_000);
@@ -265,7 +266,7 @@ mod tests {
         let before = value(child.id());
         let (own, thread) = (std::process::id(), gettid().as_raw().unsigned_abs());
         let mut numbers = ThreadNumbers {
-            pairs: Some(Pairs::default()),
+            pairs: Some(NumberPairs::default()),
             ..ThreadNumbers::default()
         };
         let asked = [(own, thread), (child.id(), child.id()), (own, 1)];

@@ -6,7 +6,7 @@ use std::io;
 const VERSION: u32 = 0x2008_0522;
 
 #[repr(C)]
-struct Header {
+struct CapabilityHeader {
     version: u32,
     thread: i32,
 }
@@ -14,7 +14,7 @@ struct Header {
 /// 32 bits of each set.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Sets {
+struct CapabilitySets {
     effective: u32,
     permitted: u32,
     inheritable: u32,
@@ -24,11 +24,11 @@ struct Sets {
 pub(crate) fn set_resource_aside() -> io::Result<()> {
     /// Its number in linux/capability.h.
     const RESOURCE: u32 = 24;
-    let mut header = Header {
+    let mut header = CapabilityHeader {
         version: VERSION,
         thread: 0,
     };
-    let mut sets = [Sets::default(); 2];
+    let mut sets = [CapabilitySets::default(); 2];
     // SAFETY: both point to structures of the layout that this version has, which outlive the call.
     let got = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) };
     if got < 0 {
