@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// Connections that are remembered, at most; of later ones there are no packets.
+/// Connections that are remembered, at most; of later ones there are no packets, and they are counted.
 const MOST: usize = 1 << 16;
 /// Bytes of a packet, at most.
 const SEGMENT: usize = 60_000;
@@ -42,6 +42,8 @@ pub(crate) struct CallPackets {
     connections: HashMap<u64, CallConnection>,
     /// Client and server of connections whose beginning was made.
     begun: HashSet<(SocketAddr, SocketAddr)>,
+    /// Connections of which there are no packets.
+    lost: u64,
 }
 
 impl CallPackets {
@@ -53,6 +55,7 @@ impl CallPackets {
         remote: SocketAddr,
     ) -> Vec<CallPacket> {
         if self.connections.len() >= MOST {
+            self.lost += 1;
             return Vec::new();
         }
         let one = CallConnection {
@@ -98,12 +101,7 @@ impl CallPackets {
             };
             let numbers = numbers.map(|number| number.wrapping_add(1));
             packets.push(one.packet(sent, PUSH | ACK, numbers, piece));
-            let passed = if sent {
-                &mut one.sent
-            } else {
-                &mut one.received
-            };
-            *passed = passed.wrapping_add(u32::try_from(piece.len()).unwrap_or(u32::MAX));
+            one.advance(sent, u32::try_from(piece.len()).unwrap_or(u32::MAX));
         }
         if !sent && !packets.is_empty() {
             let numbers = [one.sent, one.received].map(|number| number.wrapping_add(1));
@@ -115,7 +113,17 @@ impl CallPackets {
     /// The same of bytes that are not known: zeros stand for them, since lengths are what matters of a body.
     pub(crate) fn pass_unread(&mut self, socket: u64, sent: bool, bytes: u64) -> Vec<CallPacket> {
         let zeros = usize::try_from(bytes.min(MOST_UNREAD)).unwrap_or(0);
-        self.pass(socket, sent, &vec![0; zeros])
+        let packets = self.pass(socket, sent, &vec![0; zeros]);
+        if let Some(one) = self.connections.get_mut(&socket) {
+            // What is more is a hole in the stream. Sequence numbers are modulo 2^32.
+            one.advance(sent, bytes.saturating_sub(MOST_UNREAD) as u32);
+        }
+        packets
+    }
+
+    /// Connections of which there are no packets, since the call before.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
     }
 
     /// The other end has ended its stream.
@@ -130,6 +138,15 @@ impl CallPackets {
 }
 
 impl CallConnection {
+    fn advance(&mut self, sent: bool, bytes: u32) {
+        let passed = if sent {
+            &mut self.sent
+        } else {
+            &mut self.received
+        };
+        *passed = passed.wrapping_add(bytes);
+    }
+
     /// A segment with its sequence number and what it acknowledges.
     fn packet(self, outgoing: bool, flags: u8, numbers: [u32; 2], data: &[u8]) -> CallPacket {
         let (from, to) = match outgoing {
@@ -237,6 +254,16 @@ mod tests {
             let wanted = ("GET /item/7".to_owned(), "200".to_owned(), client, length);
             assert_eq!(told, [wanted], "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn a_connection_more_than_there_is_room_for_is_counted() {
+        let mut calls = CallPackets::default();
+        let (client, server) = (address("127.0.0.1:40000"), address("127.0.0.1:80"));
+        for socket in 0..=MOST as u64 {
+            calls.open(socket, client, server);
+        }
+        assert_eq!((calls.take_lost(), calls.take_lost()), (1, 0));
     }
 
     #[test]

@@ -505,6 +505,7 @@ impl Sources {
             StreamChange::PassesUnread { sent, bytes } => made.pass_unread(socket, sent, bytes),
             StreamChange::Ends => made.end(socket),
         };
+        self.lost_records += made.take_lost();
         for CallPacket { outgoing, bytes } in packets {
             let seen = TraceSourceEvent::Packet {
                 host: 0,
