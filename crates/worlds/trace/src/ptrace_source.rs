@@ -136,18 +136,14 @@ impl PtraceSource {
 
     fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
         let (at_ns, thread) = (record.at_ns, record.thread);
-        let opened = match record.what {
-            PtraceChange::Opened {
-                socket,
-                local,
-                remote,
-            } if self.contents => Some(PtraceEvent::Stream(StreamPiece {
+        let stream = stream_change(&record.what).filter(|_| self.contents);
+        let stream = stream.map(|(socket, what)| {
+            PtraceEvent::Stream(StreamPiece {
                 at_ns,
                 socket,
-                what: StreamChange::Begins([local, remote]),
-            })),
-            _ => None,
-        };
+                what,
+            })
+        });
         let change = self.event(record);
         // The first is of the program's first thread, which this process began.
         let is_first = !std::mem::replace(&mut self.begun, true);
@@ -161,10 +157,11 @@ impl PtraceSource {
                 },
             })
         });
-        first.into_iter().chain(opened).chain([change]).collect()
+        first.into_iter().chain(stream).chain(change).collect()
     }
 
-    fn event(&self, record: PtraceRecord) -> PtraceEvent {
+    /// What a record says of a socket or a thread, beside what passed in a stream.
+    fn event(&self, record: PtraceRecord) -> Option<PtraceEvent> {
         let PtraceRecord {
             at_ns,
             thread,
@@ -188,15 +185,8 @@ impl PtraceSource {
                 what,
             })
         };
-        let stream = |socket, what| {
-            PtraceEvent::Stream(StreamPiece {
-                at_ns,
-                socket,
-                what,
-            })
-        };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        match what {
+        Some(match what {
             PtraceChange::Opened {
                 socket,
                 local,
@@ -224,16 +214,9 @@ impl PtraceSource {
                     flags: 0,
                 },
             ),
-            PtraceChange::Contents { socket, sent, hex } => {
-                let bytes = bytes_of_hex(&hex);
-                stream(socket, StreamChange::Passes { sent, bytes })
-            }
-            PtraceChange::Unread {
-                socket,
-                sent,
-                bytes,
-            } => stream(socket, StreamChange::PassesUnread { sent, bytes }),
-            PtraceChange::Ended { socket } => stream(socket, StreamChange::Ends),
+            PtraceChange::Contents { .. }
+            | PtraceChange::Unread { .. }
+            | PtraceChange::Ended { .. } => return None,
             PtraceChange::Began { child, is_process } => of_thread(
                 id(thread),
                 ThreadChange::Forked {
@@ -247,8 +230,33 @@ impl PtraceSource {
             PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             PtraceChange::Lost { count } => PtraceEvent::Lost(count),
             PtraceChange::Absent { why } => PtraceEvent::Absent(why),
-        }
+        })
     }
+}
+
+/// What passed in which stream, by a record.
+fn stream_change(what: &PtraceChange) -> Option<(u64, StreamChange)> {
+    Some(match what {
+        PtraceChange::Opened {
+            socket,
+            local,
+            remote,
+        } => (*socket, StreamChange::Begins([*local, *remote])),
+        PtraceChange::Contents { socket, sent, hex } => {
+            let (sent, bytes) = (*sent, bytes_of_hex(hex));
+            (*socket, StreamChange::Passes { sent, bytes })
+        }
+        PtraceChange::Unread {
+            socket,
+            sent,
+            bytes,
+        } => {
+            let (sent, bytes) = (*sent, *bytes);
+            (*socket, StreamChange::PassesUnread { sent, bytes })
+        }
+        PtraceChange::Ended { socket } => (*socket, StreamChange::Ends),
+        _ => return None,
+    })
 }
 
 impl Drop for PtraceSource {

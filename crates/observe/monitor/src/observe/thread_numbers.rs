@@ -156,25 +156,25 @@ impl ThreadNumberFinder {
         // With it, the kernel would also take the value for the least that the process may set by itself.
         capability::set_resource_aside()
             .map_err(|error| format!("a capability cannot be set aside: {error}"))?;
-        let own = (std::process::id(), gettid().as_raw().unsigned_abs());
+        let own = gettid().as_raw().unsigned_abs();
         let is_named = |record: &ScoreRecord| record.name == name.as_bytes();
         let asks = self
-            .ask(own)?
+            .ask(std::process::id(), own)?
             .into_iter()
             .find(is_named)
             .ok_or("the kernel does not say what number a thread has")?
             .by;
         let mut found = Vec::with_capacity(threads.len());
-        for thread in threads {
-            let records = self.ask(*thread).unwrap_or_default();
+        for (process, thread) in threads {
+            let records = self.ask(*process, *thread).unwrap_or_default();
             let mine = records.iter().find(|record| record.by == asks);
-            found.extend(mine.map(|record| (thread.1, record.of)));
+            found.extend(mine.map(|record| (*thread, record.of)));
         }
         Ok(found)
     }
 
     /// Makes the record of a thread; all that were made since.
-    fn ask(&mut self, (process, thread): (u32, u32)) -> Result<Vec<ScoreRecord>, String> {
+    fn ask(&mut self, process: u32, thread: u32) -> Result<Vec<ScoreRecord>, String> {
         let file = format!("/proc/{process}/task/{thread}/oom_score_adj");
         fs::read(&file)
             .and_then(|value| fs::write(&file, value))
