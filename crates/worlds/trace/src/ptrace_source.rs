@@ -162,11 +162,7 @@ impl PtraceSource {
 
     /// What a record says of a socket or a thread, beside what passed in a stream.
     fn event(&self, record: PtraceRecord) -> Option<PtraceEvent> {
-        let PtraceRecord {
-            at_ns,
-            thread,
-            what,
-        } = record;
+        let (at_ns, thread) = (record.at_ns, record.thread);
         let id = |thread: u32| self.base + thread % NUMBERS;
         let event = |socket, what| {
             PtraceEvent::Socket(SocketEvent {
@@ -186,7 +182,7 @@ impl PtraceSource {
             })
         };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        Some(match what {
+        Some(match record.what {
             PtraceChange::Opened {
                 socket,
                 local,
