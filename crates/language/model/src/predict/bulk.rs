@@ -51,17 +51,20 @@ pub(super) fn predict(
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
     let limit = run.limit.unwrap_or(binds);
+    let elapsed_s = run.moved.map(|(_, seconds)| seconds);
+    let pace = flow.pace(bulk.waits, elapsed_s, steady);
     uncovered::transfer(
         &flow,
         [binds, limit],
-        run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds),
-        flow.rtt_s()?,
+        [elapsed_s.unwrap_or(f64::INFINITY), flow.rtt_s()?],
+        pace.in_heaps,
     )?;
+    uncovered::few_draws(pace.variation, pace.off, pace.draws)?;
     let assumptions = flow.assumptions(&limits, run.long_run);
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
-    let interval =
-        error_interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
+    let [least, most] = error_interval::of_transfer(&flow, limit, value, elapsed_s);
+    let interval = [(least - pace.off * value).max(0.0), most + pace.off * value];
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
@@ -71,6 +74,17 @@ pub(super) fn predict(
         assumptions,
         moved,
     })
+}
+
+/// How a sender keeps its pace.
+struct SendingPace {
+    /// Whether units may come in heaps that a queue cannot hold.
+    in_heaps: bool,
+    /// Of one interval: its standard deviation over its mean.
+    variation: f64,
+    draws: f64,
+    /// How far the mean interval of a run is off in nine of ten runs, over itself.
+    off: f64,
 }
 
 /// What one transfer comes to.
@@ -152,6 +166,37 @@ impl ModelledFlow<'_> {
             moved: Some((moved, elapsed_s)),
             long_run: false,
         })
+    }
+
+    /// What its waits make of its pace.
+    fn pace(&self, waits: &[DelayArgument], elapsed_s: Option<f64>, steady: f64) -> SendingPace {
+        // Of what a link passes in the mean a burst of random units seldom needs more.
+        const SELDOM_FULL: f64 = 0.3;
+        let mean_s = self.s.waits_s(waits).unwrap_or(0.0);
+        let deviation_s = self
+            .s
+            .waits_variance_s2(waits)
+            .map_or(f64::INFINITY, libm::sqrt);
+        if mean_s <= 0.0 || deviation_s <= 0.0 {
+            return SendingPace {
+                in_heaps: false,
+                variation: 0.0,
+                draws: f64::INFINITY,
+                off: 0.0,
+            };
+        }
+        let draws = elapsed_s.map_or(f64::INFINITY, |elapsed_s| (elapsed_s / mean_s).max(1.0));
+        let line = self
+            .data
+            .bottleneck(self.packet())
+            .and_then(|hop| hop.rate_bit_s);
+        let fills = line.is_some_and(|line| steady > SELDOM_FULL * line);
+        SendingPace {
+            in_heaps: fills && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()),
+            variation: deviation_s / mean_s,
+            draws,
+            off: error_interval::of_draws(deviation_s * deviation_s, draws) / mean_s,
+        }
     }
 
     /// From the first byte to the last byte going onto the bottleneck.

@@ -162,15 +162,57 @@ struct CallTotals {
     busiest_s: f64,
     /// The longest message, bytes.
     longest: u64,
+    /// Whether each message is one packet.
+    is_alone: bool,
+}
+
+/// How long calls take from their request to their response, without waiting for each other.
+struct ServedCalls {
+    mean_s: f64,
+    /// Infinite where it has none.
+    variance_s2: f64,
+    /// A pass of them at most.
+    longest_s: f64,
+}
+
+impl ServedCalls {
+    /// The standard deviation over the mean.
+    fn variation(&self) -> f64 {
+        libm::sqrt(self.variance_s2) / self.mean_s
+    }
+}
+
+/// The variance of waits and of jitter there and back.
+fn variance_s2(s: &Situation<'_>, waits: &[DelayArgument]) -> f64 {
+    s.waits_variance_s2(waits).unwrap_or(f64::INFINITY) + jitter_variance_s2(s)
+}
+
+fn jitter_variance_s2(s: &Situation<'_>) -> f64 {
+    let hops = s.there.hops.iter().chain(&s.back.hops);
+    hops.filter_map(|hop| hop.jitter.as_ref())
+        .map(|jitter| jitter.distribution.variance().unwrap_or(f64::INFINITY))
+        .sum()
+}
+
+/// Turns of a pair in all, of which one is made in each `every_s`, so many a pass.
+fn made(s: &Situation<'_>, every_s: f64, a_pass: f64) -> f64 {
+    let limit_s = s.measurement.time_limit.map(|time| time.seconds());
+    let in_time = limit_s.map_or(f64::INFINITY, |limit_s| (limit_s / every_s).max(1.0));
+    let counted = s
+        .count(CountArgument::Count, 1)
+        .map_or(f64::INFINITY, count_to_f64);
+    (counted * a_pass).min(in_time)
 }
 
 fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, String> {
     let (mut spent, mut no_loss_chance, mut busiest_s, mut longest) =
         (MessageTimeSplit::default(), 1.0, 0.0, 0);
+    let mut is_alone = true;
     for (request, response) in calls.calls {
         let (request, response) = (s.size(*request)?, s.size(*response)?);
         uncovered::messages(s, [request, response])?;
         longest = longest.max(request).max(response);
+        is_alone &= s.packets(request).full + s.packets(response).full == 0;
         busiest_s += busy_s(s, request, response).ok_or(STUCK)?;
         let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
         let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
@@ -183,6 +225,7 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
         no_loss_chance,
         busiest_s,
         longest,
+        is_alone,
     })
 }
 
@@ -192,6 +235,9 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
     let n = count_to_f64(calls.calls.len().max(1) as u64);
     let spent = totals.spent.over(n);
     let service_s = s.waits_s(calls.service)? / n;
+    uncovered::sizes_of_turns(s, spent.total_s + service_s)?;
+    uncovered::jitter_of_turns(s, spent.total_s + service_s, totals.is_alone)?;
+    uncovered::lost_by_time(s, spent.total_s, s.longest_waits_s(calls.service))?;
     let interval_s = calls
         .arrival
         .map(|argument| s.wait_s(argument))
@@ -211,13 +257,18 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
     };
     let served_s = spent.total_s + service_s + shared_s;
     let mut assumptions = s.assumptions();
-    let (waiting_s, load) = waiting_s(s, calls, served_s, &mut assumptions)?;
-    let made = s
-        .count(CountArgument::Count, 1)
-        .map_or(f64::INFINITY, count_to_f64)
-        * n;
-    let chance = error_interval::of_waits(made, load);
+    let varies = ServedCalls {
+        mean_s: served_s,
+        variance_s2: variance_s2(s, calls.service) / n,
+        longest_s: spent.total_s * n + s.longest_waits_s(calls.service),
+    };
+    let (waiting_s, load) = waiting_s(s, calls, &varies, &mut assumptions)?;
+    let every_s = interval_s.map_or(served_s, |interval_s| interval_s / n);
+    let made = made(s, every_s, n);
+    let chance = error_interval::of_waits(made, load, varies.variation());
     uncovered::few_calls(waiting_s / served_s, chance)?;
+    let spread_s = error_interval::of_draws(varies.variance_s2, made * f64::from(s.part.replicas));
+    uncovered::few_draws(varies.variation(), spread_s / served_s, made)?;
     let loss = 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n);
     let mut values = values(s, &spent);
     values.add(
@@ -227,10 +278,16 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         "mean of what the responder waits",
     );
     values.add(
+        "variation of the service",
+        Some(varies.variation()).filter(|c| *c > 0.0),
+        FigureUnit::Share,
+        "standard deviation over the mean of a whole call",
+    );
+    values.add(
         "waiting for earlier calls",
         Some(waiting_s).filter(|t| *t > 0.0),
         FigureUnit::Seconds,
-        "Pollaczek and Khinchine, M/D/1",
+        "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
     );
     uncovered::turns(s, served_s, loss, calls.fresh)?;
     uncovered::behind_lost(s, paced, loss)?;
@@ -247,7 +304,7 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval: error_interval::of_turns(value, waiting_s, chance),
+        interval: error_interval::of_turns(value, waiting_s, chance, spread_s),
         limit: largest(&spent, &parts),
         values: values.0,
         assumptions,
@@ -288,41 +345,42 @@ fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
 fn waiting_s(
     s: &Situation<'_>,
     calls: &CallLoop<'_>,
-    served_s: f64,
+    served: &ServedCalls,
     said: &mut Vec<String>,
 ) -> Result<(f64, f64), String> {
-    let Some(argument) = calls.arrival else {
+    let Some((argument, interval_s)) = calls
+        .arrival
+        .and_then(|argument| Some((argument, s.wait_s(argument).transpose()?)))
+    else {
         return Ok((0.0, 0.0));
     };
-    let Some(interval_s) = s.wait_s(argument)? else {
-        return Ok((0.0, 0.0));
-    };
-    let pass_s = served_s * count_to_f64(calls.calls.len().max(1) as u64);
-    let drawn = match argument {
-        DelayArgument::Drawn(distribution) => Some(distribution),
-        DelayArgument::Timing(index) => s.part.data.timings.get(*index),
-    };
+    let interval_s = interval_s?;
+    let pass_s = served.mean_s * count_to_f64(calls.calls.len().max(1) as u64);
     if pass_s >= interval_s {
         return Err(
             "calls are intended faster than they are answered: response times grow as long as it runs".to_string()
         );
+    }
+    let drawn = s.drawn(argument);
+    if drawn.is_none_or(|drawn| drawn.range().0 >= served.longest_s) {
+        return Ok((0.0, 0.0));
     }
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
             said.push(
                 "calls come at random (exponential) and wait for those before them".to_string(),
             );
-            let wait_s =
-                random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
+            let wait_s = random_arrivals_wait_s(served.mean_s, served.variance_s2, interval_s)
+                .filter(|wait_s| wait_s.is_finite())
+                .ok_or(
+                    "service times have no variance, so the wait for earlier calls has no mean",
+                )?;
             Ok((wait_s, pass_s / interval_s))
         }
-        Some(Distribution::Constant(_)) | None => Ok((0.0, 0.0)),
-        Some(other) => {
-            said.push(alloc::format!(
-                "with intervals of {other} a call that waits for the one before is not in the form"
-            ));
-            Ok((0.0, 0.0))
-        }
+        Some(other) => Err(alloc::format!(
+            "calls with intervals of {other} wait for the ones before now and then, and no form says how long"
+        )),
+        None => Ok((0.0, 0.0)),
     }
 }
 
@@ -341,6 +399,10 @@ pub(super) fn exchange(
     if turn_s <= 0.0 {
         return Err("nothing on the way takes time".to_string());
     }
+    let alone = s.packets(there).full + s.packets(back).full == 0;
+    uncovered::sizes_of_turns(s, turn_s)?;
+    uncovered::jitter_of_turns(s, turn_s, alone)?;
+    uncovered::messages(s, [there, back])?;
     let loss = 1.0
         - (1.0 - loss_of(&s.there, &s.packets(there), None))
             * (1.0 - loss_of(&s.back, &s.packets(back), None));
@@ -356,7 +418,14 @@ pub(super) fn exchange(
     let value = f64::from(s.part.replicas) * 8.0 * count_to_f64(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
-    let interval = error_interval::of_turns(value, 0.0, 0.0);
+    // The same share off as the turns are, of which a figure is made.
+    let spread = error_interval::of_draws(variance_s2(s, waits), made(s, turn_s, 1.0)) / turn_s;
+    uncovered::few_draws(
+        libm::sqrt(variance_s2(s, waits)) / turn_s,
+        spread,
+        made(s, turn_s, 1.0),
+    )?;
+    let interval = error_interval::of_turns(value, 0.0, 0.0, value * spread);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
@@ -417,9 +486,12 @@ pub(super) fn connects(
         );
     uncovered::turns(s, time_s, loss, true)?;
     uncovered::connections(s, time_s)?;
+    uncovered::jitter_of_turns(s, time_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);
-    let interval = error_interval::of_turns(time_s, 0.0, 0.0);
+    let jitter_s2 = jitter_variance_s2(s) * trips;
+    let spread_s = error_interval::of_draws(jitter_s2, made(s, time_s, 1.0));
+    let interval = error_interval::of_turns(time_s, 0.0, 0.0, spread_s);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Connect,
         value: time_s,

@@ -1,5 +1,7 @@
 //! Predictions of whole plans against values worked by hand.
 
+mod chance;
+
 use super::*;
 use crate::prediction::IntermediateValue;
 use alloc::collections::BTreeMap;

@@ -1,14 +1,19 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
+mod stacks;
+mod ways;
+
 use super::flow_limits::ModelledFlow;
 use super::situation::Situation;
-use crate::path::{CHANGING_RATE, EXPLICIT_RATES, PathModel};
-use crate::slow_start::INITIAL_SEGMENTS;
+use crate::path::PathModel;
 use crate::transport::CongestionModel;
 use crate::{HopModel, count_to_f64, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
 use stackline_core::units;
+
+pub(super) use stacks::sizes_of_turns;
+pub(super) use ways::jitter_of_turns;
 
 /// Losses that go with less than this share of a figure are left out of it.
 const LITTLE: f64 = 0.04;
@@ -25,25 +30,30 @@ const FIRST_TIMEOUT_S: f64 = 1.0;
 pub(super) fn transfer(
     flow: &ModelledFlow<'_>,
     [binds, limit]: [&str; 2],
-    elapsed_s: f64,
-    rtt_s: f64,
+    [elapsed_s, rtt_s]: [f64; 2],
+    paced_in_heaps: bool,
 ) -> Result<(), String> {
-    changing(flow.s)?;
-    older(flow.s)?;
+    ways::unsteady(flow.s)?;
+    ways::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
+    ways::beside_turns(flow.s)?;
+    stacks::options(flow.s)?;
+    stacks::sizes_of_transfer(flow)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
     // What is paced below the path's rate fills no queue and no window.
-    if binds == "pace" {
+    if binds == "pace" && !paced_in_heaps {
         return losses(flow);
     }
+    ways::drops_early(flow.data)?;
     if !flow.s.transport.stream {
         return datagrams(flow);
     }
     way_back(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
+    stacks::send_buffer(flow, rtt_s)?;
+    stacks::congestion(flow)?;
     if limit == "window" {
         small_window(flow)?;
-        send_buffer(flow)?;
     }
     overrun(flow, elapsed_s / rtt_s)
 }
@@ -65,52 +75,6 @@ fn datagrams(flow: &ModelledFlow<'_>) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Rates that change while it lasts.
-pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
-    let changes = |path: &PathModel| path.left_out.contains(&CHANGING_RATE);
-    if changes(&s.there) || changes(&s.back) {
-        return Err("a rate on the way changes in time, and no form follows it".into());
-    }
-    if s.there.left_out.contains(&EXPLICIT_RATES) || s.back.left_out.contains(&EXPLICIT_RATES) {
-        return Err("a switch tells hosts their rates, and no form follows them".into());
-    }
-    Ok(())
-}
-
-/// A TCP with windows, acknowledgements, timers or recovery of its own.
-fn older(s: &Situation<'_>) -> Result<(), String> {
-    let stack = &s.part.stack;
-    let words = [("recovery", "linux"), ("quickack", "on")];
-    let times = [
-        ("least_timeout", LEAST_TIMEOUT_S),
-        ("first_timeout", FIRST_TIMEOUT_S),
-        ("ack_tick", 0.0),
-        ("timer_tick", 0.0),
-    ];
-    let word = words
-        .into_iter()
-        .find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
-    let time = times
-        .into_iter()
-        .find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
-    let time = time
-        .map(|(name, _)| name)
-        .or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
-    let word = word
-        .map(|(name, _)| name)
-        .or(stack.flag("silly_windows").then_some("silly_windows"));
-    let word = word.or(stack.number("packet_buffers").map(|_| "packet_buffers"));
-    let first = stack
-        .number("first_window")
-        .is_some_and(|segments| segments != INITIAL_SEGMENTS);
-    let name = word.or(time).or(first.then_some("first_window"));
-    name.map_or(Ok(()), |name| {
-        Err(format!(
-            "the forms are of Linux's TCP, and `{name}` makes it another"
-        ))
-    })
 }
 
 /// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
@@ -135,29 +99,15 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
     Ok(())
 }
 
-/// A send buffer is filled again when a part of it is free, not with each acknowledgement.
-fn send_buffer(flow: &ModelledFlow<'_>) -> Result<(), String> {
-    let stack = &flow.s.part.stack;
-    let others = ["window", "receive_buffer"]
-        .into_iter()
-        .filter_map(|name| stack.number(name))
-        .min();
-    if stack
-        .number("send_buffer")
-        .is_some_and(|bytes| others.is_none_or(|others| bytes < others))
-    {
-        return Err("the send buffer limits: it is filled when a part of it is free, and no form says how much".into());
-    }
-    Ok(())
+fn busy(host: &str) -> String {
+    format!("no form says how {host} shares its processor, which copies, with what others send")
 }
 
 /// Others on the same link.
 fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
-        return Err(format!(
-            "no form says how {host} shares its processor, which copies, with what others send"
-        ));
+        return Err(busy(host));
     }
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
@@ -371,7 +321,11 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
     }
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
         slow_packets(s, path, bytes)?;
+        stacks::buffer_of_message(s, bytes)?;
         let packets = s.packets(bytes);
+        if packets.full > 0 {
+            ways::drops_early(path)?;
+        }
         let all = f64::from(s.part.replicas)
             * (count_to_f64(packets.full * packets.full_bytes + packets.last_bytes));
         if s.transport.stream
@@ -422,6 +376,27 @@ pub(super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
         return Ok(());
     }
     Err("so few calls come at random that their mean is chance".into())
+}
+
+/// A mean over so few draws, with that variation, that may be so far off by chance.
+pub(super) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
+    // Rare long draws make a mean of few of them anything but normal.
+    const MANY_DRAWS: f64 = 30.0;
+    let is_skewed = draws < MANY_DRAWS * variation * variation;
+    if off <= LITTLE || (off <= 0.25 && !is_skewed) {
+        return Ok(());
+    }
+    Err("so few times are drawn that their mean is chance".into())
+}
+
+/// Calls over datagrams that are answered later than their caller waits: they count as lost.
+pub(super) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Result<(), String> {
+    const WAITS_S: f64 = 1.0;
+    let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
+    if s.transport.stream || way_s + longest_s < waits_s {
+        return Ok(());
+    }
+    Err("answers may come later than callers of datagrams wait for them, and such calls count as lost".into())
 }
 
 /// Calls that wait so long for those of other pairs, or come so often.
@@ -487,8 +462,12 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
 
 /// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
 pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> Result<(), String> {
-    changing(s)?;
-    older(s)?;
+    ways::unsteady(s)?;
+    ways::beside_turns(s)?;
+    stacks::options(s)?;
+    if let Some(host) = s.busy_with_others() {
+        return Err(busy(host));
+    }
     for path in [&s.there, &s.back] {
         // A queue grows where packets come faster than they leave: at the bottleneck.
         let narrowest = path
