@@ -2,6 +2,7 @@
 
 mod calls;
 mod ends;
+mod lost_data;
 mod observed;
 mod request_network;
 mod requests;
@@ -778,59 +779,6 @@ fn huge_figures_do_not_panic() {
         given.index.hosts.insert("b".into(), trace);
     });
     assert!(!hostile.found().is_empty());
-}
-
-/// So many of 400 units never arrive; the link lost, and the queue dropped, so many packets.
-fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
-    used(0.04).paced().with(|given| {
-        let record = &mut given.records[0];
-        (
-            record.initiator.transport,
-            record.initiator.sent_units,
-            record.responder.lost,
-        ) = (None, 400, Some(lost));
-        for (reason, count) in [
-            ("lost on the link", on_the_link),
-            ("queue full", in_the_queue),
-        ] {
-            given
-                .port()
-                .filter(|_| count > 0)
-                .for_each(|port| _ = port.drops.insert(reason.into(), count));
-        }
-    })
-}
-
-#[test]
-fn data_lost_for_good_is_a_finding_without_cost_in_time() {
-    let found = missing(11, 11, 0).found();
-    assert_eq!(
-        found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
-        ["link_loss"]
-    );
-    assert!(
-        (found[0].share - 11.0 / 400.0).abs() < 1e-9,
-        "{}",
-        found[0].share
-    );
-    assert!(
-        found[0]
-            .sentence
-            .contains("11 of 400 units (2.8 %) never arrive"),
-        "{}",
-        found[0].sentence
-    );
-    assert_eq!(missing(11, 0, 11).all(), ["queue_drop"]);
-    // Twelve were lost at two places that dropped as many packets each.
-    let shares: Vec<f64> = missing(12, 12, 12)
-        .found()
-        .iter()
-        .map(|finding| finding.share)
-        .collect();
-    assert_eq!(shares, [6.0 / 400.0; 2]);
-    // Nothing was lost, or somewhere else.
-    assert_eq!(missing(0, 11, 0).all(), ["healthy"]);
-    assert_eq!(missing(11, 0, 0).all(), ["healthy"]);
 }
 
 /// Streams beside one another that use a tenth of the link together; so many of them wait for their send buffer.
