@@ -25,6 +25,9 @@ const SMOLTCP_LEAST_TIMEOUT_S: f64 = 1.0;
 /// Segments in the first window of smoltcp.
 const SMOLTCP_INITIAL_SEGMENTS: u64 = 2;
 
+/// Full packets in the first window of QUIC: ten of those that it begins with, before it has searched for larger ones.
+const QUIC_INITIAL_SEGMENTS: u64 = 8;
+
 /// Buffers of smoltcp and of QUIC, where none are written.
 const SMOLTCP_BUFFER: u64 = 4 << 20;
 const QUIC_RECEIVE_BUFFER: u64 = 1_250_000;
@@ -165,6 +168,7 @@ fn quic(stack: &Stack) -> TransportModel {
         connect: vec![(QUIC_INITIAL_BYTES, QUIC_INITIAL_BYTES)],
         ack_bytes: quic_headers(),
         control_bytes: quic_headers() + 1,
+        initial_segments: QUIC_INITIAL_SEGMENTS,
         window_bytes: Some(library_window(
             stack,
             QUIC_RECEIVE_BUFFER,
@@ -172,7 +176,7 @@ fn quic(stack: &Stack) -> TransportModel {
         )),
         assumptions: vec![
             "IPv4, QUIC short headers with a connection id of 8 bytes and an AEAD tag of 16, packets as large as the path \
-             takes, a first window of 10 packets (RFC 9002)".to_string(),
+             takes, a first window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
             windows(stack),
         ],

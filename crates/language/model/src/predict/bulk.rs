@@ -57,7 +57,7 @@ pub(super) fn predict(
         &flow,
         [binds, limit],
         [elapsed_s.unwrap_or(f64::INFINITY), flow.rtt_s()?],
-        pace.in_heaps,
+        &pace,
     )?;
     uncovered::few_draws(pace.variation, pace.off, pace.draws)?;
     let assumptions = flow.assumptions(&limits, run.long_run);
@@ -77,12 +77,15 @@ pub(super) fn predict(
 }
 
 /// How a sender keeps its pace.
-struct SendingPace {
-    /// Whether units may come in heaps that a queue cannot hold.
-    in_heaps: bool,
+pub(super) struct SendingPace {
+    /// Whether it has one.
+    pub(super) is_kept: bool,
+    /// Whether units come at random, about as fast as the way passes them.
+    pub(super) in_heaps: bool,
     /// Of one interval: its standard deviation over its mean.
     variation: f64,
-    draws: f64,
+    /// Intervals of a run.
+    pub(super) draws: f64,
     /// How far the mean interval of a run is off in nine of ten runs, over itself.
     off: f64,
 }
@@ -177,22 +180,30 @@ impl ModelledFlow<'_> {
             .s
             .waits_variance_s2(waits)
             .map_or(f64::INFINITY, libm::sqrt);
-        if mean_s <= 0.0 || deviation_s <= 0.0 {
+        if mean_s <= 0.0 {
             return SendingPace {
+                is_kept: false,
                 in_heaps: false,
                 variation: 0.0,
                 draws: f64::INFINITY,
                 off: 0.0,
             };
         }
-        let draws = elapsed_s.map_or(f64::INFINITY, |elapsed_s| (elapsed_s / mean_s).max(1.0));
+        let draws = self
+            .bytes
+            .map(|bytes| count_to_f64(bytes / self.unit.max(1)))
+            .or(elapsed_s.map(|elapsed_s| elapsed_s / mean_s))
+            .map_or(f64::INFINITY, |draws| draws.max(1.0));
         let line = self
             .data
             .bottleneck(self.packet())
             .and_then(|hop| hop.rate_bit_s);
-        let fills = line.is_some_and(|line| steady > SELDOM_FULL * line);
+        let keeps = 8.0 * count_to_f64(self.unit) / mean_s;
+        let fills =
+            line.is_some_and(|line| keeps > SELDOM_FULL * line && steady > SELDOM_FULL * line);
         SendingPace {
-            in_heaps: fills && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()),
+            is_kept: true,
+            in_heaps: fills && deviation_s > 0.0,
             variation: deviation_s / mean_s,
             draws,
             off: error_interval::of_draws(deviation_s * deviation_s, draws) / mean_s,

@@ -64,7 +64,13 @@ impl ModelledFlow<'_> {
 
     /// Packets in all.
     pub(super) fn packets(&self) -> Option<u64> {
-        let pieces = self.bytes?.div_ceil(self.piece().max(1));
+        let leaves_alone = self.s.transport.stream && self.s.part.stack.flag("nodelay");
+        let piece = if leaves_alone {
+            self.piece().min(self.unit)
+        } else {
+            self.piece()
+        };
+        let pieces = self.bytes?.div_ceil(piece.max(1));
         Some(pieces.saturating_mul(self.s.packets(self.piece()).count()))
     }
 

@@ -46,6 +46,8 @@ const ROUTING_S: f64 = 0.64;
 const KEPT_S: f64 = 0.125;
 /// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
 const WITHIN: f64 = 0.15;
+/// The same of calls, which the processors at both ends take a part of.
+const CALLS_WITHIN: f64 = 0.2;
 /// What every form here assumes.
 const ALONE: &str = "messages take the way with the fewest lines, and meet no others";
 
@@ -438,6 +440,10 @@ fn bulk(
 ) -> Result<PredictedFigure, String> {
     let allocate = allocation(part)?;
     let message = MESSAGE_BYTES.min(allocate);
+    let held = part.stack.number("send_buffer");
+    if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
+        return Err("a send buffer holds less than the messages that may be under way, and no form says how it is filled".to_string());
+    }
     let (links, trip) = (links(part), there.round_trip_s(message, back));
     let message_bits = 8.0 * count_to_f64(message);
     let one_packet = HEADER_BITS + message_bits <= PACKET_DATA_BITS;
@@ -489,7 +495,7 @@ fn bulk(
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
-        interval: within(value),
+        interval: within(value, WITHIN),
         limit,
         values: values.0,
         assumptions: vec![
@@ -523,8 +529,8 @@ fn bytes_moved(part: &MeasurementPart, count: CountArgument) -> Result<Option<u6
     })
 }
 
-fn within(value: f64) -> [f64; 2] {
-    [value * (1.0 - WITHIN), value * (1.0 + WITHIN)]
+fn within(value: f64, share: f64) -> [f64; 2] {
+    [value * (1.0 - share), value * (1.0 + share)]
 }
 
 /// Calls that follow one another.
@@ -582,7 +588,7 @@ fn calls(
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval: within(value),
+        interval: within(value, CALLS_WITHIN),
         limit,
         values: values.0,
         assumptions: vec![ALONE.to_string()],

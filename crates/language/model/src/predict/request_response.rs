@@ -289,7 +289,10 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         FigureUnit::Seconds,
         "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
     );
-    uncovered::turns(s, served_s, loss, calls.fresh)?;
+    uncovered::turns(s, served_s, loss, calls.fresh, made)?;
+    uncovered::frames_of_turns(s, served_s, totals.longest)?;
+    uncovered::opening_of_calls(spent.window_s, served_s)?;
+    uncovered::pairs_that_meet(s, all_s / n / served_s, varies.variance_s2 > 0.0)?;
     uncovered::behind_lost(s, paced, loss)?;
     uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
     lossy(s, loss, &mut values, &mut assumptions);
@@ -413,18 +416,20 @@ pub(super) fn exchange(
         FigureUnit::Seconds,
         "there, waits, back",
     );
-    uncovered::turns(s, turn_s, loss, false)?;
+    let made = made(s, turn_s, 1.0);
+    uncovered::turns(s, turn_s, loss, false, made)?;
+    uncovered::frames_of_turns(s, turn_s, there.max(back))?;
+    uncovered::opening_of_calls(spent.window_s, turn_s)?;
+    let busy_s = busy_s(s, there, back).ok_or(STUCK)?;
+    uncovered::pairs_that_meet(s, f64::from(s.part.replicas) * busy_s / turn_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let value = f64::from(s.part.replicas) * 8.0 * count_to_f64(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
     // The same share off as the turns are, of which a figure is made.
-    let spread = error_interval::of_draws(variance_s2(s, waits), made(s, turn_s, 1.0)) / turn_s;
-    uncovered::few_draws(
-        libm::sqrt(variance_s2(s, waits)) / turn_s,
-        spread,
-        made(s, turn_s, 1.0),
-    )?;
+    let variance_s2 = variance_s2(s, waits);
+    let spread = error_interval::of_draws(variance_s2, made) / turn_s;
+    uncovered::few_draws(libm::sqrt(variance_s2) / turn_s, spread, made)?;
     let interval = error_interval::of_turns(value, 0.0, 0.0, value * spread);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
@@ -484,13 +489,14 @@ pub(super) fn connects(
             (1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)),
             trips,
         );
-    uncovered::turns(s, time_s, loss, true)?;
+    let made = made(s, time_s, 1.0);
+    uncovered::turns(s, time_s, loss, true, made)?;
     uncovered::connections(s, time_s)?;
     uncovered::jitter_of_turns(s, time_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);
     let jitter_s2 = jitter_variance_s2(s) * trips;
-    let spread_s = error_interval::of_draws(jitter_s2, made(s, time_s, 1.0));
+    let spread_s = error_interval::of_draws(jitter_s2, made);
     let interval = error_interval::of_turns(time_s, 0.0, 0.0, spread_s);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Connect,

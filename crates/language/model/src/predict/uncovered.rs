@@ -3,20 +3,24 @@
 mod stacks;
 mod ways;
 
-use super::flow_limits::ModelledFlow;
+use super::bulk::SendingPace;
+use super::flow_limits::{FEW_SEGMENTS, ModelledFlow};
 use super::situation::Situation;
 use crate::path::PathModel;
 use crate::transport::CongestionModel;
-use crate::{HopModel, count_to_f64, mean_loss, pipe};
+use crate::{HopModel, count_to_f64, loss, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
+use stackline_core::catalogue::ClosedForm;
 use stackline_core::units;
 
-pub(super) use stacks::sizes_of_turns;
+pub(super) use stacks::{frames_of_turns, sizes_of_turns};
 pub(super) use ways::jitter_of_turns;
 
 /// Losses that go with less than this share of a figure are left out of it.
 const LITTLE: f64 = 0.04;
+/// A run that meets a loss with so little chance seldom meets one.
+const SELDOM: f64 = 0.05;
 /// From so many losses on a transfer has the window that a form of the long run gives it.
 const MANY: f64 = 30.0;
 /// A transfer that lasts so many round trips hardly shows what its beginning cost.
@@ -31,7 +35,7 @@ pub(super) fn transfer(
     flow: &ModelledFlow<'_>,
     [binds, limit]: [&str; 2],
     [elapsed_s, rtt_s]: [f64; 2],
-    paced_in_heaps: bool,
+    pace: &SendingPace,
 ) -> Result<(), String> {
     ways::unsteady(flow.s)?;
     ways::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
@@ -41,7 +45,8 @@ pub(super) fn transfer(
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
     // What is paced below the path's rate fills no queue and no window.
-    if binds == "pace" && !paced_in_heaps {
+    paced(flow, pace)?;
+    if binds == "pace" {
         return losses(flow);
     }
     ways::drops_early(flow.data)?;
@@ -52,10 +57,36 @@ pub(super) fn transfer(
     losses(flow)?;
     stacks::send_buffer(flow, rtt_s)?;
     stacks::congestion(flow)?;
+    stacks::opening(flow, limit)?;
+    if binds == "loss" {
+        few_segments(flow, rtt_s)?;
+    }
     if limit == "window" {
         small_window(flow)?;
     }
     overrun(flow, elapsed_s / rtt_s)
+}
+
+/// Units that come at moments of their own: few of them, in heaps, or about as fast as the way passes them.
+fn paced(flow: &ModelledFlow<'_>, pace: &SendingPace) -> Result<(), String> {
+    const FEW: f64 = 20.0;
+    if !pace.is_kept {
+        return Ok(());
+    }
+    if pace.draws < FEW {
+        return Err("so few units keep a pace that their beginning and end decide".into());
+    }
+    if pace.in_heaps {
+        return Err("units come at random, and no form says how many meet at a link".into());
+    }
+    let packets = flow.s.packets(flow.unit);
+    let longest = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
+    if packets.full > 0
+        && fed(flow.data).any(|fed| longest * (1.0 - fed.rate / fed.before) > fed.queue)
+    {
+        return Err("a unit that leaves at once is longer than a queue on its way holds".into());
+    }
+    Ok(())
 }
 
 /// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
@@ -165,18 +196,25 @@ fn way_back(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(),
     Ok(())
 }
 
+/// Packets that begin and end a transfer, each way.
+const CONTROLS: f64 = 2.0;
+
 /// Few losses on a stream: whether and when they come decides.
 fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let p = flow.loss();
-    if p <= 0.0 || !flow.s.transport.stream {
+    if !flow.s.transport.stream {
         return Ok(());
     }
-    let expected = flow
-        .packets()
-        .map_or(f64::INFINITY, |packets| p * count_to_f64(packets))
-        * f64::from(flow.s.part.replicas);
+    let packets = flow.packets().map_or(f64::INFINITY, count_to_f64);
+    let back = flow.acks.loss_of(flow.s.transport.control_bytes, None);
+    let expected = (p * (packets + CONTROLS) + back * CONTROLS) * f64::from(flow.s.part.replicas);
     if expected < LITTLE {
         return Ok(());
+    }
+    if flow.s.part.stack.facts.form == ClosedForm::SmolTcp {
+        return Err(
+            "no form says what losses cost a stream without selective acknowledgements".into(),
+        );
     }
     if flow
         .data
@@ -190,6 +228,19 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Err(format!(
             "{expected:.1} losses are expected: where they fall decides, and no form says that"
         ));
+    }
+    Ok(())
+}
+
+/// Windows that losses keep so small that time-outs are the rule.
+fn few_segments(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), String> {
+    let p = flow.loss();
+    let window = match flow.s.transport.congestion {
+        CongestionModel::Reno => loss::mathis_window(p, 1),
+        _ => loss::cubic_window(rtt_s, p),
+    };
+    if window.is_some_and(|window| window < FEW_SEGMENTS) {
+        return Err("losses keep the window so small that timers decide, and no form says how often they end".into());
     }
     Ok(())
 }
@@ -399,6 +450,29 @@ pub(super) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Res
     Err("answers may come later than callers of datagrams wait for them, and such calls count as lost".into())
 }
 
+/// Pairs that meet at what is busiest at random, or in turns that are no calls.
+pub(super) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
+    if s.part.replicas > 1 && busy > LITTLE && is_random {
+        return Err(
+            "pairs meet at random at what they share, and no form says how long they wait there"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
+pub(super) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
+    const MUCH: f64 = 0.15;
+    if window_s <= MUCH * total_s {
+        return Ok(());
+    }
+    Err(
+        "windows open for a good part of the time, and no form says how far each call opens them"
+            .into(),
+    )
+}
+
 /// Calls that wait so long for those of other pairs, or come so often.
 pub(super) fn other_pairs(
     s: &Situation<'_>,
@@ -452,6 +526,9 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
             .unwrap_or(0.0)
     };
     let busy_s = PACKETS * each(&s.there).max(each(&s.back)) * f64::from(s.part.replicas);
+    if s.part.stack.facts.form == ClosedForm::Quic && busy_s > LITTLE * time_s {
+        return Err("a handshake of QUIC takes a part of the time to pass, and no form says how many packets it has".into());
+    }
     if busy_s > 0.3 * time_s {
         return Err(
             "no form says how long connections wait for what closes the ones before".into(),
@@ -461,7 +538,13 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
 }
 
 /// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
-pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> Result<(), String> {
+pub(super) fn turns(
+    s: &Situation<'_>,
+    turn_s: f64,
+    loss: f64,
+    opens: bool,
+    made: f64,
+) -> Result<(), String> {
     ways::unsteady(s)?;
     ways::beside_turns(s)?;
     stacks::options(s)?;
@@ -493,7 +576,9 @@ pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> R
         LEAST_TIMEOUT_S
     }
     .max(2.0 * turn_s);
-    if s.transport.stream && loss * timeout_s > LITTLE * turn_s {
+    let made = made * f64::from(s.part.replicas);
+    let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
+    if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
         return Err(format!(
             "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
             percent(loss)

@@ -112,7 +112,7 @@ impl Question {
         if dice.chance(0.15) {
             self.note(true, "first window");
             options.push(format!(
-                "initial_window = {} B",
+                "initial_window = {}",
                 dice.log(2400.0, 400e3) as u32
             ));
         }

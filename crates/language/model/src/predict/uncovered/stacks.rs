@@ -35,6 +35,10 @@ const TRAIN: f64 = 65_536.0;
 const FREE: f64 = 1.0 / 3.0;
 /// What a block of data takes of a send buffer of Linux beside its bytes.
 const BLOCK: u64 = 1536;
+/// Segments that begin a connection, or that units are cut into beyond the least.
+const EDGE: u64 = 2;
+/// Of so many first windows one round trip more is little.
+const ROUNDS: f64 = 1023.0;
 /// A send buffer of Linux grows to this, as asked for.
 const GROWS_TO: u64 = 2 << 20;
 
@@ -93,6 +97,35 @@ pub(super) fn congestion(flow: &ModelledFlow<'_>) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// A beginning that goes otherwise than segment by segment, or that a segment more makes a round trip longer.
+pub(super) fn opening(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
+    let s = flow.s;
+    if s.part.stack.facts.form == ClosedForm::SmolTcp && limit == "slow start" {
+        return Err("no form says how smoltcp's window opens".into());
+    }
+    let first = s.transport.initial_segments;
+    let Some(packets) = flow.packets().filter(|_| first < u64::MAX) else {
+        return Ok(());
+    };
+    // A window holds twice as many as the one before: the first and the sums of the next ones.
+    let mut window = first;
+    let mut sent = first;
+    while sent + EDGE < packets {
+        window = window.saturating_mul(2);
+        sent = sent.saturating_add(window);
+    }
+    let rounds = count_to_f64(sent / first).max(1.0);
+    let before = sent - window;
+    let is_edge =
+        packets.abs_diff(sent) <= EDGE || (before > 0 && packets.abs_diff(before) <= EDGE);
+    if is_edge && rounds < ROUNDS && limit != "rate" {
+        return Err(
+            "a segment more or less is a round trip more or less, and no form says which".into(),
+        );
+    }
+    Ok(())
 }
 
 /// Data that a send buffer holds of that stream, in bytes, whose packets carry so much.
@@ -160,6 +193,41 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
     if spread > LITTLE {
         return Err(
             "so few units of sizes that are drawn are moved that chance decides how much".into(),
+        );
+    }
+    Ok(())
+}
+
+/// Turns over QUIC, whose packets carry acknowledgements and more beside data, and whose window only opens for who fills it.
+pub(in super::super) fn frames_of_turns(
+    s: &Situation<'_>,
+    turn_s: f64,
+    longest: u64,
+) -> Result<(), String> {
+    // An acknowledgement frame, and a frame's own head.
+    const FRAMES: u64 = 16;
+    if s.part.stack.facts.form != ClosedForm::Quic {
+        return Ok(());
+    }
+    let first = s
+        .transport
+        .initial_segments
+        .saturating_mul(s.transport.segment_bytes);
+    if longest > first {
+        return Err("messages are longer than QUIC's first window, which opens for who fills it: no form says how often".into());
+    }
+    let longer_s = |path: &crate::PathModel| -> f64 {
+        let bytes = s.transport.header_bytes + FRAMES;
+        let hops = path.hops.iter();
+        hops.filter_map(|hop| {
+            Some(hop.serialisation_s(bytes)? - hop.serialisation_s(s.transport.header_bytes)?)
+        })
+        .sum()
+    };
+    if longer_s(&s.there) + longer_s(&s.back) > LITTLE * turn_s {
+        return Err(
+            "what QUIC's packets carry beside data takes a part of the turn, and is in no form"
+                .into(),
         );
     }
     Ok(())
