@@ -16,12 +16,13 @@ use calls::paced;
 use ends::writer;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{LinkRate, Network, RateSchedule};
-use stackline_core::plan::{MeasurementPart, Plan};
+use stackline_core::plan::{MeasurementPart, Plan, World};
 use stackline_core::procedure::{DelayArgument, OperationCall, ProcedureStep};
 use stackline_core::run_record::{
     Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SenderLimitTimes, SideRecord,
     TransportRecord,
 };
+use stackline_core::stack::OptionValue;
 use stackline_core::time::Duration;
 use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, RunSpan};
 use stackline_events::unit_ids::{EventStreamDirection, stream};
@@ -471,6 +472,34 @@ fn a_small_window_limits_when_it_is_waited_for() {
         waits(0.9, "1000000 B", 30_000_000).kinds(),
         ["receiver_limited"]
     );
+}
+
+#[test]
+fn a_buffer_that_a_kernel_would_cut_is_not_advised_without_its_limit() {
+    let advice = |world, asked: Option<u64>, memory: &str| {
+        let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
+            given.transport(|t| t.receive_window_limited_s = Some(9.0));
+            given.plan.measurements[0].world = world;
+            if let Some(bytes) = asked {
+                let options = &mut given.part().stack.options;
+                options.insert("receive_buffer".into(), OptionValue::Number(bytes));
+            }
+            let settings = &mut given.records[0].responder.settings;
+            settings.insert("receive_buffer".into(), memory.into());
+        });
+        given.found().remove(0).tries[0].text()
+    };
+    let of_cut = advice(World::Emulated, Some(1 << 20), "212992 B");
+    assert!(
+        of_cut.contains("with sysctl net.core.rmem_max, which cut it to 106496 B, raised to "),
+        "{of_cut}"
+    );
+    let unknown = advice(World::Emulated, None, "102679 B");
+    assert!(
+        unknown.contains(", which sysctl net.core.rmem_max cuts where it is less"),
+        "{unknown}"
+    );
+    assert!(!advice(World::Simulated, None, "102679 B").contains("rmem_max"));
 }
 
 #[test]

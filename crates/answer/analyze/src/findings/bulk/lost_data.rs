@@ -26,7 +26,10 @@ fn lost_in(record: &RunRecord) -> Option<u64> {
 
 /// Units, or calls, of a part that never arrived.
 pub(crate) fn lost_of(part: &MeasuredPart<'_>) -> u64 {
-    part.records.iter().filter_map(|record| lost_in(record)).sum()
+    part.records
+        .iter()
+        .filter_map(|record| lost_in(record))
+        .sum()
 }
 
 /// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.

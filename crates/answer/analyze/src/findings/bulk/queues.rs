@@ -122,6 +122,9 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
     (observed, (all * all - squares) / 2.0)
 }
 
+/// What a queue is lengthened by that a round trip fits into.
+const MUCH_MORE: f64 = 4.0;
+
 /// What can be done about a queue.
 pub(crate) fn add_queue_advice(
     context: &FindingContext<'_>,
@@ -142,9 +145,14 @@ pub(crate) fn add_queue_advice(
         .iter()
         .filter_map(MeasuredPart::bandwidth_delay_bytes)
         .fold(0.0, f64::max);
+    // One that holds a round trip already loses what many send at once.
+    let (needed, why) = match port.hop.queue_bytes {
+        Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times what it holds"),
+        _ => (needed, "what the path holds in a round trip"),
+    };
     let finding = if needed > 0.0 {
         let more = format!(
-            "a queue of {} before {}: what the path holds in a round trip",
+            "a queue of {} before {}: {why}",
             units::format_size(needed as u64),
             port.name
         );

@@ -71,11 +71,11 @@ impl<'c> FindingMeasurement<'c> {
             .collect::<BTreeSet<_>>()
             .len() as u64;
         let run = Duration::from_seconds(measurement.span_s / to_f64(runs.max(1)));
-        for (at, plan) in plan.parts.iter().enumerate() {
+        for at in 0..plan.parts.len() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
-            let part = MeasuredPart::of(network, at, plan, records);
+            let part = MeasuredPart::of(network, plan, at, records);
             measurement.cross(&part, run);
-            if !plan.background && part.elapsed_s > 0.0 {
+            if !part.plan.background && part.elapsed_s > 0.0 {
                 measurement.parts.push(part);
             }
         }
@@ -355,8 +355,7 @@ impl<'c> FindingMeasurement<'c> {
             let length_ns = self.log.number(*row, "interval_ns").unwrap_or(0).max(0);
             let from_ns = to_ns.saturating_sub(length_ns.unsigned_abs());
             let mut runs = self.spans();
-            self.is_at_an_end(*row)
-                && runs.any(|run| from_ns <= run.to_ns && run.from_ns <= to_ns)
+            self.is_at_an_end(*row) && runs.any(|run| from_ns <= run.to_ns && run.from_ns <= to_ns)
         };
         self.rows_where(keyword, meets)
     }

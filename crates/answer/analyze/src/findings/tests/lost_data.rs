@@ -94,9 +94,8 @@ fn a_full_socket_of_the_receiver_is_named() {
 
 #[test]
 fn losses_in_sockets_are_named_from_a_thousandth_on() {
-    let of_many = |lost| {
-        full_socket(lost, lost).with(|given| given.records[0].initiator.sent_units = 20_000)
-    };
+    let of_many =
+        |lost| full_socket(lost, lost).with(|given| given.records[0].initiator.sent_units = 20_000);
     assert_eq!(of_many(21).all(), ["receive_buffer_loss"]);
     assert_eq!(of_many(20).all(), ["healthy"]);
 }
