@@ -208,8 +208,8 @@ impl AdviceTrial<'_> {
         };
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
-        } else if self.is_simulated(at) && best < HELPS {
-            finding.confidence = finding.confidence.min(DOUBTED);
+        } else if self.is_simulated(at) {
+            finding.confidence = finding.confidence.min(most_confidence(best));
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
         for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
@@ -242,6 +242,13 @@ impl AdviceTrial<'_> {
 /// Whether a summary is of one part that was measured, or of all where they are summarised together.
 fn is_compared(summary: &Summary, together: bool) -> bool {
     !summary.background && (together || summary.part_index.is_some())
+}
+
+/// How sure a finding is at most whose best advice helps by less than what proves it: from doubt to proof, as the gain goes from what is
+/// no advice to that.
+fn most_confidence(gain: f64) -> f64 {
+    let way = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
+    DOUBTED + way * (PROVED - DOUBTED)
 }
 
 fn gain(advice: &Advice) -> Option<f64> {

@@ -290,6 +290,9 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
         "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
     );
     uncovered::turns(s, served_s, loss, calls.fresh, made)?;
+    if calls.fresh {
+        uncovered::connections(s, served_s, uncovered::CONNECTIONS_OF_CALLS)?;
+    }
     uncovered::frames_of_turns(s, served_s, totals.longest)?;
     uncovered::opening_of_calls(spent.window_s, served_s)?;
     uncovered::pairs_that_meet(s, all_s / n / served_s, varies.variance_s2 > 0.0)?;
@@ -491,7 +494,7 @@ pub(super) fn connects(
         );
     let made = made(s, time_s, 1.0);
     uncovered::turns(s, time_s, loss, true, made)?;
-    uncovered::connections(s, time_s)?;
+    uncovered::connections(s, time_s, uncovered::CONNECTIONS_ALONE)?;
     uncovered::jitter_of_turns(s, time_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);

@@ -516,8 +516,13 @@ pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String
     Ok(())
 }
 
-/// Connections whose links are still busy with the ones before, or with those of other pairs.
-pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> {
+/// Connections alone wait for what closes the ones before from so much of their time on.
+pub(super) const CONNECTIONS_ALONE: f64 = 0.3;
+/// Calls do at once.
+pub(super) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
+
+/// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
+pub(super) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(), String> {
     // SYN, ACK, the introduction, FIN; the same back.
     const PACKETS: f64 = 4.0;
     let each = |path: &PathModel| {
@@ -529,7 +534,7 @@ pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> 
     if s.part.stack.facts.form == ClosedForm::Quic && busy_s > LITTLE * time_s {
         return Err("a handshake of QUIC takes a part of the time to pass, and no form says how many packets it has".into());
     }
-    if busy_s > 0.3 * time_s {
+    if busy_s > most * time_s {
         return Err(
             "no form says how long connections wait for what closes the ones before".into(),
         );

@@ -7,6 +7,7 @@ use crate::findings::finding::{Evidence, Finding, LEAST};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
+use stackline_core::plan::Size;
 use stackline_core::units;
 use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,12 +178,16 @@ pub(crate) fn add_queue_advice(
     finding.attempt_by(advice, PlanChange::Pace(senders(context), each))
 }
 
-/// The hosts that send bulk data.
+/// The hosts that send bulk data, or the longer messages of calls.
 pub(crate) fn senders(context: &FindingContext<'_>) -> Vec<String> {
-    let ends = context
-        .measurement
-        .parts
-        .iter()
-        .filter_map(MeasuredPart::ends);
-    ends.map(|(sender, _)| sender.to_owned()).collect()
+    let mean = |size: &Size| match size {
+        Size::Bytes(bytes) => to_f64(*bytes),
+        Size::Drawn(drawn) => drawn.mean().unwrap_or(f64::INFINITY),
+    };
+    let sender = |part: &MeasuredPart<'_>| match part.ends() {
+        Some((sender, _)) => sender.to_owned(),
+        None if mean(&part.plan.data.reply) > mean(&part.plan.data.unit) => part.hosts.1.clone(),
+        None => part.hosts.0.clone(),
+    };
+    context.measurement.parts.iter().map(sender).collect()
 }
