@@ -3,6 +3,7 @@
 
 use super::flow_limits::{FEW_SEGMENTS, FlowLimits, ModelledFlow};
 use super::situation::{IntermediateValues, Situation};
+use super::uncovered::TransferEstimate;
 use super::{error_interval, uncovered};
 use crate::count_to_f64;
 use crate::prediction::{FigureUnit, PredictedFigure, PredictedQuantity};
@@ -55,12 +56,18 @@ pub(super) fn predict(
     let pace = flow.pace(bulk.waits, elapsed_s, steady);
     uncovered::transfer(
         &flow,
-        [binds, limit],
-        [elapsed_s.unwrap_or(f64::INFINITY), flow.rtt_s()?],
-        &pace,
+        &TransferEstimate {
+            binds,
+            limit,
+            steady_bit_s: steady,
+            elapsed_s: elapsed_s.unwrap_or(f64::INFINITY),
+            grown_s: run.grown_s,
+            rtt_s: flow.rtt_s()?,
+            pace: &pace,
+        },
     )?;
     uncovered::few_draws(pace.variation, pace.off, pace.draws)?;
-    let assumptions = flow.assumptions(&limits, run.long_run);
+    let assumptions = flow.assumptions(&limits, run.moved.is_none());
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
     let [least, most] = error_interval::of_transfer(&flow, limit, value, elapsed_s);
@@ -95,7 +102,8 @@ struct BulkEstimate {
     throughput_bit_s: f64,
     limit: Option<&'static str>,
     moved: Option<(f64, f64)>,
-    long_run: bool,
+    /// How long its window grows.
+    grown_s: f64,
 }
 
 impl ModelledFlow<'_> {
@@ -119,7 +127,7 @@ impl ModelledFlow<'_> {
                 throughput_bit_s: steady,
                 limit: None,
                 moved: None,
-                long_run: true,
+                grown_s: 0.0,
             });
         };
         if bytes == 0 {
@@ -167,7 +175,7 @@ impl ModelledFlow<'_> {
             throughput_bit_s: 8.0 * moved / elapsed_s,
             limit: limit.map(|(name, _)| name),
             moved: Some((moved, elapsed_s)),
-            long_run: false,
+            grown_s: sending.grown_s,
         })
     }
 
@@ -198,12 +206,13 @@ impl ModelledFlow<'_> {
             .data
             .bottleneck(self.packet())
             .and_then(|hop| hop.rate_bit_s);
-        let keeps = 8.0 * count_to_f64(self.unit) / mean_s;
-        let fills =
-            line.is_some_and(|line| keeps > SELDOM_FULL * line && steady > SELDOM_FULL * line);
+        let pairs = f64::from(self.s.part.replicas);
+        let keeps = pairs * 8.0 * count_to_f64(self.unit) / mean_s;
+        let fills = line
+            .is_some_and(|line| keeps > SELDOM_FULL * line && pairs * steady > SELDOM_FULL * line);
         SendingPace {
             is_kept: true,
-            in_heaps: fills && deviation_s > 0.0,
+            in_heaps: fills && (deviation_s > 0.0 || pairs > 1.0),
             variation: deviation_s / mean_s,
             draws,
             off: error_interval::of_draws(deviation_s * deviation_s, draws) / mean_s,

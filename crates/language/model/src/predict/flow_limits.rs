@@ -64,13 +64,15 @@ impl ModelledFlow<'_> {
 
     /// Packets in all.
     pub(super) fn packets(&self) -> Option<u64> {
-        let leaves_alone = self.s.transport.stream && self.s.part.stack.flag("nodelay");
-        let piece = if leaves_alone {
-            self.piece().min(self.unit)
+        let (bytes, piece) = (self.bytes?, self.piece().max(1));
+        // Without Nagle's algorithm each unit has packets of its own, as far as the window lets it leave.
+        let alone = self.s.transport.stream && self.s.part.stack.flag("nodelay");
+        let pieces = if alone && self.unit > 0 {
+            (bytes / self.unit).saturating_mul(self.unit.div_ceil(piece))
+                + (bytes % self.unit).div_ceil(piece)
         } else {
-            self.piece()
+            bytes.div_ceil(piece)
         };
-        let pieces = self.bytes?.div_ceil(piece.max(1));
         Some(pieces.saturating_mul(self.s.packets(self.piece()).count()))
     }
 

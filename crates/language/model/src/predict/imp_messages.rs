@@ -48,6 +48,8 @@ const KEPT_S: f64 = 0.125;
 const WITHIN: f64 = 0.15;
 /// The same of calls, which the processors at both ends take a part of.
 const CALLS_WITHIN: f64 = 0.2;
+/// Messages of so many bytes take no longer than commands and answers between hosts.
+const SHORT: u64 = 64;
 /// What every form here assumes.
 const ALONE: &str = "messages take the way with the fewest lines, and meet no others";
 
@@ -440,10 +442,6 @@ fn bulk(
 ) -> Result<PredictedFigure, String> {
     let allocate = allocation(part)?;
     let message = MESSAGE_BYTES.min(allocate);
-    let held = part.stack.number("send_buffer");
-    if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
-        return Err("a send buffer holds less than the messages that may be under way, and no form says how it is filled".to_string());
-    }
     let (links, trip) = (links(part), there.round_trip_s(message, back));
     let message_bits = 8.0 * count_to_f64(message);
     let one_packet = HEADER_BITS + message_bits <= PACKET_DATA_BITS;
@@ -506,8 +504,12 @@ fn bulk(
     })
 }
 
-/// Bytes that a host lets another send before it allocates more.
+/// Bytes that a host lets another send before it allocates more, where its own buffer holds what may be under way.
 fn allocation(part: &MeasurementPart) -> Result<u64, String> {
+    let held = part.stack.number("send_buffer");
+    if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
+        return Err("a send buffer holds less than the messages that may be under way, and no form says how it is filled".to_string());
+    }
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
         return Err(format!(
@@ -545,6 +547,9 @@ fn calls(
         return Err(format!(
             "calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"
         ));
+    }
+    if request.max(response) <= SHORT {
+        return Err("answers that are as short as commands meet those of the messages before, and no form says how often".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
     let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);

@@ -229,89 +229,147 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
     })
 }
 
+/// What a call of a loop comes to in the mean.
+struct CallTimes {
+    spent: MessageTimeSplit,
+    service_s: f64,
+    /// What other pairs keep busy when it comes there, s.
+    shared_s: f64,
+    served: ServedCalls,
+    /// How long it waits for those before it, s, and how much of the time one is under way.
+    waiting_s: f64,
+    load: f64,
+    /// Calls of a pair.
+    made: f64,
+    /// Whether calls have intended moments.
+    paced: bool,
+    /// The share of a call that what is busiest with all pairs is busy for each.
+    busy: f64,
+    /// The chance that a packet of it is lost.
+    loss: f64,
+}
+
+impl CallTimes {
+    fn of(
+        s: &Situation<'_>,
+        calls: &CallLoop<'_>,
+        totals: &CallTotals,
+        said: &mut Vec<String>,
+    ) -> Result<Self, String> {
+        let n = count_to_f64(calls.calls.len().max(1) as u64);
+        let spent = totals.spent.over(n);
+        let service_s = s.waits_s(calls.service)? / n;
+        uncovered::sizes_of_turns(s, spent.total_s + service_s)?;
+        uncovered::jitter_of_turns(s, spent.total_s + service_s, totals.is_alone)?;
+        uncovered::lost_by_time(s, spent.total_s, s.longest_waits_s(calls.service))?;
+        let interval_s = calls
+            .arrival
+            .map(|argument| s.wait_s(argument))
+            .transpose()?
+            .flatten();
+        let all_s = f64::from(s.part.replicas) * totals.busiest_s;
+        if let Some(interval_s) = interval_s {
+            uncovered::pairs_at_random(s, all_s / interval_s)?;
+            uncovered::idle_window(s, totals.longest)?;
+        }
+        // Pairs that call one after the other keep what is busiest with a call busy all the time.
+        let shared_s = if interval_s.is_some() {
+            0.0
+        } else {
+            (all_s / n - spent.total_s - service_s).max(0.0)
+        };
+        let served = ServedCalls {
+            mean_s: spent.total_s + service_s + shared_s,
+            variance_s2: variance_s2(s, calls.service) / n,
+            longest_s: spent.total_s * n + s.longest_waits_s(calls.service),
+        };
+        let (waiting_s, load) = waiting_s(s, calls, &served, said)?;
+        let every_s = interval_s.map_or(served.mean_s, |interval_s| interval_s / n);
+        Ok(Self {
+            spent,
+            service_s,
+            shared_s,
+            waiting_s,
+            load,
+            made: made(s, every_s, n),
+            paced: interval_s.is_some(),
+            busy: all_s / n / served.mean_s,
+            loss: 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n),
+            served,
+        })
+    }
+
+    /// Why no form covers them, if none does.
+    fn covered(&self, s: &Situation<'_>, calls: &CallLoop<'_>, longest: u64) -> Result<(), String> {
+        let served_s = self.served.mean_s;
+        uncovered::turns(s, served_s, self.loss, calls.fresh, self.made)?;
+        if calls.fresh {
+            uncovered::connections(s, served_s, uncovered::CONNECTIONS_OF_CALLS)?;
+        }
+        uncovered::frames_of_turns(s, served_s, longest)?;
+        uncovered::opening_of_calls(self.spent.window_s, served_s)?;
+        uncovered::pairs_that_meet(s, self.busy, self.served.variance_s2 > 0.0)?;
+        uncovered::behind_lost(s, self.paced, self.loss, self.made)?;
+        uncovered::other_pairs(s, [self.shared_s, served_s - self.shared_s], self.loss)
+    }
+
+    fn values(&self, s: &Situation<'_>) -> IntermediateValues {
+        let mut values = values(s, &self.spent);
+        let mut add = |name, value: f64, unit, source| {
+            values.add(name, Some(value).filter(|value| *value > 0.0), unit, source);
+        };
+        add(
+            "service",
+            self.service_s,
+            FigureUnit::Seconds,
+            "mean of what the responder waits",
+        );
+        add(
+            "variation of the service",
+            self.served.variation(),
+            FigureUnit::Share,
+            "standard deviation over the mean of a whole call",
+        );
+        add(
+            "waiting for earlier calls",
+            self.waiting_s,
+            FigureUnit::Seconds,
+            "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
+        );
+        add(
+            "waiting for other pairs",
+            self.shared_s,
+            FigureUnit::Seconds,
+            "n D - the rest, Lazowska et al. 1984, chapter 5",
+        );
+        values
+    }
+}
+
 /// A loop of calls: the mean response time.
 pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
     let totals = total_calls(s, calls)?;
-    let n = count_to_f64(calls.calls.len().max(1) as u64);
-    let spent = totals.spent.over(n);
-    let service_s = s.waits_s(calls.service)? / n;
-    uncovered::sizes_of_turns(s, spent.total_s + service_s)?;
-    uncovered::jitter_of_turns(s, spent.total_s + service_s, totals.is_alone)?;
-    uncovered::lost_by_time(s, spent.total_s, s.longest_waits_s(calls.service))?;
-    let interval_s = calls
-        .arrival
-        .map(|argument| s.wait_s(argument))
-        .transpose()?
-        .flatten();
-    let paced = interval_s.is_some();
-    let all_s = f64::from(s.part.replicas) * totals.busiest_s;
-    if let Some(interval_s) = interval_s {
-        uncovered::pairs_at_random(s, all_s / interval_s)?;
-        uncovered::idle_window(s, totals.longest)?;
-    }
-    // Pairs that call one after the other keep what is busiest with a call busy all the time.
-    let shared_s = if paced {
-        0.0
-    } else {
-        (all_s / n - spent.total_s - service_s).max(0.0)
-    };
-    let served_s = spent.total_s + service_s + shared_s;
     let mut assumptions = s.assumptions();
-    let varies = ServedCalls {
-        mean_s: served_s,
-        variance_s2: variance_s2(s, calls.service) / n,
-        longest_s: spent.total_s * n + s.longest_waits_s(calls.service),
-    };
-    let (waiting_s, load) = waiting_s(s, calls, &varies, &mut assumptions)?;
-    let every_s = interval_s.map_or(served_s, |interval_s| interval_s / n);
-    let made = made(s, every_s, n);
-    let chance = error_interval::of_waits(made, load, varies.variation());
-    uncovered::few_calls(waiting_s / served_s, chance)?;
-    let spread_s = error_interval::of_draws(varies.variance_s2, made * f64::from(s.part.replicas));
-    uncovered::few_draws(varies.variation(), spread_s / served_s, made)?;
-    let loss = 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n);
-    let mut values = values(s, &spent);
-    values.add(
-        "service",
-        Some(service_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "mean of what the responder waits",
-    );
-    values.add(
-        "variation of the service",
-        Some(varies.variation()).filter(|c| *c > 0.0),
-        FigureUnit::Share,
-        "standard deviation over the mean of a whole call",
-    );
-    values.add(
-        "waiting for earlier calls",
-        Some(waiting_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
-    );
-    uncovered::turns(s, served_s, loss, calls.fresh, made)?;
-    if calls.fresh {
-        uncovered::connections(s, served_s, uncovered::CONNECTIONS_OF_CALLS)?;
-    }
-    uncovered::frames_of_turns(s, served_s, totals.longest)?;
-    uncovered::opening_of_calls(spent.window_s, served_s)?;
-    uncovered::pairs_that_meet(s, all_s / n / served_s, varies.variance_s2 > 0.0)?;
-    uncovered::behind_lost(s, paced, loss)?;
-    uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
-    lossy(s, loss, &mut values, &mut assumptions);
-    values.add(
-        "waiting for other pairs",
-        Some(shared_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "n D - the rest, Lazowska et al. 1984, chapter 5",
-    );
-    let parts = [("service", service_s), ("waiting", waiting_s + shared_s)];
-    let value = served_s + waiting_s;
+    let times = CallTimes::of(s, calls, &totals, &mut assumptions)?;
+    let (served, variation) = (&times.served, times.served.variation());
+    let chance = error_interval::of_waits(times.made, times.load, variation);
+    uncovered::few_calls(times.waiting_s / served.mean_s, chance)?;
+    let draws = times.made * f64::from(s.part.replicas);
+    let spread_s = error_interval::of_draws(served.variance_s2, draws);
+    uncovered::few_draws(variation, spread_s / served.mean_s, times.made)?;
+    times.covered(s, calls, totals.longest)?;
+    let mut values = times.values(s);
+    lossy(s, times.loss, &mut values, &mut assumptions);
+    let parts = [
+        ("service", times.service_s),
+        ("waiting", times.waiting_s + times.shared_s),
+    ];
+    let value = served.mean_s + times.waiting_s;
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval: error_interval::of_turns(value, waiting_s, chance, spread_s),
-        limit: largest(&spent, &parts),
+        interval: error_interval::of_turns(value, times.waiting_s, chance, spread_s),
+        limit: largest(&times.spent, &parts),
         values: values.0,
         assumptions,
         moved: None,
@@ -422,7 +480,7 @@ pub(super) fn exchange(
     let made = made(s, turn_s, 1.0);
     uncovered::turns(s, turn_s, loss, false, made)?;
     uncovered::frames_of_turns(s, turn_s, there.max(back))?;
-    uncovered::opening_of_calls(spent.window_s, turn_s)?;
+    uncovered::opening_of_turns(s, there.max(back))?;
     let busy_s = busy_s(s, there, back).ok_or(STUCK)?;
     uncovered::pairs_that_meet(s, f64::from(s.part.replicas) * busy_s / turn_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
@@ -495,7 +553,7 @@ pub(super) fn connects(
     let made = made(s, time_s, 1.0);
     uncovered::turns(s, time_s, loss, true, made)?;
     uncovered::connections(s, time_s, uncovered::CONNECTIONS_ALONE)?;
-    uncovered::jitter_of_turns(s, time_s, true)?;
+    uncovered::jitter_of_turns(s, time_s, s.transport.stream)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);
     let jitter_s2 = jitter_variance_s2(s) * trips;

@@ -1,6 +1,7 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
 mod stacks;
+mod turns;
 mod ways;
 
 use super::bulk::SendingPace;
@@ -11,10 +12,14 @@ use crate::transport::CongestionModel;
 use crate::{HopModel, count_to_f64, loss, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
-use stackline_core::catalogue::ClosedForm;
 use stackline_core::units;
 
 pub(super) use stacks::{frames_of_turns, sizes_of_turns};
+pub(super) use turns::{
+    CONNECTIONS_ALONE, CONNECTIONS_OF_CALLS, behind_lost, connections, few_calls, few_draws,
+    idle_window, lost_by_time, opening_of_calls, opening_of_turns, other_pairs, pairs_at_random,
+    pairs_that_meet, turns,
+};
 pub(super) use ways::jitter_of_turns;
 
 /// Losses that go with less than this share of a figure are left out of it.
@@ -27,16 +32,37 @@ const MANY: f64 = 30.0;
 const LONG: f64 = 60.0;
 /// What a loss at the end of a flight costs at least: Linux' least time-out.
 const LEAST_TIMEOUT_S: f64 = 0.2;
+/// A window that allows so many times the rest is not far from it.
+const NEAR_WINDOW: f64 = 1.5;
 /// How long the first packets are waited for (RFC 6298, section 2.1).
 const FIRST_TIMEOUT_S: f64 = 1.0;
+
+/// What a form says of a transfer.
+pub(super) struct TransferEstimate<'e> {
+    /// What limits it in the long run, and in all.
+    pub(super) binds: &'e str,
+    pub(super) limit: &'e str,
+    /// What the long run comes to.
+    pub(super) steady_bit_s: f64,
+    /// How long it lasts, of it how long its window grows, and a round trip.
+    pub(super) elapsed_s: f64,
+    pub(super) grown_s: f64,
+    pub(super) rtt_s: f64,
+    pub(super) pace: &'e SendingPace,
+}
 
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
 pub(super) fn transfer(
     flow: &ModelledFlow<'_>,
-    [binds, limit]: [&str; 2],
-    [elapsed_s, rtt_s]: [f64; 2],
-    pace: &SendingPace,
+    estimate: &TransferEstimate<'_>,
 ) -> Result<(), String> {
+    let &TransferEstimate {
+        binds,
+        limit,
+        elapsed_s,
+        rtt_s,
+        ..
+    } = estimate;
     ways::unsteady(flow.s)?;
     ways::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
     ways::beside_turns(flow.s)?;
@@ -44,8 +70,10 @@ pub(super) fn transfer(
     stacks::sizes_of_transfer(flow)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
+    stacks::packets_alone(flow, elapsed_s)?;
+    together(flow, elapsed_s, rtt_s)?;
     // What is paced below the path's rate fills no queue and no window.
-    paced(flow, pace)?;
+    paced(flow, estimate)?;
     if binds == "pace" {
         return losses(flow);
     }
@@ -56,20 +84,25 @@ pub(super) fn transfer(
     way_back(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
     stacks::send_buffer(flow, rtt_s)?;
-    stacks::congestion(flow)?;
-    stacks::opening(flow, limit)?;
-    if binds == "loss" {
-        few_segments(flow, rtt_s)?;
-    }
-    if limit == "window" {
+    stacks::congestion(flow.s, flow.bytes)?;
+    stacks::opening(flow, limit, elapsed_s)?;
+    few_segments(flow, estimate)?;
+    let near = flow
+        .s
+        .transport
+        .window_bytes
+        .and_then(|window| pipe::window_limited_bit_s(window, rtt_s))
+        .is_some_and(|lets| lets < NEAR_WINDOW * estimate.steady_bit_s);
+    if limit == "window" || near {
         small_window(flow)?;
     }
     overrun(flow, elapsed_s / rtt_s)
 }
 
-/// Units that come at moments of their own: few of them, in heaps, or about as fast as the way passes them.
-fn paced(flow: &ModelledFlow<'_>, pace: &SendingPace) -> Result<(), String> {
+/// Units that come at moments of their own: few of them, in heaps, about as fast as the way passes them, or faster than the beginning.
+fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
     const FEW: f64 = 20.0;
+    let pace = estimate.pace;
     if !pace.is_kept {
         return Ok(());
     }
@@ -77,7 +110,16 @@ fn paced(flow: &ModelledFlow<'_>, pace: &SendingPace) -> Result<(), String> {
         return Err("so few units keep a pace that their beginning and end decide".into());
     }
     if pace.in_heaps {
-        return Err("units come at random, and no form says how many meet at a link".into());
+        return Err(
+            "units of several pairs, or at random, meet at a link, and no form says how many"
+                .into(),
+        );
+    }
+    if estimate.grown_s > LITTLE * estimate.elapsed_s {
+        return Err(
+            "units wait for the window at the beginning and catch up later, and no form says when"
+                .into(),
+        );
     }
     let packets = flow.s.packets(flow.unit);
     let longest = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
@@ -211,11 +253,6 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     if expected < LITTLE {
         return Ok(());
     }
-    if flow.s.part.stack.facts.form == ClosedForm::SmolTcp {
-        return Err(
-            "no form says what losses cost a stream without selective acknowledgements".into(),
-        );
-    }
     if flow
         .data
         .hops
@@ -232,15 +269,46 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Windows that losses keep so small that time-outs are the rule.
-fn few_segments(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), String> {
+/// Windows that losses keep so small that time-outs are the rule, unless they hold much more than what limits.
+fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
+    const MUCH_MORE: f64 = 4.0;
     let p = flow.loss();
     let window = match flow.s.transport.congestion {
         CongestionModel::Reno => loss::mathis_window(p, 1),
-        _ => loss::cubic_window(rtt_s, p),
+        _ => loss::cubic_window(estimate.rtt_s, p),
     };
-    if window.is_some_and(|window| window < FEW_SEGMENTS) {
+    let few = if estimate.binds == "loss" {
+        FEW_SEGMENTS
+    } else {
+        2.0 * FEW_SEGMENTS
+    };
+    let Some(window) = window.filter(|window| p > 0.0 && *window < few) else {
+        return Ok(());
+    };
+    let lets = pipe::window_limited_bit_s(
+        window * count_to_f64(flow.s.transport.segment_bytes),
+        estimate.rtt_s,
+    );
+    if estimate.binds == "loss" || lets.is_some_and(|lets| lets < MUCH_MORE * estimate.steady_bit_s)
+    {
         return Err("losses keep the window so small that timers decide, and no form says how often they end".into());
+    }
+    Ok(())
+}
+
+/// Several streams that are over before one of them is made up for that waited for a timer, and datagrams of several pairs.
+fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+    const TIMERS: f64 = 25.0;
+    let s = flow.s;
+    if s.part.replicas < 2 {
+        return Ok(());
+    }
+    if !s.transport.stream && elapsed_s < LONG * rtt_s {
+        return Err("datagrams of several pairs begin and end among those of the others, and no form says how".into());
+    }
+    let may_drop = flow.data.hops.iter().any(|hop| hop.queue_bytes.is_some());
+    if s.transport.stream && may_drop && elapsed_s < TIMERS * LEAST_TIMEOUT_S {
+        return Err("of several streams one may wait for a timer while the others go on: no form says how often".into());
     }
     Ok(())
 }
@@ -373,6 +441,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
         slow_packets(s, path, bytes)?;
         stacks::buffer_of_message(s, bytes)?;
+        stacks::congestion(s, Some(bytes))?;
         let packets = s.packets(bytes);
         if packets.full > 0 {
             ways::drops_early(path)?;
@@ -401,7 +470,8 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             before,
         } in fed(path)
         {
-            if all * (1.0 - rate / before) + count_to_f64(most) > queue && packets.full > 0 {
+            let several = packets.full > 0 || s.part.replicas > 1;
+            if all * (1.0 - rate / before) + count_to_f64(most) > queue && several {
                 let size = units::format_size(queue as u64);
                 return Err(format!(
                     "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
@@ -411,189 +481,6 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         }
     }
     Ok(())
-}
-
-/// Calls at moments of their own wait behind one that waits for a lost datagram.
-pub(super) fn behind_lost(s: &Situation<'_>, paced: bool, loss: f64) -> Result<(), String> {
-    if s.transport.stream || !paced || loss <= 0.0 {
-        return Ok(());
-    }
-    Err("calls wait behind one whose datagram was lost, and no form says how long".into())
-}
-
-/// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
-pub(super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
-    if waits * chance <= 0.5 {
-        return Ok(());
-    }
-    Err("so few calls come at random that their mean is chance".into())
-}
-
-/// A mean over so few draws, with that variation, that may be so far off by chance.
-pub(super) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
-    // Rare long draws make a mean of few of them anything but normal.
-    const MANY_DRAWS: f64 = 30.0;
-    let is_skewed = draws < MANY_DRAWS * variation * variation;
-    if off <= LITTLE || (off <= 0.25 && !is_skewed) {
-        return Ok(());
-    }
-    Err("so few times are drawn that their mean is chance".into())
-}
-
-/// Calls over datagrams that are answered later than their caller waits: they count as lost.
-pub(super) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Result<(), String> {
-    const WAITS_S: f64 = 1.0;
-    let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
-    if s.transport.stream || way_s + longest_s < waits_s {
-        return Ok(());
-    }
-    Err("answers may come later than callers of datagrams wait for them, and such calls count as lost".into())
-}
-
-/// Pairs that meet at what is busiest at random, or in turns that are no calls.
-pub(super) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
-    if s.part.replicas > 1 && busy > LITTLE && is_random {
-        return Err(
-            "pairs meet at random at what they share, and no form says how long they wait there"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-/// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
-pub(super) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
-    const MUCH: f64 = 0.15;
-    if window_s <= MUCH * total_s {
-        return Ok(());
-    }
-    Err(
-        "windows open for a good part of the time, and no form says how far each call opens them"
-            .into(),
-    )
-}
-
-/// Calls that wait so long for those of other pairs, or come so often.
-pub(super) fn other_pairs(
-    s: &Situation<'_>,
-    [shared_s, alone_s]: [f64; 2],
-    loss: f64,
-) -> Result<(), String> {
-    if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
-        return Err(
-            "calls of several pairs wait for each other longer than timers wait for them".into(),
-        );
-    }
-    if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
-        return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
-    }
-    Ok(())
-}
-
-/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
-pub(super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
-    let first = s
-        .transport
-        .initial_segments
-        .saturating_mul(s.transport.segment_bytes);
-    if s.transport.stream && longest > first {
-        return Err(
-            "a pause between calls closes the window again for messages of so many segments: no form says how often"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-/// Several pairs whose calls come at moments of their own, and keep what is busiest with them busy for that share of the time.
-pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
-    if s.part.replicas > 1 && busy > LITTLE {
-        return Err(
-            "calls of several pairs come at moments of their own: no form says how long they wait for each other"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-/// Connections alone wait for what closes the ones before from so much of their time on.
-pub(super) const CONNECTIONS_ALONE: f64 = 0.3;
-/// Calls do at once.
-pub(super) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
-
-/// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
-pub(super) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(), String> {
-    // SYN, ACK, the introduction, FIN; the same back.
-    const PACKETS: f64 = 4.0;
-    let each = |path: &PathModel| {
-        path.bottleneck(64)
-            .and_then(|hop| hop.serialisation_s(64))
-            .unwrap_or(0.0)
-    };
-    let busy_s = PACKETS * each(&s.there).max(each(&s.back)) * f64::from(s.part.replicas);
-    if s.part.stack.facts.form == ClosedForm::Quic && busy_s > LITTLE * time_s {
-        return Err("a handshake of QUIC takes a part of the time to pass, and no form says how many packets it has".into());
-    }
-    if busy_s > most * time_s {
-        return Err(
-            "no form says how long connections wait for what closes the ones before".into(),
-        );
-    }
-    Ok(())
-}
-
-/// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
-pub(super) fn turns(
-    s: &Situation<'_>,
-    turn_s: f64,
-    loss: f64,
-    opens: bool,
-    made: f64,
-) -> Result<(), String> {
-    ways::unsteady(s)?;
-    ways::beside_turns(s)?;
-    stacks::options(s)?;
-    if let Some(host) = s.busy_with_others() {
-        return Err(busy(host));
-    }
-    for path in [&s.there, &s.back] {
-        // A queue grows where packets come faster than they leave: at the bottleneck.
-        let narrowest = path
-            .bottleneck(s.transport.segment_bytes + s.transport.header_bytes)
-            .into_iter();
-        if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
-            let most = hop
-                .queue_bytes
-                .zip(hop.rate_bit_s)
-                .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
-            let most = most.map_or_else(String::new, |s| {
-                format!(", {} when it is full", units::format_time(s))
-            });
-            return Err(format!(
-                "what others send waits in the queue at {}{most}: no form says how full it is",
-                name(hop)
-            ));
-        }
-    }
-    let timeout_s = if opens {
-        FIRST_TIMEOUT_S
-    } else {
-        LEAST_TIMEOUT_S
-    }
-    .max(2.0 * turn_s);
-    let made = made * f64::from(s.part.replicas);
-    let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
-    if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
-        return Err(format!(
-            "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
-            percent(loss)
-        ));
-    }
-    Ok(())
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.2} %", 100.0 * share)
 }
 
 fn name(hop: &HopModel) -> String {

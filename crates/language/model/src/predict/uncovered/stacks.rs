@@ -3,6 +3,7 @@
 use super::super::flow_limits::ModelledFlow;
 use super::super::situation::Situation;
 use super::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE};
+use crate::response::copy_s;
 use crate::slow_start::INITIAL_SEGMENTS;
 use crate::transport::CongestionModel;
 use crate::{count_to_f64, pipe};
@@ -68,6 +69,9 @@ fn is_usual(name: &str, value: &OptionValue) -> bool {
 /// A stack with windows, acknowledgements, timers or recovery of its own.
 pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
+    if stack.facts.form == ClosedForm::SmolTcp {
+        return Err("no form says how smoltcp acknowledges, and how its window opens".into());
+    }
     let other = stack
         .options
         .iter()
@@ -84,26 +88,51 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     })
 }
 
-/// Algorithms that go by delay or rate open and keep another window.
-pub(super) fn congestion(flow: &ModelledFlow<'_>) -> Result<(), String> {
-    let s = flow.s;
-    let first = s
-        .transport
-        .segment_bytes
-        .saturating_mul(s.transport.initial_segments);
+/// Algorithms that go by delay or rate open and keep another window, and let packets leave one by one.
+pub(super) fn congestion(s: &Situation<'_>, bytes: Option<u64>) -> Result<(), String> {
     match &s.transport.congestion {
-        CongestionModel::Other(name) if flow.bytes.is_none_or(|bytes| bytes > first) => {
+        CongestionModel::Other(name)
+            if bytes.is_none_or(|bytes| bytes > s.transport.segment_bytes) =>
+        {
             Err(format!("no form says what window {name} has"))
         }
         _ => Ok(()),
     }
 }
 
-/// A beginning that goes otherwise than segment by segment, or that a segment more makes a round trip longer.
-pub(super) fn opening(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
+/// A few packets that are not full, each by itself, where one takes a part of the time to pass a link or a host.
+pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(), String> {
+    const FEW: u64 = 60;
     let s = flow.s;
-    if s.part.stack.facts.form == ClosedForm::SmolTcp && limit == "slow start" {
-        return Err("no form says how smoltcp's window opens".into());
+    let segment = s.transport.segment_bytes;
+    let alone = s.transport.stream
+        && s.part.stack.flag("nodelay")
+        && !flow.unit.is_multiple_of(segment.max(1))
+        && flow.packets().is_some_and(|packets| packets < FEW);
+    let packet = flow.packet();
+    let passes_s = flow
+        .data
+        .bottleneck(packet)
+        .and_then(|hop| hop.serialisation_s(packet))
+        .unwrap_or(0.0)
+        .max(copy_s(&flow.data.sender, packet))
+        .max(copy_s(&flow.data.receiver, packet));
+    if alone && passes_s > LITTLE / 2.0 * elapsed_s {
+        return Err("few packets that are not full leave one by one, and no form says how they follow each other".into());
+    }
+    Ok(())
+}
+
+/// A beginning that goes otherwise than segment by segment, or that a segment more makes a round trip longer.
+pub(super) fn opening(flow: &ModelledFlow<'_>, limit: &str, elapsed_s: f64) -> Result<(), String> {
+    let s = flow.s;
+    // Hosts that copy send the segments of a window one by one.
+    let copies_s = flow.packets().map_or(0.0, count_to_f64)
+        * copy_s(&flow.data.sender, flow.packet()).max(copy_s(&flow.data.receiver, flow.packet()));
+    if matches!(limit, "slow start" | "round trips") && copies_s > LITTLE * elapsed_s {
+        return Err(
+            "hosts copy while the window opens, and no form says how that delays it".into(),
+        );
     }
     let first = s.transport.initial_segments;
     let Some(packets) = flow.packets().filter(|_| first < u64::MAX) else {
@@ -213,7 +242,7 @@ pub(in super::super) fn frames_of_turns(
         .transport
         .initial_segments
         .saturating_mul(s.transport.segment_bytes);
-    if longest > first {
+    if longest + s.transport.segment_bytes > first {
         return Err("messages are longer than QUIC's first window, which opens for who fills it: no form says how often".into());
     }
     let longer_s = |path: &crate::PathModel| -> f64 {
