@@ -8,7 +8,7 @@ use crate::count_to_f64;
 const DELAYED_ACK_S: f64 = 0.04;
 
 /// What the form of turns is off.
-const TURNS: f64 = 0.05;
+const TURNS: f64 = 0.01;
 
 /// Standard deviations to both sides between which nine of ten draws lie.
 const NINE_OF_TEN: f64 = 1.645;
@@ -22,10 +22,10 @@ pub(super) fn of_transfer(
 ) -> [f64; 2] {
     let (below, above) = match limit {
         "loss" => (0.15, 0.15),
-        "host" => (0.2, 0.1),
-        "window" => (0.15, 0.05),
-        "slow start" | "round trips" => (0.08, 0.08),
-        _ => (0.06, 0.04),
+        "host" => (0.1, 0.05),
+        "window" => (0.05, 0.02),
+        "slow start" | "round trips" => (0.015, 0.015),
+        _ => (0.025, 0.015),
     };
     let p = flow.loss();
     let losses = flow

@@ -46,7 +46,7 @@ fn a_mean_of_few_draws_is_chance() {
     assert!(refused(network(), served(rare, 50)).contains("so few times are drawn"));
     // 20 ms of deviation in 40 ms, over the root of 400: 1 ms, 1.6 times of it.
     let [least, most] = one(network(), served(usual, 400)).interval;
-    close(most - least, 2.0 * (0.05 * 0.04 + 1.645e-3), 2e-2);
+    close(most - least, 2.0 * (0.01 * 0.04 + 1.645e-3), 2e-2);
     let heavy = Distribution::Pareto(0.01, 1.5);
     assert!(refused(network(), served(heavy, 4000)).contains("so few times are drawn"));
 }
