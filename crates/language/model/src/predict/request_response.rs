@@ -308,6 +308,12 @@ impl CallTimes {
         }
         uncovered::frames_of_turns(s, served_s, longest)?;
         uncovered::opening_of_calls(self.spent.window_s, served_s)?;
+        let parts = [
+            self.spent.copying_s,
+            self.shared_s,
+            s.longest_waits_s(calls.service),
+        ];
+        uncovered::long_messages(s, longest, served_s, parts)?;
         uncovered::pairs_that_meet(s, self.busy, self.served.variance_s2 > 0.0)?;
         uncovered::behind_lost(s, self.paced, self.loss, self.made)?;
         uncovered::other_pairs(s, [self.shared_s, served_s - self.shared_s], self.loss)

@@ -17,8 +17,8 @@ use stackline_core::units;
 pub(super) use stacks::{frames_of_turns, sizes_of_turns};
 pub(super) use turns::{
     CONNECTIONS_ALONE, CONNECTIONS_OF_CALLS, behind_lost, connections, few_calls, few_draws,
-    idle_window, lost_by_time, opening_of_calls, opening_of_turns, other_pairs, pairs_at_random,
-    pairs_that_meet, turns,
+    idle_window, long_messages, lost_by_time, opening_of_calls, opening_of_turns, other_pairs,
+    pairs_at_random, pairs_that_meet, turns,
 };
 pub(super) use ways::jitter_of_turns;
 
@@ -79,13 +79,13 @@ pub(super) fn transfer(
     }
     ways::drops_early(flow.data)?;
     if !flow.s.transport.stream {
-        return datagrams(flow);
+        return datagrams(flow, limit);
     }
     way_back(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
     stacks::send_buffer(flow, rtt_s)?;
     stacks::congestion(flow.s, flow.bytes)?;
-    stacks::opening(flow, limit, elapsed_s)?;
+    stacks::opening(flow, estimate)?;
     few_segments(flow, estimate)?;
     let near = flow
         .s
@@ -132,7 +132,13 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
 }
 
 /// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
-fn datagrams(flow: &ModelledFlow<'_>) -> Result<(), String> {
+fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
+    if limit == "round trips" {
+        return Err(
+            "a transfer is mostly what begins and ends it, which goes again until it is answered"
+                .into(),
+        );
+    }
     let packet = flow.packet().max(flow.piece());
     let sent =
         flow.bytes.map(count_to_f64).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
@@ -455,7 +461,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         {
             return Err("messages are longer than the buffers written, and no form says how their windows move".into());
         }
-        if packets.full > 8 {
+        if packets.full > 0 {
             way_back(s, path, s.opposite(path))?;
         }
         let most = packets.last_bytes.max(if packets.full > 0 {

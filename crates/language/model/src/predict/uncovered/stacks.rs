@@ -2,7 +2,7 @@
 
 use super::super::flow_limits::ModelledFlow;
 use super::super::situation::Situation;
-use super::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE};
+use super::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, TransferEstimate};
 use crate::response::copy_s;
 use crate::slow_start::INITIAL_SEGMENTS;
 use crate::transport::CongestionModel;
@@ -124,12 +124,17 @@ pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(
 }
 
 /// A beginning that goes otherwise than segment by segment, or that a segment more makes a round trip longer.
-pub(super) fn opening(flow: &ModelledFlow<'_>, limit: &str, elapsed_s: f64) -> Result<(), String> {
-    let s = flow.s;
+pub(super) fn opening(
+    flow: &ModelledFlow<'_>,
+    estimate: &TransferEstimate<'_>,
+) -> Result<(), String> {
+    let (s, limit) = (flow.s, estimate.limit);
     // Hosts that copy send the segments of a window one by one.
     let copies_s = flow.packets().map_or(0.0, count_to_f64)
         * copy_s(&flow.data.sender, flow.packet()).max(copy_s(&flow.data.receiver, flow.packet()));
-    if matches!(limit, "slow start" | "round trips") && copies_s > LITTLE * elapsed_s {
+    let little_s = LITTLE * estimate.elapsed_s;
+    let opens = limit == "round trips" || estimate.grown_s > little_s;
+    if opens && copies_s > little_s {
         return Err(
             "hosts copy while the window opens, and no form says how that delays it".into(),
         );

@@ -84,6 +84,38 @@ pub(in super::super) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Res
     Err("units are longer than a first window, and no form says how far each turn opens it".into())
 }
 
+/// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
+/// after a service in which a window closes again.
+pub(in super::super) fn long_messages(
+    s: &Situation<'_>,
+    longest: u64,
+    turn_s: f64,
+    [copying_s, shared_s, longest_service_s]: [f64; 3],
+) -> Result<(), String> {
+    const MUCH: f64 = 0.1;
+    let segment = s.transport.segment_bytes;
+    if !s.transport.stream || longest <= segment {
+        return Ok(());
+    }
+    if copying_s > MUCH * turn_s {
+        return Err("hosts copy messages of several packets and their acknowledgements, and no form says in which order".into());
+    }
+    if shared_s > MUCH * turn_s {
+        return Err(
+            "messages of several packets wait for those of other pairs, and timers may end before"
+                .into(),
+        );
+    }
+    let first = s.transport.initial_segments.saturating_mul(segment);
+    if longest > first && longest_service_s > LEAST_TIMEOUT_S {
+        return Err(
+            "the window closes again in a service that takes so long, and no form says how often"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
 /// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
 pub(in super::super) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
     const MUCH: f64 = 0.15;
