@@ -45,9 +45,9 @@ const ROUTING_S: f64 = 0.64;
 /// Room that nobody uses is given back after this (history: R619).
 const KEPT_S: f64 = 0.125;
 /// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
-const WITHIN: f64 = 0.1;
+const WITHIN: f64 = 0.13;
 /// The same of calls, which the processors at both ends take a part of.
-const CALLS_WITHIN: f64 = 0.15;
+const CALLS_WITHIN: f64 = 0.18;
 /// Messages of so many bytes take no longer than commands and answers between hosts.
 const SHORT: u64 = 64;
 /// What every form here assumes.

@@ -269,7 +269,8 @@ impl CallTimes {
             .flatten();
         let all_s = f64::from(s.part.replicas) * totals.busiest_s;
         if let Some(interval_s) = interval_s {
-            uncovered::pairs_at_random(s, all_s / interval_s)?;
+            let alone_s = interval_s.min(n * (spent.total_s + service_s));
+            uncovered::pairs_at_random(s, all_s / alone_s)?;
             uncovered::idle_window(s, totals.longest)?;
         }
         // Pairs that call one after the other keep what is busiest with a call busy all the time.

@@ -52,7 +52,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let told = to_f64(counted.errors) >= TELLS * to_f64(missing);
     let on_known_ways = measurement.network.is_some() || is_local(part);
     let sends_units = part.work.sender().is_some();
-    if !told && !(on_known_ways && sends_units) {
+    if !(told || on_known_ways && sends_units) {
         return None;
     }
     let share = to_f64(missing) / to_f64(sent.max(1));

@@ -134,7 +134,8 @@ pub(super) fn opening(
         * copy_s(&flow.data.sender, flow.packet()).max(copy_s(&flow.data.receiver, flow.packet()));
     let little_s = LITTLE * estimate.elapsed_s;
     let opens = limit == "round trips" || estimate.grown_s > little_s;
-    if opens && copies_s > little_s {
+    let by_library = s.part.stack.facts.form == ClosedForm::Quic && copies_s > 0.0;
+    if opens && (copies_s > little_s || by_library) {
         return Err(
             "hosts copy while the window opens, and no form says how that delays it".into(),
         );

@@ -160,7 +160,8 @@ pub(in super::super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(
     Ok(())
 }
 
-/// Several pairs whose calls come at moments of their own, and keep what is busiest with them busy for that share of the time.
+/// Several pairs whose calls come at moments of their own, the same ones where intervals are constant, and all together keep what is busiest
+/// with them busy for that share of a call or of an interval.
 pub(in super::super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
