@@ -243,7 +243,7 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
 }
 
 /// A name with `:id` for each part of its path that is a number, a UUID or a digest.
-fn name_template(name: &str) -> String {
+pub(crate) fn name_template(name: &str) -> String {
     let Some((method, path)) = name
         .split_once(' ')
         .filter(|(_, path)| path.starts_with('/'))
