@@ -315,7 +315,8 @@ impl CallTimes {
             s.longest_waits_s(calls.service),
         ];
         uncovered::long_messages(s, longest, served_s, parts)?;
-        uncovered::pairs_that_meet(s, self.busy, self.served.variance_s2 > 0.0)?;
+        let is_random = self.served.variance_s2 > 0.0 || self.spent.copying_s > 0.0;
+        uncovered::pairs_that_meet(s, self.busy, is_random)?;
         uncovered::behind_lost(s, self.paced, self.loss, self.made)?;
         uncovered::other_pairs(s, [self.shared_s, served_s - self.shared_s], self.loss)
     }

@@ -134,8 +134,12 @@ pub(super) fn opening(
         * copy_s(&flow.data.sender, flow.packet()).max(copy_s(&flow.data.receiver, flow.packet()));
     let little_s = LITTLE * estimate.elapsed_s;
     let opens = limit == "round trips" || estimate.grown_s > little_s;
-    let by_library = s.part.stack.facts.form == ClosedForm::Quic && copies_s > 0.0;
-    if opens && (copies_s > little_s || by_library) {
+    if s.part.stack.facts.form == ClosedForm::Quic && limit == "slow start" {
+        return Err(
+            "no form says how QUIC's window opens beside its search for larger packets".into(),
+        );
+    }
+    if opens && copies_s > little_s {
         return Err(
             "hosts copy while the window opens, and no form says how that delays it".into(),
         );

@@ -35,7 +35,7 @@ pub(in super::super) fn few_calls(waits: f64, chance: f64) -> Result<(), String>
 /// A mean over so few draws, with that variation, that may be so far off by chance.
 pub(in super::super) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
     // Rare long draws make a mean of few of them anything but normal.
-    const MANY_DRAWS: f64 = 30.0;
+    const MANY_DRAWS: f64 = 60.0;
     let is_skewed = draws < MANY_DRAWS * variation * variation;
     if off <= LITTLE || (off <= 0.25 && !is_skewed) {
         return Ok(());
