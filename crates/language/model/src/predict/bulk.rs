@@ -87,7 +87,7 @@ pub(super) fn predict(
 pub(super) struct SendingPace {
     /// Whether it has one.
     pub(super) is_kept: bool,
-    /// Whether units come at random, about as fast as the way passes them.
+    /// Whether units come at random, or about as fast as the way passes them.
     pub(super) in_heaps: bool,
     /// Of one interval: its standard deviation over its mean.
     variation: f64,
@@ -183,6 +183,8 @@ impl ModelledFlow<'_> {
     fn pace(&self, waits: &[DelayArgument], elapsed_s: Option<f64>, steady: f64) -> SendingPace {
         // Of what a link passes in the mean a burst of random units seldom needs more.
         const SELDOM_FULL: f64 = 0.3;
+        // And from there on what begins a transfer is hardly made up for.
+        const NEARLY_FULL: f64 = 0.85;
         let mean_s = self.s.waits_s(waits).unwrap_or(0.0);
         let deviation_s = self
             .s
@@ -207,12 +209,15 @@ impl ModelledFlow<'_> {
             .bottleneck(self.packet())
             .and_then(|hop| hop.rate_bit_s);
         let pairs = f64::from(self.s.part.replicas);
-        let keeps = pairs * 8.0 * count_to_f64(self.unit) / mean_s;
-        let fills = line
-            .is_some_and(|line| keeps > SELDOM_FULL * line && pairs * steady > SELDOM_FULL * line);
+        let packets = self.s.packets(self.unit);
+        let each = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
+        let keeps = pairs * 8.0 * each / mean_s;
+        let over = |share: f64| line.is_some_and(|line| keeps > share * line);
+        let is_random = deviation_s > 0.0 || pairs > 1.0;
+        let fills = over(SELDOM_FULL) && pairs * steady > SELDOM_FULL * line.unwrap_or(0.0);
         SendingPace {
             is_kept: true,
-            in_heaps: fills && (deviation_s > 0.0 || pairs > 1.0),
+            in_heaps: fills && (is_random || (over(NEARLY_FULL) && !over(1.0 / NEARLY_FULL))),
             variation: deviation_s / mean_s,
             draws,
             off: error_interval::of_draws(deviation_s * deviation_s, draws) / mean_s,

@@ -111,7 +111,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
     }
     if pace.in_heaps {
         return Err(
-            "units of several pairs, or at random, meet at a link, and no form says how many"
+            "units come at random, of several pairs, or about as fast as a link passes them: no form says how many meet there"
                 .into(),
         );
     }
@@ -214,10 +214,9 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
 }
 
 /// Windows that open side by side: each stream's packets lie between those of the others, so its trains are longer than it made them, and
-/// it takes that for a queue (HyStart, RFC 9406).
+/// CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
-    if s.part.replicas > 1 && s.transport.stream && s.transport.congestion == CongestionModel::Cubic
-    {
+    if s.part.replicas > 1 && s.transport.stream {
         return Err("windows of several streams open side by side, and no form says when each leaves slow start".into());
     }
     Ok(())

@@ -134,7 +134,7 @@ pub(super) fn opening(
         * copy_s(&flow.data.sender, flow.packet()).max(copy_s(&flow.data.receiver, flow.packet()));
     let little_s = LITTLE * estimate.elapsed_s;
     let opens = limit == "round trips" || estimate.grown_s > little_s;
-    if s.part.stack.facts.form == ClosedForm::Quic && limit == "slow start" {
+    if s.part.stack.facts.form == ClosedForm::Quic && estimate.grown_s > little_s {
         return Err(
             "no form says how QUIC's window opens beside its search for larger packets".into(),
         );
