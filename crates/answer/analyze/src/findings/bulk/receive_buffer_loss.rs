@@ -21,8 +21,8 @@ pub(crate) const KIND: FindingKind = FindingKind {
 /// How sure it is where the kernel counted it, and where nothing on a way that counts its drops is left that could have dropped it.
 const COUNTED: f64 = 0.95;
 const LEFT_OVER: f64 = 0.8;
-/// The counter is read now and then: from so much of what is missing on it tells of the rest.
-const TELLS: f64 = 0.5;
+/// The counter is read now and then: from so much of what is missing on it stands for the rest.
+const STANDS_FOR: f64 = 0.5;
 
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
@@ -49,15 +49,15 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .iter()
         .max_by_key(|part| lost_data::lost_of(part))?;
     let counted = counted(measurement);
-    let told = to_f64(counted.errors) >= TELLS * to_f64(missing);
+    let counts = to_f64(counted.errors) >= STANDS_FOR * to_f64(missing);
     let on_known_ways = measurement.network.is_some() || is_local(part);
     let sends_units = part.work.sender().is_some();
-    if !(told || on_known_ways && sends_units) {
+    if !(counts || on_known_ways && sends_units) {
         return None;
     }
     let share = to_f64(missing) / to_f64(sent.max(1));
-    let confidence = if told { COUNTED } else { LEFT_OVER };
-    let what = if told {
+    let confidence = if counts { COUNTED } else { LEFT_OVER };
+    let what = if counts {
         format!(
             "{} datagrams found a receive buffer full, by the kernel's counter",
             counted.errors
