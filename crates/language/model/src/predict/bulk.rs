@@ -3,7 +3,7 @@
 
 use super::flow_limits::{FEW_SEGMENTS, FlowLimits, ModelledFlow};
 use super::situation::{IntermediateValues, Situation};
-use super::uncovered::TransferEstimate;
+use super::transfer_estimate::{SendingPace, TransferEstimate};
 use super::{error_interval, uncovered};
 use crate::count_to_f64;
 use crate::prediction::{FigureUnit, PredictedFigure, PredictedQuantity};
@@ -81,20 +81,6 @@ pub(super) fn predict(
         assumptions,
         moved,
     })
-}
-
-/// How a sender keeps its pace.
-pub(super) struct SendingPace {
-    /// Whether it has one.
-    pub(super) is_kept: bool,
-    /// Whether units come at random, or about as fast as the way passes them.
-    pub(super) in_heaps: bool,
-    /// Of one interval: its standard deviation over its mean.
-    variation: f64,
-    /// Intervals of a run.
-    pub(super) draws: f64,
-    /// How far the mean interval of a run is off in nine of ten runs, over itself.
-    off: f64,
 }
 
 /// What one transfer comes to.

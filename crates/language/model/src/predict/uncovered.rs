@@ -1,17 +1,19 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
+mod shared_words;
 mod stacks;
 mod turns;
 mod ways;
 
-use super::bulk::SendingPace;
 use super::flow_limits::{FEW_SEGMENTS, ModelledFlow};
 use super::situation::Situation;
+use super::transfer_estimate::TransferEstimate;
 use crate::path::PathModel;
 use crate::transport::CongestionModel;
 use crate::{HopModel, count_to_f64, loss, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
+use shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, busy, name};
 use stackline_core::units;
 
 pub(super) use stacks::{frames_of_turns, sizes_of_turns};
@@ -22,34 +24,12 @@ pub(super) use turns::{
 };
 pub(super) use ways::jitter_of_turns;
 
-/// Losses that go with less than this share of a figure are left out of it.
-const LITTLE: f64 = 0.04;
-/// A run that meets a loss with so little chance seldom meets one.
-const SELDOM: f64 = 0.05;
 /// From so many losses on a transfer has the window that a form of the long run gives it.
 const MANY: f64 = 30.0;
 /// A transfer that lasts so many round trips hardly shows what its beginning cost.
 const LONG: f64 = 60.0;
-/// What a loss at the end of a flight costs at least: Linux' least time-out.
-const LEAST_TIMEOUT_S: f64 = 0.2;
 /// A window that allows so many times the rest is not far from it.
 const NEAR_WINDOW: f64 = 1.5;
-/// How long the first packets are waited for (RFC 6298, section 2.1).
-const FIRST_TIMEOUT_S: f64 = 1.0;
-
-/// What a form says of a transfer.
-pub(super) struct TransferEstimate<'e> {
-    /// What limits it in the long run, and in all.
-    pub(super) binds: &'e str,
-    pub(super) limit: &'e str,
-    /// What the long run comes to.
-    pub(super) steady_bit_s: f64,
-    /// How long it lasts, of it how long its window grows, and a round trip.
-    pub(super) elapsed_s: f64,
-    pub(super) grown_s: f64,
-    pub(super) rtt_s: f64,
-    pub(super) pace: &'e SendingPace,
-}
 
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
 pub(super) fn transfer(
@@ -176,10 +156,6 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
         ));
     }
     Ok(())
-}
-
-fn busy(host: &str) -> String {
-    format!("no form says how {host} shares its processor, which copies, with what others send")
 }
 
 /// Others on the same link.
@@ -486,8 +462,4 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         }
     }
     Ok(())
-}
-
-fn name(hop: &HopModel) -> String {
-    format!("{} -> {}", hop.ends.0, hop.ends.1)
 }

@@ -1,8 +1,9 @@
 //! What of a stack no form covers: options that make another of it, buffers, sizes that are drawn.
 
-use super::super::flow_limits::ModelledFlow;
-use super::super::situation::Situation;
-use super::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, TransferEstimate};
+use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE};
+use crate::predict::flow_limits::ModelledFlow;
+use crate::predict::situation::Situation;
+use crate::predict::transfer_estimate::TransferEstimate;
 use crate::response::copy_s;
 use crate::slow_start::INITIAL_SEGMENTS;
 use crate::transport::CongestionModel;
@@ -238,7 +239,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
 }
 
 /// Turns over QUIC, whose packets carry acknowledgements and more beside data, and whose window only opens for who fills it.
-pub(in super::super) fn frames_of_turns(
+pub(in crate::predict) fn frames_of_turns(
     s: &Situation<'_>,
     turn_s: f64,
     longest: u64,
@@ -273,7 +274,7 @@ pub(in super::super) fn frames_of_turns(
 }
 
 /// Messages of turns whose sizes are drawn: where they need several packets, or take a part of the turn, a mean size is not the mean time.
-pub(in super::super) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), String> {
+pub(in crate::predict) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), String> {
     let segment = s.transport.segment_bytes;
     let full_s = |path: &crate::PathModel| {
         path.bottleneck(segment)

@@ -1,9 +1,10 @@
 //! What of turns no form covers: pairs that meet, losses, pauses, connections, means of few draws.
 
-use super::super::situation::Situation;
-use super::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, SELDOM, busy, name, stacks, ways};
+use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, SELDOM, busy, name};
+use super::{stacks, ways};
 use crate::path::PathModel;
 use crate::pipe;
+use crate::predict::situation::Situation;
 use crate::response::copy_s;
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +12,7 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::units;
 
 /// Calls at moments of their own wait behind one that waits for a lost packet.
-pub(in super::super) fn behind_lost(
+pub(in crate::predict) fn behind_lost(
     s: &Situation<'_>,
     paced: bool,
     loss: f64,
@@ -25,7 +26,7 @@ pub(in super::super) fn behind_lost(
 }
 
 /// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
-pub(in super::super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
+pub(in crate::predict) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
     }
@@ -33,7 +34,7 @@ pub(in super::super) fn few_calls(waits: f64, chance: f64) -> Result<(), String>
 }
 
 /// A mean over so few draws, with that variation, that may be so far off by chance.
-pub(in super::super) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
+pub(in crate::predict) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
     // Rare long draws make a mean of few of them anything but normal.
     const MANY_DRAWS: f64 = 60.0;
     let is_skewed = draws < MANY_DRAWS * variation * variation;
@@ -44,7 +45,7 @@ pub(in super::super) fn few_draws(variation: f64, off: f64, draws: f64) -> Resul
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
-pub(in super::super) fn lost_by_time(
+pub(in crate::predict) fn lost_by_time(
     s: &Situation<'_>,
     way_s: f64,
     longest_s: f64,
@@ -58,7 +59,7 @@ pub(in super::super) fn lost_by_time(
 }
 
 /// Pairs that meet at what is busiest at random, or in turns that are no calls.
-pub(in super::super) fn pairs_that_meet(
+pub(in crate::predict) fn pairs_that_meet(
     s: &Situation<'_>,
     busy: f64,
     is_random: bool,
@@ -73,7 +74,7 @@ pub(in super::super) fn pairs_that_meet(
 }
 
 /// Units there and back that are longer than a first window, which opens with them.
-pub(in super::super) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+pub(in crate::predict) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
         .initial_segments
@@ -86,7 +87,7 @@ pub(in super::super) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Res
 
 /// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
 /// after a service in which a window closes again.
-pub(in super::super) fn long_messages(
+pub(in crate::predict) fn long_messages(
     s: &Situation<'_>,
     longest: u64,
     turn_s: f64,
@@ -117,7 +118,7 @@ pub(in super::super) fn long_messages(
 }
 
 /// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
-pub(in super::super) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
+pub(in crate::predict) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
     const MUCH: f64 = 0.15;
     if window_s <= MUCH * total_s {
         return Ok(());
@@ -129,7 +130,7 @@ pub(in super::super) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<
 }
 
 /// Calls that wait so long for those of other pairs, or come so often.
-pub(in super::super) fn other_pairs(
+pub(in crate::predict) fn other_pairs(
     s: &Situation<'_>,
     [shared_s, alone_s]: [f64; 2],
     loss: f64,
@@ -146,7 +147,7 @@ pub(in super::super) fn other_pairs(
 }
 
 /// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
-pub(in super::super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+pub(in crate::predict) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
         .initial_segments
@@ -162,7 +163,7 @@ pub(in super::super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(
 
 /// Several pairs whose calls come at moments of their own, the same ones where intervals are constant, and all together keep what is busiest
 /// with them busy for that share of a call or of an interval.
-pub(in super::super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
+pub(in crate::predict) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
             "calls of several pairs come at moments of their own: no form says how long they wait for each other"
@@ -173,12 +174,12 @@ pub(in super::super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<
 }
 
 /// Connections alone wait for what closes the ones before from so much of their time on.
-pub(in super::super) const CONNECTIONS_ALONE: f64 = 0.3;
+pub(in crate::predict) const CONNECTIONS_ALONE: f64 = 0.3;
 /// Calls do at once.
-pub(in super::super) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
+pub(in crate::predict) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
 
 /// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
-pub(in super::super) fn connections(
+pub(in crate::predict) fn connections(
     s: &Situation<'_>,
     time_s: f64,
     most: f64,
@@ -221,7 +222,7 @@ pub(in super::super) fn connections(
 }
 
 /// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
-pub(in super::super) fn turns(
+pub(in crate::predict) fn turns(
     s: &Situation<'_>,
     turn_s: f64,
     loss: f64,

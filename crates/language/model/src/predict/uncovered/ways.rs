@@ -1,9 +1,9 @@
 //! What on a way no form covers: what changes in time, jitter, queues that drop early, other parts.
 
-use super::super::flow_limits::ModelledFlow;
-use super::super::situation::Situation;
-use super::{LEAST_TIMEOUT_S, LITTLE, name};
+use super::shared_words::{LEAST_TIMEOUT_S, LITTLE, name};
 use crate::path::{HopModel, PathModel};
+use crate::predict::flow_limits::ModelledFlow;
+use crate::predict::situation::Situation;
 use alloc::format;
 use alloc::string::String;
 use stackline_core::units;
@@ -69,7 +69,7 @@ pub(super) fn jitter_of_transfer(
 
 /// Jitter of turns of so long. A message is there when the latest of its packets is; alone it comes after the mean. A stream's bare
 /// acknowledgements go before answers, which wait for them where packets stay in order.
-pub(in super::super) fn jitter_of_turns(
+pub(in crate::predict) fn jitter_of_turns(
     s: &Situation<'_>,
     turn_s: f64,
     alone: bool,
