@@ -239,11 +239,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
 }
 
 /// Turns over QUIC, whose packets carry acknowledgements and more beside data, and whose window only opens for who fills it.
-pub(in crate::predict) fn frames_of_turns(
-    s: &Situation<'_>,
-    turn_s: f64,
-    longest: u64,
-) -> Result<(), String> {
+pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> Result<(), String> {
     // An acknowledgement frame, and a frame's own head.
     const FRAMES: u64 = 16;
     if s.part.stack.facts.form != ClosedForm::Quic {
@@ -274,7 +270,7 @@ pub(in crate::predict) fn frames_of_turns(
 }
 
 /// Messages of turns whose sizes are drawn: where they need several packets, or take a part of the turn, a mean size is not the mean time.
-pub(in crate::predict) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), String> {
+pub(crate) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), String> {
     let segment = s.transport.segment_bytes;
     let full_s = |path: &crate::PathModel| {
         path.bottleneck(segment)

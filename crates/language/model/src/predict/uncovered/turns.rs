@@ -12,7 +12,7 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::units;
 
 /// Calls at moments of their own wait behind one that waits for a lost packet.
-pub(in crate::predict) fn behind_lost(
+pub(crate) fn behind_lost(
     s: &Situation<'_>,
     paced: bool,
     loss: f64,
@@ -26,7 +26,7 @@ pub(in crate::predict) fn behind_lost(
 }
 
 /// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
-pub(in crate::predict) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
+pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
     }
@@ -34,7 +34,7 @@ pub(in crate::predict) fn few_calls(waits: f64, chance: f64) -> Result<(), Strin
 }
 
 /// A mean over so few draws, with that variation, that may be so far off by chance.
-pub(in crate::predict) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
+pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
     // Rare long draws make a mean of few of them anything but normal.
     const MANY_DRAWS: f64 = 60.0;
     let is_skewed = draws < MANY_DRAWS * variation * variation;
@@ -45,11 +45,7 @@ pub(in crate::predict) fn few_draws(variation: f64, off: f64, draws: f64) -> Res
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
-pub(in crate::predict) fn lost_by_time(
-    s: &Situation<'_>,
-    way_s: f64,
-    longest_s: f64,
-) -> Result<(), String> {
+pub(crate) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Result<(), String> {
     const WAITS_S: f64 = 1.0;
     let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
     if s.transport.stream || way_s + longest_s < waits_s {
@@ -59,11 +55,7 @@ pub(in crate::predict) fn lost_by_time(
 }
 
 /// Pairs that meet at what is busiest at random, or in turns that are no calls.
-pub(in crate::predict) fn pairs_that_meet(
-    s: &Situation<'_>,
-    busy: f64,
-    is_random: bool,
-) -> Result<(), String> {
+pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE && is_random {
         return Err(
             "pairs meet at random at what they share, and no form says how long they wait there"
@@ -74,7 +66,7 @@ pub(in crate::predict) fn pairs_that_meet(
 }
 
 /// Units there and back that are longer than a first window, which opens with them.
-pub(in crate::predict) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
         .initial_segments
@@ -87,7 +79,7 @@ pub(in crate::predict) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> R
 
 /// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
 /// after a service in which a window closes again.
-pub(in crate::predict) fn long_messages(
+pub(crate) fn long_messages(
     s: &Situation<'_>,
     longest: u64,
     turn_s: f64,
@@ -118,7 +110,7 @@ pub(in crate::predict) fn long_messages(
 }
 
 /// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
-pub(in crate::predict) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
+pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
     const MUCH: f64 = 0.15;
     if window_s <= MUCH * total_s {
         return Ok(());
@@ -130,7 +122,7 @@ pub(in crate::predict) fn opening_of_calls(window_s: f64, total_s: f64) -> Resul
 }
 
 /// Calls that wait so long for those of other pairs, or come so often.
-pub(in crate::predict) fn other_pairs(
+pub(crate) fn other_pairs(
     s: &Situation<'_>,
     [shared_s, alone_s]: [f64; 2],
     loss: f64,
@@ -147,7 +139,7 @@ pub(in crate::predict) fn other_pairs(
 }
 
 /// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
-pub(in crate::predict) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
         .initial_segments
@@ -163,7 +155,7 @@ pub(in crate::predict) fn idle_window(s: &Situation<'_>, longest: u64) -> Result
 
 /// Several pairs whose calls come at moments of their own, the same ones where intervals are constant, and all together keep what is busiest
 /// with them busy for that share of a call or of an interval.
-pub(in crate::predict) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
+pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
             "calls of several pairs come at moments of their own: no form says how long they wait for each other"
@@ -174,16 +166,12 @@ pub(in crate::predict) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Resul
 }
 
 /// Connections alone wait for what closes the ones before from so much of their time on.
-pub(in crate::predict) const CONNECTIONS_ALONE: f64 = 0.3;
+pub(crate) const CONNECTIONS_ALONE: f64 = 0.3;
 /// Calls do at once.
-pub(in crate::predict) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
+pub(crate) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
 
 /// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
-pub(in crate::predict) fn connections(
-    s: &Situation<'_>,
-    time_s: f64,
-    most: f64,
-) -> Result<(), String> {
+pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(), String> {
     // SYN, ACK, the introduction, FIN; the same back.
     const PACKETS: f64 = 4.0;
     const CONTROL_BYTES: u64 = 64;
@@ -222,7 +210,7 @@ pub(in crate::predict) fn connections(
 }
 
 /// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
-pub(in crate::predict) fn turns(
+pub(crate) fn turns(
     s: &Situation<'_>,
     turn_s: f64,
     loss: f64,

@@ -69,11 +69,7 @@ pub(super) fn jitter_of_transfer(
 
 /// Jitter of turns of so long. A message is there when the latest of its packets is; alone it comes after the mean. A stream's bare
 /// acknowledgements go before answers, which wait for them where packets stay in order.
-pub(in crate::predict) fn jitter_of_turns(
-    s: &Situation<'_>,
-    turn_s: f64,
-    alone: bool,
-) -> Result<(), String> {
+pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Result<(), String> {
     let of = |deviations| jitter_s(&s.there, deviations) + jitter_s(&s.back, deviations);
     if of(DEVIATIONS) <= LITTLE * turn_s {
         return Ok(());
