@@ -31,6 +31,14 @@ struct ExchangeOutcome {
     is_too_late: bool,
 }
 
+/// Whether an answer that nobody read came behind a moment.
+fn is_behind(answer: Option<&ExchangeMessage>, at_ns: u64) -> bool {
+    answer.is_some_and(|answer| {
+        let came = answer.arrived.or(answer.left);
+        answer.read.is_none() && came.is_none_or(|(first, _)| first > at_ns)
+    })
+}
+
 /// Why there is no whole answer.
 const CUT_OFF: &str = "its answer was cut off";
 /// What parsers say of a message that its connection did not bring to its end.
@@ -137,16 +145,7 @@ impl RequestConnection {
         });
         let too_late = self
             .hung_up(asks)
-            .filter(|_| kind == ExchangeKind::Call)
-            .filter(|hung_up| {
-                let came = |answer: &ExchangeMessage| {
-                    answer
-                        .arrived
-                        .or(answer.left)
-                        .is_none_or(|(first, _)| first > *hung_up)
-                };
-                response.is_some_and(|answer| answer.read.is_none() && came(answer))
-            });
+            .filter(|hung_up| kind == ExchangeKind::Call && is_behind(response, *hung_up));
         if too_late.is_some() {
             void = Some(UNANSWERED);
         }
