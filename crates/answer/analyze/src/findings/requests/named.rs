@@ -42,7 +42,7 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
         BTreeMap::new();
     let all = requests(&EventRows::of(input));
     for request in all.iter().filter(|request| is_counted(request)) {
-        let key = (name_template(&request.name), request.protocol.clone());
+        let key = (generalise_name(&request.name), request.protocol.clone());
         let (named, takers) = by_name.entry(key).or_default();
         named.count += 1;
         named.failed += u64::from(request.unknown.is_some() || request.has_failed());
@@ -132,7 +132,8 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
 }
 
 /// A name with `:id` for each part of its path that is a number, a UUID or a digest.
-fn name_template(name: &str) -> String {
+#[must_use]
+pub fn generalise_name(name: &str) -> String {
     let Some((method, path)) = name
         .split_once(' ')
         .filter(|(_, path)| path.starts_with('/'))
@@ -177,7 +178,7 @@ mod tests {
             ),
             ("GET key", "GET key"),
         ] {
-            assert_eq!(name_template(name), template, "{name}");
+            assert_eq!(generalise_name(name), template, "{name}");
         }
     }
 
