@@ -67,7 +67,7 @@ fn no_access_log(source: &str) -> Error {
     Error::input(format!(
         "{source} is no access log: no line tells of a request"
     ))
-    .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON")
+    .hint("lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON are read, and OTLP/JSON")
 }
 
 fn one(
@@ -79,10 +79,11 @@ fn one(
 ) -> Result<TraceImport> {
     let source = path.display().to_string();
     let bytes = read_log(path, &source)?;
-    let read = access::read(&bytes);
+    let mut read = access::read(&bytes);
     if read.entries.is_empty() {
         return Err(no_access_log(&source));
     }
+    access::settle_units(&mut read.entries, asked, server);
     let joined = access::join(&read.entries, asked, server);
     let mut left_out = read.left_out.clone();
     left_out.merge(&joined.left_out);
@@ -125,13 +126,14 @@ fn one(
     }
     into.push(&table)?;
     import.left_out = left_out.names();
-    let counts = [
-        ("not read", read.mistakes.count),
-        ("of no request that was captured", joined.alone),
-        ("of one of several requests", joined.ambiguous),
-    ];
-    let refused = counts.into_iter().filter(|(_, count)| *count > 0);
-    import.refused = refused.map(|(why, n)| (why.to_owned(), n)).collect();
+    let unread = read.reasons.iter();
+    let counts = unread
+        .map(|(why, count)| (format!("not read: {why}"), *count))
+        .chain([
+            ("of no request that was captured".to_owned(), joined.alone),
+            ("of one of several requests".to_owned(), joined.ambiguous),
+        ]);
+    import.refused = counts.filter(|(_, count)| *count > 0).collect();
     import.notes = read
         .mistakes
         .first
