@@ -89,7 +89,7 @@ pub fn read(bytes: &[u8]) -> Entries {
                     let words = || {
                         format!(
                             "the rest is not OTLP/JSON: {}",
-                            crate::json_mistake(&cause)
+                            crate::json_mistake(&cause, 0)
                         )
                     };
                     read.mistakes.add(REPORTED, words);
