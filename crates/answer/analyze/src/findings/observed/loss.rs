@@ -21,6 +21,8 @@ const LITTLE: f64 = 0.001;
 const SOME: f64 = 5.0;
 /// This is much, of however few.
 const MUCH: f64 = 0.01;
+/// Types of packets of QUIC.
+const PACKET_TYPES: [&str; 4] = ["1RTT", "0RTT", "handshake", "initial"];
 /// The data of a segment, where it is not known.
 const SEGMENT: f64 = 1448.0;
 
@@ -87,7 +89,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
 /// A log of QUIC with more than a little lost: how many of how many packets, and how they were found so.
 fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
     let trips = one.lost as f64 * one.round_trip_ns as f64 / (one.time_ns as f64).max(1.0);
-    let named = one.causes.iter().filter(|(cause, _)| !cause.is_empty());
+    // Where no reason is given, the type of the packet stands there.
+    let is_reason = |cause: &str| !cause.is_empty() && !PACKET_TYPES.contains(&cause);
+    let named = one.causes.iter().filter(|(cause, _)| is_reason(cause));
     let causes: Vec<String> = named
         .map(|(cause, count)| format!("{count} by {cause}"))
         .collect();
@@ -96,11 +100,16 @@ fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         false => format!(" ({})", causes.join(", ")),
     };
     let (host, share) = (one.host, percent(one.share_lost()));
-    let of = counted(one.sent, "packet");
-    let sentence = format!(
-        "{} of {of} that {host} sent were lost: {share}{causes}",
-        one.lost
-    );
+    let sentence = if one.sent >= one.lost {
+        let of = counted(one.sent, "packet");
+        format!(
+            "{} of {of} that {host} sent were lost: {share}{causes}",
+            one.lost
+        )
+    } else {
+        let lost = counted(one.lost, "packet");
+        format!("{lost} that {host} sent, and mostly did not log, were lost{causes}")
+    };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
     let found = (
         trips.clamp(LEAST, 1.0),
