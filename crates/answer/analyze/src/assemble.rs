@@ -4,18 +4,22 @@
 //! belongs to every unit of whose bytes it carries some, and the unit is past that point when its last byte first is. Events
 //! can come in any order and in any number of tables; the result is the same.
 
+mod chains;
 pub(crate) mod ids;
 mod lines;
 pub(crate) mod order;
 mod points;
 mod ranges;
 pub(crate) mod roles;
+mod services;
+mod way_order;
 
 use crate::lifelines::Lifelines;
 use ids::UnitIdIndex;
 use points::{DirectionOrPort, NOWHERE, Points};
 use ranges::UnitByteRange;
 use roles::{EventClass, KeywordRole};
+use services::{FlowServices, ServiceNumber};
 use stackline_core::trace_index::{ClockCorrection, Index};
 use stackline_events::EventTable;
 use stackline_events::catalogue::Layer;
@@ -76,6 +80,8 @@ pub fn fields(options: &LifelineOptions) -> Vec<usize> {
 }
 
 const UNIT: usize = 0;
+/// Of REQUEST_PARENT.
+const PARENT: usize = 1;
 const STREAM: usize = 1;
 const OFFSET: usize = 2;
 const BYTES: usize = 3;
@@ -99,6 +105,8 @@ pub struct Assembler<'i> {
     owned: Vec<u8>,
     /// When each flow requested a connection.
     connects: Vec<(u32, u64)>,
+    /// Units that were made for another one, with it.
+    parents: Vec<(u32, u32)>,
     /// Units of the application's own events, by number of their ids.
     own: Vec<bool>,
     until_ns: u64,
@@ -143,13 +151,14 @@ impl<'i> Assembler<'i> {
             index,
             options: options.clone(),
             ids: UnitIdIndex::default(),
-            points: Points::default(),
+            points: Points::new(FlowServices::of_run(index)),
             met: UnitEvents::default(),
             carriers: Vec::new(),
             sent: Vec::new(),
             received: Vec::new(),
             owned: Vec::new(),
             connects: Vec::new(),
+            parents: Vec::new(),
             own: Vec::new(),
             until_ns: 0,
             rows: true,
@@ -171,17 +180,31 @@ impl<'i> Assembler<'i> {
                 .get_or_insert_with(|| KeywordRole::of(table.keyword(row)));
             let at_ns = self.reference_ns(table, row, &mut here);
             self.until_ns = self.until_ns.max(at_ns);
-            if role.class != EventClass::Elsewhere {
-                self.event(
-                    table,
-                    row,
-                    role,
-                    at_ns,
-                    first_row.unwrap_or(0).saturating_add(row as u32),
-                    &mut here,
-                );
+            let number = first_row.unwrap_or(0).saturating_add(row as u32);
+            match role.class {
+                EventClass::Elsewhere => {}
+                EventClass::Parent => self.parent(table, row),
+                _ => self.event(table, row, role, at_ns, number, &mut here),
             }
         }
+    }
+
+    fn parent(&mut self, table: &EventTable, row: usize) {
+        let ids = table.number(row, UNIT).zip(table.number(row, PARENT));
+        if let Some((child, parent)) = ids {
+            let pair = (self.ids.number(child), self.ids.number(parent));
+            self.parents.push(pair);
+        }
+    }
+
+    /// The service that the flow of a row asks.
+    #[inline]
+    fn service(&self, table: &EventTable, row: usize, stream: Option<i64>) -> ServiceNumber {
+        let flow = match stream {
+            Some(stream) => Some(unit_ids::stream_parts(stream).0),
+            None => table.number(row, UNIT).map(|unit| unit_ids::parts(unit).0),
+        };
+        flow.map_or(services::NO_SERVICE, |flow| self.points.service(flow))
     }
 
     #[inline]
@@ -231,9 +254,13 @@ impl<'i> Assembler<'i> {
         if id == NO_ID && range.is_none() {
             return;
         }
-        let point = self
-            .points
-            .number(table, row, role, place(table, row, role, stream));
+        let service = if role.is_own() {
+            self.service(table, row, stream)
+        } else {
+            services::NO_SERVICE
+        };
+        let at = place(table, row, role, stream);
+        let point = self.points.number(table, row, role, at, service);
         // Of what carries bytes it is not known yet whether they are a unit's.
         if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network) && id != NO_ID) {
             self.points.lean(point, stream);

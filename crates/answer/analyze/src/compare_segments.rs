@@ -86,25 +86,29 @@ pub fn compare_requests(a: &[NamedRequests], b: &[NamedRequests]) -> Vec<Segment
                 .collect(),
         )
     };
+    // What has one server in each trace is the same whatever that is called.
     let same = |one: &NamedRequests, other: &NamedRequests| {
-        one.name == other.name && one.protocol == other.protocol
+        let is_server = || one.server == other.server;
+        one.name == other.name
+            && one.protocol == other.protocol
+            && (is_server() || one.is_alone_among(a) && other.is_alone_among(b))
     };
-    let of = |named: &NamedRequests, compared: SegmentComparison| SegmentComparison {
-        name: if named.name.is_empty() {
-            named.protocol.clone()
+    let of = |named: &NamedRequests, all, compared: SegmentComparison| SegmentComparison {
+        name: if named.is_alone_among(all) {
+            named.label()
         } else {
-            named.name.clone()
+            format!("{} of {}", named.label(), named.server)
         },
         ..compared
     };
     let both = a.iter().map(|one| {
         let other = b.iter().find(|other| same(one, other));
-        of(one, pair(times(one), other.and_then(times)))
+        of(one, a, pair(times(one), other.and_then(times)))
     });
     let new = b
         .iter()
         .filter(|other| !a.iter().any(|one| same(one, other)));
-    both.chain(new.map(|other| of(other, pair(None, times(other)))))
+    both.chain(new.map(|other| of(other, b, pair(None, times(other)))))
         .collect()
 }
 

@@ -99,6 +99,9 @@ pub struct LifelinePoint {
     pub host: String,
     /// A port of the network (`edge>udjat`) or a direction of a stream (`there`, `back`); empty where there is only one.
     pub place: String,
+    /// The service that is asked there, `web:80`, where a host both answers and asks; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub service: String,
 }
 
 /// What one unit met.

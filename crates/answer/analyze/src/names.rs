@@ -150,9 +150,34 @@ pub fn segment_label(from: &LifelinePoint, to: &LifelinePoint) -> String {
     }
 }
 
-/// The host that a segment is spent on, or the hosts it leads from and to; `None` where its name says it.
+/// The host that a segment is spent on, or the hosts it leads from and to, and the service that is asked, where hosts ask and
+/// answer; `None` where its name says all of it.
 #[must_use]
 pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
+    let host = segment_host(from, to);
+    if to.service.is_empty() {
+        return host;
+    }
+    // A packet that is put into a queue has left its host.
+    let at = if step(&to.keyword) == TransitStep::Queue {
+        from
+    } else {
+        to
+    };
+    match host {
+        Some(_) if is_service_time(from, to) && from.service != to.service => {
+            Some(format!("{} {}", at.host, between_services(from, to)))
+        }
+        Some(_) if is_service_time(from, to) && asks(to) => {
+            Some(format!("{} between calls of {}", at.host, to.service))
+        }
+        Some(host) if host == at.host && answers(at) => Some(to.service.clone()),
+        Some(host) => Some(format!("{host} for {}", to.service)),
+        None => Some(format!("for {}", to.service)),
+    }
+}
+
+fn segment_host(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
     let name = segment_name(from, to);
     let says = |place: &str| !place.is_empty() && name.ends_with(place);
     let apart = from.host != to.host;
@@ -170,6 +195,44 @@ pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String>
             host.clone()
         }
     })
+}
+
+fn is_service_time(from: &LifelinePoint, to: &LifelinePoint) -> bool {
+    step(&from.keyword) == TransitStep::Got && step(&to.keyword) == TransitStep::Call
+}
+
+/// What a server does before it asks others, between that and after it.
+fn between_services(from: &LifelinePoint, to: &LifelinePoint) -> String {
+    match (asks(from), asks(to)) {
+        (true, true) => format!("between {} and {}", from.service, to.service),
+        (true, false) => format!("after {}", from.service),
+        (false, _) => format!("before {}", to.service),
+    }
+}
+
+/// Whether the end that asks is at a point.
+fn asks(point: &LifelinePoint) -> bool {
+    !answers(point)
+}
+
+/// Whether the end that answers is at a point: by its keyword, its direction where one host is both ends, or its host.
+fn answers(point: &LifelinePoint) -> bool {
+    let is_host = point
+        .service
+        .rsplit_once(':')
+        .is_some_and(|(host, _)| host == point.host);
+    let receives = matches!(
+        step(&point.keyword),
+        TransitStep::Read | TransitStep::Received | TransitStep::Delivered
+    );
+    is_host
+        && match (point.keyword.as_str(), point.place.as_str()) {
+            ("APP_CALL" | "APP_CONNECT" | "APP_RESPONSE" | "APP_CONNECTED", _) => false,
+            ("APP_INDICATION" | "APP_REPLY", _) => true,
+            (_, "there") => receives,
+            (_, "back") => !receives,
+            _ => true,
+        }
 }
 
 /// Whether a segment of that name leads from host to host.
@@ -201,6 +264,7 @@ mod tests {
             keyword: next(),
             host: next(),
             place: next(),
+            service: next(),
         }
     }
 
@@ -264,6 +328,34 @@ mod tests {
             "send return u",
             "transit u>k",
             "receive call k",
+        ];
+        assert_eq!(named(&way), expected);
+    }
+
+    #[test]
+    fn a_request_behind_a_proxy() {
+        let way = [
+            "APP_CALL client there web:80",
+            "SOCK_RECEIVED web there web:80",
+            "APP_INDICATION web there web:80",
+            "APP_CALL web there app:8000",
+            "APP_INDICATION app there app:8000",
+            "APP_REPLY app back app:8000",
+            "NET_ENQUEUE app app>web app:8000",
+            "NET_DEQUEUE app app>web app:8000",
+            "APP_RESPONSE web back app:8000",
+            "APP_REPLY web back web:80",
+        ];
+        let expected = [
+            "transit client>web for web:80",
+            "receive call web:80",
+            "service time web before app:8000",
+            "request transit web>app for app:8000",
+            "service time app:8000",
+            "kernel hold app:8000",
+            "queue app>web for app:8000",
+            "link app>web for app:8000",
+            "service time web after app:8000",
         ];
         assert_eq!(named(&way), expected);
     }

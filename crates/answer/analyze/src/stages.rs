@@ -28,13 +28,13 @@ impl Stages {
     #[must_use]
     pub fn of(lifelines: &Lifelines) -> Self {
         let depths = depths(lifelines);
-        let mut numbers: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+        let mut numbers: BTreeMap<(&str, &str, u32), u32> = BTreeMap::new();
         let mut of: Vec<u32> = Vec::with_capacity(depths.len());
         for (point, depth) in lifelines.points.iter().zip(&depths) {
             let next = numbers.len() as u32;
             of.push(
                 *numbers
-                    .entry((point.keyword.as_str(), *depth))
+                    .entry((point.keyword.as_str(), point.service.as_str(), *depth))
                     .or_insert(next),
             );
         }

@@ -42,12 +42,15 @@ pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -
     )
 }
 
-/// From the least to the largest, with one unit where it is the same.
+/// From the least to the largest, with one unit where it is the same; of two rates the first has its prefix alone.
 pub(crate) fn range(metric: RunMetric, low: f64, high: f64) -> String {
     let (first, second) = (value(metric, low), value(metric, high));
     match (first.split_once(' '), second.split_once(' ')) {
         (Some((number, a)), Some((_, b))) if a == b => format!("{number}..{second}"),
-        _ => format!("{first}..{second}"),
+        _ => format!(
+            "{}..{second}",
+            first.strip_suffix("bit/s").unwrap_or(&first)
+        ),
     }
 }
 
@@ -224,6 +227,10 @@ mod tests {
         assert_eq!(
             range(RunMetric::Throughput, 17.2e9, 18.9e9),
             "17.2..18.9 Gbit/s"
+        );
+        assert_eq!(
+            range(RunMetric::Throughput, 14.2e6, 1.35e9),
+            "14.2 M..1.35 Gbit/s"
         );
         assert_eq!(
             range(RunMetric::Response, 6.4e-6, 0.012),

@@ -8,7 +8,7 @@ pub(crate) enum Align {
 }
 
 /// Between two columns.
-const GAP: &str = "  ";
+const GAP: usize = 2;
 
 /// The width of a text on a terminal; everything printed here is one column a character.
 pub(crate) fn width(text: &str) -> usize {
@@ -46,6 +46,16 @@ pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 
 /// One line, without spaces at its end.
 pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> String {
+    line_with_gap(cells, widths, align, GAP)
+}
+
+/// One line with so many spaces between two columns, without spaces at its end.
+pub(crate) fn line_with_gap(
+    cells: &[String],
+    widths: &[usize],
+    align: &[Align],
+    gap: usize,
+) -> String {
     let padded = cells
         .iter()
         .zip(widths)
@@ -58,12 +68,26 @@ pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> Strin
                 Align::Right => format!("{cell:>width$}"),
             }
         });
-    padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+    padded
+        .collect::<Vec<_>>()
+        .join(&" ".repeat(gap))
+        .trim_end()
+        .to_owned()
 }
 
 /// The width of a line of such columns.
 pub(crate) fn total(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+    total_with_gap(widths, GAP)
+}
+
+/// The width of a line of such columns with so many spaces between two of them.
+pub(crate) fn total_with_gap(widths: &[usize], gap: usize) -> usize {
+    widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
+}
+
+/// The usual spaces between two columns, or one where a line would be wider than `most` with them.
+pub(crate) fn fitting_gap(widths: &[usize], most: usize) -> usize {
+    if total(widths) > most { 1 } else { GAP }
 }
 
 #[cfg(test)]

@@ -78,18 +78,20 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     texts.join("\n")
 }
 
-/// A point: what, where, and which port or direction there.
+/// A point: what, where, which port or direction there, and for which service where hosts ask and answer.
 pub(crate) fn label(point: &LifelinePoint) -> String {
+    let mut label = point.keyword.clone();
     // The host follows from the port.
-    if point.place.contains('>') {
-        return format!("{} {}", point.keyword, point.place);
+    if !point.place.contains('>') {
+        label = format!("{label} {}", point.host);
     }
-    let place = if point.place.is_empty() || point.place == point.host {
-        String::new()
-    } else {
-        format!(" {}", point.place)
-    };
-    format!("{} {}{place}", point.keyword, point.host)
+    if !point.place.is_empty() && point.place != point.host {
+        label = format!("{label} {}", point.place);
+    }
+    if !point.service.is_empty() {
+        label = format!("{label} for {}", point.service);
+    }
+    label
 }
 
 fn time(ns: f64) -> String {

@@ -19,11 +19,13 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     }
     let header = ["request", "count", "failed", "p50", "p99", "most of it"].map(str::to_owned);
     let mut rows = vec![header.to_vec()];
-    rows.extend(all.iter().take(MOST).map(row));
+    rows.extend(all.iter().take(MOST).map(|named| row(named, all)));
     // A name has the room that the figures leave.
     let beside = total(&widths(&rows)[1..]) + 2;
     let room = COLUMNS.saturating_sub(beside).max(SHORTEST_NAME);
-    rows.iter_mut().for_each(|row| row[0] = cut(&row[0], room));
+    for (row, named) in rows[1..].iter_mut().zip(all) {
+        row[0] = label(named, all, room);
+    }
     let (widths, align) = (
         widths(&rows),
         [
@@ -46,12 +48,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     lines.join("\n") + "\n"
 }
 
-fn row(named: &NamedRequests) -> Vec<String> {
-    let name = if named.name.is_empty() {
-        format!("({})", named.protocol)
-    } else {
-        named.name.clone()
-    };
+fn row(named: &NamedRequests, all: &[NamedRequests]) -> Vec<String> {
     let time =
         |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format_time(ns as f64 / 1e9));
     let taker = match named.most_of_it.as_str() {
@@ -59,13 +56,24 @@ fn row(named: &NamedRequests) -> Vec<String> {
         who => format!("{} {:.0} %", cut(who, LONGEST_TAKER), 100.0 * named.share),
     };
     vec![
-        name,
+        label(named, all, usize::MAX),
         named.count.to_string(),
         named.failed.to_string(),
         time(named.p50_ns),
         time(named.p99_ns),
         taker,
     ]
+}
+
+/// A name, and who answers where others of this name are answered by others, in so many letters.
+fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
+    let server = if named.is_alone_among(all) {
+        String::new()
+    } else {
+        format!(" of {}", cut(&named.server, LONGEST_TAKER))
+    };
+    let left = room.saturating_sub(server.chars().count());
+    cut(&named.label(), left.max(SHORTEST_NAME)) + &server
 }
 
 /// At most so many letters of a text.

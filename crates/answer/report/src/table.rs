@@ -6,7 +6,7 @@
 mod label;
 
 use crate::figure::{self, ABSENT, Percentile};
-use crate::grid::{self, Align, line, total, widths, wrap};
+use crate::grid::{self, Align, fitting_gap, line_with_gap, total_with_gap, widths, wrap};
 use crate::notes::{self, Note, Weight};
 use label::{LabelBlock, blocks};
 use stackline_analyze::{RepeatedWork, RunMetric, Summary, flags};
@@ -212,10 +212,12 @@ fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
 struct Columns {
     used: Vec<usize>,
     widths: Vec<usize>,
+    /// Spaces between two columns.
+    gap: usize,
 }
 
 impl Columns {
-    /// As wide as what stands in them; the label is made narrower for the line to fit.
+    /// As wide as what stands in them; the label is made narrower for the line to fit, and then the gaps.
     fn of(head: &[String], cells: &[Vec<String>]) -> Self {
         let used: Vec<usize> = (0..head.len())
             .filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty()))
@@ -227,9 +229,12 @@ impl Columns {
             .collect();
         let mut widths = widths(&rows);
         let label = used.iter().position(|at| *at == LABEL).unwrap_or(0);
-        let others = total(&widths) - widths[label];
-        widths[label] = widths[label].min(WIDTH.saturating_sub(others).max(LEAST_LABEL));
-        Self { used, widths }
+        let wanted = widths[label];
+        widths[label] = wanted.min(LEAST_LABEL);
+        let gap = fitting_gap(&widths, WIDTH);
+        let others = total_with_gap(&widths, gap) - widths[label];
+        widths[label] = wanted.min(WIDTH.saturating_sub(others).max(LEAST_LABEL));
+        Self { used, widths, gap }
     }
 
     /// Where labels begin.
@@ -237,14 +242,14 @@ impl Columns {
         if self.used[0] == LABEL {
             0
         } else {
-            self.widths[0] + 2
+            self.widths[0] + self.gap
         }
     }
 
     fn line(&self, cells: &[String]) -> String {
         let chosen: Vec<String> = self.used.iter().map(|at| cells[*at].clone()).collect();
         let align: Vec<Align> = self.used.iter().map(|at| ALIGN[*at]).collect();
-        line(&chosen, &self.widths, &align)
+        line_with_gap(&chosen, &self.widths, &align, self.gap)
     }
 
     /// A row; a label that is too long for its column stands above the figures.
@@ -255,7 +260,7 @@ impl Columns {
         }
         let indent = " ".repeat(cells[LABEL].len() - cells[LABEL].trim_start().len());
         let number = if self.margin() > 0 {
-            format!("{:>1$}  ", cells[0], self.widths[0])
+            format!("{:>1$}{2}", cells[0], self.widths[0], " ".repeat(self.gap))
         } else {
             String::new()
         };

@@ -89,6 +89,22 @@ pub struct RunFlow {
     pub hosts: (String, String),
     /// The stack with its options, as text.
     pub stack: String,
+    /// Host and port that answer, `web:80`, where the programs are not stackline's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub service: String,
+}
+
+impl RunFlow {
+    /// The host that answers: the second, but where the service is known to be at the first.
+    #[must_use]
+    pub fn service_host(&self) -> &str {
+        let host = self.service.rsplit_once(':').map(|(host, _)| host);
+        if host == Some(&self.hosts.0) {
+            &self.hosts.0
+        } else {
+            &self.hosts.1
+        }
+    }
 }
 
 /// What is known of one host's events.
@@ -179,6 +195,7 @@ impl Index {
                 replica,
                 hosts: (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1)),
                 stack: plan.stack.to_string(),
+                service: String::new(),
             }));
         }
         firsts

@@ -96,6 +96,7 @@ impl RequestCollector {
         }
         let [client, server] =
             [&exchange.client, &exchange.server].map(|end| place_name(end, &self.hosts));
+        let service = format!("{server}:{}", exchange.server.address.port());
         // A flow's hosts are those of its first side and its second.
         let hosts = if exchange.reversed {
             (server, client)
@@ -106,6 +107,7 @@ impl RequestCollector {
             id,
             hosts,
             stack: exchange.protocol.to_owned(),
+            service,
             ..RunFlow::default()
         };
         self.flows.insert(id, flow);

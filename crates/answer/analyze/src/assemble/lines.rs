@@ -1,8 +1,9 @@
 //! From events that were taken to lines: what each unit met, the order of the points, what became of it.
 
-use super::order::PointOrderVotes;
+use super::chains::Chains;
 use super::points::{self, ClassifiedPoint};
 use super::ranges::Ranges;
+use super::way_order::{ClockErrors, cast_votes};
 use super::{Assembler, CarrierEvent, LifelineGroupKey, NO_ID, UnitEvents, gathered};
 use crate::clock_error::clock_error;
 use crate::lifelines::{Id, Lifeline, LifelinePassage, LifelinePoint, Lifelines};
@@ -13,21 +14,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One line before it has its place among the others.
 #[derive(Clone, Copy, Debug)]
-struct RawLifeline {
-    id: u32,
+pub(super) struct RawLifeline {
+    pub(super) id: u32,
     /// Its events among `LifelineRows::kept`.
-    first: u32,
-    count: u32,
-    first_mark: u32,
-    mark_count: u32,
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) first_mark: u32,
+    pub(super) mark_count: u32,
 }
 
 /// All lines, as rows of `UnitEvents`.
 #[derive(Debug, Default)]
-struct LifelineRows {
-    raw: Vec<RawLifeline>,
-    kept: Vec<u32>,
-    marks: Vec<u32>,
+pub(super) struct LifelineRows {
+    pub(super) raw: Vec<RawLifeline>,
+    pub(super) kept: Vec<u32>,
+    pub(super) marks: Vec<u32>,
+}
+
+impl LifelineRows {
+    /// The events that a line passes.
+    pub(super) fn kept_of(&self, line: &RawLifeline) -> &[u32] {
+        &self.kept[line.first as usize..(line.first + line.count) as usize]
+    }
+
+    /// What happened beside it.
+    pub(super) fn marks_of(&self, line: &RawLifeline) -> &[u32] {
+        &self.marks[line.first_mark as usize..(line.first_mark + line.mark_count) as usize]
+    }
 }
 
 impl Assembler<'_> {
@@ -49,8 +62,16 @@ impl Assembler<'_> {
             .collect();
         let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
-        let ranks = self.votes(&drawn, &met, &known).ranks(&ties);
-        sort_by_way(&mut drawn, &met, &ranks, &names);
+        let error = ClockErrors::new(self.index, &known);
+        let chains = Chains::of(&drawn, &met, &self.parents);
+        let mut votes = cast_votes(&drawn, &met, &known, &error);
+        chains.vote(&drawn, &met, &known, &mut votes);
+        let ranks = votes.ranks(&ties);
+        order_passages(&mut drawn, &met, &ranks);
+        if self.is_of_other_programs() {
+            drawn = chains.join(&drawn, &met, &known, error.is_one_clock());
+        }
+        sort_by_beginning(&mut drawn, &met, &names);
         let mut lifelines = Labels {
             index: self.index,
             by: self.options.by,
@@ -108,109 +129,14 @@ impl Assembler<'_> {
         bytes
     }
 
+    /// Whether requests of programs were traced that are not stackline's own.
+    fn is_of_other_programs(&self) -> bool {
+        let flows = self.index.map_or(&[][..], |index| &index.flows);
+        flows.iter().any(|flow| !flow.service.is_empty())
+    }
+
     fn is_warmup(&self, flow: Option<u32>) -> bool {
         !self.options.warmup && found(self.index, flow).is_some_and(|flow| flow.warmup)
-    }
-
-    /// Which points follow each other on lines.
-    fn votes(
-        &self,
-        drawn: &LifelineRows,
-        met: &UnitEvents,
-        known: &[ClassifiedPoint],
-    ) -> PointOrderVotes {
-        let error = Errors::new(self.index, known);
-        let mut votes = PointOrderVotes::default();
-        let mut line: Vec<(u32, u64)> = Vec::new();
-        for raw in &drawn.raw {
-            let rows = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
-            line.clear();
-            line.extend(
-                rows.iter()
-                    .map(|row| (met.point[*row as usize], met.at_ns[*row as usize])),
-            );
-            if !error.ns.is_empty()
-                && line
-                    .iter()
-                    .all(|(point, _)| known[*point as usize].role.stage > 0)
-            {
-                line = in_way_order(line, known, &error);
-            }
-            line.windows(2)
-                .for_each(|pair| votes.cast(pair[0].0, pair[1].0));
-        }
-        votes
-    }
-}
-
-/// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
-/// clocks, or has one clock, happened in its order; of the rest the catalogue decides, and where it does not, as between two
-/// ports of the network, the way continues where the clock is the same.
-fn in_way_order(
-    mut left: Vec<(u32, u64)>,
-    known: &[ClassifiedPoint],
-    error: &Errors,
-) -> Vec<(u32, u64)> {
-    let mut sorted: Vec<(u32, u64)> = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let is_before = |earlier: &(u32, u64), later: &(u32, u64)| {
-            let error_ns = error.of(earlier.0, later.0);
-            error_ns == 0 || later.1 - earlier.1 > error_ns
-        };
-        let is_next = |at: &usize| {
-            !left[..*at]
-                .iter()
-                .any(|earlier| is_before(earlier, &left[*at]))
-        };
-        let key = |at: &usize| {
-            let elsewhere = sorted
-                .last()
-                .is_some_and(|last| error.of(last.0, left[*at].0) > 0);
-            (points::stage(&known[left[*at].0 as usize]), elsewhere)
-        };
-        let next = (0..left.len()).filter(is_next).min_by_key(key).unwrap_or(0);
-        sorted.push(left.remove(next));
-    }
-    sorted
-}
-
-/// Errors of the clocks of each pair of hosts.
-struct Errors {
-    host: Vec<u32>,
-    hosts: usize,
-    ns: Vec<u64>,
-}
-
-impl Errors {
-    /// Where clocks are all one nothing has to be looked up.
-    fn new(index: Option<&Index>, known: &[ClassifiedPoint]) -> Self {
-        let names: BTreeSet<&str> = known
-            .iter()
-            .map(|known| known.point.host.as_str())
-            .collect();
-        let names: Vec<&str> = names.into_iter().collect();
-        let place = |host: &str| names.binary_search(&host).unwrap_or(0) as u32;
-        let error = |a: &str, b: &str| clock_error(index, a, b).unwrap_or(0);
-        let mut ns: Vec<u64> = Vec::new();
-        if index.is_some() && names.len() <= 1024 {
-            ns.extend(names.iter().flat_map(|a| names.iter().map(|b| error(a, b))));
-        }
-        if ns.iter().all(|ns| *ns == 0) {
-            ns.clear();
-        }
-        Self {
-            host: known.iter().map(|known| place(&known.point.host)).collect(),
-            hosts: names.len(),
-            ns,
-        }
-    }
-
-    #[inline]
-    fn of(&self, a: u32, b: u32) -> u64 {
-        if self.ns.is_empty() {
-            return 0;
-        }
-        self.ns[self.host[a as usize] as usize * self.hosts + self.host[b as usize] as usize]
     }
 }
 
@@ -375,8 +301,8 @@ fn direction(known: &ClassifiedPoint) -> usize {
         .map_or(0, |direction| 1 + direction as usize)
 }
 
-/// Each line's passages in the order of the points, and the lines in that of their first passage.
-fn sort_by_way(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32], names: &[Id]) {
+/// Each line's passages in the order of the points.
+fn order_passages(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32]) {
     let rank = |row: &u32| ranks[met.point[*row as usize] as usize];
     for line in &drawn.raw {
         let rows = &mut drawn.kept[line.first as usize..(line.first + line.count) as usize];
@@ -384,6 +310,10 @@ fn sort_by_way(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32], names:
             rows.sort_by_key(rank);
         }
     }
+}
+
+/// Lines in the order of their first passage.
+fn sort_by_beginning(drawn: &mut LifelineRows, met: &UnitEvents, names: &[Id]) {
     let begun_ns = |line: &RawLifeline| met.at_ns[drawn.kept[line.first as usize] as usize];
     let mut sorted: Vec<(u64, RawLifeline)> = drawn
         .raw
@@ -442,15 +372,13 @@ impl Labels<'_> {
                 lifelines.passages.len() as u32,
                 lifelines.marks.len() as u32,
             );
-            let kept = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
+            let kept = drawn.kept_of(raw);
             lifelines
                 .passages
                 .extend(kept.iter().map(|row| passage(row, &way)));
-            let marks =
-                &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
             lifelines
                 .marks
-                .extend(marks.iter().map(|row| passage(row, &beside)));
+                .extend(drawn.marks_of(raw).iter().map(|row| passage(row, &beside)));
             let [there, back] = self.bytes[raw.id as usize];
             let is_call = kept
                 .iter()

@@ -1,7 +1,9 @@
-//! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream.
+//! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream, for one service
+//! where hosts both answer and ask.
 
 use super::ids::ByNumber;
 use super::roles::{EventClass, KeywordRole};
+use super::services::{FlowServices, ServiceNumber};
 use crate::lifelines::LifelinePoint;
 use stackline_events::EventTable;
 use stackline_events::catalogue::Layer;
@@ -30,11 +32,26 @@ pub(crate) struct Points {
     known: Vec<ClassifiedPoint>,
     /// Events there of either direction.
     leans: Vec<[u64; 2]>,
-    /// Of the present table: keyword and host, where.
-    here: ByNumber<u64, u32>,
+    /// Of the present table, by service: keyword and host, where.
+    here: Vec<ByNumber<u64, u32>>,
+    services: FlowServices,
 }
 
 impl Points {
+    /// None so far, of flows that ask these services.
+    pub(crate) fn new(services: FlowServices) -> Self {
+        Self {
+            services,
+            ..Self::default()
+        }
+    }
+
+    /// The service that a flow asks.
+    #[inline]
+    pub(crate) fn service(&self, flow: u32) -> ServiceNumber {
+        self.services.number(flow)
+    }
+
     /// Another table, with names of its own, comes.
     pub(crate) fn forget_table(&mut self) {
         self.here.clear();
@@ -48,17 +65,22 @@ impl Points {
         row: usize,
         role: KeywordRole,
         place: DirectionOrPort,
+        service: ServiceNumber,
     ) -> u32 {
+        if self.here.len() <= service as usize {
+            self.here
+                .resize_with(service as usize + 1, ByNumber::default);
+        }
         let key = u64::from(table.keyword[row]) << 40
             ^ u64::from(table.host[row]) << 20
             ^ u64::from(place);
-        if let Some(number) = self.here.get(&key) {
+        if let Some(number) = self.here[service as usize].get(&key) {
             return *number;
         }
-        let number = self.find(table, row, role, place);
+        let number = self.find(table, row, role, place, service);
         // Names beyond these bits would share a key.
         if table.names.len() < (1 << 20) - PORTS as usize {
-            self.here.insert(key, number);
+            self.here[service as usize].insert(key, number);
         }
         number
     }
@@ -69,6 +91,7 @@ impl Points {
         row: usize,
         role: KeywordRole,
         place: DirectionOrPort,
+        service: ServiceNumber,
     ) -> u32 {
         let (port, direction) = match place {
             NOWHERE => ("", None),
@@ -81,6 +104,7 @@ impl Points {
             keyword,
             host,
             place: port.to_owned(),
+            service: self.services.name(service).to_owned(),
         };
         let next = self.known.len() as u32;
         let number = *self

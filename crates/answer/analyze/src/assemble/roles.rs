@@ -10,6 +10,8 @@ pub(crate) enum EventClass {
     Way,
     /// Something happens to it: it has that fate, or is marked, doubled, waited for.
     Beside(Option<DataFate>),
+    /// It says which unit it was made for.
+    Parent,
     /// It is about a machine, not about where a unit is.
     Elsewhere,
 }
@@ -112,6 +114,7 @@ fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
         "APP_ACCEPTED" => EventClass::Beside(None),
         // What a program said of it.
         "LOG" => EventClass::Beside(None),
+        "REQUEST_PARENT" => EventClass::Parent,
         // It acknowledges all that came before.
         "BLAST_ACK" => EventClass::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => EventClass::Beside(None),

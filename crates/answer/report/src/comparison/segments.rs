@@ -115,6 +115,7 @@ mod tests {
                 keyword: keyword.into(),
                 host: host.into(),
                 place: String::new(),
+                service: String::new(),
             })
         };
         let median = |ns: f64| {

@@ -51,12 +51,14 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
 }
 
 fn point(point: &LifelinePoint) -> Value {
-    object!({ "keyword": point.keyword, "host": point.host, "place": point.place })
+    object!(point)
 }
 
 /// A point on ways and its stage.
 fn staged(of: &LifelinePoint, stage: u32) -> Value {
-    object!({ "keyword": of.keyword, "host": of.host, "place": of.place, "stage": stage })
+    let mut value = point(of);
+    value["stage"] = stage.into();
+    value
 }
 
 /// A segment and what it is called.

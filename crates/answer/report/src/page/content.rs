@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use stackline_analyze::blocked::{Blocked, blocked, measure_concurrency};
 use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
 use stackline_analyze::findings::{Advice, Finding};
-use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, Lifelines};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePoint, Lifelines};
 use stackline_analyze::names::{point_name, segment_name, segment_place};
 use stackline_analyze::profile::{HostStretch, Profile, profiles};
 use stackline_analyze::stages::Stages;
@@ -174,13 +174,7 @@ impl<'c> PageContentWriter<'c> {
             texts: Vec::new(),
             numbers: HashMap::new(),
             kinds: points
-                .map(|point| {
-                    (
-                        point.keyword.clone(),
-                        point.host.clone(),
-                        point.place.clone(),
-                    )
-                })
+                .map(|point| (point.keyword.clone(), point.host.clone(), place_of(point)))
                 .collect(),
             loose_kinds: BTreeMap::new(),
             lines: Default::default(),
@@ -449,6 +443,15 @@ fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
         "together": together,
         "profiles": profiles.iter().filter(|profile| profile.stretches.len() > 1).take(MOST_HOSTS).map(of_host).collect::<Vec<_>>(),
     })
+}
+
+/// Which port or direction, and for which service where hosts ask and answer.
+fn place_of(point: &LifelinePoint) -> String {
+    match (point.place.as_str(), point.service.as_str()) {
+        (place, "") => place.to_owned(),
+        ("", service) => format!("for {service}"),
+        (place, service) => format!("{place} for {service}"),
+    }
 }
 
 /// Hosts whose profiles a page has.

@@ -260,3 +260,36 @@ fn callers_that_fell_behind_are_said_among_the_first() {
     );
     assert!(text.contains("a call itself took 200 ms"), "{text}");
 }
+
+#[test]
+fn figures_that_spread_far_fit_a_screen() {
+    let row = |cells: [&str; 7]| cells.map(str::to_owned).to_vec();
+    let head = row(["", "", "n", "mean ± 95 %", "median / p99", "calls/s", "CPU"]);
+    let spread = figure::range(RunMetric::Throughput, 14.2e6, 1.35e9);
+    let cells = [
+        row([
+            "10",
+            "tcp(nodelay, receive = spin)",
+            "2",
+            "78.9 (0..984.2) Mbit/s",
+            "7.45 us / 24.0 ms",
+            "9.63 k",
+            "2563 us/call",
+        ]),
+        row([
+            "11",
+            "bulk_get 1 KiB*50",
+            "10",
+            "684 (0..9199) Mbit/s",
+            &spread,
+            "43.2 k",
+            "5.31 s/GB",
+        ]),
+    ];
+    let columns = Columns::of(&head, &cells);
+    let lines: Vec<String> = cells.iter().flat_map(|row| columns.row(row)).collect();
+    assert!(
+        lines.iter().all(|line| grid::width(line) <= WIDTH),
+        "{lines:#?}"
+    );
+}

@@ -128,6 +128,7 @@ fn empty() -> TracedFixture {
         keyword: keyword.into(),
         host: host.into(),
         place: String::new(),
+        service: String::new(),
     };
     let points = [
         ("APP_CALL", "khons"),
@@ -235,6 +236,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
             keyword: keyword.into(),
             host: host.into(),
             place: place.into(),
+            service: String::new(),
         })
         .to_vec();
     traced.lifelines.marked = ["NET_DROP", "TCP_RETRANSMIT"]
@@ -242,6 +244,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
             keyword: keyword.into(),
             host: "edge".into(),
             place: String::new(),
+            service: String::new(),
         })
         .to_vec();
     traced.lifelines.groups = ["tcp", "quic", "blast(selective)"]
@@ -420,6 +423,7 @@ pub(crate) fn hostile() -> TracedFixture {
         keyword: HOSTILE.into(),
         host: HOSTILE.into(),
         place: HOSTILE.into(),
+        service: HOSTILE.into(),
     };
     traced.lifelines.points = vec![point; 2];
     traced.lifelines.groups = vec![HOSTILE.into()];

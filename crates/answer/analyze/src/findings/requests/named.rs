@@ -1,5 +1,6 @@
 //! Requests of foreign programs by name: how many, how many failed, how long they took, and where most of that went. What a name
-//! has of its own in each request (numbers, UUIDs, long digests) counts as one, `:id`.
+//! has of its own in each request (numbers, UUIDs, long digests) counts as one, `:id`. A request that a server makes for another
+//! one is a row of its own, and what took its time took that of the other.
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
@@ -16,6 +17,10 @@ pub struct NamedRequests {
     pub name: String,
     /// By which protocol.
     pub protocol: String,
+    /// Who answers: a program and its host.
+    pub server: String,
+    /// Whether all of them were made for other requests.
+    pub is_made_for_others: bool,
     /// How many there were.
     pub count: u64,
     /// How many of them failed: no answer, or one that says so.
@@ -35,15 +40,43 @@ pub struct NamedRequests {
     pub times_ns: Vec<u64>,
 }
 
-/// All requests of a run by name, those that took most in all first.
+impl NamedRequests {
+    /// Its name, or its protocol where it has none.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.name.as_str() {
+            "" => format!("({})", self.protocol),
+            name => name.to_owned(),
+        }
+    }
+
+    /// Whether there is no other of its name and protocol: then who answers need not be said.
+    #[must_use]
+    pub fn is_alone_among(&self, all: &[Self]) -> bool {
+        let same = |other: &&Self| other.name == self.name && other.protocol == self.protocol;
+        all.iter().filter(same).count() <= 1
+    }
+}
+
+/// All requests of a run by name and by who answers, those that took most in all first.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
-    let mut by_name: BTreeMap<(String, String), (NamedRequests, BTreeMap<String, i64>)> =
+    named_requests(&requests(&EventRows::of(input)))
+}
+
+fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
+    let made_for = RequestsBehind::of(all);
+    let mut by_name: BTreeMap<(String, String, String), (NamedRequests, BTreeMap<String, i64>)> =
         BTreeMap::new();
-    let all = requests(&EventRows::of(input));
     for request in all.iter().filter(|request| is_counted(request)) {
-        let key = (generalise_name(&request.name), request.protocol.clone());
+        let key = (
+            generalise_name(&request.name),
+            request.protocol.clone(),
+            server_name(request),
+        );
         let (named, takers) = by_name.entry(key).or_default();
+        named.is_made_for_others =
+            request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
         named.failed += u64::from(request.unknown.is_some() || request.has_failed());
         let Some(times) = request.times else { continue };
@@ -52,20 +85,93 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
         if request.unknown.is_none() {
             named.times_ns.push(total_ns);
         }
-        for (who, ns) in shares(request) {
-            *takers.entry(who).or_default() += ns;
-        }
+        made_for.add_takers(request, takers, 0);
     }
     let mut found: Vec<NamedRequests> = by_name
         .into_iter()
-        .map(|((name, protocol), (named, takers))| NamedRequests {
-            name,
-            protocol,
-            ..finished(named, &takers)
-        })
+        .map(
+            |((name, protocol, server), (named, takers))| NamedRequests {
+                name,
+                protocol,
+                server,
+                ..finished(named, &takers)
+            },
+        )
         .collect();
-    found.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then(a.name.cmp(&b.name)));
+    found.sort_by(|a, b| {
+        b.total_ns
+            .cmp(&a.total_ns)
+            .then_with(|| (&a.name, &a.server).cmp(&(&b.name, &b.server)))
+    });
     found
+}
+
+/// Requests behind each other at most; what is further counts as its server's time.
+const DEEPEST: usize = 32;
+
+/// Which requests were made for which others.
+struct RequestsBehind<'r> {
+    children: BTreeMap<i64, Vec<&'r TracedRequest>>,
+}
+
+impl<'r> RequestsBehind<'r> {
+    fn of(all: &'r [TracedRequest]) -> Self {
+        let mut children: BTreeMap<i64, Vec<&TracedRequest>> = BTreeMap::new();
+        for request in all {
+            if let Some(parent) = request.parent.filter(|_| is_counted(request)) {
+                children.entry(parent).or_default().push(request);
+            }
+        }
+        Self { children }
+    }
+
+    /// Adds the parts of a request's time by who takes them; what its server waited for others is theirs.
+    fn add_takers(
+        &self,
+        request: &TracedRequest,
+        takers: &mut BTreeMap<String, i64>,
+        depth: usize,
+    ) {
+        let server = server_name(request);
+        let mut own: BTreeMap<String, i64> = BTreeMap::new();
+        for (who, ns) in shares(request) {
+            *own.entry(who).or_default() += ns;
+        }
+        if depth < DEEPEST {
+            let mut left = own.get(&server).copied().unwrap_or(0);
+            for child in self.waited_for(request) {
+                let total = child.times.map_or(0, |times| times.total.max(0));
+                if total <= left {
+                    left -= total;
+                    self.add_takers(child, takers, depth + 1);
+                }
+            }
+            own.insert(server, left);
+        }
+        for (who, ns) in own {
+            *takers.entry(who).or_default() += ns;
+        }
+    }
+
+    /// The requests that a server waited for while it had one, one after the other: from the end backwards, each time the one
+    /// that was answered last before the next was made.
+    fn waited_for(&self, request: &TracedRequest) -> Vec<&'r TracedRequest> {
+        let mut children = self
+            .children
+            .get(&request.unit)
+            .cloned()
+            .unwrap_or_default();
+        children.sort_by_key(|child| std::cmp::Reverse(child.end_ns));
+        let mut until = u64::MAX;
+        children.retain(|child| {
+            let is_before = child.end_ns <= until;
+            if is_before {
+                until = child.begin_ns();
+            }
+            is_before
+        });
+        children
+    }
 }
 
 /// Whether it is a request that somebody waits for the answer of.
@@ -162,6 +268,7 @@ fn is_id(part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::requests::request::RequestTimes;
 
     #[test]
     fn what_is_of_one_request_alone_counts_as_one() {
@@ -180,6 +287,55 @@ mod tests {
         ] {
             assert_eq!(generalise_name(name), template, "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_server_waits_for_is_who_takes_it() {
+        let request = |unit, parent, server: &str, end_ns: u64, work: i64| TracedRequest {
+            unit,
+            parent,
+            end_ns,
+            is_call: true,
+            protocol: "HTTP/1.1".into(),
+            name: "GET /a/1".into(),
+            server: server.into(),
+            times: Some(RequestTimes {
+                total: work + 10,
+                there: 10,
+                work,
+                is_way_known: true,
+                ..RequestTimes::default()
+            }),
+            ..TracedRequest::default()
+        };
+        // The web server asks twice, one after the other, and once beside the second.
+        let all = [
+            request(1, Some(0), "app", 400, 290),
+            request(2, Some(0), "app", 900, 400),
+            request(3, Some(0), "cache", 700, 90),
+            request(0, None, "web", 1_010, 1_000),
+        ];
+        let found = named_requests(&all);
+        let rows: Vec<(&str, u64, bool, &str, f64)> = found
+            .iter()
+            .map(|named| {
+                (
+                    named.server.as_str(),
+                    named.count,
+                    named.is_made_for_others,
+                    named.most_of_it.as_str(),
+                    (named.share * 100.0).round(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("web", 1, false, "app", 68.0),
+                ("app", 2, true, "app", 97.0),
+                ("cache", 1, true, "cache", 90.0),
+            ]
+        );
     }
 
     #[test]
