@@ -5,7 +5,7 @@ use super::messages::{
     AnyValue, KeyValue, OtlpScope, OtlpSpan, OtlpStatus, Resource, ResourceSpans, ScopeSpans,
     SpanEvent, TracesData,
 };
-use super::request_spans::{RequestSpans, SpanIds};
+use super::request_spans::{UnitSpans, find_unit_spans};
 use super::{DATA, SCOPE};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use stackline_events::{EventTable, EventValue, catalogue};
@@ -19,17 +19,15 @@ const CLIENT: i32 = 3;
 /// Lifelines as spans.
 #[must_use]
 pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
-    let requests = RequestSpans::of(lifelines, events);
     let mut by_place: SpansByPlace = BTreeMap::new();
-    for number in 0..lifelines.lines.len() {
-        let line = LineSpans {
+    for own in find_unit_spans(lifelines, events) {
+        let unit = LineSpans {
             lifelines,
             events,
-            requests: &requests,
-            line: &lifelines.lines[number],
-            ids: requests.ids(number),
+            line: &lifelines.lines[own.line],
+            own: &own,
         };
-        line.push_all(&mut by_place);
+        unit.push_all(&mut by_place);
     }
     let resource_spans = by_place
         .into_iter()
@@ -53,41 +51,40 @@ pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
 /// Spans by host and service.
 type SpansByPlace = BTreeMap<(String, String), Vec<OtlpSpan>>;
 
-/// One lifeline, and what is known of it.
+/// One unit of a lifeline, and what is known of it.
 struct LineSpans<'l> {
     lifelines: &'l Lifelines,
     events: &'l EventTable,
-    requests: &'l RequestSpans,
     line: &'l Lifeline,
-    ids: &'l SpanIds,
+    own: &'l UnitSpans,
 }
 
 impl LineSpans<'_> {
     fn push_all(&self, by_place: &mut SpansByPlace) {
-        let passages = self.lifelines.passages_of(self.line);
+        let passages = &self.own.passages[..];
         let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
             return;
         };
         let mut push = |span: OtlpSpan, passage: &LifelinePassage, is_server: bool| {
             let host = host(self.lifelines, passage).to_owned();
             let service = self
-                .ids
+                .own
                 .service(&host, is_server)
                 .unwrap_or(SCOPE)
                 .to_owned();
             by_place.entry((host, service)).or_default().push(span);
         };
-        let server = self.ids.server.map(|(from, to)| {
+        let server = self.own.server.map(|(from, to)| {
             let [from, to] = [from, to].map(|at| &passages[at]);
             (from, to)
         });
-        push(self.root([first, last]), first, self.ids.is_of_server());
+        push(self.root([first, last]), first, self.own.is_of_server());
         if let Some((from, to)) = server {
             push(self.server_span(from, to), from, true);
         }
         for (index, pair) in passages.windows(2).enumerate() {
             let within = self
-                .ids
+                .own
                 .server
                 .is_some_and(|(from, to)| index >= from && index < to);
             push(
@@ -102,39 +99,38 @@ impl LineSpans<'_> {
         let (lifelines, line) = (self.lifelines, self.line);
         let [first, last] = ends;
         let (outcome, well) = outcome(line.outcome);
-        let failure = self.ids.failure.as_deref().or((!well).then_some(outcome));
-        let mut attributes = vec![
-            text("stackline.unit", &line.unit.to_string()),
-            text("stackline.outcome", outcome),
-        ];
-        attributes.extend(
-            line.bytes
-                .map(|bytes| number("stackline.bytes", bytes as i64)),
-        );
-        attributes.extend(
-            line.flow
-                .map(|flow| number("stackline.flow", i64::from(flow))),
-        );
+        let failure = self.own.failure.as_deref();
+        let failure = failure.or((!well && self.own.is_of_line).then_some(outcome));
+        let unit = self.own.id(line);
+        let mut attributes = vec![text("stackline.unit", &unit)];
+        // What is known of a line is of its own unit.
+        if self.own.is_of_line {
+            attributes.push(text("stackline.outcome", outcome));
+            let bytes = line.bytes.map(|bytes| bytes as i64);
+            attributes.extend(bytes.map(|bytes| number("stackline.bytes", bytes)));
+            let flow = line.flow.map(i64::from);
+            attributes.extend(flow.map(|flow| number("stackline.flow", flow)));
+        }
         attributes.push(number(
             "stackline.clock_error_ns",
             lifelines.clock_error_ns as i64,
         ));
         attributes.extend(self.attributes());
         OtlpSpan {
-            trace_id: self.ids.trace.to_vec(),
-            span_id: self.ids.span(0),
-            parent_span_id: self.ids.parent.clone(),
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.span(0),
+            parent_span_id: self.own.parent.clone(),
             name: self
-                .ids
+                .own
                 .name
                 .clone()
-                .unwrap_or_else(|| format!("unit {}", line.unit)),
-            kind: match self.ids.is_request {
-                true if self.ids.is_of_server() => SERVER,
+                .unwrap_or_else(|| format!("unit {unit}")),
+            kind: match self.own.is_request {
+                true if self.own.is_of_server() => SERVER,
                 true => CLIENT,
                 false => INTERNAL,
             },
-            start_time_unix_nano: self.requests.begin_ns(line, first.at_ns),
+            start_time_unix_nano: self.own.began_ns.unwrap_or(u64::MAX).min(first.at_ns),
             end_time_unix_nano: last.at_ns,
             attributes,
             events: vec![event(lifelines, first, self.events)],
@@ -151,17 +147,17 @@ impl LineSpans<'_> {
             Ok(code) if key.ends_with("status_code") => number(key, code),
             _ => text(key, value),
         };
-        self.ids.texts.iter().map(attribute).collect()
+        self.own.texts.iter().map(attribute).collect()
     }
 
     /// The request as its server has it, from its arrival to its answer.
     fn server_span(&self, from: &LifelinePassage, to: &LifelinePassage) -> OtlpSpan {
-        let failure = self.ids.failure.as_deref();
+        let failure = self.own.failure.as_deref();
         OtlpSpan {
-            trace_id: self.ids.trace.to_vec(),
-            span_id: self.ids.server_span(),
-            parent_span_id: self.ids.span(0),
-            name: self.ids.name.clone().unwrap_or_default(),
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.server_span(),
+            parent_span_id: self.own.span(0),
+            name: self.own.name.clone().unwrap_or_default(),
             kind: SERVER,
             start_time_unix_nano: from.at_ns,
             end_time_unix_nano: to.at_ns,
@@ -177,11 +173,11 @@ impl LineSpans<'_> {
     fn segment(&self, index: usize, ends: [&LifelinePassage; 2], at_server: bool) -> OtlpSpan {
         let (lifelines, [from, to]) = (self.lifelines, ends);
         OtlpSpan {
-            trace_id: self.ids.trace.to_vec(),
-            span_id: self.ids.span(index as u64 + 1),
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.span(index as u64 + 1),
             parent_span_id: match at_server {
-                true => self.ids.server_span(),
-                false => self.ids.span(0),
+                true => self.own.server_span(),
+                false => self.own.span(0),
             },
             name: format!("{} -> {}", keyword(lifelines, from), keyword(lifelines, to)),
             kind: INTERNAL,

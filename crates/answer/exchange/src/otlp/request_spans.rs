@@ -1,5 +1,6 @@
 //! What traced requests say of the spans that their lifelines become: names, services, the trace that each is in and the span that it
-//! is under. A request is in the trace that its `traceparent` names, or in that of the request that it was made for.
+//! is under. A request is in the trace that its `traceparent` names, or in that of the request that it was made for, on whose line it
+//! may be.
 
 use super::fnv;
 use stackline_analyze::findings::generalise_name;
@@ -27,9 +28,17 @@ struct RequestFacts {
     context: Option<(String, String)>,
 }
 
-/// The spans of one line: their ids, and what its request gives them.
+/// The spans of one unit: their ids, and what its request gives them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SpanIds {
+pub(super) struct UnitSpans {
+    /// The line that it is on.
+    pub(super) line: usize,
+    /// Whether it is that line's own.
+    pub(super) is_of_line: bool,
+    /// What it passed.
+    pub(super) passages: Vec<LifelinePassage>,
+    /// When it began, where that was before.
+    pub(super) began_ns: Option<u64>,
     pub(super) trace: [u8; 16],
     /// The span above the root.
     pub(super) parent: Vec<u8>,
@@ -43,6 +52,8 @@ pub(super) struct SpanIds {
     pub(super) texts: Vec<(&'static str, String)>,
     /// From which passage to which its server has it, where its client was seen too.
     pub(super) server: Option<(usize, usize)>,
+    /// Its number.
+    unit: Option<i64>,
     /// What its own spans are counted from.
     seed: [u8; 16],
     hosts: [String; 2],
@@ -50,11 +61,17 @@ pub(super) struct SpanIds {
     is_of_server: bool,
 }
 
-impl SpanIds {
-    /// The root is span 0, segment `n` is span `n + 1`; spans of different lines differ too.
+impl UnitSpans {
+    /// The root is span 0, segment `n` is span `n + 1`; spans of different units differ too.
     pub(super) fn span(&self, index: u64) -> Vec<u8> {
         let seed = [&self.seed[..], &index.to_be_bytes()].concat();
         fnv(&seed).max(1).to_be_bytes().to_vec()
+    }
+
+    /// Its id; what is on a line without one of its own has the line's.
+    pub(super) fn id(&self, line: &Lifeline) -> String {
+        self.unit
+            .map_or_else(|| line.unit.to_string(), |unit| unit.to_string())
     }
 
     /// The span of its server.
@@ -84,100 +101,125 @@ impl SpanIds {
     }
 }
 
-/// All lines.
-#[derive(Debug)]
-pub(super) struct RequestSpans {
-    ids: Vec<SpanIds>,
-    /// When the connection of a request was asked for, by the request's unit.
-    begins: BTreeMap<i64, u64>,
+/// All units of these lines, each before those that follow it on its line.
+pub(super) fn find_unit_spans(lifelines: &Lifelines, events: &EventTable) -> Vec<UnitSpans> {
+    let facts = collect_facts(events);
+    let firsts = first_calls(&facts);
+    let mut all: Vec<UnitSpans> = Vec::new();
+    for (at, line) in lifelines.lines.iter().enumerate() {
+        for (unit, passages) in units_of(lifelines, line, events, &facts) {
+            let is_of_line = unit == line.unit.number();
+            let id = unit.map_or_else(|| line.unit.to_string(), |unit| unit.to_string());
+            let own = own_spans(
+                lifelines,
+                &passages,
+                at,
+                &id,
+                unit.and_then(|unit| facts.get(&unit)),
+            );
+            all.push(UnitSpans {
+                line: at,
+                is_of_line,
+                passages,
+                unit,
+                ..own
+            });
+        }
+    }
+    let places: BTreeMap<i64, usize> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(at, one)| Some((one.unit?, at)))
+        .collect();
+    name_connections(&mut all, &facts, &firsts, &places);
+    for at in 0..all.len() {
+        (all[at].trace, all[at].parent) = place(at, &all, &facts, &firsts, &places);
+    }
+    all
 }
 
-impl RequestSpans {
-    /// Of these lines, by the events that say what requests they are.
-    pub(super) fn of(lifelines: &Lifelines, events: &EventTable) -> Self {
-        let facts = collect_facts(events);
-        let firsts = first_calls(&facts);
-        let lines: BTreeMap<i64, usize> = lifelines
-            .lines
-            .iter()
-            .enumerate()
-            .filter_map(|(at, line)| Some((line.unit.number()?, at)))
-            .collect();
-        let mut made = Self {
-            ids: lifelines
-                .lines
-                .iter()
-                .enumerate()
-                .map(|(at, line)| own_ids(lifelines, line, at, &facts))
-                .collect(),
-            begins: BTreeMap::new(),
+/// The units on a line, with what each of them passed: that of the line, and the requests that were made for it.
+fn units_of(
+    lifelines: &Lifelines,
+    line: &Lifeline,
+    events: &EventTable,
+    facts: &BTreeMap<i64, RequestFacts>,
+) -> Vec<(Option<i64>, Vec<LifelinePassage>)> {
+    let own = line.unit.number();
+    let mut units: Vec<(Option<i64>, Vec<LifelinePassage>)> = Vec::new();
+    let mut by_flow: BTreeMap<u32, i64> = BTreeMap::new();
+    for passage in lifelines.passages_of(line) {
+        let row = passage.row as usize;
+        let number = |field: usize| (row < events.len()).then(|| events.number(row, field))?;
+        let named = number(0).filter(|unit| facts.contains_key(unit));
+        if let Some(unit) = named {
+            by_flow.insert(unit_ids::parts(unit).0, unit);
+        }
+        // Packets name bytes of a stream.
+        let carried = || by_flow.get(&unit_ids::stream_parts(number(1)?).0).copied();
+        let unit = named.or_else(carried).or(own);
+        match units.iter_mut().find(|(other, _)| *other == unit) {
+            Some((_, passages)) => passages.push(*passage),
+            None => units.push((unit, vec![*passage])),
+        }
+    }
+    units
+}
+
+/// Connections have the name of what they are, and the services of the first request on them, which begins with them.
+fn name_connections(
+    all: &mut [UnitSpans],
+    facts: &BTreeMap<i64, RequestFacts>,
+    firsts: &BTreeMap<u32, i64>,
+    places: &BTreeMap<i64, usize>,
+) {
+    for at in 0..all.len() {
+        let Some(unit) = all[at].unit.filter(|unit| !facts.contains_key(unit)) else {
+            continue;
         };
-        for (at, line) in lifelines.lines.iter().enumerate() {
-            let Some(unit) = line.unit.number() else {
-                continue;
+        let above = above(unit, facts, firsts);
+        if let Some((above, place)) = above.and_then(|above| Some((above, *places.get(&above)?))) {
+            all[place].began_ns = all[at].passages.first().map(|first| first.at_ns);
+            all[at].name = Some("connect".to_owned());
+            all[at].hosts.clone_from(&facts[&above].hosts);
+            all[at].services = services(&facts[&above]);
+        }
+    }
+}
+
+/// The trace of a unit, and the span that its root is under.
+fn place(
+    at: usize,
+    all: &[UnitSpans],
+    facts: &BTreeMap<i64, RequestFacts>,
+    firsts: &BTreeMap<u32, i64>,
+    places: &BTreeMap<i64, usize>,
+) -> ([u8; 16], Vec<u8>) {
+    let (mut now, mut parent) = (at, Vec::new());
+    for step in 0..DEEPEST {
+        let Some(unit) = all[now].unit else { break };
+        let said = facts.get(&unit).and_then(|one| one.context.as_ref());
+        if let Some((trace, span)) = said.and_then(|(trace, span)| ids_of(trace, span)) {
+            return (trace, if step == 0 { span } else { parent });
+        }
+        let above = above(unit, facts, firsts);
+        let Some((above, next)) = above.and_then(|above| Some((above, *places.get(&above)?)))
+        else {
+            break;
+        };
+        if step == 0 {
+            let is_made_for = facts
+                .get(&unit)
+                .is_some_and(|one| one.parent == Some(above));
+            parent = match is_made_for {
+                true => all[next].span_of_server(),
+                // A connection, a handshake: the client's.
+                false => all[next].span(0),
             };
-            let above = above(unit, &facts, &firsts).filter(|above| lines.contains_key(above));
-            if let (Some(above), None, Some(first)) =
-                (above, facts.get(&unit), lifelines.passages_of(line).first())
-            {
-                made.begins.insert(above, first.at_ns);
-                made.ids[at].name = Some("connect".to_owned());
-                made.ids[at].hosts.clone_from(&facts[&above].hosts);
-                made.ids[at].services = services(&facts[&above]);
-            }
         }
-        for at in 0..made.ids.len() {
-            if let Some(unit) = lifelines.lines[at].unit.number() {
-                let (trace, parent) = made.place(unit, at, &facts, &firsts, &lines);
-                (made.ids[at].trace, made.ids[at].parent) = (trace, parent);
-            }
-        }
-        made
+        now = next;
     }
-
-    pub(super) fn ids(&self, line: usize) -> &SpanIds {
-        &self.ids[line]
-    }
-
-    /// When the root of a line begins: with its connection, where it is the first on one.
-    pub(super) fn begin_ns(&self, line: &Lifeline, first_ns: u64) -> u64 {
-        let begin = line.unit.number().and_then(|unit| self.begins.get(&unit));
-        begin.map_or(first_ns, |begin| first_ns.min(*begin))
-    }
-
-    /// The trace of a line, and the span that its root is under.
-    fn place(
-        &self,
-        unit: i64,
-        at: usize,
-        facts: &BTreeMap<i64, RequestFacts>,
-        firsts: &BTreeMap<u32, i64>,
-        lines: &BTreeMap<i64, usize>,
-    ) -> ([u8; 16], Vec<u8>) {
-        let (mut unit, mut line, mut parent) = (unit, at, Vec::new());
-        for step in 0..DEEPEST {
-            let said = facts.get(&unit).and_then(|one| one.context.as_ref());
-            if let Some((trace, span)) = said.and_then(|(trace, span)| ids_of(trace, span)) {
-                return (trace, if step == 0 { span } else { parent });
-            }
-            let above = above(unit, facts, firsts);
-            let Some((next, next_line)) =
-                above.and_then(|above| Some((above, *lines.get(&above)?)))
-            else {
-                break;
-            };
-            if step == 0 {
-                let is_made_for = facts.get(&unit).is_some_and(|one| one.parent == Some(next));
-                parent = match is_made_for {
-                    true => self.ids[next_line].span_of_server(),
-                    // A connection, a handshake: the client's.
-                    false => self.ids[next_line].span(0),
-                };
-            }
-            (unit, line) = (next, next_line);
-        }
-        (self.ids[line].seed, parent)
-    }
+    (all[now].seed, parent)
 }
 
 /// The request that another one, a handshake or a connection is a part of.
@@ -222,37 +264,33 @@ fn services(one: &RequestFacts) -> [String; 2] {
     })
 }
 
-/// What a line is by itself.
-fn own_ids(
+/// What a unit is by itself: of a line's number and its own id.
+fn own_spans(
     lifelines: &Lifelines,
-    line: &Lifeline,
-    at: usize,
-    facts: &BTreeMap<i64, RequestFacts>,
-) -> SpanIds {
+    passages: &[LifelinePassage],
+    line: usize,
+    id: &str,
+    facts: Option<&RequestFacts>,
+) -> UnitSpans {
     let mut seed = [0; 16];
-    let unit = line.unit.to_string();
-    let number: u64 = unit.parse().unwrap_or_else(|_| fnv(unit.as_bytes()));
+    let number: u64 = id.parse().unwrap_or_else(|_| fnv(id.as_bytes()));
     // No id is all zeroes.
-    seed[..8].copy_from_slice(&(at as u64 + 1).to_be_bytes());
+    seed[..8].copy_from_slice(&(line as u64 + 1).to_be_bytes());
     seed[8..].copy_from_slice(&number.to_be_bytes());
-    let own = SpanIds {
+    let own = UnitSpans {
         trace: seed,
         seed,
-        ..SpanIds::default()
+        ..UnitSpans::default()
     };
-    let unit = line.unit.number();
-    let Some(one) = unit.and_then(|unit| facts.get(&unit)) else {
-        return own;
-    };
-    let passages = lifelines.passages_of(line);
-    let is_at = |end: usize, passage: &LifelinePassage| {
+    let Some(one) = facts else { return own };
+    let is_client = |passage: &LifelinePassage| {
         lifelines
             .points
             .get(passage.point as usize)
-            .is_some_and(|point| point.host == one.hosts[end])
+            .is_some_and(|point| point.host == one.hosts[0])
     };
-    let has_client = passages.first().is_some_and(|first| is_at(0, first));
-    SpanIds {
+    let has_client = passages.first().is_some_and(is_client);
+    UnitSpans {
         name: Some(name_span(one)),
         is_request: true,
         failure: failure(one),

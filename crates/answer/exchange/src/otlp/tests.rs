@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use stackline_analyze::assemble::{LifelineOptions, lifelines};
+use stackline_core::trace_index::{Index, RunFlow};
 use stackline_events::{EventTable, TextEvent, unit_ids};
 
 /// Two units over two hosts, one event that is on no line.
@@ -335,8 +336,11 @@ fn traced(context: Option<(&str, &str)>) -> EventTable {
 }
 
 /// Spans of a table by host, service, name and kind, each with its trace, its own id and its parent's.
-fn named(table: &EventTable) -> BTreeMap<(String, String, String, i32), [String; 3]> {
-    let data = spans(&lifelines(table, None, &LifelineOptions::default()), table);
+fn named(
+    table: &EventTable,
+    index: Option<&Index>,
+) -> BTreeMap<(String, String, String, i32), [String; 3]> {
+    let data = spans(&lifelines(table, index, &LifelineOptions::default()), table);
     let mut found = BTreeMap::new();
     for resource in data.resource_spans {
         let said: Vec<String> = resource
@@ -365,7 +369,7 @@ fn named(table: &EventTable) -> BTreeMap<(String, String, String, i32), [String;
 
 #[test]
 fn requests_are_spans_of_their_programs_under_the_requests_that_they_were_made_for() {
-    let found = named(&traced(None));
+    let found = named(&traced(None), None);
     let one = |host: &str, service: &str, name: &str, kind: i32| {
         found[&(host.to_owned(), service.to_owned(), name.to_owned(), kind)].clone()
     };
@@ -392,9 +396,36 @@ fn requests_are_spans_of_their_programs_under_the_requests_that_they_were_made_f
 }
 
 #[test]
+fn requests_on_the_line_of_another_are_the_same_spans() {
+    let flow = |id: u32, [client, server]: [&str; 2]| RunFlow {
+        id,
+        hosts: (client.to_owned(), server.to_owned()),
+        service: format!("{server}:80"),
+        ..RunFlow::default()
+    };
+    let index = Index {
+        flows: vec![flow(0, ["a", "b"]), flow(1, ["b", "c"])],
+        ..Index::default()
+    };
+    let table = traced(None);
+    let lines = lifelines(&table, Some(&index), &LifelineOptions::default()).lines;
+    assert_eq!(lines.len(), 2, "the connection and the request: {lines:?}");
+    let keys = |found: BTreeMap<(String, String, String, i32), [String; 3]>| {
+        let keys: Vec<_> = found.into_keys().collect();
+        keys
+    };
+    assert_eq!(keys(named(&table, Some(&index))), keys(named(&table, None)));
+    let found = named(&table, Some(&index));
+    let ids: Vec<&String> = found.values().map(|[_, id, _]| id).collect();
+    for [_, _, parent] in found.values().filter(|[_, _, parent]| !parent.is_empty()) {
+        assert!(ids.contains(&parent), "{found:?}");
+    }
+}
+
+#[test]
 fn requests_are_in_the_trace_that_they_name() {
     let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
-    let found = named(&traced(Some((trace, span))));
+    let found = named(&traced(Some((trace, span))), None);
     assert!(found.values().all(|[own, ..]| own == trace), "{found:?}");
     let root = (
         "a".to_owned(),
@@ -434,5 +465,5 @@ fn requests_that_name_each_other_end() {
         170,
         &[units[0], units[1], EventValue::Number(1)],
     );
-    assert!(!named(&table).is_empty());
+    assert!(!named(&table, None).is_empty());
 }

@@ -3,7 +3,7 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
-use crate::findings::observed::connections::{format_ns, report_worst_connection, share};
+use crate::findings::observed::connections::{format_ns, report_worst_connection};
 use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -14,7 +14,11 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let logged = collect_logged(log);
-    let full = logged.iter().filter(|one| one.has_window).map(window_full);
+    // What losses leave of a window is theirs.
+    let full = logged
+        .iter()
+        .filter(|one| one.has_window && !one.loses_many())
+        .map(window_full);
     let found = report_worst_connection(&KIND, log, full)?;
     Some(found.attempt(
         "shorten the round trip, or find what keeps the window small: losses, a congestion control that grows slowly, a short transfer",
@@ -22,8 +26,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
 }
 
 fn window_full(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
-    let full_ns = one.busy_ns.saturating_sub(one.blocked_ns).max(0);
-    let share = share(full_ns as f64, one.covered_ns.unsigned_abs());
+    let (full_ns, share) = (one.full_ns(), one.share_full());
     let trip = match one.round_trip_ns {
         0 => String::new(),
         ns => format!("; a round trip takes up to {}", format_ns(ns as f64)),

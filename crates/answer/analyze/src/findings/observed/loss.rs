@@ -111,8 +111,21 @@ fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         format!("{lost} that {host} sent, and mostly did not log, were lost{causes}")
     };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
+    // A window that is full is what losses left of it.
+    let full = if one.has_window {
+        one.share_full()
+    } else {
+        0.0
+    };
+    let sentence = match full >= LEAST {
+        true => format!(
+            "{sentence}; the congestion window that this left was full for {} of the connection",
+            percent(full)
+        ),
+        false => sentence,
+    };
     let found = (
-        trips.clamp(LEAST, 1.0),
+        trips.max(full).clamp(LEAST, 1.0),
         sentence,
         figures,
         one.lost_rows.clone(),

@@ -36,6 +36,16 @@ const SOME: u64 = 5;
 const LITTLE: f64 = 0.001;
 
 impl LoggedQuic<'_> {
+    /// How long its congestion window was full, and for which share of its connection.
+    pub(crate) fn full_ns(&self) -> i64 {
+        self.busy_ns.saturating_sub(self.blocked_ns).max(0)
+    }
+
+    /// See `full_ns`.
+    pub(crate) fn share_full(&self) -> f64 {
+        self.full_ns() as f64 / self.covered_ns.max(1) as f64
+    }
+
     /// The share of its packets that were lost.
     pub(crate) fn share_lost(&self) -> f64 {
         self.lost as f64 / self.sent.max(self.lost).max(1) as f64

@@ -275,7 +275,7 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         lost[0],
         (
             "observed_loss",
-            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold)".to_owned()
+            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window that this left was full for 20 % of the connection".to_owned()
         )
     );
     assert_eq!(
