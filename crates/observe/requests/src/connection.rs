@@ -486,10 +486,11 @@ impl RequestConnection {
             while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {
                 own.again.pop_front();
             }
-            for ends in [&mut own.held, &mut own.pauses] {
-                while ends.front().is_some_and(|(end, ..)| *end <= needed) {
-                    ends.pop_front();
-                }
+            while own.held.front().is_some_and(|(end, ..)| *end <= needed) {
+                own.held.pop_front();
+            }
+            while own.gaps.front().is_some_and(|gap| gap.end <= needed) {
+                own.gaps.pop_front();
             }
         }
     }

@@ -339,11 +339,13 @@ impl RequestRecorder {
         }
     }
 
-    /// What the thread that answered did since the request was read.
+    /// What the thread that answered did from when the request was read until it had handed over its answer.
     fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<ServerThreadWork> {
         let from = exchange.request.read?;
-        let (to, _) = exchange.response.as_ref()?.left?;
-        self.did(thread, from, to)
+        let answer = exchange.response.as_ref()?;
+        let (first, last) = answer.left?;
+        let written = answer.written.map_or(first, |(_, written)| written);
+        self.did(thread, from, written.clamp(first, last.max(first)))
     }
 
     /// What the thread that read a request did while that lay unread, where this is worth a word.

@@ -1,6 +1,7 @@
 //! Segments of a connection at the doors of its hosts: when bytes left and arrived, what was sent again or lost, and what held their
 //! sender up.
 
+use super::stream_state::{SEGMENT, SendGap};
 use super::{Passing, RequestConnection, remember};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::is_mended_loss;
@@ -12,6 +13,8 @@ const FULL_NS: u64 = 200_000;
 const QUEUES_NS: u64 = 5_000_000;
 /// A pause shorter than this is none.
 const PAUSE_NS: u64 = 1_000_000;
+/// Bytes that a sender may have under way before anything is acknowledged (RFC 6928).
+const FIRST_WINDOW: u64 = 10 * SEGMENT;
 /// A hold shorter than this is none.
 const HELD_NS: u64 = 5_000_000;
 /// An acknowledgement lets data go that leaves within this.
@@ -113,29 +116,51 @@ impl RequestConnection {
         }
     }
 
-    /// New data that comes long after all before it was acknowledged: its sender had nothing to send. Seen from its receiver, the
-    /// acknowledgement and the data were on their way meanwhile.
+    /// New data that comes long after its sender could have sent it: it had nothing to send. Either all before was acknowledged;
+    /// seen from its receiver, the acknowledgement and the data were on their way meanwhile. Or no more was under way than any
+    /// sender may begin with, and no acknowledgement has let it go.
     fn note_pause(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
-        let Some((up_to, acked_ns)) = self.ways[1 - way as usize].acknowledged else {
-            return;
-        };
-        let trip = match self.ends[way as usize].host {
-            Some(_) => Some(0),
-            None => self.round_trip_ns,
+        let acknowledged = self.ways[1 - way as usize].acknowledged;
+        let is_sender_seen = self.ends[way as usize].host.is_some();
+        let trip = if is_sender_seen {
+            Some(0)
+        } else {
+            self.round_trip_ns
         };
         let own = &mut self.ways[way as usize];
         let passed = own.passed();
         let (Some(before), Some(trip)) = (passed.whole(from), trip) else {
             return;
         };
+        if passed.end() != from || own.full_since.is_some() {
+            return;
+        }
+        let let_go = |(_, acked_ns): (u64, u64)| acked_ns.saturating_add(trip);
+        let idle_since = acknowledged
+            .filter(|(up_to, _)| *up_to >= from)
+            .map(|acked| let_go(acked).max(before.at_ns.saturating_add(trip)));
+        let has_begun_from = match acknowledged {
+            Some((up_to, _)) if is_sender_seen => up_to.max(own.burst_from),
+            _ => own.burst_from,
+        };
+        let is_let_go =
+            acknowledged.is_some_and(|acked| at_ns.abs_diff(let_go(acked)) <= LETS_GO_NS);
+        let is_beginning = end.saturating_sub(has_begun_from) <= FIRST_WINDOW;
+        let free_since =
+            (is_beginning && !is_let_go && own.again.is_empty()).then_some(before.at_ns);
+        let since = free_since.into_iter().chain(idle_since).min();
         let had_room = own.full.back().map_or(0, |(_, until)| *until);
-        let since = acked_ns
-            .max(before.at_ns)
-            .max(had_room)
-            .saturating_add(trip);
-        let is_free = up_to >= from && own.full_since.is_none();
-        if passed.end() == from && is_free && at_ns.saturating_sub(since) >= PAUSE_NS {
-            remember(&mut own.pauses, (end, since, at_ns), &mut self.left_out);
+        let gap = SendGap {
+            end,
+            since_ns: since.unwrap_or(before.at_ns).max(had_room),
+            until_ns: at_ns,
+            is_pause: since.is_some(),
+        };
+        if at_ns.saturating_sub(gap.since_ns) >= PAUSE_NS && (gap.is_pause || !is_let_go) {
+            if gap.is_pause {
+                own.burst_from = from;
+            }
+            remember(&mut own.gaps, gap, &mut self.left_out);
         }
     }
 

@@ -6,7 +6,18 @@ use stackline_dissect::stream_holes::StreamHoles;
 use std::collections::VecDeque;
 
 /// Bytes of a whole segment where larger ones are split on their way.
-const SEGMENT: u64 = 1460;
+pub(super) const SEGMENT: u64 = 1460;
+
+/// From when to when nothing was sent although there was room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendGap {
+    /// Behind the data that ended it.
+    pub(super) end: u64,
+    pub(super) since_ns: u64,
+    pub(super) until_ns: u64,
+    /// Whether acknowledgements say that the sender had nothing to send; else only what its program wrote does.
+    pub(super) is_pause: bool,
+}
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -25,8 +36,10 @@ pub(super) struct RequestStreamState {
     pub(super) is_zero: bool,
     /// Bytes that were missing when others behind them came.
     pub(super) holes: StreamHoles,
-    /// Where data ends before which nothing was sent although everything had arrived and there was room, from when, and until when.
-    pub(super) pauses: VecDeque<(u64, u64, u64)>,
+    /// When nothing was sent although there was room.
+    pub(super) gaps: VecDeque<SendGap>,
+    /// Where what was sent since the last pause begins.
+    pub(super) burst_from: u64,
     /// Where data ends whose sending was held back, when it left, and since when it waited.
     pub(super) held: VecDeque<(u64, u64, u64)>,
     /// From when to when the receiver had no room.
@@ -52,6 +65,9 @@ pub(super) struct RequestStreamState {
     /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
     pub(super) counted_from: [Option<i64>; 2],
 }
+
+/// A sending call returns within this of its bytes' leaving.
+const CALL_NS: u64 = 1_000_000;
 
 impl RequestStreamState {
     /// Whether a segment asks for an acknowledgement alone: a byte that its receiver has, or has no room for (RFC 1122, 4.2.3.6; RFC
@@ -96,12 +112,24 @@ impl RequestStreamState {
         let passed = self.passed();
         // What comes before the first byte is not of these.
         let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
-        self.pauses
+        self.gaps
             .iter()
-            .filter(|(behind, since, _)| *behind > from && *behind <= end && *since >= begun)
-            .fold(0, |all, (_, since, until)| {
-                all.saturating_add(until.saturating_sub(*since))
+            .filter(|gap| gap.end > from && gap.end <= end && gap.since_ns >= begun)
+            .filter(|gap| gap.is_pause || self.was_written_behind(gap))
+            .fold(0, |all, gap| {
+                all.saturating_add(gap.until_ns.saturating_sub(gap.since_ns))
             })
+    }
+
+    /// Whether the data behind a gap were written only when they left. A call that goes on long behind that waits for room itself.
+    fn was_written_behind(&self, gap: &SendGap) -> bool {
+        let written = gap
+            .end
+            .checked_sub(1)
+            .and_then(|last| self.written.of(last));
+        written.is_some_and(|written| {
+            written.at_ns > gap.since_ns && written.at_ns <= gap.until_ns.saturating_add(CALL_NS)
+        })
     }
 
     /// How many segments with bytes between two offsets were sent again, and how long they were waited for in all, ns: waits that

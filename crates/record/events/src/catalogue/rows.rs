@@ -403,7 +403,7 @@ catalogue! {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the server's thread did between the request and its answer";
+        "what the server's thread did from reading the request until it had handed over its answer";
 
     RequestWait = "REQUEST_WAIT", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,

@@ -323,12 +323,12 @@ impl<'r> Spender<'r> {
         for (cause, ns) in self.unread(request, times) {
             shares.of_server(cause, ns);
         }
-        self.back(&mut shares, times);
+        let paused = self.back(&mut shares, times);
         // Seen from the client alone, a round trip of the server's time is the way.
         let way = self.unseen_way(request, times);
         shares.of_pair(RequestCause::Distance, way);
         let mut shares = shares.shares;
-        self.work(request, times.work - way, depth, &mut shares);
+        self.work(request, times.work - way + paused, depth, &mut shares);
         shares
     }
 
@@ -370,8 +370,8 @@ impl<'r> Spender<'r> {
         shares.of_pair(way.over, way.rest - base);
     }
 
-    /// The answer leaves and travels, until the client reads it.
-    fn back(&self, shares: &mut RequestShares<'_>, times: RequestTimes) {
+    /// The answer leaves and travels, until the client reads it. Returns how long the server had nothing to send of it.
+    fn back(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
         let request = shares.request;
         let net = request.network;
         let delays = MessageDelays::of(
@@ -386,7 +386,6 @@ impl<'r> Spender<'r> {
             },
         );
         let window = delays.window;
-        shares.of_server(RequestCause::Server, delays.paused);
         shares.of_server(RequestCause::Held, delays.held);
         // A client that reads late has no room for that reason.
         let no_room = if times.client_unread > window / 2 {
@@ -415,12 +414,15 @@ impl<'r> Spender<'r> {
             0
         };
         shares.of_client(RequestCause::SlowReader, late + times.client_unread);
-        if is_large {
-            shares.of_pair(RequestCause::Rate, sending - late);
+        // What the server has handed over goes as fast as acknowledgements come back.
+        let rest = if is_large {
+            RequestCause::Rate
         } else {
-            shares.of_server(RequestCause::Server, sending - late);
-        }
+            RequestCause::Distance
+        };
+        shares.of_pair(rest, sending - late);
         shares.of_pair(way.over, way.rest - base - sending);
+        delays.paused
     }
 
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
@@ -580,9 +582,11 @@ fn observer_ns(log: &EventRows<'_>) -> i64 {
 
 /// How much of a server's time its own requests to others take, none counted twice.
 fn covered(request: &TracedRequest, children: &[&TracedRequest]) -> i64 {
-    let Some((from, to)) = request.at_server() else {
+    let Some((from, answered)) = request.at_server() else {
         return 0;
     };
+    let sending = request.times.map_or(0, |times| times.sending.max(0));
+    let to = answered.saturating_add(sending.unsigned_abs());
     let mut spans: Vec<(u64, u64)> = children
         .iter()
         .map(|child| (child.begin_ns().max(from), child.end_ns.min(to)))

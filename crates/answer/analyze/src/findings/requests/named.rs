@@ -224,10 +224,15 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
     let hold = times.hold - net.again_there_ns.clamp(0, times.hold.max(0));
     let sending = times.sending - net.again_back_ns.clamp(0, times.sending.max(0));
     let on_way = losses - (times.hold - hold) - (times.sending - sending);
+    // What a program has handed over goes as fast as acknowledgements come back.
+    let unhindered = |ns: i64, paused: i64, no_room: i64| (ns - paused - no_room).max(0);
+    let on_way_there = unhindered(hold, net.paused_there_ns, net.window_there_ns);
+    let on_way_back = unhindered(sending, net.paused_back_ns, net.window_back_ns);
+    let (hold, sending) = (hold - on_way_there, sending - on_way_back);
     let client = times.client + hold + times.client_unread + paused_there + no_room_back;
     let server = times.unread + times.work - unseen + sending + paused_back + no_room_there;
     let else_than_way = paused_there + paused_back + no_room_there + no_room_back + on_way;
-    let way = (way - else_than_way).max(0) + unseen + times.connect;
+    let way = (way - else_than_way).max(0) + on_way_there + on_way_back + unseen + times.connect;
     vec![
         ("set-up".to_owned(), times.lookup + times.handshake),
         (client_name(request), client),

@@ -14,6 +14,8 @@ use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.
 pub(crate) const SERVER_LEAST: f64 = 1e6;
+/// The same of waits that are seen: of a disk, a lock, a timer.
+pub(crate) const WAIT_LEAST: f64 = 1e5;
 /// The same of the way.
 pub(crate) const WAY_LEAST: f64 = 5e5;
 

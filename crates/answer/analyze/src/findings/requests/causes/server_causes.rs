@@ -4,9 +4,11 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::named::generalise_name;
 use crate::findings::requests::worst::{
-    SERVER_LEAST, Worst, find_worst_place, report_request_cause,
+    SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
 };
+use std::collections::BTreeMap;
 
 pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Queued, SERVER_LEAST)?;
@@ -37,6 +39,20 @@ pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
 }
 
+/// Short waits are worth a finding where they have this share of the time.
+const OFTEN: f64 = 0.2;
+
+/// The least that is worth a finding, ns. What threads are seen to wait for is evidence also where it is short and often.
+const fn least_of(cause: RequestCause) -> f64 {
+    match cause {
+        RequestCause::Disk
+        | RequestCause::Lock
+        | RequestCause::Sleep
+        | RequestCause::ChildProcess => WAIT_LEAST,
+        _ => SERVER_LEAST,
+    }
+}
+
 fn of_server(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
@@ -45,30 +61,34 @@ fn of_server(
     confidence: f64,
     attempt: &str,
 ) -> Option<Finding> {
-    let worst = find_worst_place(log, cause, SERVER_LEAST)?;
+    let worst = find_worst_place(log, cause, least_of(cause))?;
+    if worst.mean() < SERVER_LEAST && worst.share < OFTEN {
+        return None;
+    }
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
     let sentence = format!("{} {does}{which}: {}", worst.place, worst.time_in_words());
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
 }
 
-/// What the requests that cost most ask for, where that is one name.
+/// Of the time at a place, as much as those of one name must have for it to be said.
+const NAMED: f64 = 0.8;
+
+/// What the requests that cost most ask for, where most of that is of one name.
 fn slowest_name(worst: &Worst<'_>) -> Option<String> {
-    let named = |row: &u32| {
-        worst
-            .costs
-            .requests
-            .iter()
-            .find(|request| request.row == *row)
-            .map(|request| request.name.clone())
-    };
-    let rows: Vec<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
-    let first = rows
-        .first()
-        .and_then(named)
-        .filter(|name| !name.is_empty())?;
-    rows.iter()
-        .all(|row| named(row).as_ref() == Some(&first))
-        .then_some(first)
+    let names: BTreeMap<u32, &str> = worst
+        .costs
+        .requests
+        .iter()
+        .map(|request| (request.row, request.name.as_str()))
+        .collect();
+    let mut by_name: BTreeMap<String, i64> = BTreeMap::new();
+    for (ns, row) in &worst.cost.rows {
+        let name = names.get(row).copied().unwrap_or_default();
+        *by_name.entry(generalise_name(name)).or_default() += ns;
+    }
+    let all: i64 = by_name.values().sum();
+    let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;
+    (!name.is_empty() && ns as f64 >= NAMED * all as f64).then_some(name)
 }
 
 pub(crate) fn server_computes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
