@@ -127,7 +127,7 @@ impl QlogSender {
 
     /// Whether there is anything to report at the end.
     pub(super) const fn has_unreported(&self) -> bool {
-        self.lost > 0 || self.interval.blocked_ns > 0
+        self.interval.blocked_ns > 0 || self.lost > 0 && self.window_bytes.is_some()
     }
 
     /// The end of what is accounted for.

@@ -26,8 +26,8 @@ fn run(place: &Place) -> String {
 }
 
 fn text(place: &Place, run: &str) -> String {
-    let out = &place.stackline(&["export", run, "--text"]).succeeds().out;
-    out.clone()
+    let done = place.stackline(&["export", run, "--text"]);
+    done.succeeds().out.clone()
 }
 
 /// Spans of a run by name and kind, with trace, own id, parent and service.
