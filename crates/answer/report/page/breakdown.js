@@ -28,9 +28,10 @@ export function breakdown(where, model, mask, dark, show) {
     fill(where.body, element("p", {}, "No data unit met two monitor points, so nothing is known about its time."));
     return null;
   }
-  const rows = /** @type {[string, number][]} */ ([["The median unit", found.median], ["99th percentile", found.p99]]);
+  const what = model.names.texts.some((text) => text >= 0) ? "request" : "unit";
+  const rows = /** @type {[string, number][]} */ ([[`The median ${what}`, found.median], ["99th percentile", found.p99]]);
   const longest = Math.max(...rows.map(([, line]) => model.end[line] - model.start[line]), 1);
-  where.about.textContent = `Of ${counted(found.lines, "unit")}: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
+  where.about.textContent = `Of ${counted(found.lines, what)}: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
   const cut = rows.map(([, line]) => pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
   fill(where.bars, ...bars, key(model, cut, dark));
@@ -104,6 +105,8 @@ export function layer(model, { from, to }) {
   const [a, b] = [model.entry(from)?.layer, model.entry(to)?.layer];
   if (a === "network" && b === "network") return model.kinds[from][0] === "NET_ENQUEUE" && model.kinds[to][0] === "NET_DEQUEUE" ? "queue" : "network";
   if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
+  // What has been handed over and has not left yet waits for the protocol: a window, an acknowledgement, a message.
+  if (b === "network" && (a === "application" || a === "socket")) return "protocol";
   const deeper = ["application", "socket", "protocol", "network"].indexOf(b ?? "") > ["application", "socket", "protocol", "network"].indexOf(a ?? "") ? b : a;
   return a === undefined || b === undefined ? "other" : /** @type {any} */ (deeper in LAYERS ? deeper : "other");
 }

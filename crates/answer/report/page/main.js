@@ -84,7 +84,7 @@ function tools() {
       box.checked = picture.series.includes(lane);
       return element("label", { class: "check" }, box, ` ${lane.name}`);
     }));
-  const input = element("input", { type: "search", id: "find", size: "14", placeholder: "unit 12 of flow 0" });
+  const input = element("input", { type: "search", id: "find", size: "14", placeholder: model.names.texts.some((text) => text >= 0) ? "GET /path" : "unit 12 of flow 0" });
   const found = element("label", {}, "Find ", input);
   input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") find(input.value); });
   document.addEventListener("keydown", (event) => {

@@ -63,6 +63,8 @@ export class Model {
     /** @type {Map<number, import("./pack.js").Field>} */
     this.fields = new Map();
     this.units = pack.field("line.unit");
+    /** What lines of requests are called: the request and its status. */
+    this.names = pack.field("line.name");
     /** @type {Map<string, number> | null} */
     this.lineOfUnit = null;
   }
@@ -82,6 +84,8 @@ export class Model {
 
   /** A line's unit for people. @param {number} line */
   name(line) {
+    const name = this.names.texts[line];
+    if (name >= 0) return this.head.texts[name] ?? "";
     const id = this.unit(line);
     const number = Number(id);
     if (this.flow[line] < 0 || !this.flows.has(this.flow[line]) || !Number.isSafeInteger(number)) return id;

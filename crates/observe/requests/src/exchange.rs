@@ -93,7 +93,7 @@ pub struct Exchange {
     pub void: Option<&'static str>,
     /// Whether it is a connection that was not set up, and no request could be made on it.
     pub is_unopened: bool,
-    /// When who asked wanted no answer any more, or learnt that there will be none; of requests without an answer.
+    /// When who asked wanted no answer any more, or learnt that there will be none or no more of it; of requests without a whole answer.
     pub gave_up: Option<u64>,
 }
 

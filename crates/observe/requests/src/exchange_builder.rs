@@ -9,7 +9,7 @@ mod unknown;
 
 use crate::connection::{Passing, RequestConnection, TransferAccount};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
-use lookups::Lookup;
+use lookups::{AnsweredLookup, Lookup};
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
 use stackline_dissect::left_out::Bound;
@@ -131,7 +131,9 @@ pub struct Builder {
     idlest: VecDeque<(u64, RequestConnectionKey)>,
     sockets: HashMap<u64, SocketProgress>,
     lookups: VecDeque<Lookup>,
-    answered: VecDeque<(usize, u64, u64)>,
+    answered: VecDeque<AnsweredLookup>,
+    /// Whether a name server on a loopback ever answered.
+    has_own_resolver: bool,
     done: Vec<Exchange>,
     /// Transfers that are over, where they are wanted.
     transfers: Option<Vec<TransferAccount>>,
@@ -164,6 +166,7 @@ impl Builder {
             sockets: HashMap::new(),
             lookups: VecDeque::new(),
             answered: VecDeque::new(),
+            has_own_resolver: false,
             done: Vec::new(),
             transfers: None,
             next_flow: 0,
@@ -544,6 +547,10 @@ impl Builder {
         for connection in connections.into_values() {
             self.end_connection(connection);
         }
+        // A host without a name server asks itself (resolv.conf(5)): where none ever answered, nobody was asked.
+        let has_answered = self.has_own_resolver;
+        self.lookups
+            .retain(|lookup| has_answered || !lookup.exchange.server.address.ip().is_loopback());
         for mut lookup in self.lookups.drain(..) {
             lookup.exchange.void = Some(UNANSWERED);
             self.done.push(lookup.exchange);

@@ -76,11 +76,12 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     let request = &exchange.request;
     let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
     let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
-    // One that was given up is at the server until then.
-    let answered = exchange
-        .gave_up
-        .or(first(response.left))
-        .or(first(response.arrived));
+    // One that was given up is at the server until then; of an answer that was cut off the rest is waited for.
+    let answered = first(response.left)
+        .or(first(response.arrived))
+        .or(exchange.gave_up);
+    let is_cut = exchange.gave_up.is_some() && answered != exchange.gave_up;
+    let sent = exchange.gave_up.filter(|_| is_cut).or(last(response.left));
     // Each part ends here.
     let ends: [Option<u64>; ExchangePhase::ALL.len()] = [
         last(exchange.lookup),
@@ -94,7 +95,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
             .read
             .filter(|read| answered.is_none_or(|answered| *read <= answered)),
         answered,
-        last(response.left),
+        sent,
         last(response.arrived),
         response.read,
     ];

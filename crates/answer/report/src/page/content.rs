@@ -20,6 +20,7 @@ use stackline_analyze::stages::Stages;
 use stackline_core::trace_index::HostTrace;
 use stackline_events::catalogue::{self, DataFate, Layer};
 use stackline_events::table::FIELDS;
+use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The data of a page as one block of base64.
@@ -123,6 +124,32 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
     (0..events.len() as u32).filter(wanted).collect()
 }
 
+/// What each request asked and how it was answered, by unit: `GET /slow/1 200`.
+fn request_names(events: &EventTable) -> HashMap<i64, String> {
+    const REQUEST: &str = "REQUEST";
+    let field = |name: &str| {
+        catalogue::find(REQUEST).and_then(|entry| entry.data.iter().position(|own| *own == name))
+    };
+    let (Some(name), Some(status), Some(unknown)) =
+        (field("name"), field("status"), field("unknown"))
+    else {
+        return HashMap::new();
+    };
+    let mut names = HashMap::new();
+    for row in (0..events.len()).filter(|row| events.keyword(*row) == REQUEST) {
+        let text = |field: usize| events.value(row, field).to_string();
+        let answer = match text(status) {
+            status if status.is_empty() => text(unknown),
+            status => status,
+        };
+        let label = format!("{} {answer}", text(name));
+        if let Some(unit) = events.number(row, 0).filter(|_| !label.trim().is_empty()) {
+            names.insert(unit, label.trim().to_owned());
+        }
+    }
+    names
+}
+
 fn is_shown(keyword: &str) -> bool {
     catalogue::fate(keyword).is_some()
         || catalogue::find(keyword).is_none_or(|entry| {
@@ -141,6 +168,8 @@ struct PageContentWriter<'c> {
     kinds: Vec<(String, String, String)>,
     loose_kinds: BTreeMap<(u32, u32), u32>,
     lines: [PageColumn; LINES.len()],
+    /// What requests are called, by unit.
+    requests: HashMap<i64, String>,
     /// The colour of each line of the lifelines.
     colouring: Colouring,
     /// Points that follow each other on lines of the page.
@@ -157,8 +186,8 @@ struct PageContentWriter<'c> {
 }
 
 /// Columns of lines.
-const LINES: [&str; 9] = [
-    "unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour",
+const LINES: [&str; 10] = [
+    "unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour", "name",
 ];
 
 impl<'c> PageContentWriter<'c> {
@@ -178,6 +207,7 @@ impl<'c> PageContentWriter<'c> {
                 .collect(),
             loose_kinds: BTreeMap::new(),
             lines: Default::default(),
+            requests: request_names(content.events),
             colouring: Colouring::of(content.lifelines, content.index),
             pairs: BTreeSet::new(),
             latest: vec![u32::MAX; content.lifelines.points.len()],
@@ -201,6 +231,9 @@ impl<'c> PageContentWriter<'c> {
         self.lines[0].field(line.unit.to_string().as_str().into(), |text| {
             self::number(texts, numbers, text)
         });
+        let name = line.unit.number().and_then(|unit| self.requests.get(&unit));
+        let name = name.map_or(EventValue::Absent, |name| EventValue::Text(name));
+        self.lines[9].field(name, |text| self::number(texts, numbers, text));
         let plain = [
             u64::from(line.count),
             u64::from(line.mark_count),

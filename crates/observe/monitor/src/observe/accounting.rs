@@ -177,6 +177,26 @@ struct Standing {
     call: Option<Call>,
 }
 
+/// Who waits for a lock with a time limit tries again within this after it, ns.
+const AGAIN_NS: u64 = 100_000;
+
+/// Whether a thread waits for a lock again right behind a wait that ended with its time: as for Python's interpreter lock, which is
+/// asked for each 5 ms until it is given.
+fn tries_again(changes: &VecDeque<Change>, returned: usize) -> bool {
+    let at_ns = changes[returned].at_ns;
+    let mut next = changes
+        .range(returned + 1..)
+        .take_while(|change| change.at_ns.saturating_sub(at_ns) <= AGAIN_NS);
+    let next_call = next.find_map(|change| match change.step {
+        Step::Calls(call) => Some(call),
+        _ => None,
+    });
+    matches!(
+        next_call,
+        Some(Call::Futex | Call::FutexWait | Call::FutexWaitv)
+    )
+}
+
 /// What of an event changes how a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -410,15 +430,21 @@ impl ThreadTimes {
     /// when whoever looks left it was for that.
     fn place(&self, changes: &VecDeque<Change>, at: usize) -> Place {
         let place = changes[at].stands.place;
-        let mut later = changes.range(at + 1..).map(|change| change.step);
         match place {
             Place::Blocked(Cause::Lock | Cause::Socket) => {
-                let end = later.find(|step| {
-                    matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen)
+                let end = changes.iter().enumerate().skip(at + 1).find(|(_, change)| {
+                    matches!(
+                        change.step,
+                        Step::Returns { .. } | Step::Calls(_) | Step::Unseen
+                    )
                 });
-                let is_timed = end == Some(Step::Returns { in_time: true })
-                    || (place == Place::Blocked(Cause::Lock)
-                        && timers::ends_by_timer(&self.threads, changes, at));
+                let is_lock = place == Place::Blocked(Cause::Lock);
+                let is_over = end.is_some_and(|(end, change)| {
+                    change.step == Step::Returns { in_time: true }
+                        && !(is_lock && tries_again(changes, end))
+                });
+                let is_timed =
+                    is_over || (is_lock && timers::ends_by_timer(&self.threads, changes, at));
                 if is_timed {
                     Place::Blocked(Cause::Sleep)
                 } else {

@@ -31,6 +31,11 @@ struct ExchangeOutcome {
     is_too_late: bool,
 }
 
+/// Why there is no whole answer.
+const CUT_OFF: &str = "its answer was cut off";
+/// What parsers say of a message that its connection did not bring to its end.
+const ENDED: &str = "the connection ended within";
+
 impl RequestConnection {
     /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
     pub(super) fn make_room(&mut self, done: &mut Vec<Exchange>) {
@@ -126,7 +131,7 @@ impl RequestConnection {
         let is_cut = open.ends[1].is_none() && kind != ExchangeKind::OneWay;
         let mut void = open.void.or_else(|| {
             is_cut.then_some(if open.begins[1].is_some() {
-                "its answer was cut off"
+                CUT_OFF
             } else {
                 UNANSWERED
             })
@@ -153,7 +158,15 @@ impl RequestConnection {
             .map(|(at_ns, _)| at_ns)
             .or(self.ways[asks as usize].closed_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(open.over_ns);
-        let gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
+        let has_begun = is_cut && open.begins[1].is_some() && kind == ExchangeKind::Call;
+        let was_cut = has_begun && void.is_some_and(|why| why.starts_with(ENDED) || why == CUT_OFF);
+        if was_cut {
+            void = Some(CUT_OFF);
+        }
+        let gave_up = of_stream
+            .or(too_late)
+            .or(closed)
+            .filter(|_| is_unanswered || was_cut);
         if let Some((_, why)) = ended_by_server
             && is_unanswered
             && of_stream.or(too_late).is_none()

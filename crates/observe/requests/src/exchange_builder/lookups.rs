@@ -1,6 +1,7 @@
 //! Questions after names, and their answers: what a host asks a resolver before it opens a connection.
 
 use super::*;
+use std::collections::BTreeSet;
 
 /// A question after a name.
 #[derive(Debug)]
@@ -9,6 +10,18 @@ pub(super) struct Lookup {
     id: u16,
     host: usize,
 }
+
+/// A question that was answered, and to which no connection belongs yet.
+#[derive(Debug)]
+pub(super) struct AnsweredLookup {
+    host: usize,
+    begin_ns: u64,
+    end_ns: u64,
+    domain: String,
+}
+
+/// A resolver gives a question up, or asks another server, within this (`timeout` times `attempts` of resolv.conf(5), at most).
+const GIVEN_UP_NS: u64 = 30_000_000_000;
 
 impl Builder {
     /// A datagram at a host's door; what of it was read.
@@ -126,6 +139,7 @@ impl Builder {
         else {
             return;
         };
+        self.has_own_resolver |= from.ip().is_loopback();
         let known = &mut self.lookups[at];
         let response = known
             .exchange
@@ -148,37 +162,63 @@ impl Builder {
         };
         if let Some(begin) = exchange.begin_ns() {
             self.answered
-                .retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
+                .retain(|lookup| at_ns.saturating_sub(lookup.end_ns) <= GIVEN_UP_NS);
             if self.answered.len() >= MOST_ANSWERED {
                 self.answered.pop_front();
                 self.unknown.left_out.add(Bound::Answered, 1);
             }
-            self.answered.push_back((host, begin, at_ns));
+            self.answered.push_back(AnsweredLookup {
+                host,
+                begin_ns: begin,
+                end_ns: at_ns,
+                domain: domain(&exchange),
+            });
         }
         self.done.push(exchange);
     }
 
-    /// What a host asked after just before it opens a connection: from the first question to the last answer.
+    /// What a host asked after before it opens a connection: from the first question to the last answer. Answers that say there is
+    /// no such name are part of it (a search list), and so are questions after one of these names that nobody answered.
     pub(super) fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
-        let recent = |(of, _, end): &(usize, u64, u64)| {
-            *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS
-        };
-        let last = self
-            .answered
-            .iter()
-            .filter(|lookup| recent(lookup))
-            .map(|(_, _, end)| *end)
-            .max()?;
-        let first = self
-            .answered
-            .iter()
-            .filter(|lookup| recent(lookup))
-            .map(|(_, begin, _)| *begin)
-            .min()?;
-        self.answered
-            .retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
-        Some((first, last))
+        let mut last = None;
+        let mut since = at_ns;
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let is_before = |lookup: &AnsweredLookup| {
+                lookup.host == host
+                    && lookup.begin_ns < at_ns
+                    && since.saturating_sub(lookup.end_ns) <= LOOKUP_NS
+            };
+            if let Some(at) = self.answered.iter().rposition(is_before)
+                && let Some(lookup) = self.answered.remove(at)
+            {
+                last = Some(last.map_or(lookup.end_ns, |last: u64| last.max(lookup.end_ns)));
+                since = since.min(lookup.begin_ns);
+                names.insert(lookup.domain);
+                continue;
+            }
+            let unanswered = self.lookups.iter().filter(|lookup| lookup.host == host);
+            let Some(earlier) = unanswered
+                .filter(|lookup| names.contains(&domain(&lookup.exchange)))
+                .filter_map(|lookup| lookup.exchange.begin_ns())
+                .filter(|begin| *begin < since && since - *begin <= GIVEN_UP_NS)
+                .min()
+            else {
+                break;
+            };
+            since = earlier;
+        }
+        last.map(|last| (since, last))
     }
+}
+
+/// What is asked after, whichever kind of record.
+fn domain(exchange: &Exchange) -> String {
+    let name = exchange.name.kept();
+    name.rsplit(' ')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
 }
 
 fn lookup_exchange(

@@ -415,10 +415,10 @@ impl<'r> Spender<'r> {
         };
         shares.of_client(RequestCause::SlowReader, late + times.client_unread);
         // What the server has handed over goes as fast as acknowledgements come back.
-        let rest = if is_large {
-            RequestCause::Rate
-        } else {
-            RequestCause::Distance
+        let rest = match (request.is_cut_off(), is_large) {
+            (true, _) => RequestCause::GivenUp,
+            (false, true) => RequestCause::Rate,
+            (false, false) => RequestCause::Distance,
         };
         shares.of_pair(rest, sending - late);
         shares.of_pair(way.over, way.rest - base - sending);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) const SERVER_CLOSED: &str = "the server closed its connection";
 pub(crate) const SERVER_RESET: &str = "the server reset its connection";
 pub(crate) const SILENT: &str = "nothing answered its connection";
+pub(crate) const CUT_OFF: &str = "its answer was cut off";
 pub(crate) const REFUSED: &str = "its connection was refused";
 
 /// A request. Times are ns.
@@ -100,6 +101,11 @@ impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
+    }
+
+    /// Whether a part of its answer came, and nothing more.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.unknown.as_deref() == Some(CUT_OFF)
     }
 
     /// Whether its server ended the connection instead of an answer.

@@ -172,6 +172,38 @@ fn a_wait_that_ends_with_its_time_is_a_sleep() {
     );
 }
 
+#[test]
+fn a_lock_that_is_asked_for_again_and_again_is_no_sleep() {
+    let timed_out = |at_ns| {
+        event(
+            at_ns,
+            ThreadChange::Returns {
+                call: Call::Futex,
+                result: -110,
+            },
+        )
+    };
+    let waits_from = |again_ns| {
+        let events = [
+            runs(0),
+            calls(1, Call::Futex),
+            leaves(2, Left::Sleeping),
+            ready(5_000_000),
+            runs(5_000_001),
+            timed_out(5_000_002),
+            calls(again_ns, Call::Futex),
+            leaves(again_ns + 1, Left::Sleeping),
+            ready(again_ns + 1_000),
+            runs(again_ns + 1_001),
+            returns(again_ns + 1_002, Call::Futex),
+        ];
+        let times = seen(&events).times(1, 0, 5_000_003);
+        (times.lock_ns, times.sleep_ns)
+    };
+    assert_eq!(waits_from(5_000_010), (4_999_998, 0));
+    assert_eq!(waits_from(6_000_000), (0, 4_999_998));
+}
+
 /// Thread 1 waits for a lock from 2 us until thread 2 wakes it at 60 us, which has just come back from a call with a result.
 fn woken_after(call: Call, result: i64) -> (u64, u64) {
     let of = |thread: u32, at_us: u64, what| ThreadEvent {

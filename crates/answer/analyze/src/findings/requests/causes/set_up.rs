@@ -46,10 +46,23 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         String::new()
     };
     let of_cost: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
-    let mut failed = requests
-        .iter()
-        .filter(|request| of_cost.contains(&request.row));
-    if failed.all(|request| request.unknown.as_deref() == Some(REFUSED)) {
+    let failed = || {
+        requests
+            .iter()
+            .filter(|request| of_cost.contains(&request.row))
+    };
+    if failed().all(TracedRequest::is_cut_off) {
+        let sentence = format!(
+            "{none} of {all} answers {} were cut off: their rest did not come for {} each{then}",
+            worst.place,
+            format_ns(worst.each())
+        );
+        return Some(
+            report_request_cause(kind, log, &worst, 0.95, sentence)
+                .attempt("see whether packets of full size come through (`ping -M do -s 1472`), and whether the server stops in the midst of answers"),
+        );
+    }
+    if failed().all(|request| request.unknown.as_deref() == Some(REFUSED)) {
         let sentence = format!(
             "{none} of {all} attempts {} were refused after {} each{then}: nothing listens there",
             worst.place,
