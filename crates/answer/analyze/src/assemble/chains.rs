@@ -218,7 +218,7 @@ mod tests {
         work: u64,
         /// Whether all are asked at once.
         parallel: bool,
-        children: Vec<Asked>,
+        children: Vec<Self>,
     }
 
     /// Writes what a chain of requests leaves in a log.

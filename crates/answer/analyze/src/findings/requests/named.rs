@@ -64,9 +64,12 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
     named_requests(&requests(&EventRows::of(input)))
 }
 
+/// Who took how much of the time, ns.
+type TimeByTaker = BTreeMap<String, i64>;
+
 fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
     let made_for = RequestsBehind::of(all);
-    let mut by_name: BTreeMap<(String, String, String), (NamedRequests, BTreeMap<String, i64>)> =
+    let mut by_name: BTreeMap<(String, String, String), (NamedRequests, TimeByTaker)> =
         BTreeMap::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
