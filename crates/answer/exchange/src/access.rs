@@ -2,6 +2,7 @@
 //! times behind it or not), as haproxy and Envoy do, lines of JSON, spans of OTLP/JSON. And which line tells of which
 //! request of a capture: the one that has its method, path and status and whose end is near; where several could be meant, none is.
 
+mod entry;
 mod json_line;
 mod lines;
 mod times;
@@ -11,6 +12,7 @@ use crate::ImportMistakes;
 use crate::capture::CapturedRequest;
 use crate::otlp::messages::{OtlpSpan, TracesData};
 use crate::otlp::shown;
+pub use entry::AccessLogEntry;
 use json_line::read_json_line;
 use lines::read_text_line;
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -24,33 +26,6 @@ const ALIKE_NS: u64 = 5_000_000;
 const REPORTED: usize = 5;
 /// Lines of one request that are looked at, at most.
 const MOST_NEAR: usize = Bound::Near.most();
-
-/// What a log says of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessLogEntry {
-    /// When, ns since 1970, and how long the moment is that this names.
-    pub at_ns: u64,
-    /// See `at_ns`.
-    pub resolution_ns: u64,
-    /// Whether that is its end; else it is its beginning or its end.
-    pub is_end: bool,
-    /// What was asked.
-    pub method: String,
-    /// See `method`; with its query where the log has that.
-    pub path: String,
-    /// What was answered.
-    pub status: String,
-    /// How long it took, as the server says.
-    pub took_ns: Option<u64>,
-    /// How long servers behind it took, one after the other.
-    pub upstream_ns: Option<u64>,
-    /// How long it took where that is a number without a unit, as if it were of seconds.
-    pub number_ns: Option<u64>,
-    /// How important it is, where that is said.
-    pub level: String,
-    /// All of it.
-    pub line: String,
-}
 
 /// What a log holds.
 #[derive(Clone, Debug, Default)]

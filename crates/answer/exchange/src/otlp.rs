@@ -208,14 +208,8 @@ fn import_span(
         ));
         return;
     }
-    let mut ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| match id.len() {
-        8.. => hex_of(id),
-        _ => String::new(),
-    });
-    if span.trace_id.is_empty() {
-        imported.without_ids += 1;
-        ids[0] = unit_without_trace(span, host);
-    }
+    let ids = ids_of(span, host);
+    imported.without_ids += u64::from(span.trace_id.is_empty());
     let said = |key: &str| {
         span.attributes
             .iter()
@@ -261,6 +255,18 @@ fn import_span(
         );
     }
     put((&span_name, "_END"), span.end_time_unix_nano, &[]);
+}
+
+/// The trace, the span and its parent, in digits; what is too short to be an id is none.
+fn ids_of(span: &OtlpSpan, host: &str) -> [String; 3] {
+    let mut ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| match id.len() {
+        8.. => hex_of(id),
+        _ => String::new(),
+    });
+    if span.trace_id.is_empty() {
+        ids[0] = unit_without_trace(span, host);
+    }
+    ids
 }
 
 /// The unit of a span without a trace: its own, which no other span's is.

@@ -1,8 +1,7 @@
 //! One line of a server's log that is an object of JSON: its fields under the names that Caddy, Traefik, Envoy, nginx and libraries
 //! give them, however deep.
 
-use super::AccessLogEntry;
-use super::lines::asked;
+use super::entry::{AccessLogEntry, asked};
 use super::times::{SECOND, moment, scaled, seconds, unit_ns, with_unit};
 use serde_json::Value as Json;
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -112,7 +111,7 @@ impl Fields {
     }
 
     /// A time by its own unit, by its name's, or by its writer's.
-    fn time(&self, (name, text): (&str, &String)) -> Option<u64> {
+    fn time(&self, name: &str, text: &str) -> Option<u64> {
         let named = name.rsplit_once('_').and_then(|(_, unit)| unit_ns(unit));
         let unit = named.unwrap_or_else(|| self.default_unit(name));
         with_unit(text)
@@ -143,7 +142,7 @@ pub(super) fn read_json_line(
         .ok_or("no method and path")?;
     let status = fields.text(&STATUSES).ok_or("no status")?.clone();
     let took = fields.said(&TOOK);
-    let took_ns = took.and_then(|took| fields.time(took));
+    let took_ns = took.and_then(|(name, text)| fields.time(name, text));
     // A number that nothing gives a unit.
     let is_bare = |(name, text): (&str, &String)| {
         let has_unit = name
@@ -165,7 +164,9 @@ pub(super) fn read_json_line(
         number_ns: took
             .filter(|took| is_bare(*took))
             .and_then(|(_, text)| scaled(text, SECOND as f64)),
-        upstream_ns: fields.said(&UPSTREAM).and_then(|text| fields.time(text)),
+        upstream_ns: fields
+            .said(&UPSTREAM)
+            .and_then(|(name, text)| fields.time(name, text)),
         level: fields
             .text(&["level", "severity"])
             .cloned()

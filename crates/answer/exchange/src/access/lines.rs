@@ -1,7 +1,7 @@
 //! One line of a server's log that is text: NCSA's form as nginx, Apache, Traefik and others write it, and what haproxy and Envoy make
 //! of it.
 
-use super::AccessLogEntry;
+use super::entry::{AccessLogEntry, asked};
 use super::times::{SECOND, digits, moment, seconds, with_unit};
 
 /// Words of nginx that are not the whole time of servers behind it.
@@ -191,14 +191,6 @@ fn joined_lists(words: &[(String, bool)]) -> Vec<(String, bool)> {
         }
     }
     all
-}
-
-/// `GET /a HTTP/1.1`.
-pub(super) fn asked(request: &str) -> Option<(String, String)> {
-    let mut parts = request.split(' ');
-    let (method, path) = (parts.next()?, parts.next()?);
-    let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
-    is_method.then(|| (method.to_owned(), path.to_owned()))
 }
 
 /// Words between spaces, and those in quotes, within which a backslash hides the next letter.

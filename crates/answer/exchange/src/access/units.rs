@@ -1,7 +1,8 @@
 //! Numbers of logs that nothing gives a unit (Apache writes microseconds, milliseconds or seconds, as somebody chose): the unit by which
 //! they agree with what the capture saw of the same requests.
 
-use super::{AccessLogEntry, join};
+use super::entry::AccessLogEntry;
+use super::join;
 use crate::capture::CapturedRequest;
 
 /// Units by their length, ns; of those that agree alike the first.

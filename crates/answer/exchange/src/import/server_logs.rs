@@ -1,7 +1,7 @@
 //! Logs of servers (`--log`): each line that tells of a request of a capture becomes a point of it.
 
 use super::ImportRequest;
-use crate::access::{self, AccessLogEntry};
+use crate::access::{self, AccessLogEntry, Entries};
 use crate::capture::CapturedRequest;
 use crate::formats::CaptureImport;
 use stackline_core::error::{Error, Result};
@@ -12,6 +12,7 @@ use stackline_guard::files as guard_files;
 use stackline_redact::{http, secret_words};
 use stackline_requests::{Bound, LeftOut};
 use stackline_runs::events::Intake;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -126,14 +127,7 @@ fn one(
     }
     into.push(&table)?;
     import.left_out = left_out.names();
-    let unread = read.reasons.iter();
-    let counts = unread
-        .map(|(why, count)| (format!("not read: {why}"), *count))
-        .chain([
-            ("of no request that was captured".to_owned(), joined.alone),
-            ("of one of several requests".to_owned(), joined.ambiguous),
-        ]);
-    import.refused = counts.filter(|(_, count)| *count > 0).collect();
+    import.refused = refused(&read, joined.alone, joined.ambiguous);
     import.notes = read
         .mistakes
         .first
@@ -141,6 +135,18 @@ fn one(
         .map(|what| format!("{source}: {what}"))
         .collect();
     Ok(TraceImport { source, ..import })
+}
+
+/// Lines that tell of no request, by reason.
+fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> {
+    let unread = read.reasons.iter();
+    let counts = unread
+        .map(|(why, count)| (format!("not read: {why}"), *count))
+        .chain([
+            ("of no request that was captured".to_owned(), alone),
+            ("of one of several requests".to_owned(), ambiguous),
+        ]);
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// How grave a line is, in its own word; that without values.
