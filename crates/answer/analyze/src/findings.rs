@@ -51,7 +51,7 @@ pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::rank;
-pub use requests::named::{NamedRequests, find_named_requests};
+pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -74,6 +74,7 @@ pub const KINDS: &[FindingKind] = &[
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
+    bulk::receive_buffer_loss::KIND,
     environment::paused_process::KIND,
     environment::cpu_limit::KIND,
     calls::nagle_delayed_ack::KIND,
@@ -86,6 +87,8 @@ pub const KINDS: &[FindingKind] = &[
     observed::full_link::KIND,
     observed::window::KIND,
     observed::loss::KIND,
+    observed::congestion::KIND,
+    observed::application::KIND,
     observed::quiet::KIND,
     calls::serial_round_trips::KIND,
     bulk::window_below_bdp::KIND,

@@ -22,6 +22,11 @@ const WORDS: [&str; 12] = [
 /// Constants at which nothing is lost without a count, by file: why.
 const OTHERS: &[(&str, &str, &str)] = &[
     (
+        "request_spans.rs",
+        "DEEPEST",
+        "requests that were made for one another; what is further has a trace of its own",
+    ),
+    (
         "encapsulation.rs",
         "DEEPEST",
         "headers of links and tunnels that are looked through; a packet with more is counted as not read",
@@ -141,6 +146,26 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "analysis_queue.rs",
         "MOST_BYTES",
         "where more waits, it is analysed before more is read",
+    ),
+    (
+        "call_packets.rs",
+        "MOST",
+        "a connection more is counted as a lost record",
+    ),
+    (
+        "call_packets.rs",
+        "MOST_UNREAD",
+        "bytes for which zeros stand; what is more is a hole in the stream, which is said",
+    ),
+    (
+        "followed_threads.rs",
+        "MOST_LISTS",
+        "times that a list is read again until none is new",
+    ),
+    (
+        "setting.rs",
+        "MOST_NAMESPACES",
+        "how many are not looked at is a note of the trace",
     ),
     (
         "import.rs",

@@ -283,6 +283,7 @@ mod tests {
             exact: true,
             name: RedactedName::fixed(""),
             status: RedactedName::fixed(""),
+            context: None,
             client: place.clone(),
             server: place,
             seen_at: None,

@@ -77,7 +77,7 @@ impl AnalysisQueue {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These threads look.
+    /// These threads look, by the kernel's numbers.
     pub(crate) fn observed_by(&self, threads: Vec<u32>) {
         let mut analysis = self.analysis.lock().unwrap_or_else(PoisonError::into_inner);
         analysis.recorder.observed_by(threads);
@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use crate::event_order::EventOrder;
     use crate::recorder::RequestRecorder;
+    use crate::thread_directory::ThreadDirectory;
     use stackline_monitor::capture::Packet;
     use stackline_runs::events::Spooling;
     use std::sync::Arc;
@@ -259,7 +260,13 @@ mod tests {
             let run = tempfile::tempdir().unwrap();
             let analysis = TraceAnalysis {
                 order: EventOrder::new(None, None, Vec::new()),
-                recorder: RequestRecorder::new(Vec::new(), false, false, false),
+                recorder: RequestRecorder::new(
+                    Vec::new(),
+                    false,
+                    false,
+                    false,
+                    ThreadDirectory::default(),
+                ),
                 keys: None,
                 spool: Spooling::of(run.path()).unwrap(),
             };

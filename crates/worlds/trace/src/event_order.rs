@@ -1,6 +1,6 @@
 //! What was read of all sources, decoded and in the order of time, some milliseconds late. It decides nothing.
 
-use crate::source_reading::SourceReading;
+use crate::source_reading::{PacketReading, SourceReading};
 use stackline_monitor::observe::sockets::{SocketEvent, SocketEventDecoder};
 use stackline_monitor::observe::threads::{ThreadEvent, ThreadEventDecoder};
 use std::sync::Arc;
@@ -103,8 +103,19 @@ impl EventOrder {
         self.records += (sockets.len() + threads.len()) as u64;
         self.lost_packets += reading.lost_packets;
         self.lost_records += reading.lost_records;
-        let all = Arc::new(reading.packets.bytes);
-        let packets = reading.packets.heads.into_iter().map(|head| {
+        self.add_packets(reading.packets);
+        self.add_packets(reading.made);
+        let sockets = sockets.into_iter();
+        self.pending
+            .extend(sockets.map(|event| (event.at_ns, TraceSourceEvent::Socket(event))));
+        let threads = threads.into_iter();
+        self.pending
+            .extend(threads.map(|event| (event.at_ns, TraceSourceEvent::Thread(event))));
+    }
+
+    fn add_packets(&mut self, packets: PacketReading) {
+        let all = Arc::new(packets.bytes);
+        let packets = packets.heads.into_iter().map(|head| {
             let packet = TraceSourceEvent::Packet {
                 host: head.host,
                 outgoing: head.outgoing,
@@ -117,12 +128,6 @@ impl EventOrder {
             (head.at_ns, packet)
         });
         self.pending.extend(packets);
-        let sockets = sockets.into_iter();
-        self.pending
-            .extend(sockets.map(|event| (event.at_ns, TraceSourceEvent::Socket(event))));
-        let threads = threads.into_iter();
-        self.pending
-            .extend(threads.map(|event| (event.at_ns, TraceSourceEvent::Thread(event))));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What one look at all sources gave, as it was read: nothing of it is decoded, so that reading it costs next to nothing, and it can be
 //! kept until there is time for it.
 
+use crate::followed_threads::FollowedProcess;
 use stackline_monitor::capture::Packet;
 use stackline_monitor::observe::UndecodedTrace;
 use stackline_monitor::observe::sockets::SocketEvent;
@@ -13,10 +14,14 @@ pub(crate) struct SourceReading {
     pub(crate) now_ns: u64,
     /// No other comes after it.
     pub(crate) is_last: bool,
+    /// Processes that are followed since the reading before.
+    pub(crate) newcomers: Vec<FollowedProcess>,
     pub(crate) packets: PacketReading,
     pub(crate) sockets: UndecodedTrace,
     pub(crate) threads: UndecodedThreads,
-    /// What programs do that are stopped at their calls.
+    /// Packets made of what programs send and receive that are stopped at their calls.
+    pub(crate) made: PacketReading,
+    /// What else these do.
     pub(crate) stopped: (Vec<SocketEvent>, Vec<ThreadEvent>),
     pub(crate) lost_packets: u64,
     pub(crate) lost_records: u64,
@@ -25,7 +30,7 @@ pub(crate) struct SourceReading {
 impl SourceReading {
     /// How much memory it takes, about.
     pub(crate) fn bytes(&self) -> usize {
-        let packets = self.packets.bytes.len() + self.packets.heads.len() * size_of::<PacketHead>();
+        let packets = self.packets.memory() + self.made.memory();
         packets + self.sockets.bytes() + self.threads.bytes()
     }
 }
@@ -60,6 +65,11 @@ impl PacketReading {
     /// How much it holds: bytes and packets.
     pub(crate) const fn size(&self) -> (usize, usize) {
         (self.bytes.len(), self.heads.len())
+    }
+
+    /// How many bytes of memory it takes, about.
+    const fn memory(&self) -> usize {
+        self.bytes.len() + self.heads.len() * size_of::<PacketHead>()
     }
 
     /// Adds a packet at the door of that host.

@@ -27,6 +27,10 @@ impl TraceAnalysis {
         let now_ns = reading.now_ns;
         let (lost_packets, lost_records) = (reading.lost_packets, reading.lost_records);
         keys.iter_mut().for_each(KeyLogReader::read);
+        reading
+            .newcomers
+            .iter()
+            .for_each(|process| recorder.who.trace(process));
         let mut relieved = Ok(());
         order.take(reading, |at_ns, seen| {
             recorder.see(at_ns, seen);

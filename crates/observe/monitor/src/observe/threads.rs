@@ -226,7 +226,8 @@ pub struct Also {
 pub struct ThreadTrace {
     rings: TraceEventRings<ThreadTraceKind>,
     disk: Option<TraceEventRings<ThreadTraceKind>>,
-    followed: HashSet<u32>,
+    /// Threads that were chosen since the last reading.
+    chosen: Vec<u32>,
 }
 
 /// What was read of them.
@@ -234,6 +235,8 @@ pub struct ThreadTrace {
 pub struct UndecodedThreads {
     events: UndecodedTrace,
     disk: Option<UndecodedTrace>,
+    /// Threads that were chosen before this reading, and not before another.
+    chosen: Vec<u32>,
     /// The threads that are followed, where records were lost: the birth of a thread may be among them.
     followed: Vec<u32>,
 }
@@ -255,6 +258,7 @@ impl UndecodedThreads {
     pub fn clear(&mut self) {
         self.events.clear();
         self.disk.iter_mut().for_each(UndecodedTrace::clear);
+        self.chosen.clear();
         self.followed.clear();
     }
 }
@@ -278,7 +282,7 @@ impl ThreadTrace {
         let mut trace = Self {
             rings: TraceEventRings::create()?,
             disk: None,
-            followed: HashSet::new(),
+            chosen: Vec::new(),
         };
         let mut absent = BTreeMap::new();
         // Before any event, so that none of another thread is written.
@@ -355,40 +359,38 @@ impl ThreadTrace {
         }
     }
 
-    /// Follows another process from now on, with all its threads and whatever they begin.
+    /// Follows another process from now on, with all its threads and whatever they begin. Its number is the kernel's: this process is
+    /// of the first namespace.
     ///
     /// # Errors
     /// When there is no such process, or the kernel refuses.
     pub fn follow(&mut self, pid: u32) -> Result<(), String> {
+        let mut known = HashSet::new();
         // A thread begun by one that is not chosen yet is found in the next list.
         for _ in 0..MOST_LISTS {
             let new: Vec<u32> = threads_of(pid)?
                 .into_iter()
-                .filter(|thread| !self.followed.contains(thread))
+                .filter(|thread| known.insert(*thread))
                 .collect();
             if new.is_empty() {
                 break;
             }
-            let words: Vec<String> = new.iter().map(u32::to_string).collect();
-            self.rings
-                .rings()
-                .instance()
-                .append(CHOSEN, &words.join("\n"))?;
-            self.followed.extend(new);
+            self.follow_threads(&new)?;
         }
         Ok(())
     }
 
-    /// Follows one more thread from now on, and whatever it begins.
+    /// Follows more threads from now on, by the kernel's numbers, and whatever they begin.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn follow_thread(&mut self, thread: u32) -> Result<(), String> {
+    pub fn follow_threads(&mut self, threads: &[u32]) -> Result<(), String> {
+        let words: Vec<String> = threads.iter().map(u32::to_string).collect();
         self.rings
             .rings()
             .instance()
-            .append(CHOSEN, &thread.to_string())?;
-        self.followed.insert(thread);
+            .append(CHOSEN, &words.join("\n"))?;
+        self.chosen.extend(threads);
         Ok(())
     }
 
@@ -398,6 +400,7 @@ impl ThreadTrace {
     /// When the records cannot be read.
     pub fn read(&mut self, into: &mut UndecodedThreads) -> Result<(), String> {
         into.clear();
+        into.chosen.append(&mut self.chosen);
         self.rings.read(&mut into.events)?;
         if into.events.lost > 0 {
             let chosen = self.rings.rings().instance().read(CHOSEN)?;
@@ -409,13 +412,13 @@ impl ThreadTrace {
         Ok(())
     }
 
-    /// What decodes the events that are switched on by now, of the threads that are followed by now and what they begin.
+    /// What decodes the events that are switched on by now, of the threads that are chosen before each reading and what they begin.
     #[must_use]
     pub fn decoder(&self) -> ThreadEventDecoder {
         ThreadEventDecoder {
             events: self.rings.decoder(),
             disk: self.disk.as_ref().map(TraceEventRings::decoder),
-            followed: self.followed.clone(),
+            followed: HashSet::new(),
             requests: HashMap::new(),
         }
     }
@@ -430,6 +433,7 @@ impl ThreadEventDecoder {
             followed,
             requests,
         } = self;
+        followed.extend(&read.chosen);
         let before = out.len();
         let take = |at_ns, event| out.extend(of_followed(followed, ThreadEvent { at_ns, ..event }));
         let until_ns = events.decode(&read.events, u64::MAX, decode::decode, take);
