@@ -305,6 +305,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_that_ended_before_its_analysis_has_its_name() {
+        // No process has so large a number.
+        let (pid, thread) = (u32::MAX - 1, u32::MAX - 2);
+        let process = FollowedProcess {
+            pid,
+            name: "worker".to_owned(),
+            threads: vec![(pid, pid), (thread, thread)],
+        };
+        let mut who = ThreadDirectory::default();
+        who.trace(&process);
+        assert!(who.is_traced(thread));
+        assert_eq!(who.process(thread), Some(pid));
+        assert_eq!(who.program(thread, ""), "worker");
+    }
+
+    #[test]
     fn what_is_one_more_than_is_remembered_is_counted() {
         Bound::Threads.assert_reported(|count| {
             let mut who = ThreadDirectory::default();

@@ -548,10 +548,12 @@ fn nobody_is_traced_until_followed() {
     std::thread::sleep(Duration::from_millis(5));
     assert_eq!(drain(&mut trace, &mut events), 0);
     assert_eq!(events, []);
+    let (mut decoder, mut read) = (trace.decoder(), UndecodedThreads::default());
     assert!(trace.follow(NOBODY).is_err(), "there is none");
     trace.follow(std::process::id()).unwrap();
     std::thread::sleep(Duration::from_millis(5));
-    drain(&mut trace, &mut events);
+    trace.read(&mut read).unwrap();
+    decoder.decode(&read, &mut events);
     let thread = nix::unistd::gettid().as_raw().cast_unsigned();
     let call = Call::ClockNanosleep;
     assert!(
