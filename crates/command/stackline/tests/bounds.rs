@@ -148,6 +148,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "bytes for which zeros stand; what is more is a hole in the stream, which is said",
     ),
     (
+        "connect_attempts.rs",
+        "MOST_ATTEMPTS",
+        "a refused connection more counts as another program's",
+    ),
+    (
         "followed_threads.rs",
         "MOST_LISTS",
         "times that a list is read again until none is new",

@@ -17,6 +17,7 @@
 //! | `trace_sources` | all that is looked at, in the order of time |
 //! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
+//! | `connect_attempts` | whose a connection was that never was set up |
 //! | `container_names` | what the containers of processes are called |
 //! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
@@ -25,6 +26,7 @@
 
 mod call_packets;
 pub mod calls;
+mod connect_attempts;
 mod container_names;
 mod followed_threads;
 pub mod joined_processes;
