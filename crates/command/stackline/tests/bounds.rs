@@ -91,6 +91,17 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "MOST_WORDS",
         "names are made of the first words",
     ),
+    (
+        "binary.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    (
+        "mongodb.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("mongodb.rs", "LONGEST", "the protocol's"),
     ("value.rs", "MOST", "what announces more is no RESP"),
     ("reading.rs", "BATCH", "events that are given at a time"),
     ("reading.rs", "WAITING", "packets that are read ahead"),

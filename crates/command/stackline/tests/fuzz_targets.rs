@@ -160,6 +160,27 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::conversation",
     ),
     (
+        "memcached",
+        "dissect/src/conversation/memcached.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
+        "NATS",
+        "dissect/src/conversation/nats.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
+        "MongoDB",
+        "dissect/src/conversation/mongodb.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
         "TLS by turns",
         "dissect/src/conversation/tls.rs",
         "bytes",

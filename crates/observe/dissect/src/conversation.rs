@@ -15,6 +15,11 @@
 //! | [`http2`] | HTTP/2, and gRPC within it |
 //! | `records` | records: heads that announce bodies |
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
+//! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
+//! | `text_lines` | lines of words that begin records |
+//! | [`memcached`] | memcached, text and binary |
+//! | [`nats`] | NATS |
+//! | [`mongodb`] | MongoDB |
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
@@ -24,10 +29,14 @@
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
 pub mod connection;
+mod correlated_exchanges;
 pub mod dns;
 pub mod http1;
 pub mod http2;
+pub mod memcached;
+pub mod mongodb;
 pub mod mysql;
+pub mod nats;
 pub mod opening;
 mod pending_requests;
 pub mod postgres;
@@ -38,6 +47,7 @@ mod record_dialogue;
 mod records;
 pub mod resp;
 mod statement_texts;
+mod text_lines;
 pub mod tls;
 pub mod turn_dissector;
 

@@ -5,7 +5,10 @@ use super::Dissector;
 use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::memcached::Memcached;
+use super::mongodb::MongoDb;
 use super::mysql::Mysql;
+use super::nats::Nats;
 use super::opening::{ConversationOpening, ProtocolVerdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
@@ -44,6 +47,18 @@ const ALL: &[KnownProtocol] = &[
     KnownProtocol {
         recognise: super::resp::recognise,
         start: || Box::new(Resp::default()),
+    },
+    KnownProtocol {
+        recognise: super::memcached::recognise,
+        start: || Box::new(Memcached::default()),
+    },
+    KnownProtocol {
+        recognise: super::nats::recognise,
+        start: || Box::new(Nats::default()),
+    },
+    KnownProtocol {
+        recognise: super::mongodb::recognise,
+        start: || Box::new(MongoDb::default()),
     },
     KnownProtocol {
         recognise: super::tls::recognise,
@@ -98,6 +113,19 @@ mod tests {
             b"\0\x13\0\x01\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01",
             b"",
             "DNS",
+        ),
+        (b"get user:7\r\n", b"", "memcached"),
+        (b"set k 0 0 2\r\nhi\r\n", b"", "memcached"),
+        (
+            b"\x80\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0k",
+            b"",
+            "memcached",
+        ),
+        (b"", b"INFO {\"server_id\":1}\r\n", "NATS"),
+        (
+            b"\x26\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0",
+            b"",
+            "MongoDB",
         ),
         (b"", b"220 ready\r\n", "by turns"),
         (b"hello", b"hi", "by turns"),

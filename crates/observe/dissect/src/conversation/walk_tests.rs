@@ -34,11 +34,40 @@ fn http1() -> Spoken {
     .to_vec()
 }
 
+/// One of each protocol of records: what is asked first.
+fn others() -> Vec<Spoken> {
+    let whole = |script: &[(char, &[u8])]| -> Spoken {
+        script
+            .iter()
+            .map(|(side, bytes)| (*side, bytes.to_vec()))
+            .collect()
+    };
+    vec![
+        whole(&[
+            ('>', b"set k 0 0 2\r\nhi\r\nget k\r\nmg k v\r\n"),
+            ('<', b"STORED\r\nVALUE k 0 2\r\nhi\r\nEND\r\nVA 2\r\nhi\r\n"),
+        ]),
+        whole(&[
+            ('<', b"INFO {}\r\n"),
+            ('>', b"CONNECT {}\r\nPING\r\nPUB a i.1 2\r\nhi\r\n"),
+            ('<', b"PONG\r\nMSG b 1 2\r\nhi\r\nMSG i.1 1 2\r\nhi\r\n"),
+        ]),
+        whole(&[
+            ('>', b"\x26\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x10ping\0\x01\0\0\0\0\0"),
+            (
+                '<',
+                b"\x26\0\0\0\x09\0\0\0\x01\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0",
+            ),
+        ]),
+    ]
+}
+
 /// All that are known to be right.
 fn all() -> Vec<Vec<u8>> {
     conversations()
         .iter()
         .chain([&http1()])
+        .chain(&others())
         .map(steps)
         .collect()
 }
@@ -46,7 +75,7 @@ fn all() -> Vec<Vec<u8>> {
 #[test]
 fn messages_of_right_conversations_end() {
     let ended: Vec<usize> = all().iter().map(|steps| fuzz_conversation(steps)).collect();
-    assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4]);
+    assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4, 6, 7, 2]);
 }
 
 /// What the fuzz target begins with, and what it found.
@@ -94,7 +123,7 @@ proptest! {
 
     #[test]
     fn right_conversations_that_were_changed_are_harmless(
-        which in 0_usize..8,
+        which in 0_usize..11,
         changes in prop::collection::vec((0_usize..2000, 0_u8.., 0_u8.., 0_u8..), 1..6),
     ) {
         let mut steps = all().swap_remove(which);
