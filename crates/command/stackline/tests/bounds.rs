@@ -102,6 +102,33 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "what a name is made of; a name that fills its room is counted",
     ),
     ("mongodb.rs", "LONGEST", "the protocol's"),
+    (
+        "amqp.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("amqp.rs", "LONGEST", "what announces more is not AMQP"),
+    (
+        "kafka.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    (
+        "mqtt.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("kafka.rs", "LONGEST", "what announces more is not Kafka"),
+    (
+        "kafka.rs",
+        "LONGEST_FIRST",
+        "what begins with more is not recognised as Kafka",
+    ),
+    (
+        "kafka.rs",
+        "LARGEST_FIRST",
+        "what begins with more is not recognised as Kafka",
+    ),
     ("value.rs", "MOST", "what announces more is no RESP"),
     ("reading.rs", "BATCH", "events that are given at a time"),
     ("reading.rs", "WAITING", "packets that are read ahead"),

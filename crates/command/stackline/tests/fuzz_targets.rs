@@ -181,6 +181,27 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::conversation",
     ),
     (
+        "Kafka",
+        "dissect/src/conversation/kafka.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
+        "MQTT",
+        "dissect/src/conversation/mqtt.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
+        "AMQP",
+        "dissect/src/conversation/amqp.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
         "TLS by turns",
         "dissect/src/conversation/tls.rs",
         "bytes",

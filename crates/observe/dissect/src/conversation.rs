@@ -20,6 +20,9 @@
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
 //! | [`mongodb`] | MongoDB |
+//! | [`kafka`] | Kafka |
+//! | [`mqtt`] | MQTT 3.1.1 and 5 |
+//! | [`amqp`] | AMQP 0-9-1 |
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
@@ -28,13 +31,16 @@
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
+pub mod amqp;
 pub mod connection;
 mod correlated_exchanges;
 pub mod dns;
 pub mod http1;
 pub mod http2;
+pub mod kafka;
 pub mod memcached;
 pub mod mongodb;
+pub mod mqtt;
 pub mod mysql;
 pub mod nats;
 pub mod opening;

@@ -110,9 +110,13 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         self.waiting.get(key).map(|waiting| &waiting.remembered)
     }
 
-    /// The keys that answers are waited for, in their order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
-        self.waiting.keys()
+    /// Keys from one to another that answers are waited for with, in their order.
+    pub(super) fn keys_between(&self, first: K, last: K) -> Vec<K> {
+        if first > last {
+            return Vec::new();
+        }
+        let between = self.waiting.range(first..=last);
+        between.map(|(key, _)| key.clone()).collect()
     }
 
     /// The answer of that key begins; whether anything waits for it.

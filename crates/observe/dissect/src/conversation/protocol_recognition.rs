@@ -2,11 +2,14 @@
 //! its file and its line in [`ALL`].
 
 use super::Dissector;
+use super::amqp::Amqp;
 use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::kafka::Kafka;
 use super::memcached::Memcached;
 use super::mongodb::MongoDb;
+use super::mqtt::Mqtt;
 use super::mysql::Mysql;
 use super::nats::Nats;
 use super::opening::{ConversationOpening, ProtocolVerdict};
@@ -59,6 +62,18 @@ const ALL: &[KnownProtocol] = &[
     KnownProtocol {
         recognise: super::mongodb::recognise,
         start: || Box::new(MongoDb::default()),
+    },
+    KnownProtocol {
+        recognise: super::kafka::recognise,
+        start: || Box::new(Kafka::default()),
+    },
+    KnownProtocol {
+        recognise: super::mqtt::recognise,
+        start: || Box::new(Mqtt::default()),
+    },
+    KnownProtocol {
+        recognise: super::amqp::recognise,
+        start: || Box::new(Amqp::default()),
     },
     KnownProtocol {
         recognise: super::tls::recognise,
@@ -127,6 +142,9 @@ mod tests {
             b"",
             "MongoDB",
         ),
+        (b"\0\0\0\x0d\0\x12\0\0\0\0\0\x01\0\x03app", b"", "Kafka"),
+        (b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a", b"", "MQTT"),
+        (b"AMQP\0\0\x09\x01", b"", "AMQP"),
         (b"", b"220 ready\r\n", "by turns"),
         (b"hello", b"hi", "by turns"),
     ];

@@ -234,7 +234,7 @@ fn what_waits_beyond_the_bound_is_counted_and_a_side_is_found_again() {
 proptest! {
     #[test]
     fn any_bytes_are_harmless(moves in test_hostile_input(&[
-        b"\x26\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x10ping\0\x01\0\0\0\0\0",
+        b"\x24\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x0f\0\0\0\x10ping\0\x01\0\0\0\0\0",
         b"\x26\0\0\0\x09\0\0\0\x01\0\0\0\xdd\x07\0\0\x02\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\0\0\0\0",
         b"\x1a\0\0\0\x01\0\0\0\0\0\0\0\xdc\x07\0\0\xdd\x07\0\0\xff\0\0\0\x01\xf0", b"\xff\xff\xff\xff\x01\0\0\0\0\0\0\0\xdd\x07\0\0",
         b"\x18\0\0\0\x01\0\0\0\0\0\0\0\xd4\x07\0\0abcdefgh",
