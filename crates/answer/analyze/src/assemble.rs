@@ -6,6 +6,7 @@
 
 mod chains;
 pub(crate) mod ids;
+mod line_rows;
 mod lines;
 pub(crate) mod order;
 mod points;

@@ -74,6 +74,7 @@ pub const KINDS: &[FindingKind] = &[
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
+    bulk::receive_buffer_loss::KIND,
     environment::paused_process::KIND,
     environment::cpu_limit::KIND,
     calls::nagle_delayed_ack::KIND,

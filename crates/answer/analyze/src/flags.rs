@@ -5,6 +5,7 @@
 //! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
 
 use crate::bimodal::is_bimodal;
+use crate::cut_buffers::find_cut_buffers;
 use crate::groups::{GroupRun, SummaryGroup, elapsed_s, half_width_share};
 use crate::machines::on_one;
 use crate::side_summary::steal_share;
@@ -16,7 +17,7 @@ use stackline_core::run_record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
 
 /// Every flag with what raises it.
-pub const FLAGS: [(&str, &str); 15] = [
+pub const FLAGS: [(&str, &str); 16] = [
     (
         "overload",
         "in a counted run or more the machine could not keep up with the network it emulated, so the figures are the machine's; `network.emulation` has the number of runs and the reasons",
@@ -67,6 +68,10 @@ pub const FLAGS: [(&str, &str); 15] = [
     (
         "congestion NAME",
         "a congestion control other than cubic that the specification did not name",
+    ),
+    (
+        "cut NAME",
+        "a kernel gave a socket a smaller buffer than the specification asks for: the option, the bytes for which it gives as much, and the sysctl that bounds it",
     ),
 ];
 
@@ -131,6 +136,7 @@ pub(crate) fn flags(
         .map(|(_, flag)| (*flag).to_owned());
     raised
         .chain(once_each(congestion(group, runs)))
+        .chain(once_each(cut(m, group, runs)))
         .chain(once_each(notes(runs)))
         .collect()
 }
@@ -286,5 +292,28 @@ fn congestion(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
         .filter_map(|side| side.settings.get("congestion"));
     used.filter(|name| *name != USUAL_CONGESTION)
         .map(|name| format!("congestion {name}"))
+        .collect()
+}
+
+/// `cut NAME` of each buffer that is smaller than what was asked for.
+fn cut(measurement: &Measurement, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
+    let of = |record: &RunRecord| -> Vec<String> {
+        let Some(part) = group.part(record.part) else {
+            return Vec::new();
+        };
+        [&record.initiator, &record.responder]
+            .into_iter()
+            .flat_map(|side| find_cut_buffers(&part.stack, measurement.world, side))
+            .map(|cut| {
+                format!(
+                    "cut {} to {} B by {}",
+                    cut.option, cut.given_bytes, cut.sysctl
+                )
+            })
+            .collect()
+    };
+    runs.iter()
+        .flat_map(|run| &run.records)
+        .flat_map(|record| of(record))
         .collect()
 }

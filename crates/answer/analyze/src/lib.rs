@@ -44,6 +44,7 @@ pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
 mod costs;
+mod cut_buffers;
 pub mod data_fates;
 pub mod duration_filter;
 pub mod enough_runs;

@@ -9,7 +9,7 @@ use stackline_analyze::findings::{
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::summary::RunMetric;
 use stackline_analyze::{Summary, summarise};
-use stackline_core::plan::{Plan, World};
+use stackline_core::plan::{Composer, Plan, World};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -130,10 +130,10 @@ impl AdviceTrial<'_> {
             let longest = elapsed_s.entry(record.run).or_default();
             *longest = longest.max(record.elapsed_ns as f64 / 1e9);
         }
-        let measured = |summary: &Summary| !summary.background && summary.part_index.is_some();
+        let together = plan.measurements.first()?.composer == Composer::Total;
         let parts = summarise(&plan, &records)
             .into_iter()
-            .filter(measured)
+            .filter(|summary| is_compared(summary, together))
             .collect();
         Some(Runs {
             parts,
@@ -156,9 +156,9 @@ impl AdviceTrial<'_> {
             .as_ref()
             .filter(|_| measurement.world != World::Live)?;
         let now = self.runs(self.plan, at)?;
-        let of_this = |summary: &&Summary| {
-            summary.measurement == at && !summary.background && summary.part_index.is_some()
-        };
+        let together = measurement.composer == Composer::Total;
+        let of_this =
+            |summary: &&Summary| summary.measurement == at && is_compared(summary, together);
         let near = |(was, is): (&Summary, &Summary)| {
             let metric = RunMetric::MAIN
                 .into_iter()
@@ -181,12 +181,12 @@ impl AdviceTrial<'_> {
             .collect();
         gains.sort_unstable_by(f64::total_cmp);
         let (least, greatest) = (*gains.first()?, *gains.last()?);
-        let (was, is) = pairs.first()?;
         let times_as_fast = [gains[gains.len() / 2], least, greatest];
         Some(ExpectedEffect {
             metric,
-            now: median(was)?,
-            then: median(is)?,
+            parts: pairs.len(),
+            now: mean_of_medians(pairs.iter().map(|(now, _)| *now))?,
+            then: mean_of_medians(pairs.iter().map(|(_, then)| *then))?,
             times_as_fast,
             runs: gains.len(),
         })
@@ -195,18 +195,21 @@ impl AdviceTrial<'_> {
     /// What a finding's advice is worth, and how sure the finding is then.
     fn judge(&self, finding: &mut Finding, at: usize, now: &Runs) {
         for advice in &mut finding.tries {
-            advice.expected = advice
-                .change
-                .as_ref()
-                .and_then(|change| self.expected(change, at, now));
+            let Some(change) = &advice.change else {
+                continue;
+            };
+            advice.expected = self.expected(change, at, now);
+            if advice.expected.is_none() && change.applied(self.plan, at).is_some() {
+                advice.what += " (not tried in the time there was; `--simulate` takes more)";
+            }
         }
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
             return;
         };
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
-        } else if self.is_simulated(at) && best < HELPS {
-            finding.confidence = finding.confidence.min(DOUBTED);
+        } else if self.is_simulated(at) {
+            finding.confidence = finding.confidence.min(most_confidence(best));
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
         for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
@@ -234,6 +237,18 @@ impl AdviceTrial<'_> {
         );
         Some(finding)
     }
+}
+
+/// Whether a summary is of one part that was measured, or of all where they are summarised together.
+fn is_compared(summary: &Summary, together: bool) -> bool {
+    !summary.background && (together || summary.part_index.is_some())
+}
+
+/// How sure a finding is at most whose best advice helps by less than what proves it: from doubt to proof, as the gain goes from what is
+/// no advice to that.
+fn most_confidence(gain: f64) -> f64 {
+    let way = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
+    DOUBTED + way * (PROVED - DOUBTED)
 }
 
 fn gain(advice: &Advice) -> Option<f64> {
@@ -283,6 +298,16 @@ fn compared<'r>(
         .zip(&then.parts)
         .map(|(now, then)| (now.values(metric), then.values(metric)));
     Some((gauge, both.collect()))
+}
+
+/// The geometric mean of the medians of several parts, as gains over them are.
+fn mean_of_medians<'r>(parts: impl Iterator<Item = &'r [f64]>) -> Option<f64> {
+    let medians: Vec<f64> = parts.map(median).collect::<Option<_>>()?;
+    if let [one] = medians[..] {
+        return Some(one);
+    }
+    let sum: f64 = medians.iter().map(|median| median.ln()).sum();
+    Some((sum / medians.len().max(1) as f64).exp()).filter(|mean| mean.is_finite())
 }
 
 fn median(values: &[f64]) -> Option<f64> {

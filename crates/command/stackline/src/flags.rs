@@ -545,6 +545,9 @@ pub(crate) struct Ptrace {
     /// The pipe on which it reports what the program does
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
+    /// Report what it sends and receives too
+    #[arg(long)]
+    pub(crate) contents: bool,
     /// Become the program once somebody traces this
     #[arg(long)]
     pub(crate) traced: bool,

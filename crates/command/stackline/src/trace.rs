@@ -9,11 +9,11 @@ use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
 use stackline_core::plan::Plan;
 use stackline_trace::calls;
-use stackline_trace::program_trace::{
-    TraceOptions, TraceOutcome, TraceSetting, is_running, trace_once,
-};
+use stackline_trace::joined_processes::{JoinedNames, JoinedProcesses};
+use stackline_trace::program_trace::{TraceOptions, TraceOutcome, trace_once};
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
 use stackline_trace::scope::TraceScope;
+use stackline_trace::setting::TraceSetting;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
@@ -22,8 +22,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Traces programs, keeps a run, says what limits their requests.
 pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
-    let programs = programs(flags)?;
-    let mut setting = setting(flags, &programs)?;
+    let joins = joined_names(flags);
+    let programs = programs(flags, &joins)?;
+    let failure = programs
+        .iter()
+        .find_map(|program| program.can_be_started().err());
+    if let Some(failure) = failure {
+        Exit::from_error(failure.error, flags.json);
+        return Ok(Exit::Program(failure.code));
+    }
+    let joined = match joins.is_empty() {
+        true => None,
+        false => Some(JoinedProcesses::find(&joins)?),
+    };
+    let mut setting = match &joined {
+        Some(joined) => TraceSetting::joined(&joined.pids(), flags.decipher)?,
+        None => setting(flags, &programs)?,
+    };
     for change in &flags.tries {
         if let Some(emulation) = setting.emulation() {
             link_of_text(&emulation.describe()?.network, change)?;
@@ -31,7 +46,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
     }
     let options = TraceOptions {
         scope: flags.see,
-        pids: stackline_trace::process_tree::with_descendants(&flags.pid),
+        joined,
         duration: flags.duration,
         keep_contents: flags.keep_contents,
         access: flags.sharing.access(),
@@ -51,40 +66,45 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
         try_again(&mut setting, change, &first, &mut again)?;
     }
     // Programs that ran already go on: an interruption is how their trace ends.
-    Ok(if stop.load(Ordering::Relaxed) && flags.pid.is_empty() {
+    Ok(if stop.load(Ordering::Relaxed) && joins.is_empty() {
         Exit::Interrupted
     } else {
         code(first.ended)
     })
 }
 
+/// What runs already and is to be joined.
+fn joined_names(flags: &flags::TraceFlags) -> JoinedNames {
+    JoinedNames {
+        pids: flags.pid.clone(),
+        containers: flags.container.clone(),
+        units: flags.unit.clone(),
+        groups: flags.cgroup.clone(),
+    }
+}
+
 /// The programs that are started; none where some are joined.
-fn programs(flags: &flags::TraceFlags) -> Result<Vec<TracedProgram>> {
-    let programs = match (flags.words.is_empty(), flags.pid.is_empty()) {
+fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<TracedProgram>> {
+    let programs = match (flags.words.is_empty(), joins.is_empty()) {
         (true, false) => Vec::new(),
         (false, true) => parse_programs(&flags.words)?,
         (true, true) => {
             return Err(Error::input("there is nothing to trace")
-                .hint("stackline trace -- COMMAND starts a program, --pid PID joins one"));
+                .hint("stackline trace -- COMMAND starts a program; --pid, --container, --unit, --cgroup join what runs"));
         }
         (false, false) => {
-            return Err(Error::input("programs are named, and --pid too")
-                .hint("trace the ones or the others"));
+            return Err(
+                Error::input("programs are named, and others that run already too")
+                    .hint("trace the ones or the others"),
+            );
         }
     };
-    if let Some(gone) = flags.pid.iter().find(|pid| !is_running(**pid)) {
-        return Err(Error::input(format!("there is no process {gone}"))
-            .hint("`pgrep -n NAME` prints a program's number"));
-    }
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
         return Err(Error::input(format!(
             "there is no network on which `{change}` could be tried"
         ))
         .hint("--try changes a link of the network that --on names"));
     }
-    programs
-        .iter()
-        .try_for_each(TracedProgram::can_be_started)?;
     Ok(programs)
 }
 
@@ -147,6 +167,9 @@ pub(crate) fn trace_one_program(
     trace(&flags::TraceFlags {
         on: text.spec.clone(),
         pid: Vec::new(),
+        container: Vec::new(),
+        unit: Vec::new(),
+        cgroup: Vec::new(),
         duration: None,
         see: TraceScope::Calls,
         keep_contents: false,
@@ -178,7 +201,12 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
     becoming
         .args(["ptrace", "--traced", "--"])
         .args(&flags.command);
-    let code = calls::stop_at_calls(&mut becoming, &flags.command, flags.to.as_deref())?;
+    let code = calls::stop_at_calls(
+        &mut becoming,
+        &flags.command,
+        flags.to.as_deref(),
+        flags.contents,
+    )?;
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 

@@ -95,7 +95,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "trace",
         &[
-            "core", "guard", "events", "runs", "monitor", "requests", "sim", "emu", "runner",
+            "core", "guard", "os", "events", "runs", "monitor", "requests", "sim", "emu", "runner",
         ],
     ),
     (

@@ -171,6 +171,26 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "a larger file is refused with words",
     ),
     (
+        "call_packets.rs",
+        "MOST",
+        "a connection more is counted as a lost record",
+    ),
+    (
+        "call_packets.rs",
+        "MOST_UNREAD",
+        "bytes for which zeros stand; what is more is a hole in the stream, which is said",
+    ),
+    (
+        "followed_threads.rs",
+        "MOST_LISTS",
+        "times that a list is read again until none is new",
+    ),
+    (
+        "setting.rs",
+        "MOST_NAMESPACES",
+        "how many are not looked at is a note of the trace",
+    ),
+    (
         "import.rs",
         "LARGEST_SECRETS",
         "a larger file of secrets is refused with words",

@@ -157,6 +157,42 @@ impl Distribution {
         mean.is_finite().then_some(mean)
     }
 
+    /// The variance of what it draws, in the square of its unit; `None` where it is infinite.
+    #[must_use]
+    pub fn variance(&self) -> Option<f64> {
+        let variance = match self {
+            Self::Constant(_) => 0.0,
+            Self::Uniform(low, high) => (high - low) * (high - low) / 12.0,
+            Self::Normal(mean, sd) => rectified_normal_variance(*mean, *sd),
+            Self::Exponential(mean) => mean * mean,
+            Self::Lognormal(_, sd) => sd * sd,
+            Self::Bivalue(first, second, p) => p * (1.0 - p) * (first - second) * (first - second),
+            Self::Pareto(scale, shape) if *shape > 2.0 => {
+                shape * scale * scale / ((shape - 1.0) * (shape - 1.0) * (shape - 2.0))
+            }
+            Self::Pareto(..) => f64::INFINITY,
+            Self::Triangular(a, b, c) => (a * a + b * b + c * c - a * b - a * c - b * c) / 18.0,
+            Self::Empirical(values) => {
+                let mean = self.mean()?;
+                let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+                squares / count(values.len().max(1))
+            }
+        };
+        variance.is_finite().then_some(variance.max(0.0))
+    }
+
+    /// Between what it draws: the least and the largest draw, which is infinite for one without a bound.
+    #[must_use]
+    pub fn range(&self) -> (f64, f64) {
+        match self {
+            Self::Normal(mean, sd) if *sd > 0.0 || *mean <= 0.0 => (0.0, f64::INFINITY),
+            Self::Exponential(_) => (0.0, f64::INFINITY),
+            Self::Lognormal(_, sd) if *sd > 0.0 => (0.0, f64::INFINITY),
+            Self::Pareto(scale, _) => (*scale, f64::INFINITY),
+            _ => self.bounds(),
+        }
+    }
+
     /// Least and largest draw; for one without bounds what it is around.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
@@ -211,6 +247,18 @@ fn rectified_normal(mean: f64, sd: f64) -> f64 {
     let below = 0.5 * libm::erfc(-z / core::f64::consts::SQRT_2);
     let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
     mean * below + sd * density
+}
+
+/// The variance of the same: `(m^2 + s^2) Phi(m/s) + m s phi(m/s)` less the square of its mean.
+fn rectified_normal_variance(mean: f64, sd: f64) -> f64 {
+    if sd <= 0.0 {
+        return 0.0;
+    }
+    let z = mean / sd;
+    let below = 0.5 * libm::erfc(-z / core::f64::consts::SQRT_2);
+    let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
+    let of_rectified = rectified_normal(mean, sd);
+    (mean * mean + sd * sd) * below + mean * sd * density - of_rectified * of_rectified
 }
 
 /// The value that this share of a triangular distribution does not exceed.
@@ -286,6 +334,7 @@ mod tests {
         let cases = [
             (Distribution::Uniform(1.0, 3.0), 2.0, 0.577),
             (Distribution::Normal(100.0, 10.0), 100.0, 10.0),
+            (Distribution::Normal(1.0, 2.0), 1.396, 1.488),
             (Distribution::Exponential(5.0), 5.0, 5.0),
             (Distribution::Bivalue(1.0, 11.0, 0.9), 2.0, 3.0),
             (Distribution::Pareto(1.0, 4.0), 1.333, 0.471),
@@ -299,7 +348,22 @@ mod tests {
                 "{d}: mean {m}, expected {mean}"
             );
             assert!((s - sd).abs() < 0.05 * sd, "{d}: sd {s}, expected {sd}");
+            let stated = libm::sqrt(d.variance().unwrap());
+            assert!(
+                (s - stated).abs() < 0.05 * sd,
+                "{d}: sd {s}, stated {stated}"
+            );
         }
+    }
+
+    #[test]
+    fn some_have_no_variance_or_no_bound() {
+        assert_eq!(Distribution::Pareto(1.0, 2.0).variance(), None);
+        let of = |d: Distribution| d.range();
+        assert_eq!(of(Distribution::Uniform(1.0, 3.0)), (1.0, 3.0));
+        assert_eq!(of(Distribution::Exponential(1.0)), (0.0, f64::INFINITY));
+        assert_eq!(of(Distribution::Pareto(2.0, 3.0)), (2.0, f64::INFINITY));
+        assert_eq!(of(Distribution::Normal(2.0, 0.0)), (2.0, 2.0));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The way from one host to another as numbers: its hops, and the interfaces at both ends.
 //!
 //! The shortest path, the cost of a hop being its propagation delay and the time of a packet of 1500 bytes. What varies
-//! in time stands here with its long-run mean.
+//! in time stands here with its long-run mean, and is named beside it.
 
 use crate::overhead::charged_bytes;
 use crate::{count_to_f64, is_positive, mean_loss};
 use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::network::{
-    Charge, DEFAULT_MTU, LinkQueue, LossModel, Network, NetworkInterface, NetworkLink,
-    NetworkSwitch,
+    Charge, DEFAULT_MTU, Discipline, Jitter, LinkQueue, LossModel, Network, NetworkInterface,
+    NetworkLink, NetworkSwitch,
 };
 use stackline_core::routes;
 
@@ -28,8 +28,12 @@ pub struct HopModel {
     pub losses: LossModel,
     /// Probability that a packet of full size is lost, in the long run, 0 to 1.
     pub loss: f64,
+    /// What is added to the delay of each packet.
+    pub jitter: Option<Jitter>,
     /// Bytes its queue holds; unlimited when absent.
     pub queue_bytes: Option<f64>,
+    /// Whether its queue drops others than packets that find it full.
+    pub drops_early: bool,
     /// Whose bytes the rate is spent on.
     pub charge: Charge,
     /// Bytes of a cell when frames go over it in cells.
@@ -95,13 +99,9 @@ pub struct PathModel {
     pub receiver: NetworkInterface,
     /// What the numbers leave out.
     pub left_out: Vec<&'static str>,
+    /// What on it no number says, as it is not the same from one packet to the next.
+    pub unsteady: Vec<&'static str>,
 }
-
-/// Said of a rate that varies in time: figures from it are of no run that is short beside its changes.
-pub(crate) const CHANGING_RATE: &str = "a rate that changes counts with its mean";
-
-/// Said of a switch that tells hosts their rates.
-pub(crate) const EXPLICIT_RATES: &str = "rates that a switch tells its hosts are not in the forms";
 
 impl PathModel {
     /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
@@ -128,7 +128,7 @@ impl PathModel {
             .iter()
             .any(|(link, _)| signals_rates(&link.ends.0) || signals_rates(&link.ends.1))
         {
-            path.left_out.push(EXPLICIT_RATES);
+            path.unsteady.push("a switch tells hosts their rates");
         }
         if let (Some(first), Some(pace)) = (path.hops.first_mut(), sender.interface.pace_bit_s) {
             first.rate_bit_s = Some(first.rate_bit_s.map_or(pace, |rate| rate.min(pace)));
@@ -137,38 +137,36 @@ impl PathModel {
     }
 
     fn note(&mut self, link: &NetworkLink) {
-        let discipline = link
-            .queue
-            .as_ref()
-            .is_some_and(|q| q.discipline != stackline_core::network::Discipline::DropTail);
-        let notes = [
-            (link.rate.changes(), CHANGING_RATE),
+        let unsteady = [
+            (link.rate.changes(), "a rate on the way changes in time"),
+            (link.delays.is_some(), "a delay on the way changes in time"),
+            (
+                matches!(link.loss, LossModel::Schedule(_)),
+                "losses on the way change in time",
+            ),
+            (link.duplicate > 0.0, "packets arrive twice"),
+        ];
+        let left_out = [
             (
                 link.jitter.is_some(),
                 "jitter counts with its mean; what it does to order and to timers does not",
             ),
             (
-                link.duplicate > 0.0,
-                "packets that arrive twice are not in the forms",
-            ),
-            (
-                link.delays.is_some(),
-                "a delay that changes counts with its mean",
-            ),
-            (
                 mean_loss::in_bursts(&link.loss),
                 "bursts of loss count as their mean",
             ),
-            (
-                discipline,
-                "the drops of the queue's discipline are not in the forms",
-            ),
         ];
-        for (is, text) in notes {
-            if is && !self.left_out.contains(&text) {
-                self.left_out.push(text);
+        let add = |to: &mut Vec<&'static str>, (is, text): (bool, &'static str)| {
+            if is && !to.contains(&text) {
+                to.push(text);
             }
-        }
+        };
+        unsteady
+            .into_iter()
+            .for_each(|note| add(&mut self.unsteady, note));
+        left_out
+            .into_iter()
+            .for_each(|note| add(&mut self.left_out, note));
     }
 
     /// Largest packet that fits all hops, in bytes of the network layer.
@@ -233,7 +231,10 @@ fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
         mtu_bytes: link.mtu(),
         losses: link.loss.clone(),
         loss: 0.0,
+        jitter: link.jitter.clone(),
         queue_bytes: queue_bytes(link, switch(from)),
+        drops_early: queue_of(link, switch(from))
+            .is_some_and(|queue| queue.discipline != Discipline::DropTail),
         charge: link.charge,
         // A switch of cells takes cells in and gives cells out.
         cell_bytes: [from, to]
@@ -248,12 +249,15 @@ fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
     hop
 }
 
+/// The queue of a link, else of the switch it begins at.
+fn queue_of<'n>(link: &'n NetworkLink, switch: Option<&'n NetworkSwitch>) -> Option<&'n LinkQueue> {
+    link.queue
+        .as_ref()
+        .or(switch.and_then(|switch| switch.queue.as_ref()))
+}
+
 /// The least of what the link's queue (else the switch's) and the switch's buffer hold.
 fn queue_bytes(link: &NetworkLink, switch: Option<&NetworkSwitch>) -> Option<f64> {
-    let queue = link
-        .queue
-        .as_ref()
-        .or(switch.and_then(|switch| switch.queue.as_ref()));
     let of_queue = |queue: &LinkQueue| {
         let packets = queue
             .limit_packets
@@ -261,7 +265,7 @@ fn queue_bytes(link: &NetworkLink, switch: Option<&NetworkSwitch>) -> Option<f64
         queue.limit_bytes.into_iter().chain(packets).min()
     };
     let buffer = switch.and_then(|switch| switch.buffer_bytes);
-    queue
+    queue_of(link, switch)
         .and_then(of_queue)
         .into_iter()
         .chain(buffer)

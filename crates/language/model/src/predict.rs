@@ -8,6 +8,7 @@ mod flow_limits;
 mod imp_messages;
 mod request_response;
 mod situation;
+mod transfer_estimate;
 mod uncovered;
 
 use crate::path::PathModel;

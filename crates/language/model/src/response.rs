@@ -110,16 +110,18 @@ pub fn message_s(path: &PathModel, packets: &Packets) -> Option<f64> {
     Some(here)
 }
 
-/// Mean wait before a server that is busy with one call after another, for calls that come at random (Pollaczek and
-/// Khinchine, for a constant service time): `rho S / (2 (1 - rho))` with `rho = S / interval`. `None` when calls come
-/// faster than they are served: the wait then grows without end.
+/// Mean wait before a server that is busy with one call after another, for calls that come at random (Pollaczek 1930, Khinchine
+/// 1932; Kleinrock 1975, volume 1, section 5.6): `lambda (S^2 + var S) / (2 (1 - rho))` with `lambda = 1 / interval` and
+/// `rho = S / interval`, which is `rho S (1 + c^2) / (2 (1 - rho))` with the coefficient of variation c of the service. `None` when calls
+/// come faster than they are served: the wait then grows without end.
 #[must_use]
-pub fn random_arrivals_wait_s(service_s: f64, interval_s: f64) -> Option<f64> {
+pub fn random_arrivals_wait_s(service_s: f64, variance_s2: f64, interval_s: f64) -> Option<f64> {
     if service_s == 0.0 && interval_s >= 0.0 {
         return Some(0.0);
     }
     let load = service_s / interval_s;
-    (is_positive(load) && load < 1.0).then(|| load * service_s / (2.0 * (1.0 - load)))
+    (is_positive(load) && load < 1.0)
+        .then(|| (service_s * service_s + variance_s2.max(0.0)) / interval_s / (2.0 * (1.0 - load)))
 }
 
 #[cfg(test)]
@@ -149,7 +151,9 @@ mod tests {
             mtu_bytes: 1500,
             losses: LossModel::None,
             loss: 0.0,
+            jitter: None,
             queue_bytes: None,
+            drops_early: false,
             charge: Charge::Packet,
             cell_bytes: None,
             cut_through: false,
@@ -281,9 +285,18 @@ mod tests {
 
     #[test]
     fn waiting_for_those_before() {
-        assert!(close(random_arrivals_wait_s(0.01, 0.02).unwrap(), 0.005));
-        assert_eq!(random_arrivals_wait_s(0.02, 0.02), None);
-        assert_eq!(random_arrivals_wait_s(0.0, 0.0), Some(0.0));
+        let wait = |variance_s2| random_arrivals_wait_s(0.005, variance_s2, 0.01).unwrap();
+        // At half the load: constant S / 2, exponential S, uniform from 0 to 2 S 2 S / 3, and S = 1 ms or 41 ms in one of ten.
+        for (variance_s2, theory_s) in [
+            (0.0, 0.0025),
+            (25e-6, 0.005),
+            (100e-6 / 12.0, 0.01 / 3.0),
+            (144e-6, 0.0169),
+        ] {
+            assert!(close(wait(variance_s2), theory_s), "{variance_s2}");
+        }
+        assert_eq!(random_arrivals_wait_s(0.02, 0.0, 0.02), None);
+        assert_eq!(random_arrivals_wait_s(0.0, 0.0, 0.0), Some(0.0));
     }
 
     /// Packet by packet, as a queue in front of each stage would do it.

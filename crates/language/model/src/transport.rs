@@ -25,6 +25,14 @@ const SMOLTCP_LEAST_TIMEOUT_S: f64 = 1.0;
 /// Segments in the first window of smoltcp.
 const SMOLTCP_INITIAL_SEGMENTS: u64 = 2;
 
+/// Full packets in the first window of QUIC: ten of those that it begins with, before it has searched for larger ones.
+const QUIC_INITIAL_SEGMENTS: u64 = 8;
+
+/// Buffers of smoltcp and of QUIC, where none are written.
+const SMOLTCP_BUFFER: u64 = 4 << 20;
+const QUIC_RECEIVE_BUFFER: u64 = 1_250_000;
+const QUIC_SEND_BUFFER: u64 = 10_000_000;
+
 /// How a sender reacts to loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CongestionModel {
@@ -140,7 +148,7 @@ fn smoltcp(stack: &Stack) -> TransportModel {
         initial_segments: SMOLTCP_INITIAL_SEGMENTS,
         selective: false,
         least_timeout_s: SMOLTCP_LEAST_TIMEOUT_S,
-        window_bytes: window(stack),
+        window_bytes: Some(library_window(stack, SMOLTCP_BUFFER, SMOLTCP_BUFFER)),
         ..tcp(stack)
     };
     let opening = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)";
@@ -160,9 +168,15 @@ fn quic(stack: &Stack) -> TransportModel {
         connect: vec![(QUIC_INITIAL_BYTES, QUIC_INITIAL_BYTES)],
         ack_bytes: quic_headers(),
         control_bytes: quic_headers() + 1,
+        initial_segments: QUIC_INITIAL_SEGMENTS,
+        window_bytes: Some(library_window(
+            stack,
+            QUIC_RECEIVE_BUFFER,
+            QUIC_SEND_BUFFER,
+        )),
         assumptions: vec![
             "IPv4, QUIC short headers with a connection id of 8 bytes and an AEAD tag of 16, packets as large as the path \
-             takes, a first window of 10 packets (RFC 9002)".to_string(),
+             takes, a first window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
             windows(stack),
         ],
@@ -207,6 +221,12 @@ fn window(stack: &Stack) -> Option<f64> {
         .filter_map(|name| stack.number(name))
         .min()
         .map(count_to_f64)
+}
+
+/// The least of the buffers of a stack whose buffers are so large where none are written.
+fn library_window(stack: &Stack, receive: u64, send: u64) -> f64 {
+    let of = |name, default| stack.number(name).unwrap_or(default);
+    count_to_f64(of("receive_buffer", receive).min(of("send_buffer", send)))
 }
 
 /// The window of Linux's TCP, where one is written. A send buffer bounds nothing by itself ([`super::predict`] says so).

@@ -14,7 +14,7 @@ use crate::address_pair::AddressPair;
 use decode::Tracepoint;
 pub(crate) use decode::{TcpEvent, TraceEvent, address_pair};
 pub(crate) use format::TraceEventFormat;
-pub(crate) use instance::sweep;
+pub(crate) use instance::{read_global, sweep};
 pub(crate) use rings::{Drained, KernelTraceRings};
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ const MOST_SOCKETS: usize = 1 << 16;
 
 /// The kernel's number of a trace event, such as `raw_syscalls/sys_enter`.
 pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
-    let text = instance::read_global(&format!("events/{name}/id"))?;
+    let text = read_global(&format!("events/{name}/id"))?;
     text.trim()
         .parse()
         .map_err(|_| format!("tracefs events/{name}/id is no number"))

@@ -12,12 +12,14 @@
 //! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | how threads are scheduled, interrupted, placed and set aside; how the allocator keeps memory |
 //! | [`fork`], [`spawn`], [`descriptors`] | processes and what they inherit |
 //! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and the files that say so |
+//! | [`control_groups`] | groups of other processes, and the processes of a group |
 //! | [`processor_share`] | a host's share of a processor, by a control group's quota |
 //! | `sys` | the only unsafe code |
 
 pub mod affinity;
 pub mod bpf;
 pub mod cgroup_formats;
+pub mod control_groups;
 pub mod mounts;
 pub mod own_control_groups;
 pub mod processor_share;

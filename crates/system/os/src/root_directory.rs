@@ -76,6 +76,35 @@ impl Root {
         Ok(names)
     }
 
+    /// The names of the directories in a directory, sorted; links are none.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub fn directories(&self, path: &str) -> Result<Vec<String>, String> {
+        let entries = fs::read_dir(self.prefix.join(path)).map_err(|error| below(path, &error))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The whole target of a link.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub fn link(&self, path: &str) -> Result<PathBuf, String> {
+        fs::read_link(self.prefix.join(path)).map_err(|error| below(path, &error))
+    }
+
+    /// Where a file of this tree is.
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.prefix.join(path)
+    }
+
     /// The last part of a link's target.
     ///
     /// # Errors

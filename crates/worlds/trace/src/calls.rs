@@ -28,7 +28,7 @@ pub fn become_traced(command: &[OsString]) -> (String, u8) {
 }
 
 /// Starts a program by `becoming`, a command of this program that ends in [`become_traced`], stops it at its calls and reports these `to`
-/// a pipe; its exit code. Where programs may not be stopped it becomes the program as it is.
+/// a pipe, with what is sent and received if `contents` are wanted; its exit code. Where programs may not be stopped it becomes the program as it is.
 ///
 /// # Errors
 /// When the pipe cannot be written, or the program not be started.
@@ -36,16 +36,17 @@ pub fn stop_at_calls(
     becoming: &mut Command,
     command: &[OsString],
     to: Option<&Path>,
+    contents: bool,
 ) -> Result<i32> {
     // The program that is stopped ends with this process (PTRACE_O_EXITKILL), and this one with the trace.
     let _ = set_pdeathsig(Signal::SIGKILL);
     let mut writer = to
-        .map(PtraceRecordWriter::open)
+        .map(|to| PtraceRecordWriter::open(to, contents))
         .transpose()
         .map_err(|error| {
             Error::environment(format!("what the program does cannot be reported: {error}"))
         })?;
-    let ended = tracer::trace_command(becoming, |record| {
+    let ended = tracer::trace_command(becoming, contents, |record| {
         writer.iter_mut().for_each(|writer| writer.write(&record))
     });
     ended.or_else(|error| {

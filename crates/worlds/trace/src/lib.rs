@@ -8,25 +8,35 @@
 //! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
-//! | [`process_tree`] | processes and those that they started |
+//! | [`joined_processes`] | processes that run already, by number, container, unit or control group |
+//! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of what is joined |
 //! | `outcome_words` | what came of it, in words |
 //! | [`calls`] | the process that stops a program at its calls |
 //! | `ptrace_source` | what programs do that are stopped so |
+//! | `call_packets` | packets made of what calls sent and received |
 //! | `trace_sources` | all that is looked at, in the order of time |
+//! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
+//! | `container_names` | what the containers of processes are called |
+//! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
+mod call_packets;
 pub mod calls;
+mod container_names;
+mod followed_threads;
+pub mod joined_processes;
 mod network_events;
 mod outcome_words;
-pub mod process_tree;
+mod privileges;
 pub mod program_trace;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
 pub mod scope;
+pub mod setting;
 mod thread_directory;
 mod tls_key_log;
 mod trace_sources;

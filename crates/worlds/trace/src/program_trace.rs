@@ -1,23 +1,26 @@
 //! Programs that are not ours, traced once: where they run, what is looked at, and what came of it, as a run that is kept.
 
-use crate::network_events::{NetworkEvents, TracedNetwork};
-use crate::programs::{HERE, ProgramsEnd, RunningPrograms, TracedProgram};
+use crate::container_names::ContainerNames;
+use crate::joined_processes::JoinedProcesses;
+use crate::network_events::NetworkEvents;
+use crate::programs::{ProgramsEnd, RunningPrograms, TracedProgram};
 use crate::recorder::RequestRecorder;
 use crate::scope::TraceScope;
-use crate::thread_directory::{own_thread, own_threads};
-use crate::tls_key_log::{self, KeyLog, KeyLogReader};
-use crate::trace_sources::{Sources, TracedHost};
+use crate::setting::TraceSetting;
+use crate::thread_directory::{ThreadDirectory, own_thread, own_threads};
+use crate::tls_key_log::{KeyLog, KeyLogReader};
+use crate::trace_sources::Sources;
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{HostTrace, Index};
-use stackline_emu::client::Emulation;
 use stackline_events::clock;
 use stackline_monitor::observe::observation_cost::ObservationCost;
-use stackline_requests::{ObservedHost, Unknown, contents};
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
+use stackline_requests::{Unknown, contents};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -33,7 +36,7 @@ pub struct TraceOptions {
     /// What is looked at beside packets.
     pub scope: TraceScope,
     /// Programs that run already; those that are started without any.
-    pub pids: Vec<u32>,
+    pub joined: Option<JoinedProcesses>,
     /// How long programs that run already are traced.
     pub duration: Option<Duration>,
     /// Names of requests are kept whole.
@@ -45,127 +48,9 @@ pub struct TraceOptions {
 impl TraceOptions {
     /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
     fn traced_pids(&self) -> Vec<u32> {
-        match self.pids.is_empty() {
-            true => vec![own_thread()],
-            false => self.pids.clone(),
-        }
-    }
-}
-
-/// Whether there is such a process.
-#[must_use]
-pub fn is_running(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
-
-/// Where programs run.
-pub struct TraceSetting {
-    hosts: Vec<TracedHost>,
-    addresses: Vec<ObservedHost>,
-    /// The network's hosts, where it is one.
-    network: Option<TracedNetwork>,
-    /// Where programs write the secrets of their TLS sessions, if they are asked to.
-    keys: Option<KeyLog>,
-}
-
-impl TraceSetting {
-    /// Hosts of a network that is up, by the word that names it on a command line.
-    ///
-    /// # Errors
-    /// When the network has gone, or secrets of TLS have no place.
-    pub fn on_network(word: String, emulation: Emulation, decipher: bool) -> Result<Self> {
-        let keys = KeyLog::of(decipher, true)?;
-        let network = TracedNetwork::uses(word, emulation)?;
-        let handles = network.emulation.hosts().to_vec();
-        let hosts = handles.iter().map(|host| TracedHost {
-            name: host.name.clone(),
-            net: Some((host.net.clone(), host.user.clone())),
-        });
-        let addresses = handles.iter().map(|host| ObservedHost {
-            name: host.name.clone(),
-            addresses: vec![host.address.into()],
-        });
-        Ok(Self {
-            hosts: hosts.collect(),
-            addresses: addresses.collect(),
-            network: Some(network),
-            keys,
-        })
-    }
-
-    /// This machine.
-    ///
-    /// # Errors
-    /// When a program is of another host, or the machine's addresses cannot be read.
-    pub fn here(programs: &[TracedProgram], decipher: bool) -> Result<Self> {
-        let keys = KeyLog::of(decipher, false)?;
-        if let Some(other) = programs.iter().find(|program| program.host != HERE) {
-            return Err(
-                Error::input(format!("{} is no host: there is no network", other.host))
-                    .hint("--on NETWORK names the network; `here` is this machine"),
-            );
-        }
-        let addresses = nix::ifaddrs::getifaddrs().map_err(|error| {
-            Error::environment(format!(
-                "the addresses of this machine cannot be read: {error}"
-            ))
-        })?;
-        let ip = |address: nix::ifaddrs::InterfaceAddress| {
-            let address = address.address?;
-            let four = address
-                .as_sockaddr_in()
-                .map(|four| std::net::IpAddr::V4(four.ip()));
-            four.or_else(|| {
-                address
-                    .as_sockaddr_in6()
-                    .map(|six| std::net::IpAddr::V6(six.ip()))
-            })
-        };
-        Ok(Self {
-            hosts: vec![TracedHost {
-                name: HERE.into(),
-                net: None,
-            }],
-            addresses: vec![ObservedHost {
-                name: HERE.into(),
-                addresses: addresses.filter_map(ip).collect(),
-            }],
-            network: None,
-            keys,
-        })
-    }
-
-    /// The network, where programs run on one.
-    pub const fn emulation(&mut self) -> Option<&mut Emulation> {
-        match &mut self.network {
-            Some(network) => Some(&mut network.emulation),
-            None => None,
-        }
-    }
-
-    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
-    fn command(&self, program: &TracedProgram) -> Result<Command> {
-        let mut command = self.entered(program)?;
-        if let Some(keys) = &self.keys {
-            command.env(tls_key_log::VARIABLE, keys.path());
-        }
-        Ok(command)
-    }
-
-    fn entered(&self, program: &TracedProgram) -> Result<Command> {
-        let Some(TracedNetwork { word, .. }) = &self.network else {
-            let mut command = Command::new(&program.command[0]);
-            command.args(&program.command[1..]);
-            return Ok(command);
-        };
-        let own = std::env::current_exe().map_err(|error| {
-            Error::environment(format!("this program cannot find itself: {error}"))
-        })?;
-        let mut command = Command::new(own);
-        command
-            .args(["net", "exec", "--of-trace", word, &program.host, "--"])
-            .args(&program.command);
-        Ok(command)
+        self.joined
+            .as_ref()
+            .map_or_else(|| vec![own_thread()], JoinedProcesses::pids)
     }
 }
 
@@ -230,11 +115,13 @@ pub fn trace_once(
     stop: &Arc<AtomicBool>,
     name: &str,
 ) -> Result<TraceOutcome> {
-    let mut sources = Sources::open(&setting.hosts, options.scope, &options.traced_pids())?;
+    let mut numbers = ThreadNumbers::of_this_process();
+    let pids = options.traced_pids();
+    let mut sources = Sources::open(&setting.hosts, options.scope, &pids, &mut numbers)?;
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), options.access)?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
-    let session = TraceSession::new(options, setting, sources, &directory)?;
+    let session = TraceSession::new(options, setting, sources, numbers, &directory)?;
     match session.run(options, setting, programs, stop) {
         Ok(outcome) => {
             directory.finish(&[], true, None)?;
@@ -260,6 +147,9 @@ struct TraceSession {
     events: Option<NetworkEvents>,
     keys: Option<KeyLogReader>,
     notes: Vec<String>,
+    joined: Option<JoinedProcesses>,
+    /// Of those that are joined none is there any more.
+    gone: Arc<AtomicBool>,
     spool: Spooling,
     path: PathBuf,
     began: Instant,
@@ -270,6 +160,7 @@ impl TraceSession {
         options: &TraceOptions,
         setting: &mut TraceSetting,
         sources: Sources,
+        numbers: ThreadNumbers,
         directory: &RunDirectory,
     ) -> Result<Self> {
         let is_here = setting.network.is_none();
@@ -280,18 +171,22 @@ impl TraceSession {
             sources.has_threads(),
             only_traced,
             options.keep_contents,
+            ThreadDirectory::new(numbers, ContainerNames::new(is_here)),
         );
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
         }
-        match options.pids.is_empty() {
-            true => recorder.who.trace_children_of(own_thread()),
-            false => options.pids.iter().for_each(|pid| recorder.who.trace(*pid)),
+        match &options.joined {
+            None => recorder.who.trace_children_of(own_thread()),
+            Some(joined) => joined
+                .pids()
+                .iter()
+                .for_each(|pid| recorder.who.trace(*pid)),
         }
         let path = directory.path().to_path_buf();
         let spool = Spooling::of(&path)?;
-        let (mut events, mut notes) = (None, Vec::new());
+        let (mut events, mut notes) = (None, setting.notes.clone());
         if is_here && !only_traced {
             notes.push(
                 "packets do not show whose they are: requests of all programs of this machine are kept".to_owned(),
@@ -311,6 +206,8 @@ impl TraceSession {
             events,
             keys,
             notes,
+            joined: options.joined.clone(),
+            gone: Arc::default(),
             spool,
             path,
             began: Instant::now(),
@@ -326,7 +223,7 @@ impl TraceSession {
         stop: &Arc<AtomicBool>,
     ) -> Result<TraceOutcome> {
         let over = Arc::new(AtomicBool::new(false));
-        let looking = Arc::clone(&over);
+        let (looking, gone) = (Arc::clone(&over), Arc::clone(&self.gone));
         let looker = std::thread::Builder::new()
             .name("trace".into())
             .spawn(move || {
@@ -335,7 +232,7 @@ impl TraceSession {
             });
         let looker = looker
             .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
-        let ended = carry_out(options, setting, programs, stop);
+        let ended = carry_out(options, setting, programs, [stop, &gone]);
         over.store(true, Ordering::Relaxed);
         let (session, looked) = looker.join().map_err(|_| {
             Error::measurement("what was seen could not be kept: a thread panicked")
@@ -354,14 +251,44 @@ impl TraceSession {
     /// Takes what is seen until it is over; CPU seconds that this took.
     fn look(&mut self, over: &AtomicBool) -> Result<f64> {
         let before = stackline_monitor::clock::thread_cpu_s();
-        self.recorder.observed_by(own_threads());
+        let threads = own_threads();
+        let numbers = &mut self.recorder.who.numbers;
+        self.sources.find_own_numbers(&threads, numbers);
+        self.recorder.observed_by(threads);
+        let mut joined = Instant::now();
         while !over.load(Ordering::Relaxed) {
             std::thread::sleep(TAKE);
             self.take(false)?;
+            if self
+                .joined
+                .as_ref()
+                .is_some_and(|of_it| joined.elapsed() >= of_it.interval())
+            {
+                joined = Instant::now();
+                self.join_newcomers();
+            }
         }
         std::thread::sleep(AFTER);
         self.take(true)?;
         Ok(stackline_monitor::clock::thread_cpu_s() - before)
+    }
+
+    /// Follows whoever has come to what is joined.
+    fn join_newcomers(&mut self) {
+        let Some(joined) = &mut self.joined else {
+            return;
+        };
+        for pid in joined.refresh() {
+            // It may have ended already.
+            if self
+                .sources
+                .follow(pid, &mut self.recorder.who.numbers)
+                .is_ok()
+            {
+                self.recorder.who.trace(pid);
+            }
+        }
+        self.gone.store(joined.are_gone(), Ordering::Relaxed);
     }
 
     fn take(&mut self, end: bool) -> Result<()> {
@@ -399,7 +326,7 @@ impl TraceSession {
             self.notes.extend(network.notes()?);
         }
         let stopped = self.sources.has_stopped();
-        let cost = self.sources.close();
+        let cost = self.sources.close(&mut self.recorder.who.numbers);
         if let Some(cost) = &cost {
             self.recorder.cost(clock::now_ns(), cost);
         }
@@ -494,12 +421,12 @@ fn carry_out(
     options: &TraceOptions,
     setting: &TraceSetting,
     programs: Vec<TracedProgram>,
-    stop: &Arc<AtomicBool>,
+    [stop, gone]: [&Arc<AtomicBool>; 2],
 ) -> Result<ProgramsEnd> {
     if programs.is_empty() {
         let until = options.duration.map(|time| Instant::now() + time);
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
-            if !options.pids.iter().any(|pid| is_running(*pid)) {
+            if gone.load(Ordering::Relaxed) {
                 break;
             }
             std::thread::sleep(TAKE);

@@ -4,6 +4,8 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use stackline_core::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -34,7 +36,7 @@ impl TracedProgram {
     ///
     /// # Errors
     /// When it is not there, or may not be executed.
-    pub fn can_be_started(&self) -> Result<()> {
+    pub fn can_be_started(&self) -> Result<(), StartFailure> {
         let name = &self.command[0];
         let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let places = match name.as_bytes().contains(&b'/') {
@@ -43,23 +45,64 @@ impl TracedProgram {
                 .map(|place| place.join(name))
                 .collect(),
         };
-        let executable = |place: &Path| match access(place, AccessFlags::X_OK) {
-            Ok(()) if place.is_dir() => Err(Errno::EACCES),
-            other => other,
-        };
-        let tried: Vec<Errno> = places
-            .iter()
-            .map_while(|place| executable(place).err())
-            .collect();
-        if tried.len() < places.len() {
-            return Ok(());
+        let mut cause = Errno::ENOENT;
+        for place in &places {
+            match may_be_executed(place) {
+                Ok(()) => return interpreter_is_there(name, place),
+                Err(Errno::ENOENT) => {}
+                Err(other) => cause = other,
+            }
         }
-        let cause = *tried
-            .iter()
-            .find(|error| **error != Errno::ENOENT)
-            .unwrap_or(&Errno::ENOENT);
-        Err(cannot_be_started(name, &cause.into()))
+        Err(StartFailure::of(name, &cause.into()))
     }
+}
+
+/// A program that cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartFailure {
+    /// Why.
+    pub error: Error,
+    /// The exit code that shells give that: 127 where it is not there, 126 where it may not be executed.
+    pub code: u8,
+}
+
+impl StartFailure {
+    fn of(name: &OsStr, cause: &std::io::Error) -> Self {
+        let is_absent = cause.kind() == std::io::ErrorKind::NotFound;
+        Self {
+            error: cannot_be_started(name, cause),
+            code: if is_absent { 127 } else { 126 },
+        }
+    }
+}
+
+fn may_be_executed(place: &Path) -> Result<(), Errno> {
+    access(place, AccessFlags::X_OK)?;
+    if place.is_dir() {
+        return Err(Errno::EACCES);
+    }
+    Ok(())
+}
+
+/// Refuses a script whose first line names a program that is not there: the kernel says then that the script is not.
+fn interpreter_is_there(name: &OsStr, script: &Path) -> Result<(), StartFailure> {
+    /// As much as the kernel reads.
+    const HEAD: usize = 256;
+    let mut head = Vec::with_capacity(HEAD);
+    let read = File::open(script).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
+    let (true, Some(line)) = (read.is_ok(), line.strip_prefix(b"#!")) else {
+        return Ok(());
+    };
+    let mut words = line.split(u8::is_ascii_whitespace);
+    let Some(interpreter) = words.find(|word| !word.is_empty()) else {
+        return Ok(());
+    };
+    may_be_executed(Path::new(OsStr::from_bytes(interpreter))).map_err(|cause| {
+        let said = format!("{}: {cause}", String::from_utf8_lossy(interpreter));
+        let kind = std::io::Error::from(cause).kind();
+        StartFailure::of(name, &std::io::Error::new(kind, said))
+    })
 }
 
 fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
@@ -281,6 +324,7 @@ fn listeners(pid: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn parsed_programs(words: &[&str]) -> Vec<(String, String)> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
@@ -333,17 +377,23 @@ mod tests {
         };
         assert_eq!(judged("sh"), Ok(()));
         assert_eq!(judged("/bin/sh"), Ok(()));
-        for (word, why) in [
-            ("/nowhere/x", "No such file"),
-            ("no-such-program", "No such file"),
-            ("/etc/passwd", "Permission denied"),
-            ("/etc", "Permission denied"),
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script");
+        std::fs::write(&script, "#! /nowhere/sh -e\n").unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        for (word, why, code) in [
+            ("/nowhere/x", "No such file", 127),
+            ("no-such-program", "No such file", 127),
+            ("/etc/passwd", "Permission denied", 126),
+            ("/etc", "Permission denied", 126),
+            (script.to_str().unwrap(), "/nowhere/sh: ", 127),
         ] {
+            let failure = judged(word).unwrap_err();
             assert!(
-                judged(word)
-                    .is_err_and(|error| error.message.contains(why) && error.hint.is_some()),
-                "{word}"
+                failure.error.message.contains(why) && failure.error.hint.is_some(),
+                "{failure:?}"
             );
+            assert_eq!(failure.code, code, "{word}");
         }
     }
 

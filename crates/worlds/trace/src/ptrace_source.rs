@@ -4,10 +4,13 @@
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::ScratchDirectory;
-use stackline_monitor::observe::ptrace::record::{PtraceChange, PtraceRecord, PtraceRecordReader};
+use stackline_monitor::observe::ptrace::record::{
+    PtraceChange, PtraceRecord, PtraceRecordReader, bytes_of_hex,
+};
 use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState, Transport};
 use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -47,6 +50,29 @@ pub(crate) struct PtraceSource {
     /// Added to all its numbers.
     base: u32,
     begun: bool,
+    /// What it sends and receives is reported too.
+    contents: bool,
+}
+
+/// What a call sent or received of a connection's stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StreamPiece {
+    pub(crate) at_ns: u64,
+    pub(crate) socket: u64,
+    pub(crate) what: StreamChange,
+}
+
+/// What happened to a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StreamChange {
+    /// It is used for the first time at this end: this one and the other.
+    Begins([SocketAddr; 2]),
+    /// These bytes were sent, or received.
+    Passes { sent: bool, bytes: Vec<u8> },
+    /// So many that are not known.
+    PassesUnread { sent: bool, bytes: u64 },
+    /// The other end sends no more.
+    Ends,
 }
 
 /// What it comes to.
@@ -54,13 +80,19 @@ pub(crate) struct PtraceSource {
 pub(crate) enum PtraceEvent {
     Socket(SocketEvent),
     Thread(ThreadEvent),
+    /// What was sent or received of a stream, where contents are wanted.
+    Stream(StreamPiece),
     Lost(u64),
     Absent(String),
 }
 
 impl PtraceSource {
     /// Of the program of that number; its pipe is made in a directory of the trace's own.
-    pub(crate) fn create(directory: &ScratchDirectory, number: usize) -> Result<Self> {
+    pub(crate) fn create(
+        directory: &ScratchDirectory,
+        number: usize,
+        contents: bool,
+    ) -> Result<Self> {
         let path = directory.path().join(format!("calls.{number}"));
         let failed =
             |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
@@ -73,19 +105,21 @@ impl PtraceSource {
             path,
             base: number * NUMBERS,
             begun: false,
+            contents,
         })
     }
 
     /// The command that starts the program.
     pub(crate) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
-        let words = [
+        let words: [OsString; 4] = [
             own()?.into(),
             COMMAND.into(),
             "--to".into(),
             self.path.clone().into(),
-            "--".into(),
         ];
-        Ok(words.into_iter().chain(program.iter().cloned()).collect())
+        let contents = self.contents.then(|| "--contents".into());
+        let words = words.into_iter().chain(contents).chain(["--".into()]);
+        Ok(words.chain(program.iter().cloned()).collect())
     }
 
     /// What was reported since the last time.
@@ -102,6 +136,14 @@ impl PtraceSource {
 
     fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
         let (at_ns, thread) = (record.at_ns, record.thread);
+        let stream = stream_change(&record.what).filter(|_| self.contents);
+        let stream = stream.map(|(socket, what)| {
+            PtraceEvent::Stream(StreamPiece {
+                at_ns,
+                socket,
+                what,
+            })
+        });
         let change = self.event(record);
         // The first is of the program's first thread, which this process began.
         let is_first = !std::mem::replace(&mut self.begun, true);
@@ -115,15 +157,12 @@ impl PtraceSource {
                 },
             })
         });
-        first.into_iter().chain([change]).collect()
+        first.into_iter().chain(stream).chain(change).collect()
     }
 
-    fn event(&self, record: PtraceRecord) -> PtraceEvent {
-        let PtraceRecord {
-            at_ns,
-            thread,
-            what,
-        } = record;
+    /// What a record says of a socket or a thread, beside what passed in a stream.
+    fn event(&self, record: PtraceRecord) -> Option<PtraceEvent> {
+        let (at_ns, thread) = (record.at_ns, record.thread);
         let id = |thread: u32| self.base + thread % NUMBERS;
         let event = |socket, what| {
             PtraceEvent::Socket(SocketEvent {
@@ -143,7 +182,7 @@ impl PtraceSource {
             })
         };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        match what {
+        Some(match record.what {
             PtraceChange::Opened {
                 socket,
                 local,
@@ -171,6 +210,9 @@ impl PtraceSource {
                     flags: 0,
                 },
             ),
+            PtraceChange::Contents { .. }
+            | PtraceChange::Unread { .. }
+            | PtraceChange::Ended { .. } => return None,
             PtraceChange::Began { child, is_process } => of_thread(
                 id(thread),
                 ThreadChange::Forked {
@@ -184,8 +226,33 @@ impl PtraceSource {
             PtraceChange::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             PtraceChange::Lost { count } => PtraceEvent::Lost(count),
             PtraceChange::Absent { why } => PtraceEvent::Absent(why),
-        }
+        })
     }
+}
+
+/// What passed in which stream, by a record.
+fn stream_change(what: &PtraceChange) -> Option<(u64, StreamChange)> {
+    Some(match what {
+        PtraceChange::Opened {
+            socket,
+            local,
+            remote,
+        } => (*socket, StreamChange::Begins([*local, *remote])),
+        PtraceChange::Contents { socket, sent, hex } => {
+            let (sent, bytes) = (*sent, bytes_of_hex(hex));
+            (*socket, StreamChange::Passes { sent, bytes })
+        }
+        PtraceChange::Unread {
+            socket,
+            sent,
+            bytes,
+        } => {
+            let (sent, bytes) = (*sent, *bytes);
+            (*socket, StreamChange::PassesUnread { sent, bytes })
+        }
+        PtraceChange::Ended { socket } => (*socket, StreamChange::Ends),
+        _ => return None,
+    })
 }
 
 impl Drop for PtraceSource {
@@ -203,13 +270,13 @@ mod tests {
     fn programs_have_numbers_of_their_own() {
         let directory = stackline_guard::scratch::create_directory("test").unwrap();
         let mut sources = [
-            PtraceSource::create(&directory, 0).unwrap(),
-            PtraceSource::create(&directory, 1).unwrap(),
+            PtraceSource::create(&directory, 0, false).unwrap(),
+            PtraceSource::create(&directory, 1, false).unwrap(),
         ];
         let threads: Vec<Vec<u32>> = sources
             .iter_mut()
             .map(|source| {
-                let mut writer = PtraceRecordWriter::open(&source.path).unwrap();
+                let mut writer = PtraceRecordWriter::open(&source.path, false).unwrap();
                 writer.write(&PtraceRecord {
                     at_ns: 1,
                     thread: 2,

@@ -57,12 +57,13 @@ impl RequestRecorder {
         has_threads: bool,
         only_traced: bool,
         contents: bool,
+        who: ThreadDirectory,
     ) -> Self {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
             builder: Builder::new(hosts).accounting_transfers(),
             collector: RequestCollector::new(names),
-            who: ThreadDirectory::default(),
+            who,
             sockets: SocketConnections::default(),
             times: ThreadTimes::default(),
             has_threads,
@@ -246,7 +247,9 @@ impl RequestRecorder {
 
     /// These threads look.
     pub(crate) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
-        self.times.observed_by(threads);
+        let kernel = |thread| self.who.numbers.kernel(thread);
+        self.times
+            .observed_by(threads.into_iter().filter_map(kernel));
     }
 
     /// The hosts, by number.
@@ -281,9 +284,12 @@ impl RequestRecorder {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
+        let hosts = self.collector.hosts();
         let names = (
-            self.who.name(of_client).to_owned(),
-            self.who.name(of_server).to_owned(),
+            self.who
+                .program(of_client, &place_name(&exchange.client, hosts)),
+            self.who
+                .program(of_server, &place_name(&exchange.server, hosts)),
         );
         let known = ExchangeContext {
             programs: (&names.0, &names.1),
@@ -427,7 +433,8 @@ mod tests {
     #[test]
     fn programs_of_one_connection_more_than_is_remembered_are_counted() {
         Bound::Owners.assert_reported(|count| {
-            let mut recorder = RequestRecorder::new(Vec::new(), false, false, false);
+            let mut recorder =
+                RequestRecorder::new(Vec::new(), false, false, false, ThreadDirectory::default());
             for flow in 0..count as u32 {
                 let _ = recorder.owners(flow, 1, 2);
             }

@@ -1,6 +1,8 @@
-//! Threads by their numbers: which belong to the programs that are traced, what these are called, and which are of this process.
+//! Threads by their numbers in the kernel's trace events: which belong to the programs that are traced, what these are called, and which are of this process.
 
-use stackline_monitor::observe::threads::{ThreadChange, ThreadEvent};
+use crate::container_names::ContainerNames;
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
+use stackline_monitor::observe::threads::{Call, ThreadChange, ThreadEvent};
 use stackline_requests::{Bound, LeftOut};
 use std::collections::{HashMap, VecDeque};
 
@@ -14,6 +16,8 @@ const MOST_BEGUN: usize = Bound::Children.most();
 struct TracedThread {
     process: u32,
     name: String,
+    /// The container that it is in, where that is not this process's.
+    container: Option<String>,
     traced: bool,
 }
 
@@ -27,6 +31,11 @@ pub(crate) struct ThreadDirectory {
     begun_by: HashMap<u32, u32>,
     /// The threads of a process that collect garbage, and when they were looked for.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
+    containers: ContainerNames,
+    /// The numbers that this process sees of them.
+    pub(crate) numbers: ThreadNumbers,
+    /// The newest child of a thread, whose other number its parent is given when the call returns.
+    newest: HashMap<u32, u32>,
     pub(crate) left_out: LeftOut,
 }
 
@@ -59,12 +68,24 @@ fn collectors(process: u32) -> Vec<u32> {
 }
 
 impl ThreadDirectory {
-    /// The threads of a process are traced, and whatever they begin.
+    /// Knows no thread but by those numbers, and containers if they are looked for.
+    pub(crate) fn new(numbers: ThreadNumbers, containers: ContainerNames) -> Self {
+        Self {
+            numbers,
+            containers,
+            ..Self::default()
+        }
+    }
+
+    /// The threads of a process are traced, and whatever they begin. Its number is that which this process sees.
     pub(crate) fn trace(&mut self, process: u32) {
         let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
         let tasks = tasks.into_iter().flatten().flatten();
         let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
         for thread in threads.chain([process]) {
+            let Some(thread) = self.numbers.kernel(thread) else {
+                continue;
+            };
             let known = self.look(thread);
             self.insert(
                 thread,
@@ -78,6 +99,9 @@ impl ThreadDirectory {
 
     /// This thread's children are traced, not it itself.
     pub(crate) fn trace_children_of(&mut self, thread: u32) {
+        let Some(thread) = self.numbers.kernel(thread) else {
+            return;
+        };
         let known = self.look(thread);
         self.insert(
             thread,
@@ -95,6 +119,9 @@ impl ThreadDirectory {
                 let known = self.threads.get(&event.thread).cloned();
                 let mut new = known.unwrap_or_else(|| self.look(event.thread));
                 new.traced = true;
+                if self.numbers.differ() {
+                    self.newest.insert(event.thread, *child);
+                }
                 if is_process.unwrap_or(true) {
                     new.process = *child;
                     self.begins(event.thread, *child, event.at_ns);
@@ -107,8 +134,22 @@ impl ThreadDirectory {
                 let known = known.unwrap_or_else(|| self.look(event.thread));
                 self.insert(event.thread, TracedThread { name, ..known });
             }
+            ThreadChange::Returns {
+                call: Call::Clone | Call::Clone3 | Call::Vfork,
+                result,
+            } if self.numbers.differ() => self.returns(event.thread, *result),
             ThreadChange::Exits { last: true } => self.ends(event.thread, event.at_ns),
             _ => {}
+        }
+    }
+
+    /// The call that began the newest child returns, with the child's number in its parent's namespace: this one's, or one within.
+    fn returns(&mut self, thread: u32, result: i64) {
+        let child = self.newest.remove(&thread);
+        let own = u32::try_from(result).ok().filter(|own| *own > 0);
+        let is_here = self.numbers.own(thread).is_some_and(|own| !is_within(own));
+        if let (Some(child), Some(own)) = (child, own.filter(|_| is_here)) {
+            self.numbers.pair(own, child);
         }
     }
 
@@ -160,7 +201,15 @@ impl ThreadDirectory {
         if let Some(known) = self.threads.get(&thread) {
             return known.clone();
         }
-        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        let Some(own) = self.numbers.own(thread) else {
+            return TracedThread {
+                process: thread,
+                name: self.numbers.name(thread).unwrap_or_default(),
+                container: None,
+                traced: false,
+            };
+        };
+        let status = std::fs::read_to_string(format!("/proc/{own}/status")).unwrap_or_default();
         let field = |name: &str| {
             status
                 .lines()
@@ -169,14 +218,15 @@ impl ThreadDirectory {
         };
         let process: u32 = field("Tgid:")
             .and_then(|text| text.parse().ok())
-            .unwrap_or(thread); // A thread may have a name of its own: the process's is meant.
+            .unwrap_or(own); // A thread may have a name of its own: the process's is meant.
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let name = of_process
             .or_else(|| field("Name:").map(str::to_owned))
             .unwrap_or_default();
         TracedThread {
-            process,
+            process: self.numbers.kernel(process).unwrap_or(thread),
             name: name.trim().to_owned(),
+            container: self.containers.name_of(process),
             traced: false,
         }
     }
@@ -194,7 +244,9 @@ impl ThreadDirectory {
         let (looked_ns, known) = self.collectors.entry(process).or_default();
         if *looked_ns + LOOKS_AGAIN_NS <= now_ns {
             *looked_ns = now_ns;
-            let new = collectors(process);
+            let threads = self.numbers.own(process).map(collectors);
+            let kernel = |thread| self.numbers.kernel(thread);
+            let new: Vec<u32> = threads.into_iter().flatten().filter_map(kernel).collect();
             if !new.is_empty() {
                 *known = new;
             }
@@ -202,11 +254,15 @@ impl ThreadDirectory {
         known
     }
 
-    /// The name of a thread's program; empty where it is not known.
-    pub(crate) fn name(&self, thread: u32) -> &str {
-        self.threads
-            .get(&thread)
-            .map_or("", |known| known.name.as_str())
+    /// A thread's program, with its container where the host is not called so: `nginx (web)`; empty where it is not known.
+    pub(crate) fn program(&self, thread: u32, host: &str) -> String {
+        let Some(known) = self.threads.get(&thread) else {
+            return String::new();
+        };
+        match &known.container {
+            Some(container) if container != host => format!("{} ({container})", known.name),
+            _ => known.name.clone(),
+        }
     }
 
     /// The process of a thread.
@@ -218,6 +274,16 @@ impl ThreadDirectory {
     pub(crate) fn is_traced(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_some_and(|known| known.traced)
     }
+}
+
+/// Whether a thread is of a namespace of processes within this one: it has a number in either. So it is taken where it has ended.
+fn is_within(thread: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let numbers = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))
+        .map_or(0, |numbers| numbers.split_ascii_whitespace().count());
+    numbers != 1
 }
 
 /// The threads of this process.
@@ -247,6 +313,7 @@ mod tests {
             let thread = || TracedThread {
                 process: 1,
                 name: String::new(),
+                container: None,
                 traced: true,
             };
             (1..=count as u32).for_each(|number| who.insert(number, thread()));

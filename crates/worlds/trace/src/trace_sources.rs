@@ -2,8 +2,12 @@
 //! these cannot be had, what programs do when they are stopped at their calls. It puts reports into the order of time, some milliseconds
 //! late, and decides nothing.
 
+use crate::call_packets::{CallPacket, CallPackets};
+use crate::followed_threads::ThreadFollower;
+use crate::joined_processes::is_running;
+use crate::privileges::{ADMINISTRATION, PACKETS};
 use crate::programs::TracedProgram;
-use crate::ptrace_source::{self, PtraceEvent, PtraceSource};
+use crate::ptrace_source::{self, PtraceEvent, PtraceSource, StreamChange, StreamPiece};
 use crate::scope::TraceScope;
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
@@ -12,6 +16,7 @@ use stackline_monitor::capture::{Capture, CaptureOptions};
 use stackline_monitor::observe::existing_connections::connections_of;
 use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
 use stackline_monitor::observe::sockets::{SocketEvent, SocketTrace};
+use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_monitor::observe::threads::{Also, ThreadEvent, ThreadTrace};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -51,8 +56,11 @@ pub(crate) struct Sources {
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
+    follower: ThreadFollower,
     /// What programs tell that are stopped at their calls, if any are to be.
     stopped: Option<Vec<PtraceSource>>,
+    /// Packets made of what these send and receive, where packets may not be looked at.
+    made: Option<CallPackets>,
     /// Where their pipes are.
     pipes: Option<ScratchDirectory>,
     pending: Vec<(u64, u64, TraceSourceEvent)>,
@@ -93,9 +101,16 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
     let mut captures = Vec::new();
     for (host, door) in doors.iter().enumerate() {
         let capture = open(door).map_err(|error| {
-            let hint = "packets need root, or a network of your own: `--on NETWORK`";
-            Error::environment(format!("packets of {} cannot be seen: {error}", door.name))
-                .hint(hint)
+            let needed = match (&door.net, PACKETS.is_there()) {
+                (Some(_), true) => ADMINISTRATION,
+                _ => PACKETS,
+            };
+            Error::environment(format!("packets of {} cannot be seen: {error}", door.name)).hint(
+                format!(
+                    "{}; a network of your own needs nothing: `--on NETWORK`",
+                    needed.advice()
+                ),
+            )
         })?;
         captures.push((host, capture));
     }
@@ -103,11 +118,7 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
 }
 
 /// The trace of sockets, where there can be one; `absent` gets what it lacks, or why there is none.
-fn open_socket_trace(
-    pids: &[u32],
-    is_started: bool,
-    absent: &mut BTreeMap<String, String>,
-) -> Option<SocketTrace> {
+fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<SocketTrace> {
     match SocketTrace::start() {
         Ok((mut trace, missing)) => {
             absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
@@ -124,37 +135,68 @@ fn open_socket_trace(
             }
             return Some(trace);
         }
-        Err(why) if is_started => {
-            let instead = format!("{why}; programs are stopped at their calls instead (ptrace)");
-            absent.insert("the kernel's trace events of sockets".into(), instead);
+        Err(why) => {
+            absent.insert("sockets".into(), why);
         }
-        Err(why) => drop(absent.insert("sockets".into(), why)),
     }
     None
 }
 
+/// What is said where the kernel's trace events are not to be had: one sentence, with what is done instead and what to do.
+fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
+    let (Some(threads), sockets) = (absent.remove("threads"), absent.remove("sockets")) else {
+        return;
+    };
+    let instead = match (is_stopped, &sockets) {
+        (true, _) => "; programs are stopped at their calls instead (ptrace)",
+        (false, Some(_)) => "; whose a request is, and when it was read, is not seen",
+        (false, None) => "",
+    };
+    let advice = match ADMINISTRATION.is_there() {
+        true => String::new(),
+        false => format!("; {}", ADMINISTRATION.advice()),
+    };
+    let what = match sockets {
+        Some(_) => "threads, and the kernel's trace events of sockets",
+        None => "threads",
+    };
+    absent.insert(what.into(), format!("{threads}{instead}{advice}"));
+}
+
 /// The same of threads.
-fn open_thread_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<ThreadTrace> {
+fn open_thread_trace(
+    pids: &[u32],
+    follower: &mut ThreadFollower,
+    numbers: &mut ThreadNumbers,
+    absent: &mut BTreeMap<String, String>,
+) -> Option<ThreadTrace> {
     let also = Also {
         receives: true,
         ..Also::default()
     };
-    match ThreadTrace::start(pids, also) {
-        Ok((trace, missing)) => {
-            absent.extend(missing);
-            Some(trace)
-        }
-        Err(why) => {
-            absent.insert("threads".into(), why);
-            None
+    let (mut trace, missing) = ThreadTrace::start(&[], also)
+        .map_err(|why| absent.insert("threads".into(), why))
+        .ok()?;
+    absent.extend(missing);
+    for pid in pids {
+        if let Err(why) = follower.follow(*pid, &mut trace, numbers)
+            && is_running(*pid)
+        {
+            absent.insert(format!("process {pid}"), why);
         }
     }
+    Some(trace)
 }
 
 impl Sources {
     /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
-    pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
+    pub(crate) fn open(
+        doors: &[TracedHost],
+        see: TraceScope,
+        pids: &[u32],
+        numbers: &mut ThreadNumbers,
+    ) -> Result<Self> {
         let calls = see == TraceScope::Calls; // Whoever runs already may not be stopped at will.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
@@ -167,14 +209,41 @@ impl Sources {
                 .and_then(PingPong::run)
                 .unwrap_or_default();
         }
-        let captures = open_captures(doors)?;
         let mut absent = BTreeMap::new();
+        let captures = open_captures(doors);
+        // What started programs send and receive is in their calls too.
+        let by_calls = is_started && doors.len() == 1 && see != TraceScope::Packets;
+        let makes_packets = captures.is_err() && is_here && by_calls;
+        let captures = match captures {
+            Err(_) if makes_packets => Vec::new(),
+            captures => captures?,
+        };
+        let calls = calls && !makes_packets;
         let (mut sockets, mut threads) = (None, None);
-        if calls {
-            sockets = open_socket_trace(pids, is_started, &mut absent);
-            threads = open_thread_trace(pids, &mut absent);
+        let follower = ThreadFollower::start(numbers);
+        let mut follower = follower.unwrap_or_else(|why| {
+            if calls {
+                absent.insert("threads".into(), why.clone());
+                absent.insert("sockets".into(), why);
+            }
+            ThreadFollower::default()
+        });
+        if calls && (follower.is_able() || !numbers.differ()) {
+            sockets = open_socket_trace(pids, &mut absent);
+            threads = open_thread_trace(pids, &mut follower, numbers, &mut absent);
         }
-        let stops = is_started && (see == TraceScope::Ptrace || calls && sockets.is_none());
+        let is_forced = see == TraceScope::Ptrace || makes_packets;
+        let stops = is_started && (is_forced || calls && sockets.is_none());
+        say_without_events(stops, &mut absent);
+        if makes_packets {
+            absent.insert(
+                "packets, trace events".into(),
+                format!(
+                    "requests are those that the programs' calls show (ptrace), without what holds them up on their way and within programs; {}",
+                    PACKETS.advice()
+                ),
+            );
+        }
         if stops {
             measured.without = ptrace_source::measured(false);
         }
@@ -182,17 +251,19 @@ impl Sources {
             captures,
             sockets,
             threads,
+            follower,
             stopped: stops.then(Vec::new),
+            made: makes_packets.then(CallPackets::default),
             absent,
             measured,
             ..Self::default()
         };
-        sources.measure();
+        sources.measure(numbers);
         Ok(sources)
     }
 
     /// Measures what a message costs while all this looks, if it was measured before without.
-    fn measure(&mut self) {
+    fn measure(&mut self, numbers: &mut ThreadNumbers) {
         if self.measured.without.is_empty() {
             return;
         }
@@ -204,17 +275,35 @@ impl Sources {
             return;
         }
         let Ok(probe) = PingPong::start() else { return };
-        self.measured.threads.extend(probe.threads);
+        let threads = probe.threads.map(|thread| (std::process::id(), thread));
+        let kernel = self.follower.kernel_numbers(&threads, numbers);
+        let threads = kernel.unwrap_or_default();
+        self.measured.threads.extend(&threads);
         self.measured.ports.extend(probe.ports);
         if let Some(trace) = &mut self.threads
-            && probe
-                .threads
-                .iter()
-                .any(|thread| trace.follow_thread(*thread).is_err())
+            && trace.follow_threads(&threads).is_err()
         {
             return;
         }
         self.measured.with.extend(probe.run().unwrap_or_default());
+    }
+
+    /// Finds the kernel's numbers of the threads of this process, as far as they are not known.
+    pub(crate) fn find_own_numbers(&mut self, threads: &[u32], numbers: &mut ThreadNumbers) {
+        let threads: Vec<(u32, u32)> = threads
+            .iter()
+            .map(|thread| (std::process::id(), *thread))
+            .collect();
+        // Without them, what looking takes of other programs' cores is not seen.
+        let _ = self.follower.kernel_numbers(&threads, numbers);
+    }
+
+    /// Follows one more process from now on, with all its threads and whatever they begin.
+    pub(crate) fn follow(&mut self, pid: u32, numbers: &mut ThreadNumbers) -> Result<(), String> {
+        match &mut self.threads {
+            Some(trace) => self.follower.follow(pid, trace, numbers),
+            None => Ok(()),
+        }
     }
 
     /// Whether what passes over this machine's loopback is looked at by any source.
@@ -223,9 +312,9 @@ impl Sources {
     }
 
     /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
-    pub(crate) fn close(&mut self) -> Option<ObservationCost> {
+    pub(crate) fn close(&mut self, numbers: &mut ThreadNumbers) -> Option<ObservationCost> {
         if !self.measured.with.is_empty() {
-            self.measure();
+            self.measure(numbers);
         }
         let stopped = self.stopped.take().is_some();
         (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
@@ -260,8 +349,9 @@ impl Sources {
         let directory = &*self
             .pipes
             .insert(scratch::create_directory("trace").map_err(failed)?);
+        let contents = self.made.is_some();
         let each = programs.into_iter().enumerate().map(|(number, program)| {
-            let ptrace_source = PtraceSource::create(directory, number)?;
+            let ptrace_source = PtraceSource::create(directory, number, contents)?;
             let command = ptrace_source.command(&program.command)?;
             stopped.push(ptrace_source);
             Ok(TracedProgram { command, ..program })
@@ -383,11 +473,13 @@ impl Sources {
                 "what programs do at their sockets cannot be read: {error}"
             ))
         };
+        let mut pieces = Vec::new();
         for ptrace_source in self.stopped.iter_mut().flatten() {
             for news in ptrace_source.drain().map_err(failed)? {
                 match news {
                     PtraceEvent::Socket(event) => sockets.push(event),
                     PtraceEvent::Thread(event) => threads.push(event),
+                    PtraceEvent::Stream(piece) => pieces.push(piece),
                     PtraceEvent::Lost(count) => self.lost_records += count,
                     PtraceEvent::Absent(why) => {
                         drop(self.absent.insert("sockets by ptrace".into(), why))
@@ -395,7 +487,35 @@ impl Sources {
                 }
             }
         }
+        // A client writes before its server reads.
+        pieces.sort_by_key(|piece| piece.at_ns);
+        pieces
+            .into_iter()
+            .for_each(|piece| self.make_packets(piece));
         Ok(())
+    }
+
+    /// What passes in a stream becomes packets at this machine's door.
+    fn make_packets(&mut self, piece: StreamPiece) {
+        let Some(made) = &mut self.made else { return };
+        let socket = piece.socket;
+        let packets = match piece.what {
+            StreamChange::Begins([local, remote]) => made.open(socket, local, remote),
+            StreamChange::Passes { sent, bytes } => made.pass(socket, sent, &bytes),
+            StreamChange::PassesUnread { sent, bytes } => made.pass_unread(socket, sent, bytes),
+            StreamChange::Ends => made.end(socket),
+        };
+        self.lost_records += made.take_lost();
+        for CallPacket { outgoing, bytes } in packets {
+            let seen = TraceSourceEvent::Packet {
+                host: 0,
+                outgoing,
+                length: bytes.len() as u64,
+                bytes,
+            };
+            self.pending.push((piece.at_ns, self.next, seen));
+            self.next += 1;
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! the one that ended last before the next began. The others keep lines of their own.
 
 use super::UnitEvents;
-use super::lines::{LifelineRows, RawLifeline};
+use super::line_rows::{LifelineRows, RawLifeline};
 use super::order::PointOrderVotes;
 use super::points::ClassifiedPoint;
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ mod tests {
         work: u64,
         /// Whether all are asked at once.
         parallel: bool,
-        children: Vec<Asked>,
+        children: Vec<Self>,
     }
 
     /// Writes what a chain of requests leaves in a log.

@@ -1,6 +1,7 @@
 //! From events that were taken to lines: what each unit met, the order of the points, what became of it.
 
 use super::chains::Chains;
+use super::line_rows::{LifelineRows, RawLifeline};
 use super::points::{self, ClassifiedPoint};
 use super::ranges::Ranges;
 use super::way_order::{ClockErrors, cast_votes};
@@ -11,37 +12,6 @@ use crate::outcomes;
 use stackline_core::trace_index::{Index, RunFlow};
 use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// One line before it has its place among the others.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RawLifeline {
-    pub(super) id: u32,
-    /// Its events among `LifelineRows::kept`.
-    pub(super) first: u32,
-    pub(super) count: u32,
-    pub(super) first_mark: u32,
-    pub(super) mark_count: u32,
-}
-
-/// All lines, as rows of `UnitEvents`.
-#[derive(Debug, Default)]
-pub(super) struct LifelineRows {
-    pub(super) raw: Vec<RawLifeline>,
-    pub(super) kept: Vec<u32>,
-    pub(super) marks: Vec<u32>,
-}
-
-impl LifelineRows {
-    /// The events that a line passes.
-    pub(super) fn kept_of(&self, line: &RawLifeline) -> &[u32] {
-        &self.kept[line.first as usize..(line.first + line.count) as usize]
-    }
-
-    /// What happened beside it.
-    pub(super) fn marks_of(&self, line: &RawLifeline) -> &[u32] {
-        &self.marks[line.first_mark as usize..(line.first_mark + line.mark_count) as usize]
-    }
-}
 
 impl Assembler<'_> {
     /// The lifelines of all that was added.

@@ -2,7 +2,7 @@
 //! catalogue.
 
 use super::UnitEvents;
-use super::lines::LifelineRows;
+use super::line_rows::LifelineRows;
 use super::order::PointOrderVotes;
 use super::points::{self, ClassifiedPoint};
 use crate::clock_error::clock_error;

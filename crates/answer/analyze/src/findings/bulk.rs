@@ -8,6 +8,7 @@ pub(super) mod lost_data;
 pub(super) mod network_limited;
 pub(super) mod queue_drop;
 pub(super) mod queues;
+pub(super) mod receive_buffer_loss;
 pub(super) mod receiver_limited;
 pub(super) mod retransmission_stall;
 pub(super) mod sender_limited;

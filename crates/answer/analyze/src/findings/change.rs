@@ -40,7 +40,7 @@ pub enum PlanChange {
     Machine(String, ImpMachine),
     /// The IMPs at both ends of a line have so many channels.
     Channels(LinkEnds, u16),
-    /// These hosts send at so many bit/s at most.
+    /// These hosts send at so many bit/s at most; one that has a slower pace keeps it.
     Pace(Vec<String>, f64),
     /// The processor of a host is twice as fast.
     Processor(String),
@@ -169,7 +169,11 @@ impl PlanChange {
                     .hosts
                     .iter_mut()
                     .filter(|host| hosts.contains(&host.name));
-                paced.for_each(|host| host.interface.pace_bit_s = Some(*rate));
+                // A pace of its own may be a cause by itself, which this takes nothing of.
+                paced.for_each(|host| {
+                    let has = host.interface.pace_bit_s.unwrap_or(f64::INFINITY);
+                    host.interface.pace_bit_s = Some(rate.min(has));
+                });
             }
             Self::Processor(name) => {
                 let hosts = network.hosts.iter_mut().filter(|host| host.name == *name);

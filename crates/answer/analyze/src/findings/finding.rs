@@ -77,6 +77,8 @@ pub enum Gauge {
 pub struct ExpectedEffect {
     /// What is compared.
     pub metric: Gauge,
+    /// Parts that are compared: of several, figures and gains are geometric means over them.
+    pub parts: usize,
     /// Median without the change, in bit/s or s.
     pub now: f64,
     /// With it.
@@ -130,13 +132,18 @@ impl ExpectedEffect {
                 units::format_time(value)
             }
         };
+        let of_parts = if self.parts > 1 {
+            format!(" (means of {} parts)", self.parts)
+        } else {
+            String::new()
+        };
         let spread = if greatest / least > SPREAD {
             format!(" ({least:.2} to {greatest:.2})")
         } else {
             String::new()
         };
         format!(
-            "{times:.2} times as fast{spread}, {} instead of {}",
+            "{times:.2} times as fast{spread}, {} instead of {}{of_parts}",
             value(self.then),
             value(self.now)
         )

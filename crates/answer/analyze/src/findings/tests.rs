@@ -2,6 +2,7 @@
 
 mod calls;
 mod ends;
+mod lost_data;
 mod observed;
 mod request_network;
 mod requests;
@@ -15,12 +16,13 @@ use calls::paced;
 use ends::writer;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{LinkRate, Network, RateSchedule};
-use stackline_core::plan::{MeasurementPart, Plan};
+use stackline_core::plan::{MeasurementPart, Plan, World};
 use stackline_core::procedure::{DelayArgument, OperationCall, ProcedureStep};
 use stackline_core::run_record::{
     Histogram, HostUsage, NetworkRecord, PortRecord, RunRecord, SenderLimitTimes, SideRecord,
     TransportRecord,
 };
+use stackline_core::stack::OptionValue;
 use stackline_core::time::Duration;
 use stackline_core::trace_index::{ClockCorrection, HostTrace, Index, RunFlow, RunSpan};
 use stackline_events::unit_ids::{EventStreamDirection, stream};
@@ -473,6 +475,34 @@ fn a_small_window_limits_when_it_is_waited_for() {
 }
 
 #[test]
+fn a_buffer_that_a_kernel_would_cut_is_not_advised_without_its_limit() {
+    let advice = |world, asked: Option<u64>, memory: &str| {
+        let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
+            given.transport(|t| t.receive_window_limited_s = Some(9.0));
+            given.plan.measurements[0].world = world;
+            if let Some(bytes) = asked {
+                let options = &mut given.part().stack.options;
+                options.insert("receive_buffer".into(), OptionValue::Number(bytes));
+            }
+            let settings = &mut given.records[0].responder.settings;
+            settings.insert("receive_buffer".into(), memory.into());
+        });
+        given.found().remove(0).tries[0].text()
+    };
+    let of_cut = advice(World::Emulated, Some(1 << 20), "212992 B");
+    assert!(
+        of_cut.contains("with sysctl net.core.rmem_max, which cut it to 106496 B, raised to "),
+        "{of_cut}"
+    );
+    let unknown = advice(World::Emulated, None, "102679 B");
+    assert!(
+        unknown.contains(", which sysctl net.core.rmem_max cuts where it is less"),
+        "{unknown}"
+    );
+    assert!(!advice(World::Simulated, None, "102679 B").contains("rmem_max"));
+}
+
+#[test]
 fn within_one_machine_a_closed_window_is_the_readers() {
     let live = |rtt_s: f64, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
@@ -778,59 +808,6 @@ fn huge_figures_do_not_panic() {
         given.index.hosts.insert("b".into(), trace);
     });
     assert!(!hostile.found().is_empty());
-}
-
-/// So many of 400 units never arrive; the link lost, and the queue dropped, so many packets.
-fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
-    used(0.04).paced().with(|given| {
-        let record = &mut given.records[0];
-        (
-            record.initiator.transport,
-            record.initiator.sent_units,
-            record.responder.lost,
-        ) = (None, 400, Some(lost));
-        for (reason, count) in [
-            ("lost on the link", on_the_link),
-            ("queue full", in_the_queue),
-        ] {
-            given
-                .port()
-                .filter(|_| count > 0)
-                .for_each(|port| _ = port.drops.insert(reason.into(), count));
-        }
-    })
-}
-
-#[test]
-fn data_lost_for_good_is_a_finding_without_cost_in_time() {
-    let found = missing(11, 11, 0).found();
-    assert_eq!(
-        found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
-        ["link_loss"]
-    );
-    assert!(
-        (found[0].share - 11.0 / 400.0).abs() < 1e-9,
-        "{}",
-        found[0].share
-    );
-    assert!(
-        found[0]
-            .sentence
-            .contains("11 of 400 units (2.8 %) never arrive"),
-        "{}",
-        found[0].sentence
-    );
-    assert_eq!(missing(11, 0, 11).all(), ["queue_drop"]);
-    // Twelve were lost at two places that dropped as many packets each.
-    let shares: Vec<f64> = missing(12, 12, 12)
-        .found()
-        .iter()
-        .map(|finding| finding.share)
-        .collect();
-    assert_eq!(shares, [6.0 / 400.0; 2]);
-    // Nothing was lost, or somewhere else.
-    assert_eq!(missing(0, 11, 0).all(), ["healthy"]);
-    assert_eq!(missing(11, 0, 0).all(), ["healthy"]);
 }
 
 /// Streams beside one another that use a tenth of the link together; so many of them wait for their send buffer.

@@ -23,6 +23,39 @@ enum Verdict {
     Open,
 }
 
+/// Runs of a specification that are further apart than this, over their median, differ by chance.
+const ALIKE: f64 = 0.06;
+
+/// How many runs the intervals of some answers hold.
+#[derive(Default)]
+struct HeldRuns {
+    held: usize,
+    of: usize,
+    widths: Vec<f64>,
+}
+
+impl HeldRuns {
+    fn add(&mut self, asked: &Asked) {
+        let held = |figure: &&f64| asked.holds(**figure);
+        self.held += asked.figures.iter().filter(held).count();
+        self.of += asked.figures.len();
+        self.widths.extend(asked.width());
+    }
+
+    fn line(mut self, of: &str) -> String {
+        self.widths.sort_unstable_by(f64::total_cmp);
+        let median = self.widths.get(self.widths.len() / 2);
+        format!(
+            "{} of {} runs ({:.1} %) lie in the intervals of {} {of}, whose median reaches {:.0} % to one side\n",
+            self.held,
+            self.of,
+            100.0 * self.held as f64 / self.of.max(1) as f64,
+            self.widths.len(),
+            100.0 * median.unwrap_or(&0.0)
+        )
+    }
+}
+
 /// All that were asked, by seed.
 pub(crate) struct All(Vec<(u64, Result<Asked, String>)>);
 
@@ -54,6 +87,18 @@ impl Asked {
             _ if self.holds(median) => Verdict::Within,
             _ => Verdict::Miss,
         })
+    }
+
+    /// Whether its runs are further apart than what counts as one figure.
+    fn differ(&self) -> bool {
+        let (least, greatest) = self
+            .figures
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(least, greatest), figure| {
+                (least.min(*figure), greatest.max(*figure))
+            });
+        self.median()
+            .is_some_and(|median| greatest - least > ALIKE * median)
     }
 
     /// How far the interval reaches to its wider side, over the figure.
@@ -97,7 +142,7 @@ impl All {
             "\n| specifications | right | within | miss | open |\n| --- | --- | --- | --- | --- |\n",
         );
         let mut rows: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-        let (mut held, mut figures, mut widths) = (0, 0, Vec::new());
+        let mut kinds: BTreeMap<&str, HeldRuns> = BTreeMap::new();
         for (seed, asked) in self.asked() {
             let Some(verdict) = asked.verdict() else {
                 continue;
@@ -106,27 +151,24 @@ impl All {
                 rows.entry(name).or_default()[verdict as usize] += 1;
             }
             if asked.predicted.is_some() {
-                held += asked
-                    .figures
-                    .iter()
-                    .filter(|figure| asked.holds(**figure))
-                    .count();
-                figures += asked.figures.len();
-                widths.extend(asked.width());
+                let kind = match (asked.is_simulated, asked.differ()) {
+                    (false, false) => "forms of runs that are alike",
+                    (false, true) => "forms of runs that differ by chance",
+                    (true, false) => "simulations of runs that are alike",
+                    (true, true) => "simulations of runs that differ by chance",
+                };
+                kinds.entry(kind).or_default().add(asked);
             }
         }
         for (name, [right, within, miss, open]) in rows {
             let _ = writeln!(out, "| {name} | {right} | {within} | {miss} | {open} |");
         }
-        widths.sort_unstable_by(f64::total_cmp);
-        let width = widths
-            .get(widths.len() / 2)
-            .map_or(0.0, |width| 100.0 * width);
+        out.push('\n');
+        for (kind, held) in kinds {
+            out += &held.line(kind);
+        }
         let failed = self.0.len() - self.asked().count();
-        let _ = writeln!(
-            out,
-            "\n{held} of {figures} runs lie in the intervals, whose median reaches {width:.0} % to one side; {failed} specifications cannot be run"
-        );
+        let _ = writeln!(out, "{failed} specifications cannot be run");
         out
     }
 

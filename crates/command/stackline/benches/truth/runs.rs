@@ -10,10 +10,15 @@ use std::process::Command;
 /// A program that measures, and where it keeps its runs.
 pub(crate) struct Place(tempfile::TempDir);
 
+/// So far from the seeds of its runs are those of a prediction.
+const OTHER_SEEDS: u64 = 1_000_000_007;
+
 /// What was predicted, and what came of it.
 pub(crate) struct Asked {
     pub(crate) predicted: Option<f64>,
     pub(crate) interval: Vec<f64>,
+    /// Whether it comes from simulated runs instead of a form.
+    pub(crate) is_simulated: bool,
     /// One a run.
     pub(crate) figures: Vec<f64>,
 }
@@ -83,8 +88,10 @@ impl Place {
         let output = self.stackline(&["run", "--json", "-e", &question.text])?;
         let run: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         let more: &[&str] = if simulate { &[] } else { &["--forms"] };
-        let output =
-            self.stackline(&[&["predict", "--json", "-e", question.text.as_str()], more].concat())?;
+        // What it simulates are other runs than those it is judged by.
+        let seed = (question.seed + OTHER_SEEDS).to_string();
+        let words = ["predict", "--json", "--seed", &seed, "-e", &question.text];
+        let output = self.stackline(&[&words, more].concat())?;
         let predicted: Value =
             serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         let _ = run["run"].as_str().map(fs::remove_dir_all);
@@ -105,6 +112,7 @@ impl Place {
         Ok(Asked {
             predicted: prediction["predicted"].as_f64(),
             interval: numbers(&prediction["interval"]),
+            is_simulated: prediction["limit"] == "simulated",
             figures: numbers(figures),
         })
     }

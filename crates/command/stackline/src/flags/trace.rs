@@ -13,6 +13,7 @@ Examples:
                                                             # two on hosts of an emulated network
   stackline trace here -- ./server here -- ./client         # two here
   stackline trace --pid 4242 --for 10s                      # one that runs
+  stackline trace --container web --for 10s                 # a container; --unit nginx.service, --cgroup PATH
   stackline lifelines last; stackline diagnose last; stackline open
 
 A host's name or `here` directly before `--` begins the next program. Programs are started in this order; those before the last are
@@ -24,9 +25,18 @@ pub(crate) struct TraceFlags {
     /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
-    /// Programs that run already, on this machine, with those that they started
+    /// Programs that run already, on this machine or in containers of it, with those that they started
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
+    /// A container that runs, of Docker, Podman, containerd or a pod, by its name, its id or the beginning of that; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "on")]
+    pub(crate) container: Vec<String>,
+    /// A unit of systemd that runs, such as nginx.service, of the system or of a user; may be repeated
+    #[arg(long, value_name = "UNIT", conflicts_with = "on")]
+    pub(crate) unit: Vec<String>,
+    /// All processes of a control group and of those below it; may be repeated
+    #[arg(long, value_name = "PATH", conflicts_with = "on")]
+    pub(crate) cgroup: Vec<PathBuf>,
     /// How long to trace programs that run already; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,

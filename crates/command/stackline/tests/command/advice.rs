@@ -136,3 +136,50 @@ fn calls_that_go_packet_by_packet_are_not_healthy() {
     );
     assert!(found.out.contains("try `window(n = 46)`"), "{}", found.out);
 }
+
+/// Clients that answer one host at once through a switch of 64 KiB a port.
+fn incast(composer: &str) -> String {
+    let names: Vec<String> = (1..=8).map(|at| format!("s{at}")).collect();
+    let links: String = names
+        .iter()
+        .map(|name| format!("link {name} - sw 1 Gbit/s 20 us; "))
+        .collect();
+    let parts: Vec<String> = names
+        .iter()
+        .map(|name| format!("from c to {name} rr 100, 256 KiB*3"))
+        .collect();
+    format!(
+        "network rack {{ host c, {}; switch sw {{ buffer 64 KiB per port; }} link c - sw 1 Gbit/s 20 us; {links} }}
+        1 {composer} over tcp across rack in simulated: {};",
+        names.join(", "),
+        parts.join(" | ")
+    )
+}
+
+#[test]
+fn advice_for_many_at_once_is_tried_and_never_a_shorter_queue() {
+    let place = Place::new();
+    for composer in ["total", "parallel"] {
+        place
+            .stackline(&["run", "--trace", "-e", &incast(composer)])
+            .succeeds();
+        let found = place.stackline(&["diagnose", "--json", "--simulate", "last"]);
+        let found: Value = serde_json::from_str(&found.succeeds().out).unwrap();
+        let first = &found["findings"][0];
+        let text = first.to_string();
+        assert!(text.contains("simulated: "), "{composer}: {text}");
+        // Bandwidth times delay is 10.2 kB, a sixth of what the port has.
+        assert!(!text.contains("a queue of 10"), "{composer}: {text}");
+        for one in first["expected"].as_array().unwrap() {
+            let number = |field: &str| one[field].as_f64().unwrap();
+            let (ratio, said) = (number("now") / number("then"), &one["times_as_fast"]);
+            let [least, greatest] = [1, 2].map(|at| said[at].as_f64().unwrap());
+            assert!(
+                (0.9 * least..=1.1 * greatest).contains(&ratio),
+                "its figures are of the same parts as its gain: {one}"
+            );
+        }
+        let untried = words(&first["tries"]).len() - first["expected"].as_array().unwrap().len();
+        assert_eq!(untried, 0, "{composer}: {text}");
+    }
+}

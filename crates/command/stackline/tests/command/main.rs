@@ -40,6 +40,7 @@ mod net;
 mod network;
 mod one_side;
 mod outputs;
+mod places;
 mod planted;
 mod predicted;
 mod reading;

@@ -85,3 +85,85 @@ fn what_cannot_be_simulated_stays_open() {
         );
     }
 }
+
+/// What is predicted of the only part, and what its simulated runs come to.
+fn predicted_and_simulated(place: &Place, text: &str) -> (Value, f64) {
+    let output = place.stackline(&["predict", "--simulate", "--json", "-e", text]);
+    let all: Value = serde_json::from_str(&output.succeeds().out).unwrap();
+    let one = all["predictions"][0].clone();
+    let run = place.stackline(&["run", "--json", "--seed", "77", "-e", text]);
+    let run: Value = serde_json::from_str(&run.succeeds().out).unwrap();
+    let m = &run["measurements"][0];
+    let gauge = match one["metric"].as_str() {
+        Some("response") => "response_s",
+        _ => "throughput_bit_s",
+    };
+    let values: Vec<f64> = m["run_values"][gauge]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
+    (one, values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[test]
+fn what_forms_missed_is_predicted() {
+    let place = Place::new();
+    let across = |link: &str, work: &str| {
+        format!(
+            "network n {{ host a, b; link a - b {link}; }} 3 from a to b {work} across n in simulated;"
+        )
+    };
+    let buffer = |size: &str| {
+        let stack = format!("tcp(send_buffer = {size}, receive_buffer = 8 MiB)");
+        across(
+            "100 Mbit/s 40 ms",
+            &format!("bulk_put 16 KiB 2 MB over {stack}"),
+        )
+    };
+    let jitter = "20 Mbit/s 5 ms jitter exponential(10 ms) reordering";
+    let delays = "10 Mbit/s schedule(0 s 20 ms, 10 s 250 ms) every 20 s";
+    for text in [
+        buffer("2 KiB"),
+        buffer("8 KiB"),
+        buffer("128 KiB"),
+        across(jitter, "rr 150, 20 kB*50 over tcp"),
+        across(delays, "rr 100, 6 kB*100 over tcp"),
+    ] {
+        let (one, simulated) = predicted_and_simulated(&place, &text);
+        assert_eq!(one["limit"], "simulated", "{text}: {one}");
+        let [least, most] = [0, 1].map(|end| one["interval"][end].as_f64().unwrap());
+        assert!(
+            (least..=most).contains(&simulated),
+            "{text}: {simulated}: {one}"
+        );
+    }
+}
+
+#[test]
+fn calls_at_random_wait_by_how_their_services_vary() {
+    let place = Place::new();
+    for (service, theory_s) in [
+        ("constant(5 ms)", 7.5e-3),
+        ("exponential(5 ms)", 10e-3),
+        ("uniform(0 ms, 10 ms)", 8.333e-3),
+        ("bivalue(1 ms, 41 ms, 0.9)", 21.9e-3),
+    ] {
+        let text = format!(
+            "network n {{ host a, b; link a - b unlimited 0 us; }}
+            3 from a to b rr 1*20000 exponential(10 ms) {service} over tcp across n in simulated;"
+        );
+        let (one, simulated) = predicted_and_simulated(&place, &text);
+        let predicted = one["predicted"].as_f64().unwrap();
+        assert!(
+            (predicted / theory_s - 1.0).abs() < 1e-3,
+            "{service}: {one}"
+        );
+        let [least, most] = [0, 1].map(|end| one["interval"][end].as_f64().unwrap());
+        assert!(
+            (least..=most).contains(&simulated) && most < 1.35 * least,
+            "{service}: {simulated} s: {one}"
+        );
+    }
+}

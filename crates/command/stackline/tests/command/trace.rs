@@ -272,7 +272,10 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
     for (words, says) in [
         (&["trace"][..], "nothing to trace"),
         (&["trace", "web", "--", "true"], "web is no host"),
-        (&["trace", "--pid", "1", "--", "true"], "and --pid too"),
+        (
+            &["trace", "--pid", "1", "--", "true"],
+            "and others that run already too",
+        ),
         (&["trace", "--pid", "4000000000"], "no process"),
         (&["trace", "a", "--"], "no program is named"),
     ] {

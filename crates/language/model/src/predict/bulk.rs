@@ -3,6 +3,7 @@
 
 use super::flow_limits::{FEW_SEGMENTS, FlowLimits, ModelledFlow};
 use super::situation::{IntermediateValues, Situation};
+use super::transfer_estimate::{SendingPace, TransferEstimate};
 use super::{error_interval, uncovered};
 use crate::count_to_f64;
 use crate::prediction::{FigureUnit, PredictedFigure, PredictedQuantity};
@@ -51,17 +52,26 @@ pub(super) fn predict(
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
     let limit = run.limit.unwrap_or(binds);
+    let elapsed_s = run.moved.map(|(_, seconds)| seconds);
+    let pace = flow.pace(bulk.waits, elapsed_s, steady);
     uncovered::transfer(
         &flow,
-        [binds, limit],
-        run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds),
-        flow.rtt_s()?,
+        &TransferEstimate {
+            binds,
+            limit,
+            steady_bit_s: steady,
+            elapsed_s: elapsed_s.unwrap_or(f64::INFINITY),
+            grown_s: run.grown_s,
+            rtt_s: flow.rtt_s()?,
+            pace: &pace,
+        },
     )?;
-    let assumptions = flow.assumptions(&limits, run.long_run);
+    uncovered::few_draws(pace.variation, pace.off, pace.draws)?;
+    let assumptions = flow.assumptions(&limits, run.moved.is_none());
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
-    let interval =
-        error_interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
+    let [least, most] = error_interval::of_transfer(&flow, limit, value, elapsed_s);
+    let interval = [(least - pace.off * value).max(0.0), most + pace.off * value];
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
@@ -78,7 +88,8 @@ struct BulkEstimate {
     throughput_bit_s: f64,
     limit: Option<&'static str>,
     moved: Option<(f64, f64)>,
-    long_run: bool,
+    /// How long its window grows.
+    grown_s: f64,
 }
 
 impl ModelledFlow<'_> {
@@ -102,7 +113,7 @@ impl ModelledFlow<'_> {
                 throughput_bit_s: steady,
                 limit: None,
                 moved: None,
-                long_run: true,
+                grown_s: 0.0,
             });
         };
         if bytes == 0 {
@@ -150,8 +161,53 @@ impl ModelledFlow<'_> {
             throughput_bit_s: 8.0 * moved / elapsed_s,
             limit: limit.map(|(name, _)| name),
             moved: Some((moved, elapsed_s)),
-            long_run: false,
+            grown_s: sending.grown_s,
         })
+    }
+
+    /// What its waits make of its pace.
+    fn pace(&self, waits: &[DelayArgument], elapsed_s: Option<f64>, steady: f64) -> SendingPace {
+        // Of what a link passes in the mean a burst of random units seldom needs more.
+        const SELDOM_FULL: f64 = 0.3;
+        // And from there on what begins a transfer is hardly made up for.
+        const NEARLY_FULL: f64 = 0.85;
+        let mean_s = self.s.waits_s(waits).unwrap_or(0.0);
+        let deviation_s = self
+            .s
+            .waits_variance_s2(waits)
+            .map_or(f64::INFINITY, libm::sqrt);
+        if mean_s <= 0.0 {
+            return SendingPace {
+                is_kept: false,
+                in_heaps: false,
+                variation: 0.0,
+                draws: f64::INFINITY,
+                off: 0.0,
+            };
+        }
+        let draws = self
+            .bytes
+            .map(|bytes| count_to_f64(bytes / self.unit.max(1)))
+            .or(elapsed_s.map(|elapsed_s| elapsed_s / mean_s))
+            .map_or(f64::INFINITY, |draws| draws.max(1.0));
+        let line = self
+            .data
+            .bottleneck(self.packet())
+            .and_then(|hop| hop.rate_bit_s);
+        let pairs = f64::from(self.s.part.replicas);
+        let packets = self.s.packets(self.unit);
+        let each = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
+        let keeps = pairs * 8.0 * each / mean_s;
+        let over = |share: f64| line.is_some_and(|line| keeps > share * line);
+        let is_random = deviation_s > 0.0 || pairs > 1.0;
+        let fills = over(SELDOM_FULL) && pairs * steady > SELDOM_FULL * line.unwrap_or(0.0);
+        SendingPace {
+            is_kept: true,
+            in_heaps: fills && (is_random || (over(NEARLY_FULL) && !over(1.0 / NEARLY_FULL))),
+            variation: deviation_s / mean_s,
+            draws,
+            off: error_interval::of_draws(deviation_s * deviation_s, draws) / mean_s,
+        }
     }
 
     /// From the first byte to the last byte going onto the bottleneck.

@@ -7,8 +7,11 @@ use crate::count_to_f64;
 /// How long an acknowledgement is delayed at most, as Linux does it.
 const DELAYED_ACK_S: f64 = 0.04;
 
-/// What disciplines of queues, jitter and changing delays take of a stream, more than nothing.
-const LEFT_OUT: f64 = 0.1;
+/// What the form of turns is off.
+const TURNS: f64 = 0.01;
+
+/// Standard deviations to both sides between which nine of ten draws lie.
+const NINE_OF_TEN: f64 = 1.645;
 
 /// Where nine of ten runs lie around a throughput that has that limit.
 pub(super) fn of_transfer(
@@ -19,15 +22,10 @@ pub(super) fn of_transfer(
 ) -> [f64; 2] {
     let (below, above) = match limit {
         "loss" => (0.15, 0.15),
-        "host" => (0.2, 0.1),
-        "window" => (0.15, 0.05),
-        "slow start" | "round trips" => (0.08, 0.08),
-        _ => (0.06, 0.04),
-    };
-    let below = if flow.data.left_out.is_empty() {
-        below
-    } else {
-        below + LEFT_OUT
+        "host" => (0.1, 0.05),
+        "window" => (0.05, 0.02),
+        "slow start" | "round trips" => (0.015, 0.015),
+        _ => (0.025, 0.015),
     };
     let p = flow.loss();
     let losses = flow
@@ -51,19 +49,33 @@ pub(super) fn of_transfer(
 }
 
 /// The same of what goes in turns, of which so much is a wait for others that come at random: `chance` is how far the mean of a run's
-/// waits may be off, over itself.
-pub(super) fn of_turns(value: f64, waiting_s: f64, chance: f64) -> [f64; 2] {
-    let off = 0.05 * value + chance * waiting_s;
+/// waits may be off, over itself, and `spread_s` the same of what is drawn.
+pub(super) fn of_turns(value: f64, waiting_s: f64, chance: f64, spread: f64) -> [f64; 2] {
+    let form = TURNS * value;
+    let off = form + libm::hypot(chance * waiting_s, spread);
     [
-        (value - off).max(value - 0.05 * value - waiting_s),
+        (value - off).max(value - form - waiting_s - spread),
         value + off,
     ]
 }
 
-/// How far the mean wait of so many calls is off in nine of ten runs, over the wait: those that meet a queue do so together, and a
-/// queue lasts about `1 / (1 - load)^2` calls: a rule of thumb, wide enough for the specifications drawn.
-pub(super) fn of_waits(calls: f64, load: f64) -> f64 {
-    1.65 * libm::sqrt(
-        (1.0 + load) / (1.0 - load).max(1e-9) / (1.0 - load).max(1e-9) / calls.max(1.0),
-    )
+/// How far the mean of so many draws is off in nine of ten runs, in their unit.
+pub(super) fn of_draws(variance: f64, draws: f64) -> f64 {
+    if variance <= 0.0 {
+        return 0.0;
+    }
+    NINE_OF_TEN * libm::sqrt(variance / draws.max(1.0))
+}
+
+/// How far the mean wait of so many calls with that variation is off in nine of ten runs, over the wait. The variance of one wait
+/// (Takacs 1962, with the third moment of a gamma distribution), times how many of them depend on each other: one without load,
+/// `4 / (1 - load)^2` of exponential services with much (Whitt 1989).
+pub(super) fn of_waits(calls: f64, load: f64, variation: f64) -> f64 {
+    if load <= 0.0 {
+        return 0.0;
+    }
+    let (c2, idle) = (variation * variation, (1.0 - load).max(1e-9));
+    let one = 1.0 + 4.0 * idle * (1.0 + 2.0 * c2) / (3.0 * load * (1.0 + c2));
+    let together = (1.0 + 1.5 * load * (1.0 + c2)) / (idle * idle);
+    NINE_OF_TEN * libm::sqrt(one * together / calls.max(1.0))
 }

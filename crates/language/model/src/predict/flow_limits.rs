@@ -64,7 +64,15 @@ impl ModelledFlow<'_> {
 
     /// Packets in all.
     pub(super) fn packets(&self) -> Option<u64> {
-        let pieces = self.bytes?.div_ceil(self.piece().max(1));
+        let (bytes, piece) = (self.bytes?, self.piece().max(1));
+        // Without Nagle's algorithm each unit has packets of its own, as far as the window lets it leave.
+        let alone = self.s.transport.stream && self.s.part.stack.flag("nodelay");
+        let pieces = if alone && self.unit > 0 {
+            (bytes / self.unit).saturating_mul(self.unit.div_ceil(piece))
+                + (bytes % self.unit).div_ceil(piece)
+        } else {
+            bytes.div_ceil(piece)
+        };
         Some(pieces.saturating_mul(self.s.packets(self.piece()).count()))
     }
 

@@ -45,7 +45,11 @@ const ROUTING_S: f64 = 0.64;
 /// Room that nobody uses is given back after this (history: R619).
 const KEPT_S: f64 = 0.125;
 /// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
-const WITHIN: f64 = 0.15;
+const WITHIN: f64 = 0.13;
+/// The same of calls, which the processors at both ends take a part of.
+const CALLS_WITHIN: f64 = 0.18;
+/// Messages of so many bytes take no longer than commands and answers between hosts.
+const SHORT: u64 = 64;
 /// What every form here assumes.
 const ALONE: &str = "messages take the way with the fewest lines, and meet no others";
 
@@ -489,7 +493,7 @@ fn bulk(
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
-        interval: within(value),
+        interval: within(value, WITHIN),
         limit,
         values: values.0,
         assumptions: vec![
@@ -500,8 +504,12 @@ fn bulk(
     })
 }
 
-/// Bytes that a host lets another send before it allocates more.
+/// Bytes that a host lets another send before it allocates more, where its own buffer holds what may be under way.
 fn allocation(part: &MeasurementPart) -> Result<u64, String> {
+    let held = part.stack.number("send_buffer");
+    if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
+        return Err("a send buffer holds less than the messages that may be under way, and no form says how it is filled".to_string());
+    }
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
         return Err(format!(
@@ -523,8 +531,8 @@ fn bytes_moved(part: &MeasurementPart, count: CountArgument) -> Result<Option<u6
     })
 }
 
-fn within(value: f64) -> [f64; 2] {
-    [value * (1.0 - WITHIN), value * (1.0 + WITHIN)]
+fn within(value: f64, share: f64) -> [f64; 2] {
+    [value * (1.0 - share), value * (1.0 + share)]
 }
 
 /// Calls that follow one another.
@@ -539,6 +547,9 @@ fn calls(
         return Err(format!(
             "calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"
         ));
+    }
+    if request.max(response) <= SHORT {
+        return Err("answers that are as short as commands meet those of the messages before, and no form says how often".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
     let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
@@ -582,7 +593,7 @@ fn calls(
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval: within(value),
+        interval: within(value, CALLS_WITHIN),
         limit,
         values: values.0,
         assumptions: vec![ALONE.to_string()],

@@ -162,15 +162,57 @@ struct CallTotals {
     busiest_s: f64,
     /// The longest message, bytes.
     longest: u64,
+    /// Whether each message is one packet.
+    is_alone: bool,
+}
+
+/// How long calls take from their request to their response, without waiting for each other.
+struct ServedCalls {
+    mean_s: f64,
+    /// Infinite where it has none.
+    variance_s2: f64,
+    /// A pass of them at most.
+    longest_s: f64,
+}
+
+impl ServedCalls {
+    /// The standard deviation over the mean.
+    fn variation(&self) -> f64 {
+        libm::sqrt(self.variance_s2) / self.mean_s
+    }
+}
+
+/// The variance of waits and of jitter there and back.
+fn variance_s2(s: &Situation<'_>, waits: &[DelayArgument]) -> f64 {
+    s.waits_variance_s2(waits).unwrap_or(f64::INFINITY) + jitter_variance_s2(s)
+}
+
+fn jitter_variance_s2(s: &Situation<'_>) -> f64 {
+    let hops = s.there.hops.iter().chain(&s.back.hops);
+    hops.filter_map(|hop| hop.jitter.as_ref())
+        .map(|jitter| jitter.distribution.variance().unwrap_or(f64::INFINITY))
+        .sum()
+}
+
+/// Turns of a pair in all, of which one is made in each `every_s`, so many a pass.
+fn made(s: &Situation<'_>, every_s: f64, a_pass: f64) -> f64 {
+    let limit_s = s.measurement.time_limit.map(|time| time.seconds());
+    let in_time = limit_s.map_or(f64::INFINITY, |limit_s| (limit_s / every_s).max(1.0));
+    let counted = s
+        .count(CountArgument::Count, 1)
+        .map_or(f64::INFINITY, count_to_f64);
+    (counted * a_pass).min(in_time)
 }
 
 fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, String> {
     let (mut spent, mut no_loss_chance, mut busiest_s, mut longest) =
         (MessageTimeSplit::default(), 1.0, 0.0, 0);
+    let mut is_alone = true;
     for (request, response) in calls.calls {
         let (request, response) = (s.size(*request)?, s.size(*response)?);
         uncovered::messages(s, [request, response])?;
         longest = longest.max(request).max(response);
+        is_alone &= s.packets(request).full + s.packets(response).full == 0;
         busiest_s += busy_s(s, request, response).ok_or(STUCK)?;
         let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
         let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
@@ -183,72 +225,159 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
         no_loss_chance,
         busiest_s,
         longest,
+        is_alone,
     })
+}
+
+/// What a call of a loop comes to in the mean.
+struct CallTimes {
+    spent: MessageTimeSplit,
+    service_s: f64,
+    /// What other pairs keep busy when it comes there, s.
+    shared_s: f64,
+    served: ServedCalls,
+    /// How long it waits for those before it, s, and how much of the time one is under way.
+    waiting_s: f64,
+    load: f64,
+    /// Calls of a pair.
+    made: f64,
+    /// Whether calls have intended moments.
+    paced: bool,
+    /// The share of a call that what is busiest with all pairs is busy for each.
+    busy: f64,
+    /// The chance that a packet of it is lost.
+    loss: f64,
+}
+
+impl CallTimes {
+    fn of(
+        s: &Situation<'_>,
+        calls: &CallLoop<'_>,
+        totals: &CallTotals,
+        said: &mut Vec<String>,
+    ) -> Result<Self, String> {
+        let n = count_to_f64(calls.calls.len().max(1) as u64);
+        let spent = totals.spent.over(n);
+        let service_s = s.waits_s(calls.service)? / n;
+        uncovered::sizes_of_turns(s, spent.total_s + service_s)?;
+        uncovered::jitter_of_turns(s, spent.total_s + service_s, totals.is_alone)?;
+        uncovered::lost_by_time(s, spent.total_s, s.longest_waits_s(calls.service))?;
+        let interval_s = calls
+            .arrival
+            .map(|argument| s.wait_s(argument))
+            .transpose()?
+            .flatten();
+        let all_s = f64::from(s.part.replicas) * totals.busiest_s;
+        if let Some(interval_s) = interval_s {
+            let alone_s = interval_s.min(n * (spent.total_s + service_s));
+            uncovered::pairs_at_random(s, all_s / alone_s)?;
+            uncovered::idle_window(s, totals.longest)?;
+        }
+        // Pairs that call one after the other keep what is busiest with a call busy all the time.
+        let shared_s = if interval_s.is_some() {
+            0.0
+        } else {
+            (all_s / n - spent.total_s - service_s).max(0.0)
+        };
+        let served = ServedCalls {
+            mean_s: spent.total_s + service_s + shared_s,
+            variance_s2: variance_s2(s, calls.service) / n,
+            longest_s: spent.total_s * n + s.longest_waits_s(calls.service),
+        };
+        let (waiting_s, load) = waiting_s(s, calls, &served, said)?;
+        let every_s = interval_s.map_or(served.mean_s, |interval_s| interval_s / n);
+        Ok(Self {
+            spent,
+            service_s,
+            shared_s,
+            waiting_s,
+            load,
+            made: made(s, every_s, n),
+            paced: interval_s.is_some(),
+            busy: all_s / n / served.mean_s,
+            loss: 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n),
+            served,
+        })
+    }
+
+    /// Why no form covers them, if none does.
+    fn covered(&self, s: &Situation<'_>, calls: &CallLoop<'_>, longest: u64) -> Result<(), String> {
+        let served_s = self.served.mean_s;
+        uncovered::turns(s, served_s, self.loss, calls.fresh, self.made)?;
+        if calls.fresh {
+            uncovered::connections(s, served_s, uncovered::CONNECTIONS_OF_CALLS)?;
+        }
+        uncovered::frames_of_turns(s, served_s, longest)?;
+        uncovered::opening_of_calls(self.spent.window_s, served_s)?;
+        let parts = [
+            self.spent.copying_s,
+            self.shared_s,
+            s.longest_waits_s(calls.service),
+        ];
+        uncovered::long_messages(s, longest, served_s, parts)?;
+        let is_random = self.served.variance_s2 > 0.0 || self.spent.copying_s > 0.0;
+        uncovered::pairs_that_meet(s, self.busy, is_random)?;
+        uncovered::behind_lost(s, self.paced, self.loss, self.made)?;
+        uncovered::other_pairs(s, [self.shared_s, served_s - self.shared_s], self.loss)
+    }
+
+    fn values(&self, s: &Situation<'_>) -> IntermediateValues {
+        let mut values = values(s, &self.spent);
+        let mut add = |name, value: f64, unit, source| {
+            values.add(name, Some(value).filter(|value| *value > 0.0), unit, source);
+        };
+        add(
+            "service",
+            self.service_s,
+            FigureUnit::Seconds,
+            "mean of what the responder waits",
+        );
+        add(
+            "variation of the service",
+            self.served.variation(),
+            FigureUnit::Share,
+            "standard deviation over the mean of a whole call",
+        );
+        add(
+            "waiting for earlier calls",
+            self.waiting_s,
+            FigureUnit::Seconds,
+            "Pollaczek and Khinchine, rho S (1 + c^2) / (2 (1 - rho))",
+        );
+        add(
+            "waiting for other pairs",
+            self.shared_s,
+            FigureUnit::Seconds,
+            "n D - the rest, Lazowska et al. 1984, chapter 5",
+        );
+        values
+    }
 }
 
 /// A loop of calls: the mean response time.
 pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
     let totals = total_calls(s, calls)?;
-    let n = count_to_f64(calls.calls.len().max(1) as u64);
-    let spent = totals.spent.over(n);
-    let service_s = s.waits_s(calls.service)? / n;
-    let interval_s = calls
-        .arrival
-        .map(|argument| s.wait_s(argument))
-        .transpose()?
-        .flatten();
-    let paced = interval_s.is_some();
-    let all_s = f64::from(s.part.replicas) * totals.busiest_s;
-    if let Some(interval_s) = interval_s {
-        uncovered::pairs_at_random(s, all_s / interval_s)?;
-        uncovered::idle_window(s, totals.longest)?;
-    }
-    // Pairs that call one after the other keep what is busiest with a call busy all the time.
-    let shared_s = if paced {
-        0.0
-    } else {
-        (all_s / n - spent.total_s - service_s).max(0.0)
-    };
-    let served_s = spent.total_s + service_s + shared_s;
     let mut assumptions = s.assumptions();
-    let (waiting_s, load) = waiting_s(s, calls, served_s, &mut assumptions)?;
-    let made = s
-        .count(CountArgument::Count, 1)
-        .map_or(f64::INFINITY, count_to_f64)
-        * n;
-    let chance = error_interval::of_waits(made, load);
-    uncovered::few_calls(waiting_s / served_s, chance)?;
-    let loss = 1.0 - libm::pow(totals.no_loss_chance, 1.0 / n);
-    let mut values = values(s, &spent);
-    values.add(
-        "service",
-        Some(service_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "mean of what the responder waits",
-    );
-    values.add(
-        "waiting for earlier calls",
-        Some(waiting_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "Pollaczek and Khinchine, M/D/1",
-    );
-    uncovered::turns(s, served_s, loss, calls.fresh)?;
-    uncovered::behind_lost(s, paced, loss)?;
-    uncovered::other_pairs(s, [shared_s, served_s - shared_s], loss)?;
-    lossy(s, loss, &mut values, &mut assumptions);
-    values.add(
-        "waiting for other pairs",
-        Some(shared_s).filter(|t| *t > 0.0),
-        FigureUnit::Seconds,
-        "n D - the rest, Lazowska et al. 1984, chapter 5",
-    );
-    let parts = [("service", service_s), ("waiting", waiting_s + shared_s)];
-    let value = served_s + waiting_s;
+    let times = CallTimes::of(s, calls, &totals, &mut assumptions)?;
+    let (served, variation) = (&times.served, times.served.variation());
+    let chance = error_interval::of_waits(times.made, times.load, variation);
+    uncovered::few_calls(times.waiting_s / served.mean_s, chance)?;
+    let draws = times.made * f64::from(s.part.replicas);
+    let spread_s = error_interval::of_draws(served.variance_s2, draws);
+    uncovered::few_draws(variation, spread_s / served.mean_s, times.made)?;
+    times.covered(s, calls, totals.longest)?;
+    let mut values = times.values(s);
+    lossy(s, times.loss, &mut values, &mut assumptions);
+    let parts = [
+        ("service", times.service_s),
+        ("waiting", times.waiting_s + times.shared_s),
+    ];
+    let value = served.mean_s + times.waiting_s;
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Response,
         value,
-        interval: error_interval::of_turns(value, waiting_s, chance),
-        limit: largest(&spent, &parts),
+        interval: error_interval::of_turns(value, times.waiting_s, chance, spread_s),
+        limit: largest(&times.spent, &parts),
         values: values.0,
         assumptions,
         moved: None,
@@ -288,41 +417,42 @@ fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
 fn waiting_s(
     s: &Situation<'_>,
     calls: &CallLoop<'_>,
-    served_s: f64,
+    served: &ServedCalls,
     said: &mut Vec<String>,
 ) -> Result<(f64, f64), String> {
-    let Some(argument) = calls.arrival else {
+    let Some((argument, interval_s)) = calls
+        .arrival
+        .and_then(|argument| Some((argument, s.wait_s(argument).transpose()?)))
+    else {
         return Ok((0.0, 0.0));
     };
-    let Some(interval_s) = s.wait_s(argument)? else {
-        return Ok((0.0, 0.0));
-    };
-    let pass_s = served_s * count_to_f64(calls.calls.len().max(1) as u64);
-    let drawn = match argument {
-        DelayArgument::Drawn(distribution) => Some(distribution),
-        DelayArgument::Timing(index) => s.part.data.timings.get(*index),
-    };
+    let interval_s = interval_s?;
+    let pass_s = served.mean_s * count_to_f64(calls.calls.len().max(1) as u64);
     if pass_s >= interval_s {
         return Err(
             "calls are intended faster than they are answered: response times grow as long as it runs".to_string()
         );
+    }
+    let drawn = s.drawn(argument);
+    if drawn.is_none_or(|drawn| drawn.range().0 >= served.longest_s) {
+        return Ok((0.0, 0.0));
     }
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
             said.push(
                 "calls come at random (exponential) and wait for those before them".to_string(),
             );
-            let wait_s =
-                random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
+            let wait_s = random_arrivals_wait_s(served.mean_s, served.variance_s2, interval_s)
+                .filter(|wait_s| wait_s.is_finite())
+                .ok_or(
+                    "service times have no variance, so the wait for earlier calls has no mean",
+                )?;
             Ok((wait_s, pass_s / interval_s))
         }
-        Some(Distribution::Constant(_)) | None => Ok((0.0, 0.0)),
-        Some(other) => {
-            said.push(alloc::format!(
-                "with intervals of {other} a call that waits for the one before is not in the form"
-            ));
-            Ok((0.0, 0.0))
-        }
+        Some(other) => Err(alloc::format!(
+            "calls with intervals of {other} wait for the ones before now and then, and no form says how long"
+        )),
+        None => Ok((0.0, 0.0)),
     }
 }
 
@@ -341,6 +471,10 @@ pub(super) fn exchange(
     if turn_s <= 0.0 {
         return Err("nothing on the way takes time".to_string());
     }
+    let alone = s.packets(there).full + s.packets(back).full == 0;
+    uncovered::sizes_of_turns(s, turn_s)?;
+    uncovered::jitter_of_turns(s, turn_s, alone)?;
+    uncovered::messages(s, [there, back])?;
     let loss = 1.0
         - (1.0 - loss_of(&s.there, &s.packets(there), None))
             * (1.0 - loss_of(&s.back, &s.packets(back), None));
@@ -351,12 +485,21 @@ pub(super) fn exchange(
         FigureUnit::Seconds,
         "there, waits, back",
     );
-    uncovered::turns(s, turn_s, loss, false)?;
+    let made = made(s, turn_s, 1.0);
+    uncovered::turns(s, turn_s, loss, false, made)?;
+    uncovered::frames_of_turns(s, turn_s, there.max(back))?;
+    uncovered::opening_of_turns(s, there.max(back))?;
+    let busy_s = busy_s(s, there, back).ok_or(STUCK)?;
+    uncovered::pairs_that_meet(s, f64::from(s.part.replicas) * busy_s / turn_s, true)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let value = f64::from(s.part.replicas) * 8.0 * count_to_f64(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
-    let interval = error_interval::of_turns(value, 0.0, 0.0);
+    // The same share off as the turns are, of which a figure is made.
+    let variance_s2 = variance_s2(s, waits);
+    let spread = error_interval::of_draws(variance_s2, made) / turn_s;
+    uncovered::few_draws(libm::sqrt(variance_s2) / turn_s, spread, made)?;
+    let interval = error_interval::of_turns(value, 0.0, 0.0, value * spread);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value,
@@ -415,11 +558,15 @@ pub(super) fn connects(
             (1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)),
             trips,
         );
-    uncovered::turns(s, time_s, loss, true)?;
-    uncovered::connections(s, time_s)?;
+    let made = made(s, time_s, 1.0);
+    uncovered::turns(s, time_s, loss, true, made)?;
+    uncovered::connections(s, time_s, uncovered::CONNECTIONS_ALONE)?;
+    uncovered::jitter_of_turns(s, time_s, s.transport.stream)?;
     lossy(s, loss, &mut values, &mut assumptions);
     let limit = largest(&spent, &[]);
-    let interval = error_interval::of_turns(time_s, 0.0, 0.0);
+    let jitter_s2 = jitter_variance_s2(s) * trips;
+    let spread_s = error_interval::of_draws(jitter_s2, made);
+    let interval = error_interval::of_turns(time_s, 0.0, 0.0, spread_s);
     Ok(PredictedFigure {
         quantity: PredictedQuantity::Connect,
         value: time_s,

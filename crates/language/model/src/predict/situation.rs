@@ -10,50 +10,69 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use stackline_core::distribution::Distribution;
 use stackline_core::network::{Network, NetworkInterface};
 use stackline_core::plan::{DataAccess, DataSpec, Measurement, MeasurementPart, Size, UnitCount};
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
-/// How many bulk flows of a measurement go over each direction of each link.
+/// Where a hop begins and where it ends.
+type HopEnds = (String, String);
+
+/// How many bulk flows of a measurement go over each direction of each link, and what else does.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LinkFlowCounts(Vec<((String, String), u32)>);
+pub(super) struct LinkFlowCounts {
+    flows: Vec<(HopEnds, u32)>,
+    /// Hops of parts that go in turns, or in no form, each with the part's place in the measurement.
+    others: Vec<(HopEnds, usize)>,
+}
 
 impl LinkFlowCounts {
     pub(super) fn of(network: &Network, measurement: &Measurement) -> Self {
         let mut load = Self::default();
-        for part in &measurement.parts {
+        for (at, part) in measurement.parts.iter().enumerate() {
             let (Some(from), Some(to)) = (&part.from, &part.to) else {
                 continue;
             };
+            let hops = |from: &str, to: &str| {
+                PathModel::between(network, from, to)
+                    .map(|path| path.hops)
+                    .unwrap_or_default()
+            };
             let Ok(WorkloadPattern::Bulk { get, .. }) = recognise(&part.procedure) else {
+                let both = hops(from, to).into_iter().chain(hops(to, from));
+                load.others.extend(both.map(|hop| (hop.ends, at)));
                 continue;
             };
             let (sender, receiver) = if get { (to, from) } else { (from, to) };
-            for hop in PathModel::between(network, sender, receiver)
-                .map(|path| path.hops)
-                .unwrap_or_default()
-            {
+            for hop in hops(sender, receiver) {
                 load.add(hop.ends, part.replicas);
             }
         }
         load
     }
 
-    fn add(&mut self, ends: (String, String), flows: u32) {
-        match self.0.iter_mut().find(|(known, _)| *known == ends) {
+    fn add(&mut self, ends: HopEnds, flows: u32) {
+        match self.flows.iter_mut().find(|(known, _)| *known == ends) {
             Some((_, count)) => *count += flows,
-            None => self.0.push((ends, flows)),
+            None => self.flows.push((ends, flows)),
         }
     }
 
     /// Whether a bulk flow goes over a hop.
     pub(super) fn carries(&self, hop: &HopModel) -> bool {
-        self.0.iter().any(|(ends, _)| *ends == hop.ends)
+        self.flows.iter().any(|(ends, _)| *ends == hop.ends)
+    }
+
+    /// Whether something that is no bulk flow goes over a hop, beside the part of that place.
+    pub(super) fn carries_turns_beside(&self, hop: &HopModel, part: Option<usize>) -> bool {
+        self.others
+            .iter()
+            .any(|(ends, at)| *ends == hop.ends && Some(*at) != part)
     }
 
     /// Flows on a hop, at least the one in question.
     pub(super) fn on(&self, hop: &HopModel) -> u32 {
-        self.0
+        self.flows
             .iter()
             .find(|(ends, _)| *ends == hop.ends)
             .map_or(1, |(_, flows)| (*flows).max(1))
@@ -172,6 +191,15 @@ impl<'p> Situation<'p> {
         }
     }
 
+    /// Sizes of data units and replies that are drawn.
+    pub(super) fn drawn_sizes(&self) -> impl Iterator<Item = &Distribution> {
+        let sizes = [&self.part.data.unit, &self.part.data.reply];
+        sizes.into_iter().filter_map(|size| match size {
+            Size::Drawn(distribution) => Some(distribution),
+            Size::Bytes(_) => None,
+        })
+    }
+
     /// Data units of one pass; `None` without end.
     pub(super) fn count(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
@@ -194,14 +222,36 @@ impl<'p> Situation<'p> {
         }
     }
 
+    /// What a wait is drawn from; `None` where the timing list does not give it.
+    pub(super) fn drawn<'d>(&'d self, argument: &'d DelayArgument) -> Option<&'d Distribution> {
+        match argument {
+            DelayArgument::Drawn(distribution) => Some(distribution),
+            DelayArgument::Timing(index) => self.part.data.timings.get(*index),
+        }
+    }
+
+    /// The variance of the sum of several waits, which are drawn each by itself; `None` where it is infinite.
+    pub(super) fn waits_variance_s2(&self, arguments: &[DelayArgument]) -> Option<f64> {
+        arguments
+            .iter()
+            .filter_map(|argument| self.drawn(argument))
+            .map(Distribution::variance)
+            .sum()
+    }
+
+    /// The longest that several waits take together, s.
+    pub(super) fn longest_waits_s(&self, arguments: &[DelayArgument]) -> f64 {
+        arguments
+            .iter()
+            .filter_map(|argument| self.drawn(argument))
+            .map(|distribution| distribution.range().1)
+            .sum()
+    }
+
     /// The mean of a wait in seconds; `None` where the timing list does not give it.
     pub(super) fn wait_s(&self, argument: &DelayArgument) -> Result<Option<f64>, String> {
-        let distribution = match argument {
-            DelayArgument::Drawn(distribution) => distribution,
-            DelayArgument::Timing(index) => match self.part.data.timings.get(*index) {
-                Some(distribution) => distribution,
-                None => return Ok(None),
-            },
+        let Some(distribution) = self.drawn(argument) else {
+            return Ok(None);
         };
         distribution
             .mean()
@@ -220,10 +270,7 @@ impl<'p> Situation<'p> {
     /// What is assumed of any part here.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let mut all = self.transport.assumptions.clone();
-        let drawn = [&self.part.data.unit, &self.part.data.reply]
-            .iter()
-            .any(|size| matches!(size, Size::Drawn(_)));
-        if drawn {
+        if self.drawn_sizes().next().is_some() {
             all.push("sizes that are drawn count with their mean".to_string());
         }
         if [&self.part.source, &self.part.destination]
@@ -276,11 +323,21 @@ impl<'p> Situation<'p> {
         copying.into_iter().find(|host| at(host))
     }
 
-    /// Whether all parts of the measurement have the same stack, and the same way.
+    /// The place of its part in the measurement.
+    pub(super) fn place(&self) -> Option<usize> {
+        self.measurement
+            .parts
+            .iter()
+            .position(|part| core::ptr::eq(part, self.part))
+    }
+
+    /// Whether all parts of the measurement do the same, over the same stack and the same way. Load goes on as long as what is measured.
     pub(super) fn others_are_alike(&self) -> bool {
         let like = |part: &MeasurementPart| {
             part.stack == self.part.stack
                 && (&part.from, &part.to) == (&self.part.from, &self.part.to)
+                && (part.background
+                    || (&part.procedure, &part.data) == (&self.part.procedure, &self.part.data))
         };
         self.measurement.parts.iter().all(like)
     }

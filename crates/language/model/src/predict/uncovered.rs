@@ -1,55 +1,124 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
-use super::flow_limits::ModelledFlow;
+mod shared_words;
+mod stacks;
+mod turns;
+mod ways;
+
+use super::flow_limits::{FEW_SEGMENTS, ModelledFlow};
 use super::situation::Situation;
-use crate::path::{CHANGING_RATE, EXPLICIT_RATES, PathModel};
-use crate::slow_start::INITIAL_SEGMENTS;
+use super::transfer_estimate::TransferEstimate;
+use crate::path::PathModel;
 use crate::transport::CongestionModel;
-use crate::{HopModel, count_to_f64, mean_loss, pipe};
+use crate::{HopModel, count_to_f64, loss, mean_loss, pipe};
 use alloc::format;
 use alloc::string::String;
+use shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, busy, name};
 use stackline_core::units;
 
-/// Losses that go with less than this share of a figure are left out of it.
-const LITTLE: f64 = 0.04;
+pub(super) use stacks::{frames_of_turns, sizes_of_turns};
+pub(super) use turns::{
+    CONNECTIONS_ALONE, CONNECTIONS_OF_CALLS, behind_lost, connections, few_calls, few_draws,
+    idle_window, long_messages, lost_by_time, opening_of_calls, opening_of_turns, other_pairs,
+    pairs_at_random, pairs_that_meet, turns,
+};
+pub(super) use ways::jitter_of_turns;
+
 /// From so many losses on a transfer has the window that a form of the long run gives it.
 const MANY: f64 = 30.0;
 /// A transfer that lasts so many round trips hardly shows what its beginning cost.
 const LONG: f64 = 60.0;
-/// What a loss at the end of a flight costs at least: Linux' least time-out.
-const LEAST_TIMEOUT_S: f64 = 0.2;
-/// How long the first packets are waited for (RFC 6298, section 2.1).
-const FIRST_TIMEOUT_S: f64 = 1.0;
+/// A window that allows so many times the rest is not far from it.
+const NEAR_WINDOW: f64 = 1.5;
 
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
 pub(super) fn transfer(
     flow: &ModelledFlow<'_>,
-    [binds, limit]: [&str; 2],
-    elapsed_s: f64,
-    rtt_s: f64,
+    estimate: &TransferEstimate<'_>,
 ) -> Result<(), String> {
-    changing(flow.s)?;
-    older(flow.s)?;
+    let &TransferEstimate {
+        binds,
+        limit,
+        elapsed_s,
+        rtt_s,
+        ..
+    } = estimate;
+    ways::unsteady(flow.s)?;
+    ways::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
+    ways::beside_turns(flow.s)?;
+    stacks::options(flow.s)?;
+    stacks::sizes_of_transfer(flow)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
+    stacks::packets_alone(flow, elapsed_s)?;
+    together(flow, elapsed_s, rtt_s)?;
     // What is paced below the path's rate fills no queue and no window.
+    paced(flow, estimate)?;
     if binds == "pace" {
         return losses(flow);
     }
+    ways::drops_early(flow.data)?;
     if !flow.s.transport.stream {
-        return datagrams(flow);
+        return datagrams(flow, limit);
     }
     way_back(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
-    if limit == "window" {
+    stacks::send_buffer(flow, rtt_s)?;
+    stacks::congestion(flow.s, flow.bytes)?;
+    stacks::opening(flow, estimate)?;
+    few_segments(flow, estimate)?;
+    let near = flow
+        .s
+        .transport
+        .window_bytes
+        .and_then(|window| pipe::window_limited_bit_s(window, rtt_s))
+        .is_some_and(|lets| lets < NEAR_WINDOW * estimate.steady_bit_s);
+    if limit == "window" || near {
         small_window(flow)?;
-        send_buffer(flow)?;
     }
     overrun(flow, elapsed_s / rtt_s)
 }
 
+/// Units that come at moments of their own: few of them, in heaps, about as fast as the way passes them, or faster than the beginning.
+fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
+    const FEW: f64 = 20.0;
+    let pace = estimate.pace;
+    if !pace.is_kept {
+        return Ok(());
+    }
+    if pace.draws < FEW {
+        return Err("so few units keep a pace that their beginning and end decide".into());
+    }
+    if pace.in_heaps {
+        return Err(
+            "units come at random, of several pairs, or about as fast as a link passes them: no form says how many meet there"
+                .into(),
+        );
+    }
+    if estimate.grown_s > LITTLE * estimate.elapsed_s {
+        return Err(
+            "units wait for the window at the beginning and catch up later, and no form says when"
+                .into(),
+        );
+    }
+    let packets = flow.s.packets(flow.unit);
+    let longest = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
+    if packets.full > 0
+        && fed(flow.data).any(|fed| longest * (1.0 - fed.rate / fed.before) > fed.queue)
+    {
+        return Err("a unit that leaves at once is longer than a queue on its way holds".into());
+    }
+    Ok(())
+}
+
 /// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
-fn datagrams(flow: &ModelledFlow<'_>) -> Result<(), String> {
+fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
+    if limit == "round trips" {
+        return Err(
+            "a transfer is mostly what begins and ends it, which goes again until it is answered"
+                .into(),
+        );
+    }
     let packet = flow.packet().max(flow.piece());
     let sent =
         flow.bytes.map(count_to_f64).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
@@ -65,52 +134,6 @@ fn datagrams(flow: &ModelledFlow<'_>) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Rates that change while it lasts.
-pub(super) fn changing(s: &Situation<'_>) -> Result<(), String> {
-    let changes = |path: &PathModel| path.left_out.contains(&CHANGING_RATE);
-    if changes(&s.there) || changes(&s.back) {
-        return Err("a rate on the way changes in time, and no form follows it".into());
-    }
-    if s.there.left_out.contains(&EXPLICIT_RATES) || s.back.left_out.contains(&EXPLICIT_RATES) {
-        return Err("a switch tells hosts their rates, and no form follows them".into());
-    }
-    Ok(())
-}
-
-/// A TCP with windows, acknowledgements, timers or recovery of its own.
-fn older(s: &Situation<'_>) -> Result<(), String> {
-    let stack = &s.part.stack;
-    let words = [("recovery", "linux"), ("quickack", "on")];
-    let times = [
-        ("least_timeout", LEAST_TIMEOUT_S),
-        ("first_timeout", FIRST_TIMEOUT_S),
-        ("ack_tick", 0.0),
-        ("timer_tick", 0.0),
-    ];
-    let word = words
-        .into_iter()
-        .find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
-    let time = times
-        .into_iter()
-        .find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
-    let time = time
-        .map(|(name, _)| name)
-        .or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
-    let word = word
-        .map(|(name, _)| name)
-        .or(stack.flag("silly_windows").then_some("silly_windows"));
-    let word = word.or(stack.number("packet_buffers").map(|_| "packet_buffers"));
-    let first = stack
-        .number("first_window")
-        .is_some_and(|segments| segments != INITIAL_SEGMENTS);
-    let name = word.or(time).or(first.then_some("first_window"));
-    name.map_or(Ok(()), |name| {
-        Err(format!(
-            "the forms are of Linux's TCP, and `{name}` makes it another"
-        ))
-    })
 }
 
 /// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
@@ -135,29 +158,11 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
     Ok(())
 }
 
-/// A send buffer is filled again when a part of it is free, not with each acknowledgement.
-fn send_buffer(flow: &ModelledFlow<'_>) -> Result<(), String> {
-    let stack = &flow.s.part.stack;
-    let others = ["window", "receive_buffer"]
-        .into_iter()
-        .filter_map(|name| stack.number(name))
-        .min();
-    if stack
-        .number("send_buffer")
-        .is_some_and(|bytes| others.is_none_or(|others| bytes < others))
-    {
-        return Err("the send buffer limits: it is filled when a part of it is free, and no form says how much".into());
-    }
-    Ok(())
-}
-
 /// Others on the same link.
 fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
-        return Err(format!(
-            "no form says how {host} shares its processor, which copies, with what others send"
-        ));
+        return Err(busy(host));
     }
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
@@ -185,10 +190,9 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
 }
 
 /// Windows that open side by side: each stream's packets lie between those of the others, so its trains are longer than it made them, and
-/// it takes that for a queue (HyStart, RFC 9406).
+/// CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
-    if s.part.replicas > 1 && s.transport.stream && s.transport.congestion == CongestionModel::Cubic
-    {
+    if s.part.replicas > 1 && s.transport.stream {
         return Err("windows of several streams open side by side, and no form says when each leaves slow start".into());
     }
     Ok(())
@@ -215,16 +219,18 @@ fn way_back(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(),
     Ok(())
 }
 
+/// Packets that begin and end a transfer, each way.
+const CONTROLS: f64 = 2.0;
+
 /// Few losses on a stream: whether and when they come decides.
 fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let p = flow.loss();
-    if p <= 0.0 || !flow.s.transport.stream {
+    if !flow.s.transport.stream {
         return Ok(());
     }
-    let expected = flow
-        .packets()
-        .map_or(f64::INFINITY, |packets| p * count_to_f64(packets))
-        * f64::from(flow.s.part.replicas);
+    let packets = flow.packets().map_or(f64::INFINITY, count_to_f64);
+    let back = flow.acks.loss_of(flow.s.transport.control_bytes, None);
+    let expected = (p * (packets + CONTROLS) + back * CONTROLS) * f64::from(flow.s.part.replicas);
     if expected < LITTLE {
         return Ok(());
     }
@@ -240,6 +246,50 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Err(format!(
             "{expected:.1} losses are expected: where they fall decides, and no form says that"
         ));
+    }
+    Ok(())
+}
+
+/// Windows that losses keep so small that time-outs are the rule, unless they hold much more than what limits.
+fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
+    const MUCH_MORE: f64 = 4.0;
+    let p = flow.loss();
+    let window = match flow.s.transport.congestion {
+        CongestionModel::Reno => loss::mathis_window(p, 1),
+        _ => loss::cubic_window(estimate.rtt_s, p),
+    };
+    let few = if estimate.binds == "loss" {
+        FEW_SEGMENTS
+    } else {
+        2.0 * FEW_SEGMENTS
+    };
+    let Some(window) = window.filter(|window| p > 0.0 && *window < few) else {
+        return Ok(());
+    };
+    let lets = pipe::window_limited_bit_s(
+        window * count_to_f64(flow.s.transport.segment_bytes),
+        estimate.rtt_s,
+    );
+    if estimate.binds == "loss" || lets.is_some_and(|lets| lets < MUCH_MORE * estimate.steady_bit_s)
+    {
+        return Err("losses keep the window so small that timers decide, and no form says how often they end".into());
+    }
+    Ok(())
+}
+
+/// Several streams that are over before one of them is made up for that waited for a timer, and datagrams of several pairs.
+fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+    const TIMERS: f64 = 25.0;
+    let s = flow.s;
+    if s.part.replicas < 2 {
+        return Ok(());
+    }
+    if !s.transport.stream && elapsed_s < LONG * rtt_s {
+        return Err("datagrams of several pairs begin and end among those of the others, and no form says how".into());
+    }
+    let may_drop = flow.data.hops.iter().any(|hop| hop.queue_bytes.is_some());
+    if s.transport.stream && may_drop && elapsed_s < TIMERS * LEAST_TIMEOUT_S {
+        return Err("of several streams one may wait for a timer while the others go on: no form says how often".into());
     }
     Ok(())
 }
@@ -371,7 +421,12 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
     }
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
         slow_packets(s, path, bytes)?;
+        stacks::buffer_of_message(s, bytes)?;
+        stacks::congestion(s, Some(bytes))?;
         let packets = s.packets(bytes);
+        if packets.full > 0 {
+            ways::drops_early(path)?;
+        }
         let all = f64::from(s.part.replicas)
             * (count_to_f64(packets.full * packets.full_bytes + packets.last_bytes));
         if s.transport.stream
@@ -381,7 +436,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         {
             return Err("messages are longer than the buffers written, and no form says how their windows move".into());
         }
-        if packets.full > 8 {
+        if packets.full > 0 {
             way_back(s, path, s.opposite(path))?;
         }
         let most = packets.last_bytes.max(if packets.full > 0 {
@@ -396,7 +451,8 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             before,
         } in fed(path)
         {
-            if all * (1.0 - rate / before) + count_to_f64(most) > queue && packets.full > 0 {
+            let several = packets.full > 0 || s.part.replicas > 1;
+            if all * (1.0 - rate / before) + count_to_f64(most) > queue && several {
                 let size = units::format_size(queue as u64);
                 return Err(format!(
                     "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
@@ -406,127 +462,4 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         }
     }
     Ok(())
-}
-
-/// Calls at moments of their own wait behind one that waits for a lost datagram.
-pub(super) fn behind_lost(s: &Situation<'_>, paced: bool, loss: f64) -> Result<(), String> {
-    if s.transport.stream || !paced || loss <= 0.0 {
-        return Ok(());
-    }
-    Err("calls wait behind one whose datagram was lost, and no form says how long".into())
-}
-
-/// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
-pub(super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
-    if waits * chance <= 0.5 {
-        return Ok(());
-    }
-    Err("so few calls come at random that their mean is chance".into())
-}
-
-/// Calls that wait so long for those of other pairs, or come so often.
-pub(super) fn other_pairs(
-    s: &Situation<'_>,
-    [shared_s, alone_s]: [f64; 2],
-    loss: f64,
-) -> Result<(), String> {
-    if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
-        return Err(
-            "calls of several pairs wait for each other longer than timers wait for them".into(),
-        );
-    }
-    if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
-        return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
-    }
-    Ok(())
-}
-
-/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
-pub(super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
-    let first = s
-        .transport
-        .initial_segments
-        .saturating_mul(s.transport.segment_bytes);
-    if s.transport.stream && longest > first {
-        return Err(
-            "a pause between calls closes the window again for messages of so many segments: no form says how often"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-/// Several pairs whose calls come at moments of their own, and keep what is busiest with them busy for that share of the time.
-pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
-    if s.part.replicas > 1 && busy > LITTLE {
-        return Err(
-            "calls of several pairs come at moments of their own: no form says how long they wait for each other"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-/// Connections whose links are still busy with the ones before, or with those of other pairs.
-pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> {
-    // SYN, ACK, the introduction, FIN; the same back.
-    const PACKETS: f64 = 4.0;
-    let each = |path: &PathModel| {
-        path.bottleneck(64)
-            .and_then(|hop| hop.serialisation_s(64))
-            .unwrap_or(0.0)
-    };
-    let busy_s = PACKETS * each(&s.there).max(each(&s.back)) * f64::from(s.part.replicas);
-    if busy_s > 0.3 * time_s {
-        return Err(
-            "no form says how long connections wait for what closes the ones before".into(),
-        );
-    }
-    Ok(())
-}
-
-/// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
-pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> Result<(), String> {
-    changing(s)?;
-    older(s)?;
-    for path in [&s.there, &s.back] {
-        // A queue grows where packets come faster than they leave: at the bottleneck.
-        let narrowest = path
-            .bottleneck(s.transport.segment_bytes + s.transport.header_bytes)
-            .into_iter();
-        if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
-            let most = hop
-                .queue_bytes
-                .zip(hop.rate_bit_s)
-                .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
-            let most = most.map_or_else(String::new, |s| {
-                format!(", {} when it is full", units::format_time(s))
-            });
-            return Err(format!(
-                "what others send waits in the queue at {}{most}: no form says how full it is",
-                name(hop)
-            ));
-        }
-    }
-    let timeout_s = if opens {
-        FIRST_TIMEOUT_S
-    } else {
-        LEAST_TIMEOUT_S
-    }
-    .max(2.0 * turn_s);
-    if s.transport.stream && loss * timeout_s > LITTLE * turn_s {
-        return Err(format!(
-            "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
-            percent(loss)
-        ));
-    }
-    Ok(())
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.2} %", 100.0 * share)
-}
-
-fn name(hop: &HopModel) -> String {
-    format!("{} -> {}", hop.ends.0, hop.ends.1)
 }

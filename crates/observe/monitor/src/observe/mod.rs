@@ -5,14 +5,15 @@
 //! | [`sockets`] | what is sent, received and ready at each socket of the machine, by which thread |
 //! | [`connections`] | which connection a socket is |
 //! | [`existing_connections`] | the connections that processes have already |
+//! | [`thread_numbers`] | the numbers of threads in trace events, where this process is of another namespace of processes |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
 //! | [`ptrace`] | what programs that are started here do at their sockets, by stopping them at calls |
 //! | [`observation_cost`] | what it costs programs to be looked at |
 //! | `event_stream` | records of all cores in the order of time |
 //!
-//! Trace events need root (tracefs). It sees no content and never decides what a wait means. Numbers of threads are those of
-//! the kernel's first namespace. Times are on the clock of events.
+//! Trace events need root (tracefs). It sees no content and never decides what a wait means. Numbers of threads are the kernel's,
+//! those of its first namespace. Times are on the clock of events.
 
 pub mod accounting;
 pub mod connections;
@@ -21,6 +22,7 @@ pub mod existing_connections;
 pub mod observation_cost;
 pub mod ptrace;
 pub mod sockets;
+pub mod thread_numbers;
 pub mod threads;
 
 /// The thread of a record, and whether an interrupt was at work in its place: then it is whichever thread was running.

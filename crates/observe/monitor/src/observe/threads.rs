@@ -321,7 +321,8 @@ impl ThreadTrace {
         }
     }
 
-    /// Follows another process from now on, with all its threads and whatever they begin.
+    /// Follows another process from now on, with all its threads and whatever they begin. Its number is the kernel's: this process is
+    /// of the first namespace.
     ///
     /// # Errors
     /// When there is no such process, or the kernel refuses.
@@ -335,26 +336,22 @@ impl ThreadTrace {
             if new.is_empty() {
                 break;
             }
-            let words: Vec<String> = new.iter().map(u32::to_string).collect();
-            self.stream
-                .rings()
-                .instance()
-                .append(CHOSEN, &words.join("\n"))?;
-            self.followed.extend(new);
+            self.follow_threads(&new)?;
         }
         Ok(())
     }
 
-    /// Follows one more thread from now on, and whatever it begins.
+    /// Follows more threads from now on, by the kernel's numbers, and whatever they begin.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn follow_thread(&mut self, thread: u32) -> Result<(), String> {
+    pub fn follow_threads(&mut self, threads: &[u32]) -> Result<(), String> {
+        let words: Vec<String> = threads.iter().map(u32::to_string).collect();
         self.stream
             .rings()
             .instance()
-            .append(CHOSEN, &thread.to_string())?;
-        self.followed.insert(thread);
+            .append(CHOSEN, &words.join("\n"))?;
+        self.followed.extend(threads);
         Ok(())
     }
 

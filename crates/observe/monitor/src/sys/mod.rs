@@ -1,4 +1,5 @@
-//! The only unsafe code of the monitors: what ptrace(2) needs, each call with its reason. It decides nothing.
+//! The only unsafe code of the monitors: what ptrace(2) and capabilities(7) need, each call with its reason. It decides nothing.
 #![allow(unsafe_code)]
 
+pub(crate) mod capability;
 pub(crate) mod ptrace;

@@ -1,10 +1,15 @@
 //! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
-//! its setting too. It never decides how large one has to be.
+//! its setting too, or bounds what may be asked for. It never decides how large one has to be.
 
+use crate::cut_buffers::{BUFFER_LIMITS, find_cut_buffers};
 use crate::findings::change::PlanChange;
 use crate::findings::measured::part::MeasuredPart;
-use stackline_core::catalogue::FlowControl;
+use stackline_core::catalogue::{ClosedForm, FlowControl};
+use stackline_core::plan::World;
 use stackline_core::stack::OptionValue;
+
+/// What a kernel lets a program ask for where nobody raised it.
+const USUAL_LIMIT: u64 = 212_992;
 
 /// Which buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +27,46 @@ impl SocketBufferSide {
         } else {
             "net.ipv4.tcp_rmem"
         };
+        let asked = bytes;
         let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());
-        let option = format!("`{stack}({name} = {bytes})`");
+        let option = format!("`{stack}({name} = {bytes})`{}", self.limit(part, asked));
         if part.plan.stack.facts.flow_control == FlowControl::KernelBuffers {
             format!("{option}, or sysctl {sysctl}")
         } else {
             option
+        }
+    }
+
+    /// What has to be raised before a kernel gives so many bytes.
+    fn limit(self, part: &MeasuredPart<'_>, asked: Option<u64>) -> String {
+        let facts = &part.plan.stack.facts;
+        let is_kernels =
+            facts.flow_control == FlowControl::KernelBuffers || facts.form == ClosedForm::Udp;
+        let Some(asked) = asked.filter(|_| is_kernels && part.world != World::Simulated) else {
+            return String::new();
+        };
+        let Some((name, sysctl)) = BUFFER_LIMITS
+            .into_iter()
+            .find(|(name, _)| *name == self.name(part))
+        else {
+            return String::new();
+        };
+        let sides = part
+            .records
+            .iter()
+            .flat_map(|r| [&r.initiator, &r.responder]);
+        let cut = sides
+            .flat_map(|side| find_cut_buffers(&part.plan.stack, part.world, side))
+            .find(|cut| cut.option == name);
+        match cut {
+            Some(cut) if asked > cut.given_bytes => format!(
+                " with sysctl {sysctl}, which cut it to {} B, raised to {asked}",
+                cut.given_bytes
+            ),
+            None if asked > USUAL_LIMIT => {
+                format!(", which sysctl {sysctl} cuts where it is less")
+            }
+            _ => String::new(),
         }
     }
 

@@ -6,26 +6,37 @@ use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::MeasuredPart;
 use crate::findings::measured::path::PathPort;
 use crate::statistics::to_f64;
 use stackline_core::run_record::RunRecord;
 
 /// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
-const MOST: f64 = 1e-3;
+pub(crate) const MOST: f64 = 1e-3;
+
+/// What never arrived of a run's part; nothing where it is not counted.
+fn lost_in(record: &RunRecord) -> Option<u64> {
+    record
+        .initiator
+        .lost
+        .into_iter()
+        .chain(record.responder.lost)
+        .reduce(u64::saturating_add)
+}
+
+/// Units, or calls, of a part that never arrived.
+pub(crate) fn lost_of(part: &MeasuredPart<'_>) -> u64 {
+    part.records
+        .iter()
+        .filter_map(|record| lost_in(record))
+        .sum()
+}
 
 /// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
-fn counted(measurement: &FindingMeasurement<'_>) -> Option<(u64, u64)> {
-    let lost = |record: &RunRecord| {
-        record
-            .initiator
-            .lost
-            .into_iter()
-            .chain(record.responder.lost)
-            .reduce(u64::saturating_add)
-    };
+pub(crate) fn count_missing(measurement: &FindingMeasurement<'_>) -> Option<(u64, u64)> {
     let mut sum = (0_u64, 0_u64);
     for record in measurement.parts.iter().flat_map(|part| &part.records) {
-        let lost = lost(record)?;
+        let lost = lost_in(record)?;
         let sent = record
             .initiator
             .sent_units
@@ -49,7 +60,7 @@ pub(crate) fn find_most_lossy_port<'c>(
     on_the_link: bool,
 ) -> Option<(&'c PathPort, Finding)> {
     let measurement = &context.measurement;
-    let (lost, sent) = counted(measurement)?;
+    let (lost, sent) = count_missing(measurement)?;
     let ports = || {
         measurement
             .ports

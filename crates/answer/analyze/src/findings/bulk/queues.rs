@@ -7,6 +7,7 @@ use crate::findings::finding::{Evidence, Finding, LEAST};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
+use stackline_core::plan::Size;
 use stackline_core::units;
 use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +123,9 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
     (observed, (all * all - squares) / 2.0)
 }
 
+/// What a queue is lengthened by that a round trip fits into.
+const MUCH_MORE: f64 = 4.0;
+
 /// What can be done about a queue.
 pub(crate) fn add_queue_advice(
     context: &FindingContext<'_>,
@@ -142,9 +146,14 @@ pub(crate) fn add_queue_advice(
         .iter()
         .filter_map(MeasuredPart::bandwidth_delay_bytes)
         .fold(0.0, f64::max);
+    // One that holds a round trip already loses what many send at once.
+    let (needed, why) = match port.hop.queue_bytes {
+        Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times what it holds"),
+        _ => (needed, "what the path holds in a round trip"),
+    };
     let finding = if needed > 0.0 {
         let more = format!(
-            "a queue of {} before {}: what the path holds in a round trip",
+            "a queue of {} before {}: {why}",
             units::format_size(needed as u64),
             port.name
         );
@@ -169,12 +178,16 @@ pub(crate) fn add_queue_advice(
     finding.attempt_by(advice, PlanChange::Pace(senders(context), each))
 }
 
-/// The hosts that send bulk data.
+/// The hosts that send bulk data, or the longer messages of calls.
 pub(crate) fn senders(context: &FindingContext<'_>) -> Vec<String> {
-    let ends = context
-        .measurement
-        .parts
-        .iter()
-        .filter_map(MeasuredPart::ends);
-    ends.map(|(sender, _)| sender.to_owned()).collect()
+    let mean = |size: &Size| match size {
+        Size::Bytes(bytes) => to_f64(*bytes),
+        Size::Drawn(drawn) => drawn.mean().unwrap_or(f64::INFINITY),
+    };
+    let sender = |part: &MeasuredPart<'_>| match part.ends() {
+        Some((sender, _)) => sender.to_owned(),
+        None if mean(&part.plan.data.reply) > mean(&part.plan.data.unit) => part.hosts.1.clone(),
+        None => part.hosts.0.clone(),
+    };
+    context.measurement.parts.iter().map(sender).collect()
 }

@@ -71,11 +71,11 @@ impl<'c> FindingMeasurement<'c> {
             .collect::<BTreeSet<_>>()
             .len() as u64;
         let run = Duration::from_seconds(measurement.span_s / to_f64(runs.max(1)));
-        for (at, plan) in plan.parts.iter().enumerate() {
+        for at in 0..plan.parts.len() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
-            let part = MeasuredPart::of(network, at, plan, records);
+            let part = MeasuredPart::of(network, plan, at, records);
             measurement.cross(&part, run);
-            if !plan.background && part.elapsed_s > 0.0 {
+            if !part.plan.background && part.elapsed_s > 0.0 {
                 measurement.parts.push(part);
             }
         }
@@ -342,17 +342,30 @@ impl<'c> FindingMeasurement<'c> {
 
     /// Rows of a keyword without a stream, of the hosts and the times of this measurement's counted runs.
     pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
-        let hosts = || {
-            self.parts
-                .iter()
-                .flat_map(|part| [&part.hosts.0, &part.hosts.1])
-        };
         let mine = |row: &u32| {
-            self.log.flow(*row).is_none()
-                && self.is_within(*row)
-                && hosts().any(|host| host == self.log.host(*row))
+            self.log.flow(*row).is_none() && self.is_within(*row) && self.is_at_an_end(*row)
         };
         self.rows_where(keyword, mine)
+    }
+
+    /// Rows of intervals of its hosts that a counted run was in.
+    pub(crate) fn intervals(&self, keyword: &str) -> Vec<u32> {
+        let meets = |row: &u32| {
+            let to_ns = self.log.at(*row);
+            let length_ns = self.log.number(*row, "interval_ns").unwrap_or(0).max(0);
+            let from_ns = to_ns.saturating_sub(length_ns.unsigned_abs());
+            let mut runs = self.spans();
+            self.is_at_an_end(*row) && runs.any(|run| from_ns <= run.to_ns && run.from_ns <= to_ns)
+        };
+        self.rows_where(keyword, meets)
+    }
+
+    /// Whether the host of an event is one that a part is measured at.
+    fn is_at_an_end(&self, row: u32) -> bool {
+        let host = self.log.host(row);
+        self.parts
+            .iter()
+            .any(|part| part.hosts.0 == host || part.hosts.1 == host)
     }
 
     fn rows_where(&self, keyword: &str, mine: impl FnMut(&u32) -> bool) -> Vec<u32> {

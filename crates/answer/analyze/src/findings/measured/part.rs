@@ -5,7 +5,7 @@ use crate::findings::finding::percent;
 use crate::statistics::to_f64;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::{Network, NetworkInterface};
-use stackline_core::plan;
+use stackline_core::plan::{self, World};
 use stackline_core::procedure::{self, DelayArgument, OperationCall, PairSide};
 use stackline_core::run_record::{Histogram, RunRecord, SideRecord, TransportRecord};
 use stackline_core::socket_memory;
@@ -30,6 +30,8 @@ pub(crate) struct MeasuredPart<'c> {
     /// Index in the measurement.
     pub(crate) index: usize,
     pub(crate) plan: &'c plan::MeasurementPart,
+    /// Where it was measured.
+    pub(crate) world: World,
     pub(crate) records: Vec<&'c RunRecord>,
     pub(crate) work: PartWorkload,
     /// Hosts of initiator and responder.
@@ -58,10 +60,11 @@ pub(crate) struct SenderLimits {
 impl<'c> MeasuredPart<'c> {
     pub(crate) fn of(
         network: Option<&Network>,
+        measurement: &'c plan::Measurement,
         index: usize,
-        plan: &'c plan::MeasurementPart,
         records: Vec<&'c RunRecord>,
     ) -> Self {
+        let plan = &measurement.parts[index];
         let name =
             |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
         let hosts = (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1));
@@ -80,6 +83,7 @@ impl<'c> MeasuredPart<'c> {
         Self {
             index,
             plan,
+            world: measurement.world,
             records,
             work,
             hosts,

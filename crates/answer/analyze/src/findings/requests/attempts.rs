@@ -73,6 +73,7 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
             .filter(|at| failure(&all[*at]).is_some())
             .collect();
         failed.sort_by_key(|at| all[*at].end_ns);
+        let usual = usual_gaps(all, &attempts);
         for failed in failed {
             let end_ns = all[failed].end_ns;
             let first = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);
@@ -88,6 +89,13 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
             let gap_ns = all[attempts[place]].begin_ns() - end_ns;
             if gap_ns <= LATEST_NS {
                 is_taken[place] = true;
+                let name = all[failed].name.as_str();
+                let is_paced = usual
+                    .get(name)
+                    .is_some_and(|usual_ns| gap_ns <= usual_ns.saturating_mul(2));
+                if is_paced || has_others(all, &attempts, failed) {
+                    continue;
+                }
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
                 found.push(Retry {
                     failed,
@@ -99,6 +107,42 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
         }
     }
     found
+}
+
+/// Gaps after successes that say what is usual, at least.
+const USUAL: usize = 5;
+
+/// How long after a success the next request of its name begins, as a rule: a client with a pace of its own waits for that, whatever
+/// the answer was. Only where one ends before the next begins.
+fn usual_gaps<'r>(all: &'r [TracedRequest], attempts: &[usize]) -> BTreeMap<&'r str, u64> {
+    let mut last: BTreeMap<&str, &TracedRequest> = BTreeMap::new();
+    let mut gaps: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for request in attempts.iter().map(|at| &all[*at]) {
+        let before = last.insert(&request.name, request);
+        if let Some(before) = before.filter(|before| failure(before).is_none())
+            && let Some(gap) = request.begin_ns().checked_sub(before.end_ns)
+        {
+            gaps.entry(&request.name).or_default().push(gap);
+        }
+    }
+    gaps.retain(|_, gaps| gaps.len() >= USUAL);
+    gaps.into_iter()
+        .map(|(name, mut gaps)| {
+            gaps.sort_unstable();
+            (name, gaps[gaps.len() / 2])
+        })
+        .collect()
+}
+
+/// Whether its client had another request of its name under way, which was answered, when it failed: then the next of that name need
+/// not be for it.
+fn has_others(all: &[TracedRequest], attempts: &[usize], failed: usize) -> bool {
+    let (end_ns, name) = (all[failed].end_ns, &all[failed].name);
+    let until = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);
+    attempts[..until].iter().rev().take(AMONG).any(|at| {
+        let other = &all[*at];
+        *at != failed && other.end_ns > end_ns && other.name == *name && failure(other).is_none()
+    })
 }
 
 #[cfg(test)]
@@ -150,6 +194,28 @@ mod tests {
             .map(|retry| (retry.failed, retry.next))
             .collect();
         assert_eq!(pairs, [(0, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn a_pace_and_calls_at_once_are_no_back_off() {
+        // One each 100, whatever the answer was.
+        let paced: Vec<_> = (0..10)
+            .map(|at| {
+                let status = if at % 4 == 3 { "503" } else { "200" };
+                request("/a", status, at * 100, at * 100 + 10)
+            })
+            .collect();
+        assert_eq!(retries(&paced), []);
+        let mut waits = paced;
+        waits[8] = request("/a", "200", 1_100, 1_110);
+        waits.truncate(9);
+        assert_eq!(retries(&waits)[0].gap_ns, 390);
+        let at_once = [
+            request("/a", "503", 0, 10),
+            request("/a", "200", 5, 15),
+            request("/a", "200", 16, 30),
+        ];
+        assert_eq!(retries(&at_once), []);
     }
 
     #[test]

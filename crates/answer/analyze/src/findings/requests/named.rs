@@ -58,6 +58,9 @@ impl NamedRequests {
     }
 }
 
+/// The template of a name, a protocol, who answers.
+type RequestKind = (String, String, String);
+
 /// All requests of a run by name and by who answers, those that took most in all first.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
@@ -66,8 +69,7 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
 
 fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
     let made_for = RequestsBehind::of(all);
-    let mut by_name: BTreeMap<(String, String, String), (NamedRequests, BTreeMap<String, i64>)> =
-        BTreeMap::new();
+    let mut by_name = BTreeMap::<RequestKind, (NamedRequests, BTreeMap<String, i64>)>::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
             name_template(&request.name),

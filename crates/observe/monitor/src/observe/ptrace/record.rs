@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -55,6 +56,29 @@ pub enum PtraceChange {
         /// Bytes given.
         bytes: u64,
     },
+    /// What a call sent or received next, where contents are wanted: in as many pieces as it takes.
+    Contents {
+        /// The socket.
+        socket: u64,
+        /// Whether it was sent.
+        sent: bool,
+        /// The bytes, two hexadecimal digits each.
+        hex: String,
+    },
+    /// So many bytes that were sent or received next are not known.
+    Unread {
+        /// The socket.
+        socket: u64,
+        /// Whether they were sent.
+        sent: bool,
+        /// How many.
+        bytes: u64,
+    },
+    /// The other end has ended its stream, and all of it was received.
+    Ended {
+        /// The socket.
+        socket: u64,
+    },
     /// It begins another thread, which is stopped too.
     Began {
         /// The new thread.
@@ -84,6 +108,42 @@ pub enum PtraceChange {
     },
 }
 
+/// Bytes of contents in one record: their digits fit a line.
+const PIECE: usize = 1_800;
+
+impl PtraceChange {
+    /// The records of what was sent or received: the bytes that are known, and how many more there were.
+    pub(super) fn of_contents(socket: u64, sent: bool, known: &[u8], bytes: u64) -> Vec<Self> {
+        let digits = |piece: &[u8]| {
+            piece.iter().fold(String::new(), |mut hex, byte| {
+                // A text takes all that is written to it.
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+        };
+        let pieces = known.chunks(PIECE).map(|piece| Self::Contents {
+            socket,
+            sent,
+            hex: digits(piece),
+        });
+        let unread = bytes.saturating_sub(known.len() as u64);
+        let rest = (unread > 0).then_some(Self::Unread {
+            socket,
+            sent,
+            bytes: unread,
+        });
+        pieces.chain(rest).collect()
+    }
+}
+
+/// The bytes of digits; as many as there are whole ones before the first that is none.
+#[must_use]
+pub fn bytes_of_hex(hex: &str) -> Vec<u8> {
+    let pairs = hex.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map_while(byte).collect()
+}
+
 /// The end that writes.
 #[derive(Debug)]
 pub struct PtraceRecordWriter {
@@ -92,15 +152,18 @@ pub struct PtraceRecordWriter {
 }
 
 impl PtraceRecordWriter {
-    /// Opens the pipe, which is read already.
+    /// Opens the pipe, which is read already. It waits while there is no room, or counts what has none.
     ///
     /// # Errors
     /// Where there is none, or nobody reads it.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, waits: bool) -> io::Result<Self> {
         let pipe = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(path)?;
+        if waits {
+            fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty()))?;
+        }
         Ok(Self { pipe, lost: 0 })
     }
 
@@ -215,12 +278,35 @@ mod tests {
     }
 
     #[test]
+    fn contents_are_digits_in_pieces_and_back() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(PIECE + 9).collect();
+        let records = PtraceChange::of_contents(5, true, &bytes, bytes.len() as u64 + 7);
+        let mut back = Vec::new();
+        for what in &records[..2] {
+            let PtraceChange::Contents { hex, .. } = what else {
+                panic!("{what:?}");
+            };
+            back.extend(bytes_of_hex(hex));
+            assert!(serde_json::to_vec(&record(1, what.clone())).unwrap().len() < LINE);
+        }
+        assert_eq!(back, bytes);
+        let rest = PtraceChange::Unread {
+            socket: 5,
+            sent: true,
+            bytes: 7,
+        };
+        assert_eq!(records[2..], [rest]);
+        assert!(bytes_of_hex("6x61").is_empty());
+        assert_eq!(bytes_of_hex("61\u{e9}"), [0x61]);
+    }
+
+    #[test]
     fn what_is_written_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
-        assert!(PtraceRecordWriter::open(&path).is_err());
+        assert!(PtraceRecordWriter::open(&path, false).is_err());
         let mut reader = PtraceRecordReader::create(&path).unwrap();
-        let mut writer = PtraceRecordWriter::open(&path).unwrap();
+        let mut writer = PtraceRecordWriter::open(&path, false).unwrap();
         let all = [
             record(
                 1,
@@ -256,7 +342,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
         let mut reader = PtraceRecordReader::create(&path).unwrap();
-        let mut writer = PtraceRecordWriter::open(&path).unwrap();
+        let mut writer = PtraceRecordWriter::open(&path, false).unwrap();
         let one = record(
             1,
             PtraceChange::Sent {

@@ -3,6 +3,7 @@
 //!
 //! A stopped thread goes on as soon as its call has been looked at. Signals reach the program as if nobody looked.
 
+use super::contents::{SystemCall, contents_of};
 use super::record::{PtraceChange, PtraceRecord};
 use super::socket::{SocketIdentity, identify_socket, number_of};
 use crate::sys::ptrace::{go_on, listen, read_call_entry, read_call_result, wait};
@@ -35,12 +36,14 @@ const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::S
 /// How a program ended, as shells put it: its code, or 128 and the number of the signal that ended it.
 pub type TraceeExitCode = i32;
 
-/// Starts the command, which becomes the program by [`super::tracee_setup::become_program`], and tells what it does until it ends.
+/// Starts the command, which becomes the program by [`super::tracee_setup::become_program`], and tells what it does until it ends; with
+/// what it sends and receives at TCP connections, if `contents` are wanted.
 ///
 /// # Errors
 /// When it cannot be started, or may not be traced.
 pub fn trace_command(
     command: &mut Command,
+    contents: bool,
     mut report: impl FnMut(PtraceRecord),
 ) -> io::Result<TraceeExitCode> {
     let program = Pid::from_raw(command.spawn()?.id().cast_signed());
@@ -70,6 +73,7 @@ pub fn trace_command(
     }
     let mut tracer = PtraceTracer {
         program,
+        contents,
         calls: HashMap::new(),
         sockets: HashMap::new(),
         processes: HashMap::new(),
@@ -113,10 +117,14 @@ fn pass_on(program: Pid) -> io::Result<()> {
 struct PendingSystemCall {
     sends: Option<u64>,
     receives: Option<u64>,
+    /// The call itself.
+    made: SystemCall,
 }
 
 struct PtraceTracer<T> {
     program: Pid,
+    /// What is sent and received is reported too.
+    contents: bool,
     calls: HashMap<Pid, PendingSystemCall>,
     sockets: HashMap<u64, SocketIdentity>,
     processes: HashMap<Pid, Pid>,
@@ -158,8 +166,10 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
 
     /// A thread is about to make one of the calls.
     fn enters(&mut self, thread: Pid) {
-        let calls = read_call_entry(thread)
-            .map(|(call, arguments)| self.calls_of(thread, call, &arguments));
+        let calls = read_call_entry(thread).map(|(number, arguments)| PendingSystemCall {
+            made: SystemCall { number, arguments },
+            ..self.calls_of(thread, number, &arguments)
+        });
         match calls.filter(|calls| calls.sends.is_some() || calls.receives.is_some()) {
             Some(calls) => {
                 self.calls.insert(thread, calls);
@@ -176,21 +186,22 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         match call {
             libc::SYS_read | libc::SYS_readv => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
-                sends: None,
+                ..PendingSystemCall::default()
             },
             libc::SYS_recvfrom if looks_only(arguments[3]) => PendingSystemCall::default(),
             libc::SYS_recvmsg if looks_only(arguments[2]) => PendingSystemCall::default(),
             libc::SYS_recvfrom | libc::SYS_recvmsg => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
-                sends: None,
+                ..PendingSystemCall::default()
             },
             libc::SYS_splice => PendingSystemCall {
                 receives: self.connection(thread, arguments[0]),
                 sends: self.connection(thread, arguments[2]),
+                ..PendingSystemCall::default()
             },
             _ => PendingSystemCall {
                 sends: self.connection(thread, arguments[0]),
-                receives: None,
+                ..PendingSystemCall::default()
             },
         }
     }
@@ -231,13 +242,39 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         let calls = self.calls.remove(&thread).unwrap_or_default();
         if let Some(bytes) = result.filter(|bytes| *bytes > 0) {
             if let Some(socket) = calls.receives {
+                self.report_contents(thread, calls.made, socket, false, bytes);
                 self.report_change(thread, PtraceChange::Received { socket, bytes });
             }
             if let Some(socket) = calls.sends {
                 self.report_change(thread, PtraceChange::Sent { socket, bytes });
+                self.report_contents(thread, calls.made, socket, true, bytes);
             }
         }
+        if let Some(socket) = calls
+            .receives
+            .filter(|_| self.contents && result == Some(0))
+        {
+            self.report_change(thread, PtraceChange::Ended { socket });
+        }
         go_on(thread, 0);
+    }
+
+    /// What a call sent or received at a socket.
+    fn report_contents(
+        &mut self,
+        thread: Pid,
+        made: SystemCall,
+        socket: u64,
+        sent: bool,
+        bytes: u64,
+    ) {
+        if !self.contents {
+            return;
+        }
+        let known = contents_of(thread, made, bytes);
+        for what in PtraceChange::of_contents(socket, sent, &known, bytes) {
+            self.report_change(thread, what);
+        }
     }
 
     fn event(&mut self, thread: Pid, event: i32) {

@@ -1,0 +1,129 @@
+//! Datagrams that came to their host and were dropped there, as the receive buffer of their socket was full: by the kernel's counter, or
+//! because nothing on the way dropped what is missing.
+
+use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::bulk::lost_data::{self, MOST};
+use crate::findings::bulk::receiver_limited;
+use crate::findings::finding::Finding;
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::MeasuredPart;
+use crate::statistics::to_f64;
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "receive_buffer_loss",
+    meaning: "the receive buffer of a socket drops datagrams that came to its host: more than 0.1 % of the data never arrives",
+    find: &[Find::Rest(find)],
+};
+
+/// How sure it is where the kernel counted it, and where nothing on a way that counts its drops is left that could have dropped it.
+const COUNTED: f64 = 0.95;
+const LEFT_OVER: f64 = 0.8;
+/// The counter is read now and then: from so much of what is missing on it stands for the rest.
+const STANDS_FOR: f64 = 0.5;
+
+fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
+    let measurement = &context.measurement;
+    // What a reader that is away leaves in its buffer is found as that.
+    if found
+        .iter()
+        .any(|finding| finding.kind == receiver_limited::KIND.name)
+    {
+        return None;
+    }
+    let (lost, sent) = lost_data::count_missing(measurement)?;
+    let dropped: u64 = measurement
+        .ports
+        .iter()
+        .filter(|port| measurement.is_crossed(port))
+        .map(|port| port.link_drops() + port.queue_drops())
+        .sum();
+    let missing = lost.saturating_sub(dropped);
+    if to_f64(missing) <= MOST * to_f64(sent) {
+        return None;
+    }
+    let part = measurement
+        .parts
+        .iter()
+        .max_by_key(|part| lost_data::lost_of(part))?;
+    let counted = counted(measurement);
+    let counts = to_f64(counted.errors) >= STANDS_FOR * to_f64(missing);
+    let on_known_ways = measurement.network.is_some() || is_local(part);
+    let sends_units = part.work.sender().is_some();
+    if !(counts || on_known_ways && sends_units) {
+        return None;
+    }
+    let share = to_f64(missing) / to_f64(sent.max(1));
+    let confidence = if counts { COUNTED } else { LEFT_OVER };
+    let what = if counts {
+        format!(
+            "{} datagrams found a receive buffer full, by the kernel's counter",
+            counted.errors
+        )
+    } else {
+        format!("{lost} of {sent} units did not arrive; links and queues dropped {dropped}")
+    };
+    let finding = KIND
+        .finding(context, share, confidence, sentence(part, missing, sent))
+        .because(measurement.evidence(what, &counted.rows));
+    Some(
+        finding
+            .attempt(format!(
+                "a larger receive buffer ({})",
+                SocketBufferSide::Receive.option(part, larger(part))
+            ))
+            .attempt("a receiver that reads faster: a core of its own, several datagrams a call"),
+    )
+}
+
+fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
+    let receiver = part.ends().map_or(part.hosts.1.as_str(), |(_, host)| host);
+    let size = part
+        .setting_bytes("receive_buffer", true)
+        .map_or_else(String::new, |bytes| {
+            format!(" of {}", units::format_size(bytes))
+        });
+    format!(
+        "the receive buffer{size} of the socket on {receiver} loses data for good: {missing} of {sent} units ({:.1} %) came to the host, found it full, and nobody sends them again",
+        100.0 * to_f64(missing) / to_f64(sent.max(1))
+    )
+}
+
+/// Eight times what it asks for; a kernel gives memory, twice as much.
+fn larger(part: &MeasuredPart<'_>) -> Option<u64> {
+    part.setting_bytes("receive_buffer", true)
+        .map(|memory| memory.saturating_mul(4))
+}
+
+/// Whether both ends are on this machine, with nothing between them.
+fn is_local(part: &MeasuredPart<'_>) -> bool {
+    part.plan.from.is_none() && part.plan.to.is_none()
+}
+
+/// What the kernel counted.
+struct CountedDrops {
+    errors: u64,
+    rows: Vec<u32>,
+}
+
+/// Of intervals that a counted run was in, on hosts of this measurement.
+fn counted(measurement: &FindingMeasurement<'_>) -> CountedDrops {
+    let log = measurement.log;
+    let mut drops = CountedDrops {
+        errors: 0,
+        rows: Vec::new(),
+    };
+    for row in measurement.intervals("NETSTAT_UDP") {
+        let errors = log
+            .number(row, "receive_buffer_errors")
+            .and_then(|errors| u64::try_from(errors).ok())
+            .unwrap_or(0);
+        if errors > 0 {
+            drops.errors = drops.errors.saturating_add(errors);
+            drops.rows.push(row);
+        }
+    }
+    drops
+}

@@ -1,0 +1,264 @@
+//! What of turns no form covers: pairs that meet, losses, pauses, connections, means of few draws.
+
+use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, SELDOM, busy, name};
+use super::{stacks, ways};
+use crate::path::PathModel;
+use crate::pipe;
+use crate::predict::situation::Situation;
+use crate::response::copy_s;
+use alloc::format;
+use alloc::string::String;
+use stackline_core::catalogue::ClosedForm;
+use stackline_core::units;
+
+/// Calls at moments of their own wait behind one that waits for a lost packet.
+pub(crate) fn behind_lost(
+    s: &Situation<'_>,
+    paced: bool,
+    loss: f64,
+    made: f64,
+) -> Result<(), String> {
+    let seldom = s.transport.stream && loss * made * f64::from(s.part.replicas) <= SELDOM;
+    if !paced || loss <= 0.0 || seldom {
+        return Ok(());
+    }
+    Err("calls wait behind one whose packet was lost, and no form says how long".into())
+}
+
+/// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
+pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
+    if waits * chance <= 0.5 {
+        return Ok(());
+    }
+    Err("so few calls come at random that their mean is chance".into())
+}
+
+/// A mean over so few draws, with that variation, that may be so far off by chance.
+pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
+    // Rare long draws make a mean of few of them anything but normal.
+    const MANY_DRAWS: f64 = 60.0;
+    let is_skewed = draws < MANY_DRAWS * variation * variation;
+    if off <= LITTLE || (off <= 0.25 && !is_skewed) {
+        return Ok(());
+    }
+    Err("so few times are drawn that their mean is chance".into())
+}
+
+/// Calls over datagrams that are answered later than their caller waits: they count as lost.
+pub(crate) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Result<(), String> {
+    const WAITS_S: f64 = 1.0;
+    let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
+    if s.transport.stream || way_s + longest_s < waits_s {
+        return Ok(());
+    }
+    Err("answers may come later than callers of datagrams wait for them, and such calls count as lost".into())
+}
+
+/// Pairs that meet at what is busiest at random, or in turns that are no calls.
+pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
+    if s.part.replicas > 1 && busy > LITTLE && is_random {
+        return Err(
+            "pairs meet at random at what they share, and no form says how long they wait there"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Units there and back that are longer than a first window, which opens with them.
+pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+    let first = s
+        .transport
+        .initial_segments
+        .saturating_mul(s.transport.segment_bytes);
+    if !s.transport.stream || longest <= first {
+        return Ok(());
+    }
+    Err("units are longer than a first window, and no form says how far each turn opens it".into())
+}
+
+/// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
+/// after a service in which a window closes again.
+pub(crate) fn long_messages(
+    s: &Situation<'_>,
+    longest: u64,
+    turn_s: f64,
+    [copying_s, shared_s, longest_service_s]: [f64; 3],
+) -> Result<(), String> {
+    const MUCH: f64 = 0.1;
+    let segment = s.transport.segment_bytes;
+    if !s.transport.stream || longest <= segment {
+        return Ok(());
+    }
+    if copying_s > MUCH * turn_s {
+        return Err("hosts copy messages of several packets and their acknowledgements, and no form says in which order".into());
+    }
+    if shared_s > MUCH * turn_s {
+        return Err(
+            "messages of several packets wait for those of other pairs, and timers may end before"
+                .into(),
+        );
+    }
+    let first = s.transport.initial_segments.saturating_mul(segment);
+    if longest > first && longest_service_s > LEAST_TIMEOUT_S {
+        return Err(
+            "the window closes again in a service that takes so long, and no form says how often"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
+pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
+    const MUCH: f64 = 0.15;
+    if window_s <= MUCH * total_s {
+        return Ok(());
+    }
+    Err(
+        "windows open for a good part of the time, and no form says how far each call opens them"
+            .into(),
+    )
+}
+
+/// Calls that wait so long for those of other pairs, or come so often.
+pub(crate) fn other_pairs(
+    s: &Situation<'_>,
+    [shared_s, alone_s]: [f64; 2],
+    loss: f64,
+) -> Result<(), String> {
+    if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
+        return Err(
+            "calls of several pairs wait for each other longer than timers wait for them".into(),
+        );
+    }
+    if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
+        return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
+    }
+    Ok(())
+}
+
+/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
+pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
+    let first = s
+        .transport
+        .initial_segments
+        .saturating_mul(s.transport.segment_bytes);
+    if s.transport.stream && longest > first {
+        return Err(
+            "a pause between calls closes the window again for messages of so many segments: no form says how often"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Several pairs whose calls come at moments of their own, the same ones where intervals are constant, and all together keep what is busiest
+/// with them busy for that share of a call or of an interval.
+pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
+    if s.part.replicas > 1 && busy > LITTLE {
+        return Err(
+            "calls of several pairs come at moments of their own: no form says how long they wait for each other"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Connections alone wait for what closes the ones before from so much of their time on.
+pub(crate) const CONNECTIONS_ALONE: f64 = 0.3;
+/// Calls do at once.
+pub(crate) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
+
+/// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
+pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(), String> {
+    // SYN, ACK, the introduction, FIN; the same back.
+    const PACKETS: f64 = 4.0;
+    const CONTROL_BYTES: u64 = 64;
+    let is_quic = s.part.stack.facts.form == ClosedForm::Quic;
+    // A handshake of QUIC has full packets.
+    let bytes = if is_quic {
+        s.transport.segment_bytes
+    } else {
+        CONTROL_BYTES
+    };
+    let each = |path: &PathModel| {
+        let copies = copy_s(&path.sender, bytes).max(copy_s(&path.receiver, bytes));
+        let link = path
+            .bottleneck(bytes)
+            .and_then(|hop| hop.serialisation_s(bytes))
+            .unwrap_or(0.0);
+        (link, copies)
+    };
+    let (there, back) = (each(&s.there), each(&s.back));
+    let pairs = f64::from(s.part.replicas);
+    let busy_s = PACKETS * there.0.max(back.0) * pairs;
+    // Datagrams that begin and end a connection go again until they are answered.
+    let most = if s.transport.stream { most } else { LITTLE };
+    if is_quic && busy_s > LITTLE * time_s {
+        return Err("a handshake of QUIC takes a part of the time to pass, and no form says how many packets it has".into());
+    }
+    if PACKETS * there.1.max(back.1) * pairs > LITTLE * time_s {
+        return Err("hosts copy what closes the connections before, and no form says when".into());
+    }
+    if busy_s > most * time_s {
+        return Err(
+            "no form says how long connections wait for what closes the ones before".into(),
+        );
+    }
+    Ok(())
+}
+
+/// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
+pub(crate) fn turns(
+    s: &Situation<'_>,
+    turn_s: f64,
+    loss: f64,
+    opens: bool,
+    made: f64,
+) -> Result<(), String> {
+    ways::unsteady(s)?;
+    ways::beside_turns(s)?;
+    stacks::options(s)?;
+    if let Some(host) = s.busy_with_others() {
+        return Err(busy(host));
+    }
+    for path in [&s.there, &s.back] {
+        // A queue grows where packets come faster than they leave: at the bottleneck.
+        let narrowest = path
+            .bottleneck(s.transport.segment_bytes + s.transport.header_bytes)
+            .into_iter();
+        if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
+            let most = hop
+                .queue_bytes
+                .zip(hop.rate_bit_s)
+                .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
+            let most = most.map_or_else(String::new, |s| {
+                format!(", {} when it is full", units::format_time(s))
+            });
+            return Err(format!(
+                "what others send waits in the queue at {}{most}: no form says how full it is",
+                name(hop)
+            ));
+        }
+    }
+    let timeout_s = if opens {
+        FIRST_TIMEOUT_S
+    } else {
+        LEAST_TIMEOUT_S
+    }
+    .max(2.0 * turn_s);
+    let made = made * f64::from(s.part.replicas);
+    let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
+    if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
+        return Err(format!(
+            "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
+            percent(loss)
+        ));
+    }
+    Ok(())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}

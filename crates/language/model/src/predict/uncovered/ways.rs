@@ -1,0 +1,120 @@
+//! What on a way no form covers: what changes in time, jitter, queues that drop early, other parts.
+
+use super::shared_words::{LEAST_TIMEOUT_S, LITTLE, name};
+use crate::path::{HopModel, PathModel};
+use crate::predict::flow_limits::ModelledFlow;
+use crate::predict::situation::Situation;
+use alloc::format;
+use alloc::string::String;
+use stackline_core::units;
+
+/// So many deviations beyond the mean few packets are late.
+const DEVIATIONS: f64 = 2.0;
+/// And so many hardly one.
+const ALL_DEVIATIONS: f64 = 5.0;
+/// A stream notices jitter from this share of its round trip on.
+const NOTICED: f64 = 0.01;
+
+/// What changes while it lasts, or comes twice. A mean over time is not that of a run, and calls that follow one another are more often
+/// when they are short.
+pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
+    let reasons = s.there.unsteady.iter().chain(&s.back.unsteady);
+    reasons.into_iter().next().map_or(Ok(()), |reason| {
+        Err(format!("{reason}, and no form follows it"))
+    })
+}
+
+/// Parts that go in turns, or in no form, on the same links.
+pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
+    let takes_time = |hop: &&HopModel| hop.rate_bit_s.is_some();
+    let hops = s.there.hops.iter().chain(&s.back.hops);
+    let place = s.place();
+    hops.filter(takes_time)
+        .find(|hop| s.load.carries_turns_beside(hop, place))
+        .map_or(Ok(()), |hop| {
+            Err(format!(
+                "calls of others go over {} too, and no form says how often",
+                name(hop)
+            ))
+        })
+}
+
+/// How late packets come in jitter, but for few, s; infinite where draws have no variance.
+fn jitter_s(path: &PathModel, deviations: f64) -> f64 {
+    let late = |hop: &HopModel| {
+        let drawn = &hop.jitter.as_ref()?.distribution;
+        let deviation = drawn.variance().map_or(f64::INFINITY, libm::sqrt);
+        Some(drawn.mean().unwrap_or(f64::INFINITY) + deviations * deviation)
+    };
+    path.hops.iter().filter_map(late).sum()
+}
+
+/// Jitter of a transfer: packets that overtake each other, or wait for each other, look like losses and queues.
+pub(super) fn jitter_of_transfer(
+    flow: &ModelledFlow<'_>,
+    elapsed_s: f64,
+    rtt_s: f64,
+) -> Result<(), String> {
+    let late_s = jitter_s(flow.data, DEVIATIONS) + jitter_s(flow.acks, DEVIATIONS);
+    let is_little = if flow.s.transport.stream {
+        late_s <= NOTICED * rtt_s
+    } else {
+        late_s <= LITTLE * elapsed_s
+    };
+    if is_little {
+        return Ok(());
+    }
+    Err("jitter looks like losses and queues, and no form says what a stream makes of it".into())
+}
+
+/// Jitter of turns of so long. A message is there when the latest of its packets is; alone it comes after the mean. A stream's bare
+/// acknowledgements go before answers, which wait for them where packets stay in order.
+pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Result<(), String> {
+    let of = |deviations| jitter_s(&s.there, deviations) + jitter_s(&s.back, deviations);
+    if of(DEVIATIONS) <= LITTLE * turn_s {
+        return Ok(());
+    }
+    if !alone {
+        return Err(
+            "a message is there when its latest packet is, and no form says how late jitter makes it"
+                .into(),
+        );
+    }
+    if !s.transport.stream {
+        return Ok(());
+    }
+    let hops = s.there.hops.iter().chain(&s.back.hops);
+    if hops
+        .filter_map(|hop| hop.jitter.as_ref())
+        .any(|jitter| !jitter.reorder)
+    {
+        return Err(
+            "in jitter packets wait for those before them, and no form says how long".into(),
+        );
+    }
+    if of(ALL_DEVIATIONS) > LEAST_TIMEOUT_S {
+        return Err(format!(
+            "jitter makes packets later than timers wait, {}",
+            units::format_time(LEAST_TIMEOUT_S)
+        ));
+    }
+    Ok(())
+}
+
+/// A queue that can grow, of which a discipline drops before it is full.
+pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
+    let mut before = f64::INFINITY;
+    for hop in &path.hops {
+        let Some(rate) = hop.rate_bit_s else {
+            continue;
+        };
+        if hop.drops_early && rate < before {
+            return Err(format!(
+                "the queue at {} drops by a discipline of its own, and no form says when",
+                name(hop)
+            ));
+        }
+        before = before.min(rate);
+    }
+    Ok(())
+}

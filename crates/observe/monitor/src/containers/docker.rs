@@ -1,0 +1,103 @@
+//! Docker's containers: as its directory has them, and where that is not readable or elsewhere as its socket answers. Podman's socket
+//! answers alike.
+
+use super::{Container, ContainerRuntime, LONGEST};
+use serde_json::Value;
+use stackline_os::root_directory::Root;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Where it keeps them, unless it is configured otherwise.
+const DIRECTORY: &str = "var/lib/docker/containers";
+/// How long a socket may take to answer.
+const ANSWERS: Duration = Duration::from_secs(2);
+/// Containers that a socket is asked about one by one, at most.
+const MOST_ASKED: usize = 1_024;
+
+/// Those of its directory.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn of_directory(root: &Root) -> Result<Vec<Container>, String> {
+    let ids = root.names(DIRECTORY)?;
+    let container = |id: &String| {
+        let text = root
+            .head(&format!("{DIRECTORY}/{id}/config.v2.json"), LONGEST)
+            .ok()?;
+        inspected(
+            &serde_json::from_str(&text).ok()?,
+            "ID",
+            ContainerRuntime::Docker,
+        )
+    };
+    Ok(ids.iter().filter_map(container).collect())
+}
+
+/// A container as its file, or the answer about it, has it.
+fn inspected(value: &Value, id: &str, runtime: ContainerRuntime) -> Option<Container> {
+    let state = value.get("State")?;
+    let is_running = state.get("Running").and_then(Value::as_bool) == Some(true);
+    let pid = state.get("Pid").and_then(Value::as_u64);
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+    let pid = pid.filter(|pid| is_running && *pid != 0);
+    let name = value.get("Name").and_then(Value::as_str).unwrap_or("");
+    let container = Container::new(value.get(id)?.as_str()?, runtime, pid);
+    Some(
+        Container {
+            is_running,
+            ..container
+        }
+        .named([name.trim_start_matches('/').to_owned()]),
+    )
+}
+
+/// Those that a socket tells of.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn of_socket(
+    socket: &Path,
+    runtime: ContainerRuntime,
+) -> Result<Vec<Container>, String> {
+    let failed = |error: io::Error| format!("{}: {error}", socket.display());
+    let all = ask(socket, "/containers/json?all=1").map_err(failed)?;
+    let listed = all.as_array().map_or(&[][..], Vec::as_slice);
+    let container = |one: &Value| {
+        let id = one.get("Id")?.as_str()?;
+        // It becomes part of a line.
+        let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let about = format!("/containers/{}/json", Some(id).filter(|_| is_id)?);
+        inspected(&ask(socket, &about).ok()?, "Id", runtime)
+    };
+    Ok(listed
+        .iter()
+        .take(MOST_ASKED)
+        .filter_map(container)
+        .collect())
+}
+
+/// The answer of a socket, in HTTP/1.0 so that it is in one piece and ends with the connection.
+fn ask(socket: &Path, path: &str) -> io::Result<Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(ANSWERS))?;
+    stream.set_write_timeout(Some(ANSWERS))?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST).read_to_end(&mut answer)?;
+    let text = String::from_utf8_lossy(&answer);
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let is_good = head
+        .split_ascii_whitespace()
+        .nth(1)
+        .is_some_and(|status| status.starts_with('2'));
+    if !is_good {
+        let first = head.lines().next().unwrap_or_default();
+        return Err(io::Error::other(format!("it answers {first}")));
+    }
+    serde_json::from_str(body).map_err(io::Error::other)
+}

@@ -1,0 +1,406 @@
+//! Processes that run already and are joined: by their numbers with those that they started, by their container, by their unit of systemd,
+//! by their control group. Who comes later to a container or a group is joined too.
+
+use stackline_core::error::{Error, Result};
+use stackline_monitor::containers::list::{ContainerList, ContainerPlaces};
+use stackline_os::control_groups::{ControlGroups, processes_below};
+use stackline_os::root_directory::Root;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A group without a process may get one again within this, as a unit does that is started again.
+const EMPTY: Duration = Duration::from_secs(10);
+/// How many units a message lists.
+const LISTED: usize = 20;
+/// What units end in that have processes.
+const KINDS: [&str; 2] = [".service", ".scope"];
+
+/// What is to be joined, by the words for it.
+#[derive(Clone, Debug, Default)]
+pub struct JoinedNames {
+    /// Numbers of processes.
+    pub pids: Vec<u32>,
+    /// Containers by name, id, or the beginning of that.
+    pub containers: Vec<String>,
+    /// Units of systemd.
+    pub units: Vec<String>,
+    /// Control groups, as directories or as `/proc/PID/cgroup` has them.
+    pub groups: Vec<PathBuf>,
+}
+
+impl JoinedNames {
+    /// Whether nothing is.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.pids.is_empty()
+            && self.containers.is_empty()
+            && self.units.is_empty()
+            && self.groups.is_empty()
+    }
+}
+
+/// Processes that are joined.
+#[derive(Clone, Debug, Default)]
+pub struct JoinedProcesses {
+    /// Those that were named, and whom they started.
+    named: Vec<u32>,
+    /// Control groups, by their directories below the root.
+    groups: Vec<String>,
+    /// Namespaces of processes, of containers that have no control group of their own.
+    namespaces: Vec<PathBuf>,
+    /// A unit may be started again.
+    is_restarted: bool,
+    known: BTreeSet<u32>,
+    empty_since: Option<Instant>,
+}
+
+impl JoinedProcesses {
+    /// Finds what is named on this machine.
+    ///
+    /// # Errors
+    /// When something is not there, or its name means several.
+    pub fn find(names: &JoinedNames) -> Result<Self> {
+        let mut joined = Self::default();
+        if let Some(gone) = names.pids.iter().find(|pid| !is_running(**pid)) {
+            return Err(Error::input(format!("there is no process {gone}"))
+                .hint("`pgrep -n NAME` prints a program's number"));
+        }
+        joined.named.extend(&names.pids);
+        if !names.containers.is_empty() {
+            let list = ContainerList::read(ContainerPlaces::of_this_machine());
+            for word in &names.containers {
+                joined.add_container(&list, word)?;
+            }
+        }
+        let root = Root::system();
+        let mounted = |what: &str| {
+            ControlGroups::mounted(&root)
+                .ok()
+                .filter(|groups| !groups.is_empty())
+                .ok_or_else(|| {
+                    Error::environment(format!(
+                        "no control groups are mounted here: {what} has none"
+                    ))
+                    .hint("`--pid PID` takes a process, with those that it started")
+                })
+        };
+        for unit in &names.units {
+            joined.groups.push(find_unit(&root, &mounted(unit)?, unit)?);
+            joined.is_restarted = true;
+        }
+        for path in &names.groups {
+            let group = find_group(&root, &mounted(&path.to_string_lossy())?, path)?;
+            joined.groups.push(group);
+            joined.is_restarted = true;
+        }
+        joined.named = with_descendants(&joined.named);
+        joined.refresh();
+        Ok(joined)
+    }
+
+    fn add_container(&mut self, list: &ContainerList, word: &str) -> Result<()> {
+        let container = list.find(word)?;
+        let directories = list.group_directories(container);
+        let has_group = !directories.is_empty();
+        self.groups.extend(directories);
+        let Some(pid) = container.pid else {
+            return match has_group {
+                true => Ok(()),
+                false => Err(Error::environment(format!(
+                    "it is not known which processes container {word} has"
+                ))
+                .hint("`--pid PID` takes one of them")),
+            };
+        };
+        self.named.push(pid);
+        if !has_group {
+            let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+            let own = namespace("self");
+            let of_it = namespace(&pid.to_string()).filter(|of_it| Some(of_it) != own.as_ref());
+            self.namespaces.extend(of_it);
+        }
+        Ok(())
+    }
+
+    /// All processes so far.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.known.iter().copied().collect()
+    }
+
+    /// How often it is looked who has come: to read what a group has is little, to look at all processes of the machine is more.
+    pub(crate) const fn interval(&self) -> Duration {
+        match self.namespaces.is_empty() {
+            true => Duration::from_millis(20),
+            false => Duration::from_millis(100),
+        }
+    }
+
+    /// Looks who is there now: those that were not known.
+    pub(crate) fn refresh(&mut self) -> Vec<u32> {
+        let root = Root::system();
+        let mut now: BTreeSet<u32> = self
+            .named
+            .iter()
+            .copied()
+            .filter(|pid| is_running(*pid))
+            .collect();
+        for group in &self.groups {
+            now.extend(processes_below(&root, group));
+        }
+        if !self.namespaces.is_empty() {
+            now.extend(processes().filter(|pid| {
+                fs::read_link(format!("/proc/{pid}/ns/pid"))
+                    .is_ok_and(|namespace| self.namespaces.contains(&namespace))
+            }));
+        }
+        // Who looks is nobody's program.
+        now.remove(&std::process::id());
+        self.empty_since = match now.is_empty() {
+            true => self.empty_since.or_else(|| Some(Instant::now())),
+            false => None,
+        };
+        let new: Vec<u32> = now.difference(&self.known).copied().collect();
+        self.known = now;
+        new
+    }
+
+    /// Whether nobody is there any more, nor is likely to come.
+    pub(crate) fn are_gone(&self) -> bool {
+        let patience = if self.is_restarted {
+            EMPTY
+        } else {
+            Duration::ZERO
+        };
+        self.empty_since
+            .is_some_and(|since| since.elapsed() >= patience)
+    }
+}
+
+/// Whether there is such a process.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The group of a unit.
+fn find_unit(root: &Root, groups: &ControlGroups, unit: &str) -> Result<String> {
+    let is_whole = unit.contains('.');
+    let name = match is_whole {
+        true => unit.to_owned(),
+        false => format!("{unit}.service"),
+    };
+    let mut all = BTreeSet::new();
+    let found = groups.find(root, &mut |group| {
+        if KINDS.iter().any(|kind| group.ends_with(kind)) {
+            all.insert(group.to_owned());
+        }
+        group == name
+    });
+    match &found[..] {
+        [] => Err(unit_not_found(&name, all)),
+        [one] if processes_below(root, one).is_empty() => {
+            Err(Error::input(format!("the unit {name} has no process"))
+                .hint(format!("`systemctl start {name}` starts it")))
+        }
+        [one] => Ok(one.clone()),
+        _ => Err(Error::input(format!("there are several units {name}"))
+            .hint(format!("--cgroup names one: /{}", found.join(", /")))),
+    }
+}
+
+fn unit_not_found(name: &str, there: BTreeSet<String>) -> Error {
+    let error = Error::input(format!("no unit {name} runs"));
+    if there.is_empty() {
+        return error.hint("no unit of systemd has a control group here; `--pid PID` or `--cgroup PATH` name what runs");
+    }
+    let stem = name.split(['.', '@']).next().unwrap_or(name);
+    let (mut near, far): (Vec<String>, Vec<String>) =
+        there.into_iter().partition(|unit| unit.contains(stem));
+    near.extend(far);
+    let more = near.len().saturating_sub(LISTED);
+    near.truncate(LISTED);
+    let more = match more {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    error.hint(format!("there is {}{more}", near.join(", ")))
+}
+
+/// The group of a path.
+fn find_group(root: &Root, groups: &ControlGroups, path: &Path) -> Result<String> {
+    let text = path.to_string_lossy();
+    let direct = text.trim_matches('/').to_owned();
+    let found = match root.exists(&format!("{direct}/cgroup.procs")) {
+        true => Some(direct),
+        false => groups.directories(root, &text).into_iter().next(),
+    };
+    let group = found.ok_or_else(|| {
+        Error::input(format!("there is no control group {text}")).hint(
+            "a directory below /sys/fs/cgroup, or what /proc/PID/cgroup says; `systemd-cgls` shows them",
+        )
+    })?;
+    if processes_below(root, &group).is_empty() {
+        return Err(
+            Error::input(format!("the control group {text} has no process"))
+                .hint("start what belongs to it first"),
+        );
+    }
+    Ok(group)
+}
+
+/// All processes now.
+fn processes() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// These processes and all that descend from them now; those that are begun later are followed by the kernel's records.
+fn with_descendants(pids: &[u32]) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = processes()
+        .filter_map(|pid| Some((pid, parent_of(pid)?)))
+        .collect();
+    descend(pids, &parents)
+}
+
+/// The processes that are given, in their order, then those below them; `parents`: each process with who started it.
+fn descend(pids: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
+    let (mut found, mut known) = (
+        pids.to_vec(),
+        pids.iter().copied().collect::<BTreeSet<u32>>(),
+    );
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        for (child, _) in children {
+            if known.insert(*child) {
+                found.push(*child);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Who started a process (proc_pid_stat(5): behind its name, which may have brackets, its state and its parent).
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_below_are_found_once() {
+        let parents = [(2, 1), (3, 1), (4, 3), (9, 8), (1, 4)];
+        assert_eq!(descend(&[1], &parents), [1, 2, 3, 4]);
+        assert_eq!(descend(&[3, 2], &parents), [3, 2, 4, 1]);
+        assert_eq!(descend(&[7], &parents), [7]);
+    }
+
+    #[test]
+    fn a_child_of_this_process_is_below_it() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("30")
+            .spawn()
+            .unwrap();
+        let found = with_descendants(&[std::process::id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()), "{found:?}");
+    }
+
+    #[test]
+    fn a_unit_is_found_by_its_name_and_others_are_named() {
+        let at = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = at.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(
+            "proc/self/mountinfo",
+            "30 21 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        );
+        for (group, processes) in [
+            ("system.slice/nginx.service", "11\n"),
+            ("system.slice/idle.service", ""),
+            ("system.slice/twice.service", "12\n"),
+            (
+                "user.slice/user-1000.slice/user@1000.service/twice.service",
+                "13\n",
+            ),
+        ] {
+            let file = format!("sys/fs/cgroup/{group}/cgroup.procs");
+            put(&file, processes);
+        }
+        let root = Root::at(at.path());
+        let groups = ControlGroups::mounted(&root).unwrap();
+        let unit = |name: &str| find_unit(&root, &groups, name);
+        let nginx = "sys/fs/cgroup/system.slice/nginx.service";
+        assert_eq!(unit("nginx.service").unwrap(), nginx);
+        assert_eq!(unit("nginx").unwrap(), nginx);
+        for (name, says, advises) in [
+            ("idle", "has no process", "systemctl start"),
+            ("twice", "several units", "/user.slice/"),
+            ("ngin.service", "no unit ngin.service", "nginx.service"),
+        ] {
+            let error = unit(name).unwrap_err();
+            let hint = error.hint.clone().unwrap();
+            assert!(error.message.contains(says), "{error:?}");
+            assert!(hint.contains(advises), "{error:?}");
+        }
+        let group = |path: &str| find_group(&root, &groups, Path::new(path));
+        for path in [
+            "/system.slice/nginx.service",
+            "/sys/fs/cgroup/system.slice/nginx.service/",
+        ] {
+            assert_eq!(group(path).unwrap(), nginx);
+        }
+        assert!(
+            group("/nothing")
+                .unwrap_err()
+                .message
+                .contains("no control group")
+        );
+        assert!(
+            group("/system.slice/idle.service")
+                .unwrap_err()
+                .message
+                .contains("no process")
+        );
+    }
+
+    #[test]
+    fn what_runs_is_joined_until_it_ends() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("30")
+            .spawn()
+            .unwrap();
+        let names = JoinedNames {
+            pids: vec![child.id()],
+            ..JoinedNames::default()
+        };
+        let mut joined = JoinedProcesses::find(&names).unwrap();
+        assert_eq!(joined.pids(), [child.id()]);
+        assert!(joined.refresh().is_empty() && !joined.are_gone());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        joined.refresh();
+        assert!(joined.are_gone());
+        assert!(
+            JoinedProcesses::find(&names)
+                .unwrap_err()
+                .message
+                .contains("there is no process")
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! What looking needs and this process lacks (capabilities(7)), in words: what is not seen, why, and what to do.
+
+use std::fs;
+
+/// What lets a process look at packets.
+pub(crate) const PACKETS: Privilege = Privilege {
+    name: "CAP_NET_RAW",
+    number: 13,
+};
+/// What lets a process use the kernel's trace events, and enter namespaces of others.
+pub(crate) const ADMINISTRATION: Privilege = Privilege {
+    name: "CAP_SYS_ADMIN",
+    number: 21,
+};
+
+/// A capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Privilege {
+    pub(crate) name: &'static str,
+    number: u32,
+}
+
+impl Privilege {
+    /// Whether this process has it.
+    pub(crate) fn is_there(self) -> bool {
+        self.is_in(&status(), "CapEff:")
+    }
+
+    /// What to do where it is lacking.
+    pub(crate) fn advice(self) -> String {
+        self.advice_by(&status())
+    }
+
+    fn advice_by(self, status: &str) -> String {
+        let name = self.name;
+        match (self.is_in(status, "CapEff:"), self.is_in(status, "CapBnd:")) {
+            (true, _) => format!(
+                "{name} is there, and something else forbids it (a security module, or a user namespace)"
+            ),
+            (false, true) => format!("run it as root, or with {name}"),
+            // No process of a container can get what that was not given.
+            (false, false) => format!(
+                "this container lacks {name}: start it with `--privileged`, or trace it from outside with `--container`"
+            ),
+        }
+    }
+
+    /// Whether it is in a set of a process's status.
+    fn is_in(self, status: &str, set: &str) -> bool {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(set))
+            .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+            .is_some_and(|set| set >> self.number & 1 == 1)
+    }
+}
+
+fn status() -> String {
+    fs::read_to_string("/proc/thread-self/status").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_fits_what_can_be_had() {
+        let status = |effective: u64, bounding: u64| {
+            format!("Name:\ta\nCapEff:\t{effective:016x}\nCapBnd:\t{bounding:016x}\n")
+        };
+        let all = 0x1ff_ffff_ffff;
+        let advice = |status: String| PACKETS.advice_by(&status);
+        assert!(advice(status(0, all)).contains("run it as root"));
+        assert!(advice(status(0, all & !(1 << 13))).contains("--privileged"));
+        assert!(advice(status(1 << 13, all)).contains("something else"));
+        assert!(advice(String::new()).contains("CAP_NET_RAW"));
+    }
+}

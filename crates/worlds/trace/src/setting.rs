@@ -1,0 +1,231 @@
+//! Where traced programs run: on hosts of an emulated network, on this machine, or where those run that are joined.
+
+use crate::network_events::TracedNetwork;
+use crate::programs::{HERE, TracedProgram};
+use crate::tls_key_log::{self, KeyLog};
+use crate::trace_sources::TracedHost;
+use stackline_core::error::{Error, Result};
+use stackline_emu::client::Emulation;
+use stackline_monitor::containers::list::{ContainerList, ContainerPlaces};
+use stackline_monitor::network_addresses::addresses_of;
+use stackline_requests::ObservedHost;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Network namespaces whose packets are looked at, at most: each has kernel memory.
+const MOST_NAMESPACES: usize = 32;
+
+/// Where programs run.
+pub struct TraceSetting {
+    pub(crate) hosts: Vec<TracedHost>,
+    pub(crate) addresses: Vec<ObservedHost>,
+    /// The network's hosts, where it is one.
+    pub(crate) network: Option<TracedNetwork>,
+    /// Where programs write the secrets of their TLS sessions, if they are asked to.
+    pub(crate) keys: Option<KeyLog>,
+    /// What has to be said of it.
+    pub(crate) notes: Vec<String>,
+}
+
+impl TraceSetting {
+    /// Hosts of a network that is up, by the word that names it on a command line.
+    ///
+    /// # Errors
+    /// When the network has gone, or secrets of TLS have no place.
+    pub fn on_network(word: String, emulation: Emulation, decipher: bool) -> Result<Self> {
+        let keys = KeyLog::of(decipher, true)?;
+        let network = TracedNetwork::uses(word, emulation)?;
+        let handles = network.emulation.hosts().to_vec();
+        let hosts = handles.iter().map(|host| TracedHost {
+            name: host.name.clone(),
+            net: Some((host.net.clone(), host.user.clone())),
+        });
+        let addresses = handles.iter().map(|host| ObservedHost {
+            name: host.name.clone(),
+            addresses: vec![host.address.into()],
+        });
+        Ok(Self {
+            hosts: hosts.collect(),
+            addresses: addresses.collect(),
+            network: Some(network),
+            keys,
+            notes: Vec::new(),
+        })
+    }
+
+    /// This machine.
+    ///
+    /// # Errors
+    /// When a program is of another host, or the machine's addresses cannot be read.
+    pub fn here(programs: &[TracedProgram], decipher: bool) -> Result<Self> {
+        let keys = KeyLog::of(decipher, false)?;
+        if let Some(other) = programs.iter().find(|program| program.host != HERE) {
+            return Err(
+                Error::input(format!("{} is no host: there is no network", other.host))
+                    .hint("--on NETWORK names the network; `here` is this machine"),
+            );
+        }
+        Ok(Self {
+            hosts: vec![TracedHost {
+                name: HERE.into(),
+                net: None,
+            }],
+            addresses: vec![ObservedHost {
+                name: HERE.into(),
+                addresses: own_addresses()?,
+            }],
+            network: None,
+            keys,
+            notes: Vec::new(),
+        })
+    }
+
+    /// The network namespaces of processes that run: this machine's own, and others by the names of their containers.
+    ///
+    /// # Errors
+    /// When the addresses of one cannot be read, or secrets of TLS have no place.
+    pub fn joined(pids: &[u32], decipher: bool) -> Result<Self> {
+        let own = namespace_of("self", "net");
+        let mut seen: Vec<(Option<PathBuf>, u32)> = Vec::new();
+        for pid in pids {
+            let namespace = namespace_of(&pid.to_string(), "net");
+            if !seen.iter().any(|(known, _)| *known == namespace) {
+                seen.push((namespace, *pid));
+            }
+        }
+        let left_out = seen.len().saturating_sub(MOST_NAMESPACES);
+        seen.truncate(MOST_NAMESPACES);
+        let mut setting = Self {
+            hosts: Vec::new(),
+            addresses: Vec::new(),
+            network: None,
+            keys: KeyLog::of(decipher, false)?,
+            notes: Vec::new(),
+        };
+        let mut containers = None;
+        for (namespace, pid) in seen {
+            let is_own = namespace.is_none() || namespace == own;
+            let (name, net, addresses) = match is_own {
+                true => (HERE.to_owned(), None, own_addresses()?),
+                false => (
+                    setting.name_of(pid, namespace.as_deref(), &mut containers),
+                    Some(doors_of(pid)),
+                    addresses_of(pid).map_err(|error| {
+                        Error::environment(format!(
+                            "the addresses of process {pid} cannot be read: {error}"
+                        ))
+                    })?,
+                ),
+            };
+            setting.hosts.push(TracedHost {
+                name: name.clone(),
+                net,
+            });
+            setting.addresses.push(ObservedHost { name, addresses });
+        }
+        setting.notes.extend((left_out > 0).then(|| {
+            format!("packets of {left_out} more network namespaces are not seen: {MOST_NAMESPACES} are looked at")
+        }));
+        Ok(setting)
+    }
+
+    /// What another network namespace is called: by a container in it, by the name that `ip netns` gave it, or by its process.
+    fn name_of(
+        &self,
+        pid: u32,
+        namespace: Option<&Path>,
+        containers: &mut Option<ContainerList>,
+    ) -> String {
+        let list = containers
+            .get_or_insert_with(|| ContainerList::read(ContainerPlaces::of_this_machine()));
+        let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = list
+            .name_of_process(pid)
+            .or_else(|| name_of_namespace(namespace?))
+            .unwrap_or_else(|| format!("{}-{pid}", program.trim()));
+        let is_new = |name: &String| self.hosts.iter().all(|host| host.name != *name);
+        std::iter::once(name.clone())
+            .chain((2..).map(|number| format!("{name}-{number}")))
+            .find(is_new)
+            .unwrap_or(name)
+    }
+
+    /// The network, where programs run on one.
+    pub const fn emulation(&mut self) -> Option<&mut Emulation> {
+        match &mut self.network {
+            Some(network) => Some(&mut network.emulation),
+            None => None,
+        }
+    }
+
+    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
+    pub(crate) fn command(&self, program: &TracedProgram) -> Result<Command> {
+        let mut command = self.entered(program)?;
+        if let Some(keys) = &self.keys {
+            command.env(tls_key_log::VARIABLE, keys.path());
+        }
+        Ok(command)
+    }
+
+    fn entered(&self, program: &TracedProgram) -> Result<Command> {
+        let Some(TracedNetwork { word, .. }) = &self.network else {
+            let mut command = Command::new(&program.command[0]);
+            command.args(&program.command[1..]);
+            return Ok(command);
+        };
+        let own = std::env::current_exe().map_err(|error| {
+            Error::environment(format!("this program cannot find itself: {error}"))
+        })?;
+        let mut command = Command::new(own);
+        command
+            .args(["net", "exec", "--of-trace", word, &program.host, "--"])
+            .args(&program.command);
+        Ok(command)
+    }
+}
+
+/// A namespace of a process, as it is numbered.
+pub(crate) fn namespace_of(pid: &str, kind: &str) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()
+}
+
+/// How the network namespace of a process is entered: through its user namespace first, where only that one gives this user the right.
+fn doors_of(pid: u32) -> (PathBuf, Option<PathBuf>) {
+    let user = namespace_of(&pid.to_string(), "user");
+    let is_other = user.is_some() && user != namespace_of("self", "user");
+    let path = |kind: &str| PathBuf::from(format!("/proc/{pid}/ns/{kind}"));
+    let through = (is_other && !nix::unistd::geteuid().is_root()).then(|| path("user"));
+    (path("net"), through)
+}
+
+/// The name that `ip netns` gave a network namespace.
+fn name_of_namespace(namespace: &Path) -> Option<String> {
+    let text = namespace.to_str()?;
+    let number: u64 = text
+        .strip_prefix("net:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()?;
+    std::fs::read_dir("/run/netns")
+        .ok()?
+        .flatten()
+        .find(|entry| std::fs::metadata(entry.path()).is_ok_and(|file| file.ino() == number))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// The addresses of this machine.
+fn own_addresses() -> Result<Vec<IpAddr>> {
+    let addresses = nix::ifaddrs::getifaddrs().map_err(|error| {
+        Error::environment(format!(
+            "the addresses of this machine cannot be read: {error}"
+        ))
+    })?;
+    let ip = |address: nix::ifaddrs::InterfaceAddress| {
+        let address = address.address?;
+        let four = address.as_sockaddr_in().map(|four| IpAddr::V4(four.ip()));
+        four.or_else(|| address.as_sockaddr_in6().map(|six| IpAddr::V6(six.ip())))
+    };
+    Ok(addresses.filter_map(ip).collect())
+}
