@@ -202,6 +202,13 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::conversation",
     ),
     (
+        "WebSocket",
+        "dissect/src/conversation/websocket.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
         "TLS by turns",
         "dissect/src/conversation/tls.rs",
         "bytes",

@@ -23,6 +23,7 @@
 //! | [`kafka`] | Kafka |
 //! | [`mqtt`] | MQTT 3.1.1 and 5 |
 //! | [`amqp`] | AMQP 0-9-1 |
+//! | [`websocket`] | WebSocket, behind an upgrade of HTTP/1.1 |
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
@@ -56,6 +57,7 @@ mod statement_texts;
 mod text_lines;
 pub mod tls;
 pub mod turn_dissector;
+pub mod websocket;
 
 #[cfg(test)]
 pub(crate) mod script_testing;
