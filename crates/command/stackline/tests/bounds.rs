@@ -103,6 +103,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ),
     ("mongodb.rs", "LONGEST", "the protocol's"),
     (
+        "socks_set_up.rs",
+        "LONGEST",
+        "what is longer is not a set-up, and all of it goes to its dissector",
+    ),
+    (
         "amqp.rs",
         "KEEP",
         "what a name is made of; a name that fills its room is counted",

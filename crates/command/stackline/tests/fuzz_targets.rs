@@ -209,6 +209,13 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::conversation",
     ),
     (
+        "set-up of SOCKS",
+        "dissect/src/conversation/socks_set_up.rs",
+        "find_set_up",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
         "TLS by turns",
         "dissect/src/conversation/tls.rs",
         "bytes",

@@ -16,6 +16,7 @@
 //! | `records` | records: heads that announce bodies |
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
 //! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
+//! | `socks_set_up` | what a SOCKS proxy is asked before another protocol begins |
 //! | `text_lines` | lines of words that begin records |
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
@@ -53,6 +54,7 @@ pub mod reassembly;
 mod record_dialogue;
 mod records;
 pub mod resp;
+mod socks_set_up;
 mod statement_texts;
 mod text_lines;
 pub mod tls;
