@@ -94,7 +94,7 @@ impl RecordProtocol for Kafka {
         "Kafka"
     }
 
-    fn extent((): (), side: EventStreamDirection, head: &[u8]) -> Extent {
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         extent(side, head)
     }
 

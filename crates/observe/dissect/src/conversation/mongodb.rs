@@ -115,7 +115,7 @@ impl RecordProtocol for MongoDb {
         "MongoDB"
     }
 
-    fn extent((): (), side: EventStreamDirection, head: &[u8]) -> Extent {
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         extent(side, head)
     }
 

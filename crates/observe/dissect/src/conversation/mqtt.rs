@@ -86,7 +86,7 @@ impl RecordProtocol for Mqtt {
         "MQTT"
     }
 
-    fn extent((): (), _: EventStreamDirection, head: &[u8]) -> Extent {
+    fn extent(_: (), _: EventStreamDirection, head: &[u8]) -> Extent {
         if kind_of(head) == 0 {
             return Extent::Wrong;
         }

@@ -77,7 +77,7 @@ impl RecordProtocol for Nats {
         }
     }
 
-    fn extent((): (), side: EventStreamDirection, head: &[u8]) -> Extent {
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         match line_extent(head, |line| behind_line(side, line)) {
             Extent::Record { length, keep } => Extent::Record {
                 length,

@@ -47,7 +47,7 @@ impl RecordProtocol for WebSocket {
         "WebSocket"
     }
 
-    fn extent((): (), side: EventStreamDirection, head: &[u8]) -> Extent {
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         let is_known = |first: u8| matches!(first & OPERATION, CONTINUES..=BINARY | CLOSE..=PONG);
         let is_masked = side == EventStreamDirection::There;
         match *head {
